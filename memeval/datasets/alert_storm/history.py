@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 
 from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Storm
 from memeval.datasets.alert_storm.seen import Seen
@@ -23,7 +23,6 @@ WHEN = "If it was several times, give the day of the latest one."
 class PastStorm:
     """One storm of a history, as it is shown."""
 
-    storm: Storm
     shown: Sequence[Shown]
 
     @property
@@ -70,13 +69,8 @@ def join_storms(storms: Sequence[Storm]) -> Storm:
 
 def history_drafts(seen: Seen, storms: Sequence[Storm]) -> Iterator[Draft]:
     """Questions that only a memory over several storms can answer."""
-    past: list[PastStorm] = []
-    start = 0
-    for storm in storms:
-        end = start + len(storm.alerts)
-        past.append(PastStorm(storm, seen.shown[start:end]))
-        start = end
-
+    lines = iter(seen.shown)
+    past = [PastStorm(list(islice(lines, len(storm.alerts)))) for storm in storms]
     *earlier, latest = past
     yield from _kinds_together(seen, earlier, latest)
     yield from _kinds_on_device(seen, earlier, latest)
