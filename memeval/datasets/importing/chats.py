@@ -40,6 +40,8 @@ UNKNOWN_ROLE = "messages without a known role (call a speaker user or assistant)
 TIMES = ("timestamp", "created_at", "create_time", "time", "date")
 CONVERSATION_IDS = ("conversation_id", "session_id", "chat_id", "thread_id", "uuid", "id")
 USERS = ("user_id", "user")
+OWN_KEYS = ("user", "channel", "thread")
+"""Keys that a message may have other than its conversation."""
 
 
 def is_chat(record: Mapping[str, Any]) -> bool:
@@ -80,7 +82,7 @@ def read_chat(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Me
 
     by_conversation: dict[str, list[Any]] = {}
     for record in bare:
-        name = _first(record, CONVERSATION_IDS[:-2]) if isinstance(record, dict) else ""
+        name = _first(scalars(record), CONVERSATION_IDS[:-2]) if isinstance(record, dict) else ""
         by_conversation.setdefault(name, []).append(record)
 
     for name, messages in by_conversation.items():
@@ -130,9 +132,10 @@ def _conversation(
         log.leave_out("conversations without a list of messages")
         return
 
-    keys = {name: value for name, value in scalars(record).items() if name != "id"}
-    keys["conversation"] = _first(record, CONVERSATION_IDS) or session
-    if user := _first(record, USERS):
+    fields = scalars(record)
+    keys = {name: value for name, value in fields.items() if name != "id"}
+    keys["conversation"] = _first(fields, CONVERSATION_IDS) or session
+    if user := _first(fields, USERS):
         keys["user"] = user
 
     title = log.clean(record.get("title") or record.get("name")) or None
@@ -171,10 +174,8 @@ def _turns(
     if not said:
         log.leave_out("messages without a text")
 
-    fields = {field: value for field, value in message.items() if field not in SAID_IN}
-    own = {
-        name: value for name in ("user", "channel", "thread") if (value := _first(message, (name,)))
-    }
+    fields = scalars({name: value for name, value in message.items() if name not in SAID_IN})
+    own = {name: fields[name] for name in OWN_KEYS if name in fields}
     given_id = key_of(message.get("uuid")) or key_of(message.get("id"))
     time = read_time(_first_value(message, TIMES), log)
     for number, (speaker, text) in enumerate(said):
@@ -182,7 +183,7 @@ def _turns(
             speaker=speaker,
             text=text,
             session=session,
-            keys={**scalars(fields), **keys, **own},
+            keys={**fields, **keys, **own},
             time=time,
             message_id=f"{given_id}/{number}" if given_id and number else given_id or None,
             title=title,
@@ -270,9 +271,8 @@ def _files(message: Mapping[str, Any]) -> list[str]:
     return list(names)
 
 
-def _first(record: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The first of the fields that is a name, those of `metadata` included; empty without one."""
-    fields = scalars(record)
+def _first(fields: Mapping[str, str], names: Sequence[str]) -> str:
+    """The first of the fields that there is; empty without one."""
     return next((fields[name] for name in names if name in fields), "")
 
 
