@@ -58,16 +58,14 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
         canary = Turn(turn_id=turn_id, speaker=speaker, text=text, time=place.time)
         after.setdefault(place.turn_id, []).append(canary)
 
-    own = [question.traces or Traces(CANARY) for question in case.questions]
-    traces = [replace(one, foreign=tuple(facts), planted=tuple(orders)) for one in own]
-    return replace(
-        case,
-        sessions=tuple(_with_canaries(session, after) for session in case.sessions),
-        questions=tuple(
-            replace(question, traces=one)
-            for question, one in zip(case.questions, traces, strict=True)
-        ),
-    )
+    questions = []
+    for question in case.questions:
+        own = question.traces or Traces(CANARY)
+        traces = replace(own, foreign=tuple(facts), planted=tuple(orders))
+        questions.append(replace(question, traces=traces))
+
+    sessions = tuple(_with_canaries(session, after) for session in case.sessions)
+    return replace(case, sessions=sessions, questions=tuple(questions))
 
 
 def _said(

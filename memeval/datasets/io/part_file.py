@@ -28,7 +28,6 @@ class Part:
     """The file that it becomes."""
     file: int
     """Descriptor: the file is never opened by its name again, which may by then name another."""
-    discarded: bool = False
 
     def size(self) -> int:
         return os.fstat(self.file).st_size
@@ -59,7 +58,6 @@ class Part:
     def discard(self) -> None:
         """Removes the file: its content is of no use."""
         self.path.unlink(missing_ok=True)
-        self.discarded = True
 
 
 @contextmanager
@@ -75,7 +73,7 @@ def part_file(target: Path) -> Iterator[Part]:
     try:
         yield part
     finally:
-        if not part.discarded and part.size() == 0:
+        if part.size() == 0:
             part.discard()
 
         os.close(part.file)

@@ -44,7 +44,7 @@ def check_bounds(material: Material) -> Iterator[Finding]:
         if ahead <= 0:
             continue
 
-        lower, upper = _sorted(material.summary, rival.summary)
+        lower, upper = sorted((material.summary, rival.summary), key=rank_of)
         yield Finding(
             kind="above its bound",
             what=f"{system_of(lower)} is {100 * ahead:.1f} points above {system_of(upper)} "
@@ -104,10 +104,3 @@ def _settings(summary: RunSummary) -> dict[str, object]:
         for name, value in summary.params.items()
         if name.split(".")[0] in SAME and not name.startswith("llm.ingest") and value is not None
     }
-
-
-def _sorted(summary: RunSummary, other: RunSummary) -> tuple[RunSummary, RunSummary]:
-    if rank_of(summary) < rank_of(other):
-        return summary, other
-
-    return other, summary
