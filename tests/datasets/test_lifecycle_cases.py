@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memeval.datasets.invented import WORDS
-from memeval.datasets.lifecycle.case import Plan, make_case, tenant_fact
+from memeval.datasets.lifecycle.case import LifecycleSettings, make_case, tenant_fact
 from memeval.metrics.lifecycle import Given, outcome
 from memeval.records import EvalCase, EvalQuestion
 from memeval.text.given import is_given
@@ -13,8 +13,8 @@ from memeval.text.given import is_given
 LANGUAGES = tuple(WORDS.languages)
 
 
-def plan(seed: int, language: str) -> Plan:
-    return Plan(seed, languages=(language,), channel="both", tokens=0, later_tokens=0)
+def settings(seed: int, language: str) -> LifecycleSettings:
+    return LifecycleSettings(seed=seed, languages=(language,), tokens=0, later_tokens=0)
 
 
 def of_kind(case: EvalCase, kind: str) -> list[EvalQuestion]:
@@ -27,8 +27,8 @@ def test_no_case_names_the_person_whom_only_another_user_knows(language: str) ->
     """Else the question for the other user's value has an answer here."""
     for seed in range(40):
         number = seed % 4 + 1
-        case = make_case(number, plan(seed, language))
-        other = tenant_fact(number - 1 or 2, plan(seed, language))
+        case = make_case(number, settings(seed, language))
+        other = tenant_fact(number - 1 or 2, settings(seed, language))
         assert not [turn.text for turn in case.turns if other.name in turn.text]
 
 
@@ -36,7 +36,7 @@ def test_no_case_names_the_person_whom_only_another_user_knows(language: str) ->
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_value_gives_another_one_and_no_question_is_asked_twice(language: str) -> None:
     for seed in range(20):
-        case = make_case(1, plan(seed, language))
+        case = make_case(1, settings(seed, language))
         asked = [(question.text, question.asked_after) for question in case.questions]
         assert len(set(asked)) == len(asked)
         traces = [question.traces for question in case.questions if question.traces]
@@ -49,7 +49,7 @@ def test_no_value_gives_another_one_and_no_question_is_asked_twice(language: str
     ("language", "day"), [("en", "30 March 2023"), ("de", "30. März 2023"), ("zh", "2023年3月30日")]
 )
 def test_days_are_written_as_the_language_does(language: str, day: str) -> None:
-    case = make_case(1, plan(0, language))
+    case = make_case(1, settings(0, language))
     assert [turn.text for turn in case.turns if day in turn.text]
     (expired,) = of_kind(case, "expired")
     assert expired.traces is not None
@@ -69,7 +69,7 @@ def test_days_are_written_as_the_language_does(language: str, day: str) -> None:
     ],
 )
 def test_an_end_that_is_denied_is_not_said(language: str, answer: str, is_right: bool) -> None:
-    (expired,) = of_kind(make_case(1, plan(0, language)), "expired")
+    (expired,) = of_kind(make_case(1, settings(0, language)), "expired")
     assert expired.traces is not None
     found = outcome(answer, expired.traces)
     assert found == (Given.RIGHT if is_right else Given.STALE)

@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
+from typing import Literal
 
+from memeval.config.schema import PREPARE, at
 from memeval.datasets.chance import pick
 from memeval.datasets.invented import WORDS, Language, Values, spell
+from memeval.datasets.settings import DatasetSettings
+from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.metrics import lifecycle
 from memeval.records import (
@@ -35,17 +39,37 @@ GERMAN_MONTHS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Parameters that determine a case, other than its number."""
+@dataclass(frozen=True)
+class LifecycleSettings(DatasetSettings):
+    """Settings of the generator."""
 
-    seed: int
-    languages: tuple[str, ...]
-    channel: str
-    tokens: int
-    """Of filler in each session."""
-    later_tokens: int
-    """Of filler between a deletion and the last look at it."""
+    n_cases: int = at(PREPARE, 24, least=1)
+    languages: tuple[str, ...] = at(PREPARE, ("en", "de", "zh"))
+    """Languages that the cases take turns in."""
+    channel: Literal["conversation", "operation", "both"] = at(PREPARE, "both")
+    """How a wish to forget or to correct is uttered: in the conversation, as an operation on the
+    memory, or both.
+    """
+    tokens: int = at(PREPARE, 300, least=0, most=1_000_000)
+    """Tokens of filler in each session."""
+    later_tokens: int = at(PREPARE, 50_000, least=0, most=10_000_000)
+    """Tokens of filler after which a deleted value is looked for once more."""
+    seed: int = at(PREPARE, 0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.path:
+            raise UserError("dataset.path: lifecycle is generated, and reads no file")
+        if self.canaries:
+            raise UserError(
+                "dataset.canaries: lifecycle already has values of other users and stored orders",
+                "leave dataset.canaries out",
+            )
+        if not self.languages or not set(self.languages) <= set(WORDS.languages):
+            raise UserError(
+                f"dataset.languages={list(self.languages)}: must be one or more of "
+                f"{list(WORDS.languages)}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +88,7 @@ class Builder:
     """A case under way."""
 
     number: int
-    plan: Plan
+    settings: LifecycleSettings
     rng: Random = field(init=False)
     language: Language = field(init=False)
     lines: list[list[tuple[str, str]]] = field(init=False)
@@ -74,9 +98,9 @@ class Builder:
     names: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.code = language_of(self.number, self.plan)
+        self.code = language_of(self.number, self.settings)
         self.language = WORDS.languages[self.code]
-        self.rng = Random(f"lifecycle/{self.plan.seed}/{self.number}")
+        self.rng = Random(f"lifecycle/{self.settings.seed}/{self.number}")
         self.values = Values(self.rng, self.code)
         self.lines = [[] for _ in range(SESSIONS)]
         days = int(self.rng.random() * 100)
@@ -87,8 +111,8 @@ class Builder:
         return f"lifecycle-{self.number}"
 
     def build(self) -> EvalCase:
-        own = tenant_fact(self.number, self.plan)
-        for fact in (own, tenant_fact(self._other, self.plan)):
+        own = tenant_fact(self.number, self.settings)
+        for fact in (own, tenant_fact(self._other, self.settings)):
             self.names.add(fact.name)
             self.values.take(fact.value)
 
@@ -151,7 +175,7 @@ class Builder:
 
     def _fill(self, session: int) -> None:
         """Filler after the facts of a session."""
-        left = self.plan.later_tokens if session == LATER else self.plan.tokens
+        left = self.settings.later_tokens if session == LATER else self.settings.tokens
         while left > 0:
             text = pick(self.rng, self.language.filler)
             while "{topic}" in text:
@@ -233,10 +257,10 @@ class Builder:
             right = self.fact(attribute, name=wrong.name)
             words = self.fill(self.language.correct, right, old=wrong.value)
             turn_id = wrong.turn_id
-            if self.plan.channel != OPERATION:
+            if self.settings.channel != OPERATION:
                 turn_id = self._turn(CHANGED, words)
 
-            if self.plan.channel != CONVERSATION:
+            if self.settings.channel != CONVERSATION:
                 self.operations.append(
                     EvalOperation(
                         kind=OperationKind.CORRECT,
@@ -317,12 +341,12 @@ class Builder:
     ) -> None:
         """The wish to forget a fact, and the question whether it is gone."""
         words = self.fill(self.language.forget, fact)
-        if self.plan.channel != OPERATION:
+        if self.settings.channel != OPERATION:
             self._turn(WISHES, words)
 
         about = f"{fact.name} {self.language.attributes[fact.attribute]['word']}"
         values = (fact.value, *also)
-        if self.plan.channel != CONVERSATION:
+        if self.settings.channel != CONVERSATION:
             self.operations.append(
                 EvalOperation(
                     kind=OperationKind.FORGET,
@@ -363,8 +387,8 @@ class Builder:
 
     def _other_session(self) -> Session:
         """Session of another case's user."""
-        other = tenant_fact(self._other, self.plan)
-        language = WORDS.languages[language_of(self._other, self.plan)]
+        other = tenant_fact(self._other, self.settings)
+        language = WORDS.languages[language_of(self._other, self.settings)]
         said = (
             (language.user, fill(language.state, other, language)),
             (language.assistant, language.noted[0]),
@@ -373,7 +397,7 @@ class Builder:
 
     def _tenant(self) -> None:
         """The question for what another user said of somebody, in a memory of their own."""
-        other = tenant_fact(self._other, self.plan)
+        other = tenant_fact(self._other, self.settings)
         traces = Traces(kind="tenant", foreign=(other.value,), probes=(other.value,))
         self._ask("tenant", other, traces=traces)
 
@@ -405,21 +429,21 @@ class Builder:
         ]
 
 
-def make_case(number: int, plan: Plan) -> EvalCase:
+def make_case(number: int, settings: LifecycleSettings) -> EvalCase:
     """The case of a number, from 1. The same arguments give the same case in any process."""
-    return Builder(number, plan).build()
+    return Builder(number, settings).build()
 
 
-def language_of(number: int, plan: Plan) -> str:
+def language_of(number: int, settings: LifecycleSettings) -> str:
     """The language of a case: they take turns."""
-    return plan.languages[(number - 1) % len(plan.languages)]
+    return settings.languages[(number - 1) % len(settings.languages)]
 
 
-def tenant_fact(number: int, plan: Plan) -> Fact:
+def tenant_fact(number: int, settings: LifecycleSettings) -> Fact:
     """A fact that the user of a case says, and that another user's case asks for."""
-    code = language_of(number, plan)
+    code = language_of(number, settings)
     language = WORDS.languages[code]
-    rng = Random(f"lifecycle/{plan.seed}/{number}/tenant")
+    rng = Random(f"lifecycle/{settings.seed}/{number}/tenant")
     first = language.first[number % len(language.first)]
     name = language.full_name(first, pick(rng, language.last))
     return Fact(name=name, attribute="email", value=Values(rng, code).draw("email"))

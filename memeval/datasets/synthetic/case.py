@@ -6,14 +6,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date, datetime, timedelta
 from random import Random
+from typing import Any
 
+from memeval.config.schema import PREPARE, at
+from memeval.datasets.settings import DatasetSettings
 from memeval.datasets.synthetic.plan import Planner
 from memeval.datasets.synthetic.plant import ABS, Plant, Statement
 from memeval.datasets.synthetic.talk import Talk
 from memeval.datasets.synthetic.words import WORDS
+from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
 
@@ -38,16 +42,46 @@ Place = tuple[int, int]
 """Which plant a statement belongs to, and which of its statements it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Size of a case, and its content."""
+@dataclass(frozen=True)
+class SyntheticSettings(DatasetSettings):
+    """Settings of the generator."""
 
-    tokens: int
-    """Of all turns as they are ingested, `speaker: text`, by the offline count."""
-    questions: int
-    turns_per_session: int
-    distractors: float
-    """Share of the talk's turns, in [0, 1]."""
+    tokens: int = at(PREPARE, 20_000, least=10, most=10_000_000)
+    """Size of each haystack, 10 to 10 million, by the offline count of `speaker: text` over its
+    turns.
+    """
+    n_cases: int = at(PREPARE, 4, least=1)
+    questions_per_case: int = at(PREPARE, 30, least=1, most=200)
+    """At most, 1 to 200: a haystack too small for all of the facts has fewer."""
+    turns_per_session: int = at(PREPARE, 20, least=1)
+    distractors: float = at(PREPARE, 0.1, least=0, most=0.5)
+    """Share of the chat's turns that say something like a planted fact about other people, or
+    mention a subject of the questions; 0 to 0.5.
+    """
+    seed: int = at(PREPARE, 0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        changed = [name for name, value in self.generating.items() if value != DEFAULTS[name]]
+        if self.path and changed:
+            raise UserError(
+                f"dataset.{changed[0]} sets what is generated, but dataset.path={self.path} reads "
+                "a file.",
+                "leave one of them out",
+            )
+
+    @property
+    def generating(self) -> dict[str, Any]:
+        """The settings that affect the generation."""
+        return {name: getattr(self, name) for name in DEFAULTS}
+
+
+_SHARED = {field.name for field in fields(DatasetSettings)}
+
+DEFAULTS: Mapping[str, Any] = {
+    field.name: field.default for field in fields(SyntheticSettings) if field.name not in _SHARED
+}
+"""The default of each setting that affects the generation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +94,12 @@ class Said:
     """Tokens before it."""
 
 
-def make_case(number: int, seed: int, size: Size) -> EvalCase:
-    """The case of a number, from 1, under a seed.
+def make_case(number: int, settings: SyntheticSettings) -> EvalCase:
+    """The case of a number, from 1.
 
     The same arguments give the same case in any process.
     """
-    case_id, rng = f"synthetic-{number}", Random(f"{seed}/{number}")
+    case_id, rng = f"synthetic-{number}", Random(f"{settings.seed}/{number}")
     speakers = (rng.choice(WORDS.speakers[::2]), rng.choice(WORDS.speakers[1::2]))
     planner = Planner(
         rng=rng,
@@ -74,10 +108,12 @@ def make_case(number: int, seed: int, size: Size) -> EvalCase:
         number=number,
     )
     plants = planner.plants(
-        size.questions, size.tokens, lambda statement: tokens_of_statement(speakers, statement)
+        settings.questions_per_case,
+        settings.tokens,
+        lambda statement: tokens_of_statement(speakers, statement),
     )
-    talk = Talk(rng, planner.people, planner.taken, planner.values, size.distractors)
-    haystack = Haystack(rng=rng, speakers=speakers, size=size, talk=talk)
+    talk = Talk(rng, planner.people, planner.taken, planner.values, settings.distractors)
+    haystack = Haystack(rng=rng, speakers=speakers, settings=settings, talk=talk)
     due = []
     for index, plant in enumerate(plants):
         due += [(statement, (index, nth)) for nth, statement in enumerate(plant.statements)]
@@ -108,7 +144,7 @@ class Haystack:
 
     rng: Random
     speakers: tuple[str, str]
-    size: Size
+    settings: SyntheticSettings
     talk: Talk
     sessions: list[Session] = field(default_factory=list)
     position: int = 0
@@ -133,7 +169,7 @@ class Haystack:
         speaker, clock = 0, self._clock()
         while self._unfinished:
             started_at, turns = next(clock), list[Turn]()
-            while self._unfinished and len(turns) < self.size.turns_per_session:
+            while self._unfinished and len(turns) < self.settings.turns_per_session:
                 turn_id = f"D{len(self.sessions) + 1}:{len(turns) + 1}"
                 speaker, text = self._next(speaker, turn_id, started_at)
                 name = self.speakers[speaker]
@@ -149,13 +185,14 @@ class Haystack:
     @property
     def _unfinished(self) -> bool:
         """Whether there is something left to say, or room for a turn."""
-        return bool(self._waiting) or self.size.tokens - self.position >= SHORTEST
+        return bool(self._waiting) or self.settings.tokens - self.position >= SHORTEST
 
     def _next(self, speaker: int, turn_id: str, time: datetime) -> tuple[int, str]:
         """Speaker and text of the next sentence: the statement that is due, else talk."""
-        due = bool(self._waiting) and self._waiting[-1][0].depth * self.size.tokens <= self.position
+        size = self.settings.tokens
+        due = bool(self._waiting) and self._waiting[-1][0].depth * size <= self.position
         text = "" if due else self.talk.turn()
-        cost, room = OVERHEAD + count_tokens(text), self.size.tokens - self.position - self._owed
+        cost, room = OVERHEAD + count_tokens(text), size - self.position - self._owed
         if due or (self._waiting and cost > room):
             statement, place = self._waiting.pop()
             speaker, text = statement.speaker, statement.text
@@ -170,7 +207,7 @@ class Haystack:
 
     def _clock(self) -> Iterator[datetime]:
         """When each session starts, in ascending order."""
-        expected = max(1.0, self.size.tokens / TOKENS_A_TURN / self.size.turns_per_session)
+        expected = max(1.0, self.settings.tokens / TOKENS_A_TURN / self.settings.turns_per_session)
         minutes = min(DAYS_BETWEEN, LONGEST_YEARS * 365 / expected) * 24 * 60
         time = datetime(2023, 1, 1, 9) + timedelta(minutes=int(self.rng.random() * 100 * 24 * 60))
         while True:
