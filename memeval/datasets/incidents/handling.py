@@ -74,19 +74,20 @@ def _revised(history: History) -> Iterator[tuple[str, Past]]:
     If two revisions are of one minute, the narrative does not say which is the newer one.
     """
     for fault, records in history.faults.items():
-        revisions = [past for past in records if past.revised_id is not None]
+        revisions = [past for past in records if "runbook" in past.ids]
         if len(revisions) > 1 and minute_of(revisions[-1]) != minute_of(revisions[-2]):
             yield fault, revisions[-1]
 
 
 def _about_handling(history: History, past: Past, *, task: str, text: str) -> Draft:
     gold = (past.handling.steps,) if past.handling else ()
-    return history.ask(HANDLING, task, text, gold, turn_id=past.handled_id, form=BOTH_STEPS)
+    turn_id = past.ids["handling"]
+    return history.ask(HANDLING, task, text, gold, turn_id=turn_id, form=BOTH_STEPS)
 
 
 def _about_runbook(
     history: History, newest: Past, *, task: str, text: str, at: datetime | None = None
 ) -> Draft:
     gold = (newest.handling.revised,) if newest.handling else ()
-    turn_id = newest.revised_id
+    turn_id = newest.ids["runbook"]
     return history.ask(RUNBOOK_UPDATE, task, text, gold, turn_id=turn_id, at=at, form=BOTH_STEPS)

@@ -44,7 +44,7 @@ def component_at(history: History) -> Iterator[Draft]:
 
 
 def duration_of(history: History) -> Iterator[Draft]:
-    known = [past for past in history.past if past.over_id and history.alone(past)]
+    known = [past for past in history.past if "closing" in past.ids and history.alone(past)]
     for past in history.offered(known):
         text = (
             f"How long did the incident of {named(past.incident)} last that began at "
@@ -52,7 +52,7 @@ def duration_of(history: History) -> Iterator[Draft]:
         )
         gold = (amount(past.incident.duration_s or 0, "second"),)
         form = "Answer in seconds."
-        yield history.ask("IE", "duration", text, gold, turn_id=past.over_id, form=form)
+        yield history.ask("IE", "duration", text, gold, turn_id=past.ids["closing"], form=form)
 
 
 def incident_count(history: History) -> Iterator[Draft]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -36,7 +36,9 @@ SPEAKERS = {
     "handling": "operator",
     "runbook": "runbook",
 }
-"""Speaker of each part of a narrative."""
+"""Speaker of each part of a narrative: what happened, how long it lasted, how it was handled, and
+the revision of the fault's runbook that was written after it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +46,15 @@ class Past:
     """An incident that memory holds, with the turns that report it."""
 
     incident: Incident
-    turn_id: str
-    """The turn that gives the time, the component, the place and the fault."""
-    over_id: str | None
-    """Says how long it lasted; None if the table does not."""
-    handling: Handling | None = None
+    ids: Mapping[str, str]
+    """Its turns by part, those of `SPEAKERS`; a part about which nothing is known has none."""
+    handling: Handling | None
     """None without runbooks, and if the table names no fault."""
-    handled_id: str | None = None
-    """Says how it was handled."""
-    revised_id: str | None = None
-    """The revision of the fault's runbook that was written after it."""
+
+    @property
+    def turn_id(self) -> str:
+        """The turn that gives the time, the component, the place and the fault."""
+        return self.ids["opening"]
 
 
 def narrate(
@@ -69,16 +70,7 @@ def narrate(
         said = [(SPEAKERS[part], text) for part, text in parts.items()]
         session = Session.of(f"s{number}", said, time=incident.time, ids=f"s{number}t")
         ids = {part: turn.turn_id for part, turn in zip(parts, session.turns, strict=True)}
-        past.append(
-            Past(
-                incident=incident,
-                turn_id=ids["opening"],
-                over_id=ids.get("closing"),
-                handling=handling,
-                handled_id=ids.get("handling"),
-                revised_id=ids.get("runbook"),
-            )
-        )
+        past.append(Past(incident=incident, ids=ids, handling=handling))
         sessions.append(session)
 
     return past, tuple(sessions)
