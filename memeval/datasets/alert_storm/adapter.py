@@ -22,7 +22,7 @@ from memeval.datasets.alert_storm.generate import (
     generate_history,
 )
 from memeval.datasets.alert_storm.history import history_drafts, join_storms
-from memeval.datasets.alert_storm.questions import drafts, drafts_over_storms
+from memeval.datasets.alert_storm.questions import OVER_STORMS, TEMPLATES
 from memeval.datasets.alert_storm.seen import Seen
 from memeval.datasets.alert_storm.text import HISTORY, show
 from memeval.datasets.chance import seeded
@@ -30,7 +30,7 @@ from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import Fields
 from memeval.datasets.io.tables import read_table
 from memeval.datasets.locate import digest_of, read_file
-from memeval.datasets.netops.base import NetOps, choose, questions
+from memeval.datasets.netops.base import NetOps, choose, drafts_of, questions
 from memeval.datasets.netops.words import one_word
 from memeval.datasets.settings import check_range
 from memeval.errors import UserError
@@ -163,9 +163,9 @@ class AlertStorm(NetOps):
         shown, sessions = show(storm, *([HISTORY] if history else []))
         rng = seeded("alert_storm questions", VERSION, self.settings.seed, name)
         seen = Seen(rng=rng, storm=storm, shown=shown)
-        offered = drafts(seen)
+        offered = drafts_of(TEMPLATES, seen)
         if history:
-            offered = chain(history_drafts(seen, history), drafts_over_storms(seen))
+            offered = chain(history_drafts(seen, history), drafts_of(OVER_STORMS, seen))
 
         chosen = choose(rng, offered, self.settings.questions_per_case)
         return EvalCase(case_id=name, sessions=sessions, questions=questions(name, chosen))

@@ -26,18 +26,6 @@ from memeval.datasets.netops.base import Draft
 from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, counted
 
 
-def drafts(seen: Seen) -> Iterator[Draft]:
-    """Every template's questions."""
-    for template in TEMPLATES:
-        yield from template(seen)
-
-
-def drafts_over_storms(seen: Seen) -> Iterator[Draft]:
-    """Questions of the templates that mean the same over several storms."""
-    for template in OVER_STORMS:
-        yield from template(seen)
-
-
 def device_at(seen: Seen) -> Iterator[Draft]:
     for line in lines_alone_in_time(seen):
         text = f"Which device had an alert at {moment(line.alert)}?"
@@ -220,8 +208,10 @@ TEMPLATES: Sequence[Callable[[Seen], Iterator[Draft]]] = (
     severity,
     *(silent_device, unknown_device, unknown_kind),
 )
+"""All, in the order in which they are drafted."""
 OVER_STORMS: Sequence[Callable[[Seen], Iterator[Draft]]] = (
     *(device_at, kind_at, earlier),
     *(link_state, latest_kind, latest_device),
     *(silent_device, unknown_device, unknown_kind),
 )
+"""Those that mean the same over several storms."""

@@ -14,16 +14,16 @@ from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.chance import seeded
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.grouping import group
-from memeval.datasets.incidents.handling import HANDLING_CATEGORIES, handling_drafts
+from memeval.datasets.incidents.handling import HANDLING_CATEGORIES, HANDLING_TEMPLATES
 from memeval.datasets.incidents.history import History
 from memeval.datasets.incidents.metrics import DEPTHS, a_at_k, mar, ranking
-from memeval.datasets.incidents.questions import drafts, root_causes
+from memeval.datasets.incidents.questions import TEMPLATES, root_causes
 from memeval.datasets.incidents.runbooks import handle
 from memeval.datasets.incidents.schema import read_source
 from memeval.datasets.incidents.table import Incident, Table, write_normalized
 from memeval.datasets.incidents.text import narrate
 from memeval.datasets.locate import check_pin
-from memeval.datasets.netops.base import ABILITIES, Draft, NetOps, choose, questions
+from memeval.datasets.netops.base import ABILITIES, Draft, NetOps, choose, drafts_of, questions
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 from memeval.results import Record
@@ -165,7 +165,7 @@ class Incidents(NetOps):
         past, sessions = narrate(seeded("incidents", self.settings.seed, name), earlier, handlings)
         rng = seeded("incidents questions", self.settings.seed, name)
         history = History(rng=rng, past=past, later=later, elsewhere=self._elsewhere(name))
-        chosen = choose(rng, drafts(history), self.settings.questions_per_case)
+        chosen = choose(rng, drafts_of(TEMPLATES, history), self.settings.questions_per_case)
         ranked = choose(rng, root_causes(history), self.settings.root_causes_per_case)
         # Last, and from another generator: all other questions are the same without them.
         handled = self._handling(name, history)
@@ -178,7 +178,7 @@ class Incidents(NetOps):
             return []
 
         rng = seeded("incidents handling", self.settings.seed, name)
-        offered = handling_drafts(replace(history, rng=rng))
+        offered = drafts_of(HANDLING_TEMPLATES, replace(history, rng=rng))
         return choose(rng, offered, self.settings.handling_per_case)
 
     def _elsewhere(self, name: str) -> tuple[frozenset[str], frozenset[str]]:

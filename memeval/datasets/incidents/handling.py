@@ -22,14 +22,6 @@ HANDLING_CATEGORIES: Mapping[CategoryId, str] = {
 BOTH_STEPS = "Name both steps."
 
 
-def handling_drafts(history: History) -> Iterator[Draft]:
-    """Every question about handling."""
-    yield from handled(history)
-    yield from handled_last(history)
-    yield from procedure(history)
-    yield from new_incident(history)
-
-
 def handled(history: History) -> Iterator[Draft]:
     known = [past for past in history.past if past.handling and history.alone(past)]
     for past in history.offered(known):
@@ -91,3 +83,6 @@ def _about_runbook(
     gold = (newest.handling.revised,) if newest.handling else ()
     turn_id = newest.ids["runbook"]
     return history.ask(RUNBOOK_UPDATE, task, text, gold, turn_id=turn_id, at=at, form=BOTH_STEPS)
+
+
+HANDLING_TEMPLATES = (handled, handled_last, procedure, new_incident)

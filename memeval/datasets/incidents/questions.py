@@ -23,12 +23,6 @@ LONGEST_LIST = 6
 UP_TO_FIVE = "Name up to five components, the likeliest first."
 
 
-def drafts(history: History) -> Iterator[Draft]:
-    """Every template's questions, those for root causes aside."""
-    for template in TEMPLATES:
-        yield from template(history)
-
-
 def fault_at(history: History) -> Iterator[Draft]:
     known = [past for past in history.past if past.incident.fault and history.alone(past)]
     for past in history.offered(known):
@@ -291,4 +285,4 @@ TEMPLATES: Sequence[Callable[[History], Iterator[Draft]]] = (
     contradiction,
     *(unknown_component, unknown_fault, unknown_pair),
 )
-"""In the order in which they are drafted."""
+"""In the order in which they are drafted; those for root causes are chosen apart."""

@@ -4,16 +4,18 @@ are drafted by template and chosen evenly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from random import Random
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from memeval.datasets.chance import draw
 from memeval.datasets.contract import Dataset
 from memeval.datasets.grouping import group
 from memeval.records import AnswerKind, CategoryId, EvalQuestion
+
+Material = TypeVar("Material")
 
 ABILITIES: Mapping[CategoryId, str] = {
     "IE": "information_extraction",
@@ -72,6 +74,14 @@ def draft(
         instruction=form,
         facets={"task": task},
     )
+
+
+def drafts_of(
+    templates: Iterable[Callable[[Material], Iterator[Draft]]], material: Material
+) -> Iterator[Draft]:
+    """The questions of one template after the other."""
+    for template in templates:
+        yield from template(material)
 
 
 def choose(rng: Random, drafts: Iterable[Draft], count: int) -> list[Draft]:
