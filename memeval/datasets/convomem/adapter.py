@@ -13,7 +13,7 @@ from memeval.config.schema import PREPARE, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.convomem.schema import CATEGORIES, File, find_files, read_case
 from memeval.datasets.io.fields import Fields
-from memeval.datasets.io.folder import check_folder
+from memeval.datasets.io.folder import check_files, digest_of_files
 from memeval.datasets.io.json_stream import stream_list
 from memeval.datasets.locate import missing
 from memeval.errors import UserError
@@ -50,13 +50,14 @@ class ConvoMem(Dataset):
     settings: ConvoMemSettings
 
     def open(self) -> LoadedDataset:
-        # The names count, too: they say the category and the number of evidence messages.
-        digest, pinned = check_folder(
+        digests, pinned = check_files(
             self.info,
             self.path,
             [file.path for file in self._files],
             allow_unpinned=self.settings.allow_unpinned,
         )
+        # The names count, too: they say the category and the number of evidence messages.
+        digest = digest_of_files(digests)
         return LoadedDataset(info=self.info, path=self.path, sha256=digest, pinned=pinned)
 
     @cached_property

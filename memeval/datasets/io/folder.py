@@ -42,10 +42,11 @@ def read_folder(
     )
 
 
-def check_folder(
+def check_files(
     info: DatasetInfo, folder: Path, paths: Sequence[Path], *, allow_unpinned: bool
-) -> tuple[str, bool]:
-    """The hash of files of a folder, and whether each is the registered one; none is held whole.
+) -> tuple[dict[str, str], bool]:
+    """The hashes of files of a folder by name, and whether each is the registered one; none is held
+    whole.
 
     Raises `UserError` as `read_folder` does.
     """
@@ -58,7 +59,7 @@ def check_folder(
         if not check_pin(part, path, digests[name], allow_unpinned=allow_unpinned):
             pinned = False
 
-    return digest_of_files(digests), pinned
+    return digests, pinned
 
 
 def digest_of_files(digests: Mapping[str, str]) -> str:

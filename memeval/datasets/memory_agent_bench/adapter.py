@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, ClassVar, Literal
 
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.grouping import group
-from memeval.datasets.locate import check_pin, digest_file, missing
+from memeval.datasets.io.folder import check_files
+from memeval.datasets.locate import digest_of, missing
 from memeval.datasets.memory_agent_bench.metrics import (
     AR,
     COMPETENCES,
@@ -123,23 +123,19 @@ class MemoryAgentBench(Dataset):
 
     def open(self) -> LoadedDataset:
         """Reads the outline of all rows: mistakes in it are reported before a run starts."""
-        checked = [self._check_file(path) for path in self._files]
+        first, *others = self._files
+        digests, pinned = check_files(
+            self.info, first.parent, self._files, allow_unpinned=self.settings.allow_unpinned
+        )
         self._check_choice()
-        digests = [digest for digest, _ in checked]
-        several = len(digests) > 1
+        whole = "\n".join(digests.values())
         return LoadedDataset(
             info=self.info,
-            path=self.path if several else self._files[0],
-            sha256=sha256("\n".join(digests).encode()).hexdigest() if several else digests[0],
-            pinned=all(pinned for _, pinned in checked),
+            path=self.path if others else first,
+            sha256=digest_of(whole.encode()) if others else whole,
+            pinned=pinned,
             notes=tuple(self._left_out()),
         )
-
-    def _check_file(self, path: Path) -> tuple[str, bool]:
-        """The sha256 of a file, and whether it is the registered one."""
-        digest = digest_file(self.info, path)
-        part = self.info.part_named(path.name)
-        return digest, check_pin(part, path, digest, allow_unpinned=self.settings.allow_unpinned)
 
     def _left_out(self) -> Iterator[str]:
         """Splits without a file under `split=all`: the run does not cover them."""
