@@ -79,14 +79,14 @@ class Table:
 def parse_map(given: str | None) -> dict[str, str]:
     """`speaker=sender,text=body` as columns by field. Raises `UserError` for another form."""
     columns = {}
-    for pair in (given or "").split(","):
-        name, mark, column = pair.partition("=")
-        if pair.strip() and (not mark or not column.strip()):
+    for pair in filter(str.strip, (given or "").split(",")):
+        name, _, column = (part.strip() for part in pair.partition("="))
+        if not column:
             raise UserError(f"--map: '{one_line(pair)}' is not FIELD=COLUMN.")
-        if pair.strip() and name.strip() not in USUAL:
-            raise unknown("field in --map", one_line(name.strip()), USUAL)
-        if pair.strip():
-            columns[name.strip()] = column.strip()
+        if name not in USUAL:
+            raise unknown("field in --map", one_line(name), USUAL)
+
+        columns[name] = column
 
     return columns
 
