@@ -5,7 +5,7 @@ abilities.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -120,22 +120,25 @@ class Beam(Dataset):
         digests, unlike = {}, []
         for path in self._paths:
             name = path.relative_to(self.path).as_posix()
-            digests[name] = digest_file(self.info, path)
-            file = registered.get(name)
-            if file is None or not is_registered(file, path, digests[name]):
+            digest = digests[name] = digest_file(self.info, path)
+            if name in registered:
+                right = is_registered(registered[name], path, digest)
+            else:
+                # A demonstration is compared with the one that shipped.
+                right = digest == shipped_digest(self.info.part(FileInfo(name)), path)
+
+            if not right:
                 unlike.append(path)
 
         if unlike and registered and not self.settings.allow_unpinned:
             raise self._refusal(unlike)
 
-        # A demonstration has no registered files: it is compared with the one that shipped.
-        shipped = not registered and all(map(self._is_shipped, self._paths))
         notes = self._notes_on_files()
         return LoadedDataset(
             info=self.info,
             path=self.path,
             sha256=digest_of_files(digests),
-            pinned=shipped or not unlike,
+            pinned=not unlike,
             notes=notes,
             excerpt=bool(notes),
         )
@@ -153,10 +156,6 @@ class Beam(Dataset):
             f"the registered files:  move them away, then {self._fetch_command}",
             "or use these files anyway:  dataset.allow_unpinned=true (reports will say so)",
         )
-
-    def _is_shipped(self, path: Path) -> bool:
-        part = replace(self.info, file=f"{self.info.file}/{path.relative_to(self.path)}")
-        return digest_file(self.info, path) == shipped_digest(part, path)
 
     def _notes_on_files(self) -> tuple[str, ...]:
         """Notes for a report if chats of the tier are not on this machine."""
