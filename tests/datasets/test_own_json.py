@@ -309,6 +309,7 @@ BEYOND_SCHEMA = {
     "a turn twice",
     "no such day",
     "backwards",
+    "an earlier session",
     "zones",
     "a case twice",
     "a question twice",
