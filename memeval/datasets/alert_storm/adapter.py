@@ -131,12 +131,12 @@ class AlertStorm(NetOps):
 
     def open(self) -> LoadedDataset:
         if self.settings.source == "log":
-            alerts, lines = self._log
+            alerts, lines, digest = self._log
             note = f"log: {len(alerts)} of {lines} lines are alerts; the others are left out"
             return LoadedDataset(
                 info=self.info,
                 path=self._log_path,
-                sha256=digest_of(self._log_content),
+                sha256=digest,
                 pinned=False,
                 notes=(note,),
             )
@@ -190,12 +190,10 @@ class AlertStorm(NetOps):
         return self.path if self.settings.path else self.path / LOG_FILE
 
     @cached_property
-    def _log_content(self) -> bytes:
-        return read_file(self.info, self._log_path)
-
-    @cached_property
-    def _log(self) -> tuple[tuple[Alert, ...], int]:
-        return read_log(self._log_content, self._log_path)
+    def _log(self) -> tuple[tuple[Alert, ...], int, str]:
+        """The alerts, the number of lines, and the sha256 of the file."""
+        content = read_file(self.info, self._log_path)
+        return *read_log(content, self._log_path), digest_of(content)
 
 
 def read_log(content: bytes, path: Path) -> tuple[tuple[Alert, ...], int]:
