@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -64,22 +63,19 @@ class LongMemEval(Dataset):
             self.granularities = tuple(name for name in GRANULARITIES if name != "round")
 
     def open(self) -> LoadedDataset:
+        digest = digest_file(self.info, self.path)
         pinned = check_pin(
-            self.info, self.path, self._digest, allow_unpinned=self.settings.allow_unpinned
+            self.info, self.path, digest, allow_unpinned=self.settings.allow_unpinned
         )
-        notes = excerpt_notes(self.info, self._digest)
+        notes = excerpt_notes(self.info, digest)
         return LoadedDataset(
             info=self.info,
             path=self.path,
-            sha256=self._digest,
+            sha256=digest,
             pinned=pinned,
             notes=notes,
             excerpt=bool(notes),
         )
-
-    @cached_property
-    def _digest(self) -> str:
-        return digest_file(self.info, self.path)
 
     def read(self) -> Iterator[EvalCase]:
         self.odd.clear()
