@@ -63,12 +63,8 @@ def has_chunks(case: EvalCase, name: str) -> bool:
     """Whether the data set has what `granularity=summary` or `observation` shows of a case; always
     so for the others.
     """
-    if name == "summary":
-        return any(session.summary for session in case.sessions)
-    if name == "observation":
-        return any(session.observations for session in case.sessions)
-
-    return True
+    is_own = name in ("summary", "observation")
+    return not is_own or any(CUTS[name](case, Granularity(name)))
 
 
 def line(turn: Turn) -> str:

@@ -163,7 +163,7 @@ class OpsEval(Dataset):
         return tuple(domain for domain in FILES if domain in explained)
 
     def _question(
-        self, item: Item, places: Mapping[str, tuple[str, ...]] | None = None
+        self, item: Item, places: Mapping[str, Sequence[str]] | None = None
     ) -> EvalQuestion:
         """`places` are the turns of each solution, if the item's own one is in memory."""
         topics = [topic for topic in item.topics if topic in (self.settings.topics or ())]
@@ -173,7 +173,7 @@ class OpsEval(Dataset):
 
         evidence: tuple[str, ...] = ()
         if places:
-            evidence = places[remembered_text(item, mask=True)]
+            evidence = tuple(places[remembered_text(item, mask=True)])
 
         return EvalQuestion(
             question_id=item.row_id,

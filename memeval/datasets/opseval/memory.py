@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from memeval.datasets.grouping import group
 from memeval.datasets.opseval.groups import groups
 from memeval.datasets.opseval.items import Item
 from memeval.records import Session
@@ -62,10 +63,10 @@ def parts(
 def _folds(items: Sequence[Item], folds: int, seed: int) -> Mapping[int, int]:
     """The fold of each item, by position. Items that belong together share it."""
     fold_of: dict[int, int] = {}
-    for group in groups(items):
-        text = f"{seed} {items[group[0]].row_id}"
+    for members in groups(items):
+        text = f"{seed} {items[members[0]].row_id}"
         fold = int(sha256(text.encode()).hexdigest(), 16) % folds
-        fold_of |= dict.fromkeys(group, fold)
+        fold_of |= dict.fromkeys(members, fold)
 
     return fold_of
 
@@ -87,14 +88,10 @@ def sessions(items: Sequence[Item], *, mask: bool) -> tuple[Session, ...]:
     )
 
 
-def turns_by_text(sessions_made: Sequence[Session]) -> Mapping[str, tuple[str, ...]]:
+def turns_by_text(sessions_made: Sequence[Session]) -> Mapping[str, Sequence[str]]:
     """The ids of the turns with each solution: the same one may be under two topics."""
-    by_text: dict[str, tuple[str, ...]] = {}
-    for session in sessions_made:
-        for turn in session.turns:
-            by_text[turn.text] = (*by_text.get(turn.text, ()), turn.turn_id)
-
-    return by_text
+    turns = [turn for session in sessions_made for turn in session.turns]
+    return group((turn.text, turn.turn_id) for turn in turns)
 
 
 def remembered_text(item: Item, *, mask: bool) -> str:
