@@ -191,8 +191,7 @@ def _choices(entry: Entry) -> tuple[str, ...]:
     if values is None:
         return ()
 
-    texts = [entry.checked_text("choices", value) for value in values]
-    choices = tuple(text.strip() for text in texts if text is not None)
+    choices = tuple(text.strip() for text in entry.texts("choices"))
     if not 2 <= len(values) <= MOST_CHOICES:
         entry.wrong("choices", f"holds {len(values)}, not 2 to {MOST_CHOICES}")
     if len(set(choices)) < len(choices):

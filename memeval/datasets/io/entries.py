@@ -162,6 +162,11 @@ class Entry:
         self.wrong(name, f"is {kind_of(value)}, not a list")
         return None
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of strings; those that are wrong are noted, and left out."""
+        texts = [self.checked_text(name, value) for value in self.items(name) or []]
+        return tuple(filter(None, texts))
+
     def filled(self, name: str) -> list[Any]:
         """A list that must be there and not be empty; an empty one with a mistake."""
         values = self.items(name, required=True)

@@ -101,7 +101,7 @@ def _operation(
     after = sessions.named(entry, "after", required=True)
     operation = EvalOperation(kind=kind, after=session_id(after or 0))
     if kind == OperationKind.FORGET:
-        return replace(operation, forget=_forget(entry), values=texts(entry, "values"))
+        return replace(operation, forget=_forget(entry), values=entry.texts("values"))
     if kind == OperationKind.CORRECT:
         request = CorrectRequest(
             words=entry.text("words", required=True) or "",
@@ -133,12 +133,6 @@ def _forget(entry: Entry) -> ForgetRequest:
     )
 
 
-def texts(entry: Entry, field: str) -> tuple[str, ...]:
-    """A list of strings."""
-    found = [entry.checked_text(field, value) for value in entry.items(field) or []]
-    return tuple(filter(None, found))
-
-
 def place_question(
     entry: Entry, question: EvalQuestion, sessions: CaseSessions, *, lives: bool
 ) -> EvalQuestion:
@@ -152,7 +146,7 @@ def place_question(
         if any(sessions.of_turn[turn_id] > after for turn_id in question.evidence):
             entry.wrong("evidence", "comes after the session in 'asked_after'")
 
-    forgotten = texts(entry, "forgotten")
+    forgotten = entry.texts("forgotten")
     if forgotten:
         if question.gold:
             entry.wrong("forgotten", "needs an empty list as 'answer': a refusal is right")
@@ -166,7 +160,7 @@ def place_question(
     if not lives or not question.gold:
         return question
 
-    older = texts(entry, "stale")
+    older = entry.texts("stale")
     kind = UPDATED if older else CURRENT
     kind = NEIGHBOUR if question.category == NEIGHBOUR else kind
     return replace(question, traces=Traces(kind=kind, right=question.gold, older=older))
