@@ -342,6 +342,15 @@ def test_a_mistake_is_named_with_its_place(
     assert message in capsys.readouterr().out
 
 
+def test_an_older_value_that_is_wrong_is_one_mistake(tmp_path: Path) -> None:
+    content = asked(stale=[""]) | {"operations": [FORGET]}
+    with pytest.raises(UserError) as refused:
+        read(write(tmp_path, content))
+
+    place = "own.json: line 1 'north', question 'q1'"
+    assert refused.value.message.endswith(f"{place}: field 'stale' is empty.")
+
+
 ACCEPTED = (
     case(),
     [case(), case(case_id=3)],

@@ -146,7 +146,7 @@ def place_question(
         if any(sessions.of_turn[turn_id] > after for turn_id in question.evidence):
             entry.wrong("evidence", "comes after the session in 'asked_after'")
 
-    forgotten = entry.texts("forgotten")
+    forgotten, older = entry.texts("forgotten"), entry.texts("stale")
     if forgotten:
         if question.gold:
             entry.wrong("forgotten", "needs an empty list as 'answer': a refusal is right")
@@ -160,7 +160,6 @@ def place_question(
     if not lives or not question.gold:
         return question
 
-    older = entry.texts("stale")
     kind = UPDATED if older else CURRENT
     kind = NEIGHBOUR if question.category == NEIGHBOUR else kind
     return replace(question, traces=Traces(kind=kind, right=question.gold, older=older))

@@ -283,7 +283,6 @@ class _AskedReader(QuestionReader):
             return None
 
         _check_decision(entry, "status", (DRAFTED, ACCEPTED, REJECTED))
-        entry.texts("stale")
         for at, review in enumerate(entry.items("reviews") or []):
             self._check_review(f"{entry.place}, review {at}", review)
 
