@@ -83,10 +83,11 @@ def _frozen(name: str) -> str | None:
 def _settings(run: Run) -> dict[str, Any]:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError  # type: ignore[import-untyped]
 
     try:
         content: Any = OmegaConf.to_container(OmegaConf.load(run.folder / CONFIG_FILE))
-    except (OmegaConfBaseException, RecursionError) as error:
+    except (OmegaConfBaseException, YAMLError, RecursionError) as error:
         raise ValueError(f"{CONFIG_FILE} can't be read") from error
 
     return dict(content["dataset"])

@@ -110,3 +110,15 @@ def test_the_data_file_that_the_user_names_shows_the_evidence(
     assert "not on this machine" in completed(home, "show", first.name, "demo-1/q0").out
     shown = completed(home, "show", first.name, "demo-1/q0", "--data", str(own)).out
     assert "not on this machine" not in shown and "evidence is not shown" not in shown
+
+
+def test_a_damaged_config_hides_the_evidence_and_nothing_else(
+    finished: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(finished, home)
+    (first, *_) = sorted((home / "outputs" / "runs").iterdir())
+    (first / "config.yaml").write_text("dataset: [", encoding="utf-8")
+    shown = " ".join(completed(home, "show", first.name, "demo-1/q0").out.split())
+    assert "gold: 8 January 2023" in shown
+    assert "evidence is not shown: data set 'demo' can't be read: config.yaml can't be" in shown
