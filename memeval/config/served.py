@@ -28,7 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 from memeval.config.classes import import_named
 from memeval.config.grids import cell_config, over_cells, sweep_file, sweep_files, words_of_cell
 from memeval.config.integers import INTEGER
-from memeval.config.leaves import fields_of, flatten
+from memeval.config.leaves import flatten
 from memeval.config.overrides import CLASS_OPTION, GROUPS
 from memeval.config.paths import conf_dir
 from memeval.config.plugins import (
@@ -124,7 +124,7 @@ def brought_fields(group: str) -> list[str]:
 
 
 def _field_names(group: str, option: str) -> Collection[str]:
-    """The fields of an option that is not one of memeval's own, those that it inherits included."""
+    """The fields of an option, those that it inherits included."""
     file = _file(group, option)
     if file is None:
         return served_fields(group, option) or ()
@@ -133,7 +133,7 @@ def _field_names(group: str, option: str) -> Collection[str]:
     names = set(flatten(loaded))
     for base in loaded.get("defaults", ()):
         if isinstance(base, str) and base not in ("_self_", option):
-            names |= set(_field_names(group, base)) | fields_of(group, base)
+            names |= set(_field_names(group, base))
 
     return names
 
@@ -219,23 +219,13 @@ class ServedConfigs(ConfigSource):
             cell = cell_config(option)
             return None if cell is None else (cell, {"package": "_global_"})
 
-        file = self._file(name)
+        file = _file(group, option)
         if file is not None:
             config, header = _read(file)
             return (over_cells(option, config) if group == SWEEP else config), header
 
         values = served_fields(group, option)
         return None if values is None else (OmegaConf.create(values), {"package": None})
-
-    def _file(self, name: str) -> Path | None:
-        """The file that is served under a name; None for an option without a file."""
-        group, _, option = name.rpartition("/")
-        path = Path(self.path, f"{name}.yaml")
-        # As in `own_file`: not `Path.is_file`.
-        if group != SWEEP and os.path.isfile(path):  # noqa: PTH113
-            return path
-
-        return _file(group, option)
 
     def available(self) -> bool:
         return True
@@ -256,7 +246,7 @@ class ServedConfigs(ConfigSource):
         if group in GROUPS and CLASS_OPTION.fullmatch(option):
             return True
 
-        return self._file(name) is not None or option in _chosen_among(group)
+        return _file(group, option) is not None or option in _chosen_among(group)
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Presets only: integers are not listed."""
@@ -294,13 +284,14 @@ def _chosen_among(group: str) -> Collection[str]:
 
 
 def _file(group: str, option: str) -> Path | None:
-    """The file of a sweep, or of a package's option; None without a file."""
+    """The file of an option, memeval's own or a package's; None without a file."""
     if group == SWEEP:
         return sweep_file(option)
 
     # Looked for in conf/ first, for it takes no search through packages.
-    if not group or own_file(group, option) is not None:
-        return None
+    own = own_file(group, option)
+    if own is not None or not group:
+        return own
 
     found = plugin(group, option)
     return found.file if found else None
