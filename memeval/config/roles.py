@@ -181,7 +181,8 @@ def _callers(config: RunConfig) -> Iterator[_Caller]:
     """The roles that call an endpoint, the answers' model first."""
     for role in called_roles(config.llm):
         settings = settings_of_role(config.llm, role)
-        yield _Caller(role=role, reach=_reach(settings), limit=_own_limit(config.llm, role))
+        limit = _own_settings(config.llm, role).get("max_concurrency")
+        yield _Caller(role=role, reach=_reach(settings), limit=limit)
 
     for role, other in (("embedder", config.embedder), ("reranker", config.reranker)):
         if other.base_url is not None:
@@ -191,15 +192,6 @@ def _callers(config: RunConfig) -> Iterator[_Caller]:
 def _reach(settings: LlmConfig | EmbedderConfig | RerankerConfig) -> tuple[Any, ...]:
     headers = tuple(sorted((settings.headers or {}).items()))
     return settings.base_url, settings.api_key_env, headers
-
-
-def _own_limit(llm: LlmConfig, role: str) -> int | None:
-    """The limit that a role of the model sets itself."""
-    if role == ANSWERS:
-        return llm.max_concurrency
-
-    limit: int | None = _own_settings(llm, role).get("max_concurrency")
-    return limit
 
 
 def is_local(address: str | None) -> bool:

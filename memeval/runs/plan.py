@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memeval.config.roles import called_roles, settings_of_role
-from memeval.config.schema import PREPARE, RunConfig
+from memeval.config.schema import PREPARE
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.measure.summary import Earlier
 from memeval.pipeline.open.cell import Cell
@@ -34,8 +34,14 @@ class PlannedCell:
 
     @property
     def reach(self) -> Reach:
-        """URLs of the endpoints that the cell waits for."""
-        return reach_of(self.cell.config, self.cell)
+        """URLs of the endpoints that the cell waits for: its models, embedder and reranker."""
+        config = self.cell.config
+        urls = [settings_of_role(config.llm, role).base_url for role in called_roles(config.llm)]
+        if config.embedder.name == "openai":
+            urls.append(config.embedder.base_url)
+
+        urls.append(config.reranker.base_url)
+        return tuple(sorted({url for url in urls if url}))
 
     @property
     def may_compute_elsewhere(self) -> bool:
@@ -89,14 +95,3 @@ def say_damage(cell: Cell, before: Earlier, progress: Progress) -> None:
             f"  the finished run {cell.run_key} is damaged: {damage}; memeval makes it again from "
             "its rows"
         )
-
-
-def reach_of(config: RunConfig, cell: Cell) -> Reach:
-    """URLs of a cell's models, embedder and reranker."""
-    urls = [settings_of_role(config.llm, role).base_url for role in called_roles(config.llm)]
-    if config.embedder.name == "openai":
-        urls.append(config.embedder.base_url)
-
-    urls.append(cell.config.reranker.base_url)
-
-    return tuple(sorted({url for url in urls if url}))
