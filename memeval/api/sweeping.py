@@ -183,17 +183,14 @@ def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
 
     Raises `UserError`, and `RefusedError` if runs can't be made.
     """
-    from memeval.runs.forecast.forecast import forecast
+    from memeval.runs.forecast.forecast import check_stores_are_read, forecast
     from memeval.runs.interrupt import run_loop
-    from memeval.runs.launch.planning import check_store_is_read
 
     with tempfile.TemporaryDirectory(prefix="memeval-plan-") as name:
         # Hydra's output for a plan is discarded.
         folder = Path(name)
         plan = _compose(words, folder)
-        for planned in plan.cells:
-            check_store_is_read(planned.cell.config.store)
-
+        check_stores_are_read(plan)
         return run_loop(forecast(plan, folder, outputs_dir() / "runs", exact=exact))
 
 
@@ -237,7 +234,7 @@ def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
 
 
 def _compose(words: Sequence[str], folder: Path) -> Plan:
-    from memeval.runs.launch.planning import compose_plan
+    from memeval.runs.launch.application import compose_plan
     from memeval.runs.session import composing_in
 
     with composing(), composing_in(folder):

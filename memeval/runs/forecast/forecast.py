@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from memeval.errors import UserError
 from memeval.runs.forecast.estimate import Estimator
 from memeval.runs.forecast.outlook import Outlook, look_ahead
 from memeval.runs.forecast.totals import Estimate
@@ -49,3 +50,15 @@ async def forecast(plan: Plan, folder: Path, runs: Path, *, exact: bool = False)
         estimate=await estimator.estimate(exact=exact),
         outlooks=look_ahead(plan, cases, runs),
     )
+
+
+def check_stores_are_read(plan: Plan) -> None:
+    """Raises `UserError` for a store whose finished work the plan could not see."""
+    for planned in plan.cells:
+        for name in ("url", "memories"):
+            if getattr(planned.cell.config.store, name):
+                raise UserError(
+                    f"plan reads the files of the home, not store.{name}",
+                    f"leave store.{name} out: the plan then covers everything that this home has "
+                    "not finished",
+                )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hydra
 from hydra import initialize_config_dir
@@ -29,12 +29,20 @@ from memeval.config.overrides import check_given_once
 from memeval.config.paths import conf_dir
 from memeval.config.plugins import check_folder
 from memeval.config.served import register
+from memeval.runs.compose.errors import explained
+from memeval.runs.compose.words import reorder_arguments
 from memeval.runs.job import is_repeated, run_job
+from memeval.runs.launch.launcher import planning
 from memeval.runs.session import name_sweep, session_folder
+
+if TYPE_CHECKING:
+    from memeval.runs.plan import Plan
 
 VERSION_BASE = "1.3"
 MULTIRUN = ("-m", "--multirun")
 CONFIG_DIR = ("-cd", "--config-dir")
+OF_LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
+"""Words that choose another launcher, and its settings."""
 _ONE_VALUE = re.compile(r"[^,()\[\]{}'\"$\s]+")
 """A value that is not a list, a mapping or a sweep, and has no quotes."""
 _PLAIN = re.compile(r"(?!hydra)(\+sweep=)?[a-z]")
@@ -126,3 +134,28 @@ def _run_in_mode(mode: RunMode, overrides: Sequence[str]) -> None:
             application.run("config", run_job, words)
         else:
             application.multirun("config", run_job, words)
+
+
+def compose_plan(words: Sequence[str]) -> Plan:
+    """The plan of the cells that the words compose. Nothing of it is run.
+
+    Raises `UserError`, and `RefusedError` if cells can't be run.
+    """
+    # Loaded here: it takes longer to load than Hydra does.
+    from memeval.runs.plan import Plan
+
+    # Only our launcher can plan, and Hydra calls it only for sweeps: one cell is a sweep of one.
+    own = [word for word in words if word not in MULTIRUN]
+    if any("hydra/launcher=" in word for word in own):
+        own = [word for word in own if not word.startswith(OF_LAUNCHER)]
+
+    plans: list[Plan] = []
+    before = sys.argv
+    try:
+        with explained(), planning(plans.append):
+            hydra_application([*reorder_arguments(own), MULTIRUN[1]])()
+    finally:
+        sys.argv = before  # where Hydra's application finds its words
+
+    # One plan per batch: a sweeper may hand over its cells in several.
+    return Plan([cell for batch in plans for cell in batch.cells])
