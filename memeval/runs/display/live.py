@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from memeval.metrics.formats import dollars
 from memeval.records import Usage
+from memeval.text.shown import counted
 
 if TYPE_CHECKING:
     from memeval.llm.endpoint import Endpoint
-
-
-class Connected(Protocol):
-    """The connections of a run."""
-
-    @property
-    def endpoints(self) -> Iterable[Endpoint]:
-        """Those requested so far."""
+    from memeval.pipeline.open.connections import Connections
 
 
 @dataclass
@@ -32,7 +26,7 @@ class LiveFigures:
     cached: int = 0
     cost_usd: float | None = 0.0
     """Cost billed; None if a price is unknown."""
-    connections: Connected | None = None
+    connections: Connections | None = None
 
     @property
     def endpoints(self) -> Iterable[Endpoint]:
@@ -87,7 +81,7 @@ class LiveFigures:
         if self.calls:
             parts.append(cost(self.cost_usd))
         if self.retries:
-            parts.append(retries(self.retries))
+            parts.append(counted(self.retries, "retry", "retries"))
         if self.failures:
             parts.append(f"{self.failures} failed")
 
@@ -108,8 +102,3 @@ def duration(seconds: float) -> str:
 def cost(usd: float | None) -> str:
     """Cost billed so far, as a line of progress shows it."""
     return "cost unknown" if usd is None else f"${dollars(usd)}"
-
-
-def retries(count: int) -> str:
-    """How many requests were made again, as a line of progress says it."""
-    return "1 retry" if count == 1 else f"{count:,} retries"

@@ -7,17 +7,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from memeval.records import Usage
-from memeval.runs.display.live import Connected, LiveFigures, duration
+from memeval.runs.display.live import LiveFigures, duration
 from memeval.runs.display.terminal import drawn
 from memeval.text.redaction import redacted
 from memeval.text.shown import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+    from memeval.pipeline.open.connections import Connections
 
 EVERY_S = 60.0
 """Seconds between two plain lines."""
@@ -103,7 +104,7 @@ class Stages:
     def scored(self, score: float) -> None:
         self.live.add_score(score)
 
-    def watch(self, connections: Connected) -> None:
+    def watch(self, connections: Connections) -> None:
         self.live.connections = connections
 
     def left_s(self, now: float, under_way: int = 0) -> float | None:
@@ -152,12 +153,7 @@ class RunDisplay(Stages):
         self._heartbeat.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._heartbeat.stop()
         if self._bars is not None:
             self._bars.stop()

@@ -6,13 +6,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from memeval.llm.load import busy_line
 from memeval.metrics.formats import short_count
 from memeval.records import Usage
-from memeval.runs.display.live import Connected, LiveFigures, cost, duration, retries
+from memeval.runs.display.live import LiveFigures, cost, duration
 from memeval.runs.display.progress import EVERY_S, LONG_S, Heartbeat, Stages
 from memeval.runs.display.terminal import drawn, folded
 from memeval.runs.plan import Outcome, Plan, PlannedCell
@@ -21,6 +20,8 @@ from memeval.text.shown import counted, printable
 
 if TYPE_CHECKING:
     from rich.live import Live
+
+    from memeval.pipeline.open.connections import Connections
 
 SHOWN_CELLS = 6
 """Cells under way that are listed on a terminal."""
@@ -41,7 +42,7 @@ class CellStages(Stages):
     def spent(self, usages: Sequence[Usage]) -> None:
         self._display.spent(usages)
 
-    def watch(self, connections: Connected) -> None:
+    def watch(self, connections: Connections) -> None:
         """The display has those of all cells."""
 
     def say(self, message: str) -> None:
@@ -130,12 +131,7 @@ class SweepDisplay:
         every = {1: "", 2: "both "}.get(total, "all ")
         return f"{runs}, {every}already finished"
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._heartbeat.stop()
         for cell in self._cells.values():
             self.say(f"{cell.title}: stopped {cell.point}")
@@ -176,7 +172,7 @@ class SweepDisplay:
         """Calls that a row of a cell took."""
         self.live.add_usages(usages)
 
-    def watch(self, connections: Connected) -> None:
+    def watch(self, connections: Connections) -> None:
         """The endpoints of all cells."""
         self.live.connections = connections
 
@@ -223,7 +219,7 @@ class SweepDisplay:
             second.append(f"{short_count(self.live.tokens)} tokens")
             second.append(cost(self.live.cost_usd))
         if self.live.retries:
-            second.append(retries(self.live.retries))
+            second.append(counted(self.live.retries, "retry", "retries"))
         if self.live.failures:
             second.append(f"{self.live.failures} failed")
         if left:
