@@ -242,32 +242,22 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
     ending: list[asyncio.Task[None]] = []
     interrupted = False
 
-    def cancel() -> None:
+    def end(finish: Finish) -> None:
         nonlocal interrupted
         interrupted = True
         # Called directly, it would not wake a loop that sleeps until its next event.
-        loop.call_soon_threadsafe(begin_to_end)
+        loop.call_soon_threadsafe(begin_to_end, finish)
 
-    def begin_to_end() -> None:
-        report_calls()
-        ending.append(loop.create_task(_finish_calls(task, in_flight.finish)))
-
-    def cancel_here() -> None:
-        nonlocal interrupted
-        interrupted = True
-        loop.call_soon_threadsafe(
-            lambda: ending.append(
-                loop.create_task(_finish_calls(task, partial(in_flight.finish_part, loop)))
-            )
-        )
+    def begin_to_end(finish: Finish) -> None:
+        ending.append(loop.create_task(_finish_calls(task, finish)))
 
     door: Door | None = getattr(_of_thread, "door", None)
     try:
         asyncio.set_event_loop(loop)
         if _keys is not None:
-            _keys.cancel = cancel
+            _keys.cancel = partial(end, _finish_all)
         if door is not None:
-            door.watch(cancel_here)
+            door.watch(partial(end, partial(in_flight.finish_part, loop)))
 
         with rare_collections():
             _drive(loop, task)
@@ -291,6 +281,12 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
         _wind_up(loop)
         in_flight.reopen()
         asyncio.set_event_loop(None)
+
+
+async def _finish_all(most_s: float) -> None:
+    """Waits for the model calls of all threads, and says so."""
+    report_calls()
+    await in_flight.finish(most_s)
 
 
 async def _finish_calls(task: asyncio.Task[Any], finish: Finish) -> None:
