@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memeval.api.selecting import select_run
@@ -46,17 +47,7 @@ def label(arguments: Sequence[str]) -> int:
     run, _ = select_run(options.run, "label")
     path = Path(options.out) if options.out else outputs_dir() / "labels" / f"{run.key}.csv"
     suffix_of(path)  # refuses another kind of file before anything is drawn
-    answers = scored_answers(run)
-    sheet = open_sheet(
-        path,
-        run,
-        lambda count: draw_sample(
-            answers, count, by=options.stratify, seed=options.seed, run_key=run.key
-        ),
-        answers=answers,
-        count=options.n,
-        show_verdict=options.verdict,
-    )
+    sheet = open_sheet(path, run, options)
     sheet.write()
     if options.terminal:
         sheet = ask_labels(sheet)
@@ -67,26 +58,26 @@ def label(arguments: Sequence[str]) -> int:
     return 0
 
 
-def open_sheet(
-    path: Path,
-    run: Run,
-    draw: Callable[[int], list[JudgedAnswer]],
-    *,
-    answers: Sequence[JudgedAnswer],
-    count: int | None,
-    show_verdict: bool,
-) -> LabelSheet:
+def open_sheet(path: Path, run: Run, options: Namespace) -> LabelSheet:
     """The answers to be labelled, with the labels that the file holds already.
 
-    A file that lists answers is continued unchanged, unless a `count` asks for another draw. Then
+    A file that lists answers is continued unchanged, unless `--n` asks for another draw. Then
     answers that have a label stay in it even if the draw does not hold them.
     """
+    answers = scored_answers(run)
     kept = keep_labels(path, run.key, answers)
     by_key = {answer.key: answer for answer in answers}
-    if kept and count is None:
+    if kept and options.n is None:
         listed = list(kept)
     else:
-        drawn = [answer.key for answer in draw(count or COUNT)]
+        sample = draw_sample(
+            answers,
+            options.n or COUNT,
+            by=options.stratify,
+            seed=options.seed,
+            run_key=run.key,
+        )
+        drawn = [answer.key for answer in sample]
         # A label is somebody's work: no other draw drops one.
         further = [key for key, own in kept.items() if own is not None and key not in drawn]
         listed = [*drawn, *further]
@@ -96,7 +87,7 @@ def open_sheet(
         run_key=run.key,
         answers=tuple(by_key[key] for key in listed),
         labels={key: own for key, own in kept.items() if own is not None},
-        show_verdict=show_verdict,
+        show_verdict=options.verdict,
     )
 
 

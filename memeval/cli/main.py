@@ -77,7 +77,9 @@ def run_command(arguments: list[str]) -> int:
             f"{_lost_replies()}",
             file=sys.stderr,
         )
-        return _interrupted_status()
+        from memeval.runs.interrupt import exit_status
+
+        return exit_status()
     except BrokenPipeError:
         # The reader of a pipe is gone, as with `| head`: at exit, Python would flush and fail
         # again.
@@ -115,12 +117,6 @@ def _lost_replies() -> str:
     from memeval.runs.interrupt import describe_lost
 
     return describe_lost()
-
-
-def _interrupted_status() -> int:
-    from memeval.runs.interrupt import exit_status
-
-    return exit_status()
 
 
 def _answer_help(arguments: list[str]) -> bool:

@@ -188,7 +188,7 @@ def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> It
         ranks = ["not found" if rank is None else str(rank) for rank in record.evidence_ranks]
         yield f"  rank of evidence: {', '.join(ranks) or NONE}"
 
-    yield from step_lines(record, texts)
+    yield from lines_of_steps(record.steps, set(record.evidence), texts)
     yield from retrieved_lines(record, texts)
     if record.context is not None:
         yield f"  context that the reader saw ({count(record.context_tokens)} tokens):"
@@ -197,15 +197,12 @@ def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> It
     yield from spending_lines(record)
 
 
-def step_lines(record: Record, texts: Texts | None) -> Iterator[str]:
-    """Steps of a model with tools: its words, its calls, and the first lines of their results."""
-    return lines_of_steps(record.steps, set(record.evidence), texts)
-
-
 def lines_of_steps(
     steps: Sequence[AgentStep], evidence: Collection[str], texts: Texts | None
 ) -> Iterator[str]:
-    """The steps; of the turns of a call, those of the evidence."""
+    """Steps of a model with tools: its words, its calls, and the first lines of their results; of
+    the turns of a call, those of the evidence.
+    """
     for number, step in enumerate(steps, start=1):
         yield f"  step {number}" + (f": {', '.join(step.faults)}" if step.faults else "")
         if step.text is not None:
