@@ -18,6 +18,7 @@ from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.packages.data import config_of
 from memeval.pipeline.execute.progress import Silent
+from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import is_built_in
 from memeval.pipeline.open.declared import IMPORTED
 from memeval.pipeline.open.opening import open_cell
@@ -45,7 +46,7 @@ def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
     # One repeat: a file of answers has one answer for each question.
     drawn = _draw([one for one in judged if one.repeat == 0], count)
     with _own_home() as home:
-        config = _config(run, drawn)
+        config = _config(run, drawn, home)
         file = home / "answers.jsonl"
         lines = [
             json_line({"question_id": one.question_id, "hypothesis": one.hypothesis})
@@ -72,16 +73,13 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
 
     asked = [one for one in records if one.score is not None and one.repeat == 0]
     drawn = _draw(asked, count)
-    with _own_home():
-        again = _complete(open_cell(_config(run, drawn), ""), None)
+    with _own_home() as home:
+        again = _complete(open_cell(_config(run, drawn, home), ""), None)
 
     return _agreement("answers", drawn, again)
 
 
-def _complete(cell: object, runner: Runner | None) -> dict[str, Record]:
-    from memeval.pipeline.open.cell import Cell
-
-    assert isinstance(cell, Cell)
+def _complete(cell: Cell, runner: Runner | None) -> dict[str, Record]:
     complete_cell(cell, lambda: nullcontext(Silent()), runner)
     return {one.question_id: one for one in read_records(cell.folder / "records.jsonl")}
 
@@ -94,7 +92,7 @@ def _draw(records: Sequence[Record], count: int) -> list[Record]:
     return [records[number] for number in sorted(chosen)]
 
 
-def _config(run: Run, drawn: Sequence[Record]) -> RunConfig:
+def _config(run: Run, drawn: Sequence[Record], home: Path) -> RunConfig:
     """The settings of a run for some of its questions, one repeat, nothing logged."""
     config_of(run)
     lines = []
@@ -105,11 +103,9 @@ def _config(run: Run, drawn: Sequence[Record]) -> RunConfig:
         is_theirs = "://" in value and provider_of(value.strip("'\" ")) == UNKNOWN_PROVIDER
         lines.append(f"{name}{colon}null" if is_theirs or holds_replacement(line) else line)
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, CONFIG_FILE)
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        config = read_config(path)
-
+    path = home / CONFIG_FILE
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    config = read_config(path)
     for settings in (config.llm, config.llm.ingest, config.llm.judge, config.embedder):
         if getattr(settings, "headers", None):
             raise UserError("its requests need its author's own headers, which are not sent")

@@ -320,7 +320,7 @@ def _chosen_items(words: Sequence[str]) -> list[ProbeItem]:
     from memeval.calibration.items import read_items
 
     if not words:
-        return read_items(shipped_file())
+        return read_items(shipped_path(ITEMS_FILE))
 
     items = []
     for word in words:
@@ -332,10 +332,3 @@ def _chosen_items(words: Sequence[str]) -> list[ProbeItem]:
             items += read_items(Path(word))
 
     return items
-
-
-def shipped_file() -> Path:
-    """The built-in items: inside the package if it was installed from a wheel, otherwise the
-    checkout's.
-    """
-    return shipped_path(ITEMS_FILE)

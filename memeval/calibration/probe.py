@@ -191,25 +191,18 @@ def _rejected(asked: Sequence[AskedItem], probed: Sequence[ProbedItem]) -> list[
 
 async def _probe(
     judge: Judge, cell: Cell, asked: Sequence[AskedItem], progress: Progress
-) -> tuple[ProbedItem, ...]:
-    rows = await _judge_all(judge, cell, asked, progress)
-    return tuple(ProbedItem(item, row) for (item, _), row in zip(asked, rows, strict=True))
-
-
-async def _judge_all(
-    judge: Judge, cell: Cell, asked: Sequence[AskedItem], progress: Progress
-) -> list[VerdictRow]:
-    """A row per item, in their order."""
+) -> list[ProbedItem]:
+    """The items with the judge's verdicts, in their order."""
     progress.expect("judge", len(asked))
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def judge_item(item: ProbeItem, question: EvalQuestion) -> VerdictRow:
+    async def judge_item(item: ProbeItem, question: EvalQuestion) -> ProbedItem:
         async with room:
             metrics = cell.dataset.answer_metrics(item.answer, question)
             row = await judge_answer(judge, question, item.answer, metrics)
 
         progress.done("judge")
-        return row
+        return ProbedItem(item, row)
 
     try:
         async with asyncio.TaskGroup() as group:

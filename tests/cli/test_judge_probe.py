@@ -12,14 +12,18 @@ from command_line import completed, memeval
 from doubles.endpoint import Faults, ScriptedEndpoint
 from ports import free_port
 
-from memeval.api.judging import shipped_file
+from memeval.api.judging import ITEMS_FILE
 from memeval.calibration.attacks import LABEL, VERDICTS, attacks
+from memeval.text.shipped import shipped_path
 
 
 def reply(body: Mapping[str, Any]) -> str:
     """A judge that takes vague answers for right ones, and stammers once."""
     asked = str(body["messages"][-1]["content"])
-    items = [json.loads(line) for line in shipped_file().read_text(encoding="utf-8").splitlines()]
+    items = [
+        json.loads(line)
+        for line in shipped_path(ITEMS_FILE).read_text(encoding="utf-8").splitlines()
+    ]
     (kind,) = {item["kind"] for item in items if f"\n{item['answer']}\n" in f"\n{asked}\n"}
     if "Zweitausend" in asked:
         return "I could not say."

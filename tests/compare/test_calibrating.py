@@ -14,7 +14,7 @@ import pytest
 from made_runs import made_run
 from msgspec import structs
 
-from memeval.api.judging import shipped_file
+from memeval.api.judging import ITEMS_FILE
 from memeval.calibration.items import read_items
 from memeval.calibration.sampling import allocate, draw_sample
 from memeval.calibration.scored import scored_answers
@@ -33,6 +33,7 @@ from memeval.results.files import file_digest
 from memeval.results.judge import JudgeIdentity
 from memeval.results.run import Run
 from memeval.statistics.judge_error import prediction_powered_mean
+from memeval.text.shipped import shipped_path
 from memeval.tracking import payload
 
 DEMO = DATASETS["demo"]
@@ -458,8 +459,8 @@ def test_answers_that_are_not_shared_are_refused(home: Path, command: Command) -
 
 
 def test_the_shipped_items() -> None:
-    items = read_items(shipped_file())
-    demo = Locomo(shipped_file().parent / "demo.json", info=DEMO)
+    items = read_items(shipped_path(ITEMS_FILE))
+    demo = Locomo(shipped_path(ITEMS_FILE).parent / "demo.json", info=DEMO)
     gold = {
         question.question_id: question.gold
         for case in demo.cases()
