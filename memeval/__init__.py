@@ -10,33 +10,6 @@ from typing import Any
 
 __version__ = "0.2.0.dev0"
 
-__all__ = [
-    "Dataset",
-    "FinishedRun",
-    "Judge",
-    "MemorySystem",
-    "RecallSystem",
-    "Run",
-    "Sweep",
-    "__version__",
-    "arun",
-    "asweep",
-    "bless",
-    "calibrate",
-    "compare",
-    "evaluate",
-    "explain",
-    "export",
-    "gate",
-    "judge_probe",
-    "load_run",
-    "load_runs",
-    "plan",
-    "run",
-    "sweep",
-    "table",
-]
-
 _HOME = {
     "Dataset": "memeval.datasets.contract",
     "FinishedRun": "memeval.api.finished",
@@ -51,8 +24,8 @@ _HOME = {
     "calibrate": "memeval.api.judging",
     "compare": "memeval.api.comparing",
     "evaluate": "memeval.api.judging",
-    "export": "memeval.api.exporting",
     "explain": "memeval.api.explaining",
+    "export": "memeval.api.exporting",
     "gate": "memeval.api.gating",
     "judge_probe": "memeval.api.judging",
     "load_run": "memeval.api.selecting",
@@ -63,6 +36,7 @@ _HOME = {
     "table": "memeval.api.tabling",
 }
 """Module of each public name."""
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604 - the names are strings
 
 
 def __getattr__(name: str) -> Any:
