@@ -16,7 +16,7 @@ from memeval.api.notebook import LONGEST_LINE, Table, first_lines, list_html, ru
 from memeval.api.overrides import as_overrides, check_words
 from memeval.api.threads import awaited, composing, in_thread
 from memeval.comparison.paper.build import paper_table
-from memeval.config.paths import conf_dir, outputs_dir
+from memeval.config.paths import conf_dir
 from memeval.errors import RefusedError, UserError, WorldError, unknown
 from memeval.text.shown import one_line
 
@@ -186,12 +186,12 @@ def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
     from memeval.runs.forecast.forecast import check_stores_are_read, forecast
     from memeval.runs.interrupt import run_loop
 
-    with tempfile.TemporaryDirectory(prefix="memeval-plan-") as name:
-        # Hydra's output for a plan is discarded.
-        folder = Path(name)
-        plan = _compose(words, folder)
-        check_stores_are_read(plan)
-        return run_loop(forecast(plan, folder, outputs_dir() / "runs", exact=exact))
+    # Hydra's output for a plan is discarded.
+    with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
+        plan = _compose(words, Path(folder))
+
+    check_stores_are_read(plan)
+    return run_loop(forecast(plan, exact=exact))
 
 
 def _words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
 
-from memeval.config.paths import outputs_dir
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.llm.budget import Budget, Limits
@@ -95,9 +92,7 @@ def confirm_cost(plan: Plan) -> None:
 
     from memeval.runs.forecast.forecast import forecast
 
-    with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
-        estimate = run_loop(forecast(plan, Path(folder), outputs_dir() / "runs")).estimate
-
+    estimate = run_loop(forecast(plan)).estimate
     usd = estimate.usd
     # An unknown cost may be any: it is asked about.
     if usd is not None and usd <= bound:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,23 +33,26 @@ class Forecast:
         )
 
 
-async def forecast(plan: Plan, folder: Path, runs: Path, *, exact: bool = False) -> Forecast:
-    """The forecast of a plan. Nothing is sent, and nothing is written but in `folder`.
+async def forecast(plan: Plan, *, exact: bool = False) -> Forecast:
+    """The forecast of a plan. Nothing is sent, and nothing is written but in a temporary folder.
 
-    `runs` has the run folders of the home. `exact` looks at every open question.
+    `exact` looks at every open question.
     """
     cases, stored = CasesRead(), StoredRows()
     units = Units(cases, stored)
     for planned in plan.cells:
         units.add(planned)
 
-    estimator = Estimator(plan, units, cases, stored, folder)
+    with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
+        estimator = Estimator(plan, units, cases, stored, Path(folder))
+        estimate = await estimator.estimate(exact=exact)
+
     return Forecast(
         cells=len(plan.cells),
         finished_cells=len(plan.cells) - len(plan.open_cells),
         units=units.by_stage,
-        estimate=await estimator.estimate(exact=exact),
-        outlooks=look_ahead(plan, cases, runs),
+        estimate=estimate,
+        outlooks=look_ahead(plan, cases),
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from memeval.comparison.finding import finished_runs
 from memeval.comparison.scores import RunScores, read_scores
+from memeval.config.paths import outputs_dir
 from memeval.errors import MemevalError
 from memeval.metrics.registry import metric_named
 from memeval.pipeline.open.cell import Cell
@@ -58,8 +59,9 @@ class _Spread:
     basis: str
 
 
-def look_ahead(plan: Plan, cases: CasesRead, runs: Path) -> list[Outlook]:
-    """The outlook for each data set of a plan; `runs` has the run folders of the home."""
+def look_ahead(plan: Plan, cases: CasesRead) -> list[Outlook]:
+    """The outlook for each data set of a plan, as far as earlier runs of the home show it."""
+    runs = outputs_dir() / "runs"
     outlooks: dict[tuple[str, int, int], Outlook] = {}
     for planned in plan.cells:
         name = planned.cell.loaded.name or str(planned.cell.config.dataset["name"])
