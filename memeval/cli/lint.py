@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -97,6 +97,7 @@ def gather(run: Run, known: Sequence[Run], data: str | None, files: Sequence[str
     """All that is known of a run on this machine."""
     records = run.read_records()
     cases, why = data_of(run, {record.case_id for record in records}, data)
+    siblings, rivals = others_of(run, known)
     return Material(
         summary=run.summary,
         records=records,
@@ -105,8 +106,8 @@ def gather(run: Run, known: Sequence[Run], data: str | None, files: Sequence[str
         missing=(*((why,) if why else ()), *unopened(run.summary, files)),
         memories=memories_of(run.summary, {record.case_id for record in records}),
         settings=settings_of(run.summary, files),
-        siblings=siblings_of(run, known),
-        rivals=rivals_of(run, known),
+        siblings=siblings,
+        rivals=rivals,
     )
 
 
@@ -191,47 +192,32 @@ def unopened(summary: RunSummary, prompts: Sequence[str]) -> Iterator[str]:
             )
 
 
-def siblings_of(run: Run, known: Sequence[Run]) -> list[tuple[RunSummary, frozenset[str]]]:
-    """Other runs of the same system on the same data, with the questions that they asked."""
-    own = _data_and_system(run.summary)
-    siblings = []
+def others_of(
+    run: Run, known: Sequence[Run]
+) -> tuple[list[tuple[RunSummary, frozenset[str]]], list[Rival]]:
+    """The other runs on the same data: those of the same system, with the questions that they
+    asked, and those that are comparable, with their scores.
+    """
+    own, siblings, rivals = run.summary, [], []
     for other in known:
-        if other.key == run.key or _data_and_system(other.summary) != own:
+        summary = other.summary
+        if other.key == run.key or summary.tags.get("data_sha256") != own.tags.get("data_sha256"):
+            continue
+
+        is_sibling = summary.params.get("system") == own.params.get("system")
+        is_rival = is_comparable(own, summary)
+        if not is_sibling and not is_rival:
             continue
 
         try:
-            asked = frozenset(
-                record.question_id for record in read_records(other.folder / RECORDS_FILE)
-            )
+            records = list(read_records(other.folder / RECORDS_FILE))
         except (OSError, ValueError):
             continue
 
-        siblings.append((other.summary, asked))
+        if is_sibling:
+            asked = frozenset(record.question_id for record in records)
+            siblings.append((summary, asked))
+        if is_rival:
+            rivals.append(Rival(summary, scores(records)))
 
-    return siblings
-
-
-def rivals_of(run: Run, known: Sequence[Run]) -> list[Rival]:
-    """Other comparable runs on the same data."""
-    rivals = []
-    for other in known:
-        same_data = other.summary.tags.get("data_sha256") == run.summary.tags.get("data_sha256")
-        is_other = same_data and other.key != run.key
-        if not is_other or not is_comparable(run.summary, other.summary):
-            continue
-
-        try:
-            rival = Rival(other.summary, scores(read_records(other.folder / RECORDS_FILE)))
-        except (OSError, ValueError):
-            continue
-
-        rivals.append(rival)
-
-    return rivals
-
-
-def _data_and_system(summary: RunSummary) -> Mapping[str, object]:
-    return {
-        "data": summary.tags.get("data_sha256"),
-        "system": summary.params.get("system"),
-    }
+    return siblings, rivals
