@@ -180,13 +180,13 @@ MAY_LACK_A_KEY = (*(f"{role}." for role in OTHERS), "embedder.", "system.api_key
 def check_secrets(leaves: Mapping[str, Any]) -> None:
     """Raises `UserError` for a setting of any group that holds a secret."""
     for path, value in leaves.items():
-        if path.endswith("_env"):
+        # First: the name of a header may end like that of a setting below.
+        option, mark, header = path.partition(".headers.")
+        if mark:
+            check_headers(f"{option}.headers", {header: value})
+        elif path.endswith("_env"):
             if value is not None or not path.startswith(MAY_LACK_A_KEY):
                 check_variable(path, value)
-        elif ".headers." in path:
-            check_headers(
-                path.partition(".headers.")[0] + ".headers", {path.partition(".headers.")[2]: value}
-            )
         elif path.endswith(".headers"):
             check_headers(path, {} if value is None else value)
         elif path == "tracking.uri":

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from memeval.config.checks import check_address, check_headers, check_secrets, check_store
+from memeval.config.checks import check_address, check_secrets, check_store
 from memeval.config.filing import check_filing
 from memeval.config.leaves import flatten
 from memeval.config.options import available, is_available
@@ -91,13 +91,6 @@ def check(config: RunConfig) -> None:
     check_secrets(leaves)
     check_filing(config)
     _check_numbers(leaves)
-    for group, settings in (
-        *((path, written_for(config.llm, path)) for path in MODELS),
-        ("embedder", config.embedder),
-        ("reranker", config.reranker),
-    ):
-        check_headers(f"{group}.headers", settings.headers or {})
-
     _check_parameters(config.llm)
 
     for path, value in leaves.items():
