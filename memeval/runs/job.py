@@ -31,15 +31,12 @@ def failed_cell(number: int, error: UserError | WorldError) -> FailedCell:
     if isinstance(error, UserError):
         return FailedCell(number, status=2, message=error.message, hints=list(error.hints))
 
-    return FailedCell(number, status=1, message=str(error), hints=[hint_after(error)])
-
-
-def hint_after(error: WorldError) -> str:
-    """How to continue after a fault of the outside world."""
+    way = "the same command"
     if isinstance(error, BudgetError):
-        return "finished work is kept; the same command with a larger budget continues it"
+        way += " with a larger budget"
 
-    return "finished work is kept; the same command continues it"
+    hint = f"finished work is kept; {way} continues it"
+    return FailedCell(number, status=1, message=str(error), hints=[hint])
 
 
 def processes_of(launcher: Any) -> int:
