@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -148,12 +149,10 @@ async def probe_judge(
     }
     asked = match_questions(items, questions)
     # A name of its own, so that replies that an earlier probe paid for count as cached.
-    models = Models(cell.config, f"probe {uuid4().hex}", progress.say)
-    try:
+    origin = f"probe {uuid4().hex}"
+    async with aclosing(Models(cell.config, origin, progress.say)) as models:
         work = _probe_all(cell, models, identity, asked, progress, inject=inject)
         return await keep_alive(cell, models.connections.breaker, work)
-    finally:
-        await models.aclose()
 
 
 async def _probe_all(

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -196,8 +197,7 @@ class CheckedCell(SystemUnderTest):
 
 async def _check_all(cell: Cell, is_verbose: bool) -> list[Outcome]:
     outcomes: list[Outcome] = []
-    models = Models(cell.config, cell.run_key)
-    try:
+    async with aclosing(Models(cell.config, cell.run_key)) as models:
         system = CheckedCell(cell, models)
         for rule in (*CHECKS, *OF_TOOLS):
             if outcomes and outcomes[0].state == "not shown" and rule in CHECKS:
@@ -214,8 +214,6 @@ async def _check_all(cell: Cell, is_verbose: bool) -> list[Outcome]:
             print(outcome.line, flush=True)
             for line in outcome.exchanges if is_verbose else ():
                 print(f"    {line}", flush=True)
-    finally:
-        await models.aclose()
 
     return outcomes
 
@@ -229,8 +227,7 @@ async def _measure_lags(cell: Cell, facts: int, is_verbose: bool) -> bool:
     async def measure(of: SystemUnderTest, thing: str) -> None:
         lags.append(await measure_lag(of, thing, patience_s=patience_s))
 
-    models = Models(cell.config, cell.run_key)
-    try:
+    async with aclosing(Models(cell.config, cell.run_key)) as models:
         system = CheckedCell(cell, models)
         for thing in list(FACTS)[:facts]:
             exchanges.clear()
@@ -238,8 +235,6 @@ async def _measure_lags(cell: Cell, facts: int, is_verbose: bool) -> bool:
             print(f"{thing:<15} {_lag_line(lags[-1], patience_s)}", flush=True)
             for line in exchanges if is_verbose else ():
                 print(f"    {line}", flush=True)
-    finally:
-        await models.aclose()
 
     found = [lag.seconds for lag in lags if lag.seconds is not None]
     print(f"\n{cell.system_name}: {len(found)} of {facts} facts found{_spread(found)}")

@@ -6,6 +6,7 @@ import tempfile
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -348,7 +349,5 @@ def _show_plan(job: _Job) -> int:
 
 
 async def _imagine(drafting: Drafting, connections: Connections) -> None:
-    try:
+    async with aclosing(connections):
         await drafting.run()
-    finally:
-        await connections.aclose()
