@@ -9,6 +9,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from memeval.cli.data_own import OWN_ACTIONS, TAKES_OVERRIDES
 from memeval.cli.data_settings import chosen_dataset, read_words
@@ -18,8 +19,9 @@ from memeval.config.paths import data_dir
 from memeval.config.plugins import plugins
 from memeval.datasets.contract import Dataset, DatasetInfo, FileInfo
 from memeval.datasets.fetch import fetch, verify
+from memeval.datasets.io.new_file import new_file
 from memeval.datasets.locate import locate
-from memeval.datasets.registry import DATASETS, GROUP, dataset_info, has_adapter
+from memeval.datasets.registry import DATASETS, GROUP, dataset_info, has_adapter, writable
 from memeval.datasets.transfer import FetchLimits
 from memeval.errors import UserError
 from memeval.runs.display.terminal import drawn
@@ -62,7 +64,7 @@ ACTIONS = {
     "fetch": ("memeval.cli.data:fetch_chosen", USAGE_OF_FETCH),
     "verify": ("memeval.cli.data:verify_chosen", USAGE_OF_VERIFY),
     "stats": ("memeval.cli.data_stats:show_stats", USAGE_OF_STATS),
-    "make": ("memeval.cli.data_make:make", USAGE_OF_MAKE),
+    "make": ("memeval.cli.data:make", USAGE_OF_MAKE),
 }
 PARSER = Parser.of_actions(
     "data",
@@ -242,3 +244,51 @@ def _outcome(info: DatasetInfo, right: bool, excerpt: str) -> str:
         return "right"
 
     return "present; no registered digest to compare it with"
+
+
+def make(chosen: Namespace) -> int:
+    """Writes the data set; the file appears under its name once it is whole.
+
+    Its settings, `dataset.field=value`, come with the files or folders that it is made from.
+    """
+    name, path, words = chosen.name, Path(chosen.file), chosen.settings
+    sources = [Path(word) for word in words if "=" not in word]
+    dataset = chosen_dataset(name, [word for word in words if "=" in word])
+    if sources:
+        return _make_from(dataset, path, sources)
+
+    if type(dataset).write_from is not Dataset.write_from:
+        raise UserError(
+            f"data set '{name}' is made from published files or folders: name at least one",
+            f"as:  python -m memeval data make {name} {path} FROM…",
+        )
+
+    if type(dataset).write is Dataset.write:
+        raise UserError(
+            f"data set '{name}' can't be written as a file",
+            f"these can:  {', '.join(writable())}",
+        )
+
+    with new_file(path) as file:
+        cases, questions = dataset.write(file)
+
+    written = all_counted({"cases": cases, "questions": questions})
+    print(f"{path}: {written}, {path.stat().st_size:,} bytes")
+    for note in dataset.notes():
+        print(f"  {note}")
+
+    print(f"run it:  python -m memeval dataset={name} dataset.path={path}")
+
+    return 0
+
+
+def _make_from(dataset: Dataset, path: Path, sources: Sequence[Path]) -> int:
+    """Writes the data set's file from published files or folders."""
+    with new_file(path) as file:
+        notes = dataset.write_from(file, sources)
+
+    print(f"{path}: {path.stat().st_size:,} bytes")
+    for note in notes:
+        print(f"  {note}")
+
+    return 0
