@@ -9,8 +9,7 @@ from pathlib import Path
 
 from memeval.api.selecting import select_run
 from memeval.calibration.label_file import LabelSheet, gold_text, keep_labels, suffix_of
-from memeval.calibration.sampling import STRATA, draw_sample
-from memeval.calibration.scored import JudgedAnswer, scored_answers
+from memeval.calibration.scored import STRATA, JudgedAnswer, draw_sample, scored_answers
 from memeval.cli.parser import RUN, Parser, one_of
 from memeval.cli.show import wrap
 from memeval.config.paths import outputs_dir
@@ -52,9 +51,7 @@ def label(arguments: Sequence[str]) -> int:
     if options.terminal:
         sheet = ask_labels(sheet)
 
-    for line in sheet_lines(sheet):
-        print(line)
-
+    print(*sheet_lines(sheet), sep="\n")
     return 0
 
 

@@ -16,8 +16,7 @@ from msgspec import structs
 
 from memeval.api.judging import ITEMS_FILE
 from memeval.calibration.items import read_items
-from memeval.calibration.sampling import allocate, draw_sample
-from memeval.calibration.scored import scored_answers
+from memeval.calibration.scored import allocate, draw_sample, scored_answers
 from memeval.cli.main import run_command
 from memeval.datasets.locomo.adapter import Locomo
 from memeval.datasets.registry import DATASETS
