@@ -24,7 +24,7 @@ _HOME = {
     "calibrate": "memeval.api.judging",
     "compare": "memeval.api.comparing",
     "evaluate": "memeval.api.judging",
-    "explain": "memeval.api.explaining",
+    "explain": "memeval.api.comparing",
     "export": "memeval.api.exporting",
     "gate": "memeval.api.gating",
     "judge_probe": "memeval.api.judging",
@@ -33,7 +33,7 @@ _HOME = {
     "plan": "memeval.api.sweeping",
     "run": "memeval.api.running",
     "sweep": "memeval.api.sweeping",
-    "table": "memeval.api.tabling",
+    "table": "memeval.api.comparing",
 }
 """Module of each public name."""
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604 - the names are strings

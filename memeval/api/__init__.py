@@ -7,8 +7,7 @@ Overrides are those of the command line (`"system=bm25"`), or keyword arguments 
 
 from __future__ import annotations
 
-from memeval.api.comparing import Comparisons, compare
-from memeval.api.explaining import explain
+from memeval.api.comparing import Comparisons, compare, explain, table
 from memeval.api.exporting import Export, export
 from memeval.api.finished import FinishedRun
 from memeval.api.gating import bless, gate
@@ -19,7 +18,6 @@ from memeval.api.overrides import as_overrides
 from memeval.api.running import arun, run
 from memeval.api.selecting import load_run, load_runs
 from memeval.api.sweeping import Sweep, asweep, plan, sweep
-from memeval.api.tabling import table
 from memeval.results.run import Run
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Finished runs, compared."""
+"""Finished runs, compared: with each other, in the table of a paper, with a published figure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from memeval.api.arguments import checked
 from memeval.api.notebook import Table, first_lines, list_html, paper_cells, table_html
-from memeval.api.selecting import run_word, select_runs
+from memeval.api.selecting import run_word, select_run, select_runs
 from memeval.comparison.build import compare_runs
 from memeval.comparison.files import differences_csv
 from memeval.comparison.finding import check_records, named_run, run_among, usual_metric
+from memeval.comparison.paper.build import paper_table
 from memeval.comparison.paper.differences import difference_table
 from memeval.comparison.records import ADJUSTMENTS, BENJAMINI_HOCHBERG, MAX_T, Comparison
 from memeval.comparison.sentences import findings
@@ -28,6 +29,8 @@ from memeval.text.shown import one_line
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from memeval.comparison.claims.explaining import Explanation
 
 EXAMPLE = "for example:  python -m memeval compare sweep=baselines --baseline bm25"
 
@@ -206,3 +209,73 @@ def refusal(comparison: Comparison) -> UserError:
         others.append("to compare them anyway:  --force, which every table will mention")
 
     return UserError(message, *others)
+
+
+@checked
+def table(
+    *runs: Run | str | Path | Sequence[Run | str | Path],
+    columns: str | Sequence[str] = (),
+    rows: str | Sequence[str] = (),
+    caption: str = "",
+    label: str = "",
+    last: int | None = None,
+    force: bool = False,
+) -> Table:
+    """The table of a paper: runs by metrics and categories, with intervals, and with letters for
+    runs that can't be told apart.
+
+    Runs are named as for `compare`; a list of runs, as a sweep has them, is taken as one argument.
+    `columns` are metrics and `categories`, `rows` the settings that name the rows. Raises
+    `UserError` for runs that may not share a table, unless `force`.
+    """
+    words: list[str] = []
+    for run in runs:
+        members = [run] if isinstance(run, Run | str | Path) else run
+        words += [run_word(member) for member in members]
+
+    chosen = select_runs(words, last).chosen
+    for found in chosen:
+        check_records(found)
+
+    content = paper_table(
+        chosen,
+        _names(columns),
+        rows=_names(rows),
+        caption=caption,
+        label=label,
+        force=force,
+    )
+    return Table(content)
+
+
+def _names(words: str | Sequence[str]) -> list[str]:
+    """The names of an argument: a list, or a text with commas."""
+    if isinstance(words, str):
+        words = words.split(",")
+
+    return [word.strip() for word in words if word.strip()]
+
+
+@checked
+def explain(run: Run | str | Path, claim: str) -> Explanation:
+    """Why a run's figure differs from a published one: the differing parts, and the effect of each
+    on the figure, as far as finished runs show it.
+
+    `claim` is a name as `claims list` prints it, or `name/system` for a source with several. Raises
+    `UserError` for names that are unknown, and for a claim about another data set.
+    """
+    from memeval.comparison.claims.explaining import explain_match
+    from memeval.comparison.claims.matching import match_claim
+    from memeval.comparison.claims.reading import find_figure, load_claims
+
+    published, figure = find_figure(claim, load_claims())
+    found, known = select_run(run, "explain")
+    if found.summary.dataset != published.dataset:
+        raise UserError(
+            f"claim {published.name} is about {published.dataset}, and run {found.key} about "
+            f"{one_line(found.summary.dataset)}",
+            f"claims about it:  python -m memeval claims {found.key}",
+        )
+
+    (match,) = [own for own in match_claim(published, found.summary) if own.figure == figure]
+    return explain_match(match, found, known)

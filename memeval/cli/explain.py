@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from memeval.api.explaining import explain as explain_run
+from memeval.api.comparing import explain as explain_run
 from memeval.cli.claims import dispute_lines, fold
 from memeval.cli.parser import RUN, Parser, print_json
 from memeval.comparison.claims.effects import Effect, Part
@@ -33,9 +33,7 @@ def explain(arguments: Sequence[str]) -> int:
         print_json(as_json(explanation))
         return 0
 
-    for line in lines_of(explanation):
-        print(line)
-
+    print(*lines_of(explanation), sep="\n")
     return 0
 
 

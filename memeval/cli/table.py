@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memeval.api.tabling import table as table_of
+from memeval.api.comparing import table as table_of
 from memeval.cli.parser import LAST, Parser, check_folder_of, one_of
 from memeval.comparison.paper.formats import FORMATS
 from memeval.errors import UserError
