@@ -71,9 +71,7 @@ def claims(arguments: Sequence[str]) -> int:
     else:
         lines = [line for run in runs for line in run_lines(run, chosen)]
 
-    for line in lines:
-        print(line)
-
+    print(*lines, sep="\n")
     return 0
 
 

@@ -33,9 +33,7 @@ def check(path: Path) -> int:
         print(f"\n{path}: {number}; the schema is in {reader.mistakes.schema}")
         return 2
 
-    for line in lines(reader):
-        print(line)
-
+    print(*lines(reader), sep="\n")
     return 0
 
 

@@ -44,9 +44,7 @@ def agree_runs(arguments: Sequence[str]) -> int:
         print_json(agreement.to_json())
         return 0
 
-    for line in agreement_lines(agreement, whole=options.list):
-        print(line)
-
+    print(*agreement_lines(agreement, whole=options.list), sep="\n")
     return 0
 
 

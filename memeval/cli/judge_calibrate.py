@@ -35,9 +35,7 @@ def calibrate(arguments: Sequence[str]) -> int:
         print_json(calibration.to_json())
         return 0
 
-    for line in calibration_lines(run, calibration):
-        print(line)
-
+    print(*calibration_lines(run, calibration), sep="\n")
     return 0
 
 
