@@ -318,7 +318,12 @@ def test_a_folder_of_ones_own_hides_no_option(run: Command, tmp_path: Path) -> N
         folder = tmp_path / name
         (folder / "system").mkdir(parents=True)
         (folder / "system" / f"{name}.yaml").write_text(f"name: {name}\n", encoding="utf-8")
-        for command in ([], ["check"]):
-            done = run(*command, "--config-dir", str(folder), f"system={name}", must=False)
+        for words in (
+            ["--config-dir", str(folder)],
+            [f"--config-dir={folder}"],
+            ["check", "--config-dir", str(folder)],
+            ["prepare", f"--config-dir={folder}"],
+        ):
+            done = run(*words, f"system={name}", must=False)
             assert done.status == 2
             assert f"system={name} is an option of {owner} already" in done.told

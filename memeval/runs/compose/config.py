@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
+from memeval.runs.compose.words import split_values
 from memeval.text.shown import one_line
 
 
@@ -45,7 +46,7 @@ def compose_config(words: Sequence[str]) -> RunConfig:
 
 
 def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:
-    rest, folder = list(words), None
+    rest, folder = split_values(words), None
     for option in ("--config-dir", "-cd"):
         if option in rest:
             at = rest.index(option)

@@ -20,12 +20,23 @@ KEEP_GOING, STATISTICS = "--keep-going", "--stats"
 """Hydra's own options, with a value and without; whatever else begins with a dash is a slip."""
 
 
+def split_values(arguments: Sequence[str]) -> list[str]:
+    """The words with each option's value as a word of its own: `--config-dir=FOLDER` as two."""
+    words: list[str] = []
+    for word in arguments:
+        option, equals, value = word.partition("=")
+        words += [option, value] if equals and option in VALUED else [word]
+
+    return words
+
+
 def reorder_arguments(arguments: Sequence[str]) -> list[str]:
     """Overrides first and options after them, in whatever order they were typed: Hydra takes no
     other.
 
     Raises `UserError` for a slip.
     """
+    arguments = split_values(arguments)
     overrides: list[str] = []
     options: list[str] = []
 
