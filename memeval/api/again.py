@@ -26,7 +26,7 @@ from memeval.pipeline.verify.sound import name_ids
 from memeval.results import CONFIG_FILE, Record, is_imported, json_line, read_records
 from memeval.results.prices import UNKNOWN_PROVIDER, provider_of
 from memeval.results.run import Run
-from memeval.runs.cell import Runner, complete_cell
+from memeval.runs.cell import MakeRun, complete_cell
 from memeval.statistics.proportions import wilson_interval
 from memeval.systems.external.served import ServedSettings
 from memeval.systems.registry import system_class
@@ -54,7 +54,7 @@ def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
         ]
         file.write_text("".join(lines), encoding="utf-8")
         made = from_answers(str(file), config, "", only_listed=True, judged_by=None)
-        again = _complete(made.cell, made.runner)
+        again = _complete(made.cell, made.make_run)
 
     return _agreement("verdicts", drawn, again)
 
@@ -74,13 +74,13 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
     asked = [one for one in records if one.score is not None and one.repeat == 0]
     drawn = _draw(asked, count)
     with _own_home() as home:
-        again = _complete(open_cell(_config(run, drawn, home), ""), None)
+        again = _complete(open_cell(_config(run, drawn, home), ""))
 
     return _agreement("answers", drawn, again)
 
 
-def _complete(cell: Cell, runner: Runner | None) -> dict[str, Record]:
-    complete_cell(cell, lambda: nullcontext(Silent()), runner)
+def _complete(cell: Cell, make_run: MakeRun | None = None) -> dict[str, Record]:
+    complete_cell(cell, lambda: nullcontext(Silent()), make_run)
     return {one.question_id: one for one in read_records(cell.folder / "records.jsonl")}
 
 

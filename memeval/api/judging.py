@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,13 +29,10 @@ if TYPE_CHECKING:
     from memeval.config.schema import RunConfig
     from memeval.judges.recorded import RecordedJudge
     from memeval.pipeline.execute.imported import Hypotheses
-    from memeval.pipeline.execute.progress import Progress
-    from memeval.pipeline.execute.source import AnswerSource
     from memeval.pipeline.open.cell import Cell
     from memeval.pipeline.open.models import Models
-    from memeval.results import RunSummary
     from memeval.results.calibration import Calibration
-    from memeval.runs.cell import Finish, Runner
+    from memeval.runs.cell import MakeRun
 
 ONLY_LISTED, JUDGED_BY, RANKED = "--only-listed", "--judged-by=", "--ranked"
 """Options of `evaluate` that belong to the command that repeats a run."""
@@ -71,7 +68,8 @@ def evaluate(
         job = imported_run(
             str(answers), words, only_listed=only_listed, judged_by=judged_by, ranked=ranked
         )
-        summary = complete_cell(job.cell, progress_of(job.cell.name, progress), job.runner).summary
+        show = progress_of(job.cell.name, progress)
+        summary = complete_cell(job.cell, show, job.make_run).summary
         refuse_stopped(summary)
         return FinishedRun(job.cell.folder, summary)
 
@@ -83,7 +81,7 @@ class Evaluation:
     """A run whose answers come from a file."""
 
     cell: Cell
-    runner: Runner
+    make_run: MakeRun
 
 
 def imported_run(
@@ -128,6 +126,7 @@ def from_answers(
 ) -> Evaluation:
     """The run that judges the answers of a file; `command` repeats it."""
     from memeval.pipeline.execute.imported import ImportedAnswers, read_hypotheses
+    from memeval.pipeline.execute.run import CellRun
     from memeval.pipeline.open.opening import open_cell
 
     hypotheses = read_hypotheses(Path(file))
@@ -142,12 +141,13 @@ def from_answers(
     def source(cell: Cell, _: Models) -> ImportedAnswers:
         return ImportedAnswers(cell, hypotheses, known, only_listed=only_listed)
 
-    return Evaluation(cell, _runner(source, judge_of_file))
+    return Evaluation(cell, partial(CellRun, source=source, judge=judge_of_file))
 
 
 def _from_rankings(file: str, config: RunConfig, command: str) -> Evaluation:
     """The run whose reader answers from the search results in a file; `command` repeats it."""
     from memeval.pipeline.execute.imported import RankedAnswers
+    from memeval.pipeline.execute.run import CellRun
     from memeval.pipeline.open.opening import open_cell
     from memeval.systems.external.ranked import read_rankings
 
@@ -158,7 +158,7 @@ def _from_rankings(file: str, config: RunConfig, command: str) -> Evaluation:
     def source(cell: Cell, models: Models) -> RankedAnswers:
         return RankedAnswers(cell, models, rankings, known)
 
-    return Evaluation(open_cell(config, command), _runner(source))
+    return Evaluation(open_cell(config, command), partial(CellRun, source=source))
 
 
 def _check_listed(
@@ -301,18 +301,6 @@ def _known_questions(config: RunConfig) -> frozenset[str]:
 
     cases = open_dataset(config).read()
     return frozenset(question.question_id for case in cases for question in case.questions)
-
-
-def _runner(
-    source: Callable[[Cell, Models], AnswerSource], judge_of_file: RecordedJudge | None = None
-) -> Runner:
-    from memeval.pipeline.execute.run import CellRun
-    from memeval.runs.interrupt import run_loop
-
-    def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:
-        return run_loop(CellRun(cell, progress, source, judge_of_file).run(finish))
-
-    return judge
 
 
 def _chosen_items(words: Sequence[str]) -> list[ProbeItem]:

@@ -49,7 +49,7 @@ def evaluate(arguments: Sequence[str]) -> int:
         ranked=options.ranked,
     )
     session = current_session()
-    summary = run_cell(made.cell, session, runner=made.runner)
+    summary = run_cell(made.cell, session, make_run=made.make_run)
     show_comparison(session)
 
     return 0 if summary.valid else 1

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from memeval.config.paths import cache_dir
 from memeval.config.roles import called_roles, settings_of_role
@@ -14,7 +15,6 @@ from memeval.config.schema import RunConfig
 from memeval.errors import BudgetError
 from memeval.llm.keys import headers_of, key_for
 from memeval.pipeline.execute.progress import Progress
-from memeval.pipeline.execute.repeat import Finished
 from memeval.pipeline.measure.summary import Earlier, earlier, finish
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import endpoint_settings, sampling_of
@@ -32,9 +32,11 @@ from memeval.runs.publish.publisher import (
 from memeval.runs.session import Session
 from memeval.store.opening import open_memories, open_store
 
-Finish = Callable[[Finished], RunSummary]
-Runner = Callable[[Cell, Progress, Finish], RunSummary]
-"""Runs a cell's stages, telling a `Progress`, and returns what the `Finish` makes of them."""
+if TYPE_CHECKING:
+    from memeval.pipeline.execute.run import CellRun
+
+MakeRun = Callable[[Cell, Progress], "CellRun"]
+"""Makes the pass over a cell whose answers come from elsewhere than from its system."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +53,18 @@ def run_cell(
     cell: Cell,
     session: Session,
     job: int = 0,
-    runner: Runner | None = None,
+    make_run: MakeRun | None = None,
     *,
     processes: int = 1,
 ) -> RunSummary:
-    """Runs the cell, or uses its finished results, and publishes it.
-
-    `processes` of this command share the limit of each endpoint.
+    """Runs the cell, or uses its finished results, and publishes it; see `complete_cell`.
 
     Raises `UserError`, `StorageError`, and `BudgetError` for a stopped run, once its finished part
     is published.
     """
-    runner = runner or partial(_run, processes=processes)
-    completed = complete_cell(cell, lambda: RunDisplay(cell.name), runner, session.sweep)
+    completed = complete_cell(
+        cell, lambda: RunDisplay(cell.name), make_run, session.sweep, processes=processes
+    )
     done = session.done_cell(
         job,
         cell,
@@ -85,13 +86,16 @@ def refuse_stopped(summary: RunSummary) -> None:
 def complete_cell(
     cell: Cell,
     show: Callable[[], AbstractContextManager[Progress]],
-    runner: Runner | None = None,
+    make_run: MakeRun | None = None,
     sweep: str | None = None,
+    *,
+    processes: int = 1,
 ) -> Completed:
     """Runs and publishes a cell.
 
     `show` makes what shows its progress, once nothing is left to be checked; `sweep` is the digest
-    of the words of the sweep that asks for it.
+    of the words of the sweep that asks for it; `processes` of this command share the limit of each
+    endpoint.
 
     Raises `UserError` and `StorageError`.
     """
@@ -113,7 +117,10 @@ def complete_cell(
     with show() as progress:
         say_damage(cell, before, progress)
         if summary is None:
-            summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
+            from memeval.pipeline.execute.run import CellRun
+
+            run = make_run or partial(CellRun, processes=processes)
+            summary = run_loop(run(cell, progress).run(partial(finish, cell)))
         else:
             progress.say(
                 f"  already done: reused {sum(summary.statuses.values())} results, no API calls"
@@ -141,9 +148,3 @@ def check_keys(config: RunConfig) -> None:
         headers_of(embedder.headers, "embedder.headers")
         key = embedder.api_key_env or ""
         key_for(key, embedder.base_url, "embedder=openai", embedder.headers)
-
-
-def _run(cell: Cell, progress: Progress, finished: Finish, processes: int = 1) -> RunSummary:
-    from memeval.pipeline.execute.run import CellRun
-
-    return run_loop(CellRun(cell, progress, processes=processes).run(finished))
