@@ -31,7 +31,7 @@ _FIELD = re.compile(r"- [^:\n]+:")
 
 Draw = random.Random
 Form = Callable[[str, Draw], str | None]
-"""Replies to a prompt's text; None if the prompt asks for another form."""
+"""Replies to the text of a prompt that has the marks of a form; None if it asks for another one."""
 
 
 def scripted_reply(body: Mapping[str, Any]) -> str:
@@ -44,8 +44,8 @@ def scripted_reply(body: Mapping[str, Any]) -> str:
     # Not by `hash`, which differs from process to process.
     draw = random.Random(hashlib.sha256(text.encode()).digest())
 
-    for form in FORMS:
-        reply = form(text, draw)
+    for marks, form in FORMS:
+        reply = form(text, draw) if all(mark in text for mark in marks) else None
         if reply is not None:
             return reply
 
@@ -100,54 +100,36 @@ def scripted_message(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"role": "assistant", "content": scripted_reply(body)}
 
 
-def _label(text: str, draw: Draw) -> str | None:
+def _label(_: str, draw: Draw) -> str:
     """A judge's verdict; about half of them are CORRECT."""
-    if "CORRECT" not in text or "WRONG" not in text:
-        return None
-
     return json.dumps({"reason": "scripted", "label": draw.choice(["CORRECT", "WRONG"])})
 
 
-def _yes_or_no(text: str, draw: Draw) -> str | None:
-    if 'the one word "yes"' not in text:
-        return None
-
+def _yes_or_no(text: str, draw: Draw) -> str:
     # For an answer that contains a yes, a judge is asked for other words.
     asked = _OTHER_WORDS.search(text)
     return draw.choice(asked.groups() if asked else ("yes", "no"))
 
 
-def _entities(text: str, _: Draw) -> str | None:
+def _entities(text: str, _: Draw) -> str:
     """Names in a turn: its capitalised words."""
-    if "JSON list of names" not in text:
-        return None
-
     turn = text.rpartition("\nTurn:\n")[2]
     return json.dumps(list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]+", turn))))
 
 
-def _counts(text: str, draw: Draw) -> str | None:
+def _counts(_: str, draw: Draw) -> str:
     """Counts of a judge of summaries."""
-    if '"conveyed"' not in text:
-        return None
-
     counts = {"fluent": 1, "conveyed": draw.randint(0, 4), "points": 4}
     return json.dumps({**counts, "supported": draw.randint(0, 3), "sentences": 3})
 
 
-def _score(text: str, draw: Draw) -> str | None:
+def _score(_: str, draw: Draw) -> str:
     """How far an answer meets one item of a rubric."""
-    if '"score": 0.5' not in text:
-        return None
-
     return json.dumps({"reason": "scripted", "score": draw.choice([0, 0.5, 1])})
 
 
-def _points(text: str, draw: Draw) -> str | None:
+def _points(_: str, draw: Draw) -> str:
     """Points of OpsEval's judge for each criterion."""
-    if '"fluency": 0' not in text:
-        return None
-
     return json.dumps({name: draw.randint(0, 3) for name in ("fluency", "accuracy", "evidence")})
 
 
@@ -160,11 +142,8 @@ def _choice(text: str, draw: Draw) -> str | None:
     return chr(draw.randint(ord(labels[1]), ord(labels[2])))
 
 
-def _artifacts(text: str, _: Draw) -> str | None:
+def _artifacts(text: str, _: Draw) -> str:
     """CogCanvas' extraction: one note per turn, quoted from it; none at the second reading."""
-    if '"quote"' not in text or "\nTurns:\n" not in text:
-        return None
-
     # Notes in the prompt do not tell: a first reading is shown those of earlier batches, too.
     if "You check the notes" in text:
         return "[]"
@@ -181,9 +160,9 @@ def _artifacts(text: str, _: Draw) -> str | None:
 
 def _form(text: str, draw: Draw) -> str | None:
     """The working memory: each field with a line of the session."""
-    _, is_form, asked = text.rpartition("\nTemplate:\n")
+    asked = text.rpartition("\nTemplate:\n")[2]
     template, is_whole, rest = asked.partition("\n\nThe form as it stands:\n")
-    if not is_form or not is_whole:
+    if not is_whole:
         return None
 
     said = rest.rpartition("\nThis session:\n")[2].strip().splitlines() or ["nothing"]
@@ -218,30 +197,29 @@ def _draft(text: str, draw: Draw) -> str | None:
     return json.dumps(question)
 
 
-def _memories(text: str, _: Draw) -> str | None:
+def _memories(text: str, _: Draw) -> str:
     """mem0's extraction: the first words of the new message."""
-    is_asked, new = text.rpartition("## New Messages\n")[1:]
-    if not is_asked:
-        return None
-
+    new = text.rpartition("## New Messages\n")[2]
     words = " ".join(new.partition("\n##")[0].split()[: 3 * QUOTED_WORDS])
     return json.dumps({"memory": [{"id": "0", "text": words, "attributed_to": "user"}]})
 
 
-FORMS: tuple[Form, ...] = (
-    _draft,
-    _artifacts,
-    _form,
-    _memories,
-    _entities,
-    _counts,
-    _score,
-    _points,
-    _yes_or_no,
-    _choice,
-    _label,
+FORMS: tuple[tuple[tuple[str, ...], Form], ...] = (
+    (("\n\nKind: ",), _draft),
+    (('"quote"', "\nTurns:\n"), _artifacts),
+    (("\nTemplate:\n",), _form),
+    (("## New Messages\n",), _memories),
+    (("JSON list of names",), _entities),
+    (('"conveyed"',), _counts),
+    (('"score": 0.5',), _score),
+    (('"fluency": 0',), _points),
+    (('the one word "yes"',), _yes_or_no),
+    (("Reply with the label",), _choice),
+    (("CORRECT", "WRONG"), _label),
 )
-"""Tried in this order; the first that fits replies."""
+"""Each with the words of a prompt that it replies to, tried in this order; the first that fits
+replies.
+"""
 
 
 def scripted_vector(text: str, width: int) -> list[float]:
