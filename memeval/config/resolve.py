@@ -127,23 +127,26 @@ def _without_built_in_class(group: str, values: dict[str, Any]) -> dict[str, Any
     return {key: value for key, value in values.items() if key != "class" or not built_in}
 
 
-def _address(option: str, base_url: str | None) -> str:
-    """The address of an endpoint. Raises `UserError` for an invalid one."""
-    address = base_url
-    if not address:
-        address, option = os.environ.get("OPENAI_BASE_URL") or OPENAI_BASE_URL, "OPENAI_BASE_URL"
+def _address(base_url: str | None) -> str:
+    """The address of an endpoint, by default that of the environment.
 
-    check_address(option, address)
+    Raises `UserError` for an invalid one there; those of the config were checked.
+    """
+    if base_url:
+        return base_url.rstrip("/")
+
+    address = os.environ.get("OPENAI_BASE_URL") or OPENAI_BASE_URL
+    check_address("OPENAI_BASE_URL", address)
     return address.rstrip("/")
 
 
 def _resolve_addresses(llm: LlmConfig) -> None:
     """Makes the addresses of all roles comparable; a role without one calls that of the answers."""
-    llm.base_url = _address("llm.base_url", llm.base_url)
+    llm.base_url = _address(llm.base_url)
     for path in OTHERS:
         role = written_for(llm, path)
         if role.base_url is not None:
-            role.base_url = _address(f"{path}.base_url", role.base_url)
+            role.base_url = _address(role.base_url)
 
 
 def _resolve_judge_alone(llm: LlmConfig) -> None:
@@ -151,7 +154,7 @@ def _resolve_judge_alone(llm: LlmConfig) -> None:
     judge, unset = llm.judge, JudgeModelConfig()
     if judge.model is not None:
         check_roles(llm)
-        judge.base_url = _address("llm.judge.base_url", judge.base_url)
+        judge.base_url = _address(judge.base_url)
         return
 
     for entry in fields(judge):
@@ -170,7 +173,7 @@ def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
     """
     answers = llm.base_url if llm.name == "openai" else None
     openais = LlmConfig.api_key_env
-    embedder.base_url = _address("embedder.base_url", embedder.base_url or answers)
+    embedder.base_url = _address(embedder.base_url or answers)
     _check_embeddings(embedder.base_url)
     if embedder.base_url == answers and embedder.api_version is None:
         embedder.api_version = llm.api_version
@@ -183,7 +186,7 @@ def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
         embedder.api_key_env, embedder.headers = llm.api_key_env, llm.headers
     elif embedder.base_url == answers:
         embedder.api_key_env = llm.api_key_env
-    elif embedder.base_url == _address("", None) and not (answers and llm.api_key_env == openais):
+    elif embedder.base_url == _address(None) and not (answers and llm.api_key_env == openais):
         embedder.api_key_env = openais
     elif embedder.headers is None and not is_local(embedder.base_url):
         raise UserError(
