@@ -227,7 +227,7 @@ MISTAKES = [
         "limit=5", "Did you mean: dataset.limit_cases, dataset.limit_questions?", way_out="--help"
     ),
     mistake("temperature=0.5", "Did you mean: llm.temperature", way_out="--help"),
-    mistake("output_dir=x", "unknown field or group", way_out="export MEMEVAL_OUTPUTS=FOLDER"),
+    mistake("output_dir=x", "unknown field or group", way_out="export MEMEVAL_HOME=FOLDER"),
     mistake("note=it's", "'note=it's' can't be read", way_out="quote"),
     mistake("note=a,", "'note=a,' can't be read", way_out="\"note='a,'\""),
     mistake("dataset.categories=[temporl]", "must be one or more of", way_out="2 temporal"),
