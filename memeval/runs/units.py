@@ -109,14 +109,14 @@ class StageUnits:
 class Units:
     """The units of a sweep by stage."""
 
-    def __init__(self, cases: CasesRead, stored: StoredRows) -> None:
-        self._cases, self._stored = cases, stored
+    def __init__(self) -> None:
+        self.cases, self.stored = CasesRead(), StoredRows()
         self.by_stage = {stage: StageUnits() for stage in (PREPARE, ANSWER, JUDGE)}
 
     def add(self, planned: PlannedCell) -> None:
         """Adds the units of a cell. Units that another cell shares are counted once."""
         cell = planned.cell
-        cases, questions = self._cases.ids_of(cell)
+        cases, questions = self.cases.ids_of(cell)
         for seed in cell.seeds:
             keys = cell.keys(seed)
             if planned.is_finished:
@@ -147,7 +147,7 @@ class Units:
         if _is_fresh(cell, ANSWER):
             return frozenset(), frozenset()
 
-        answers = self._stored.answers(cell, seed).rows
+        answers = self.stored.answers(cell, seed).rows
         final = []
         for question_id in questions if answers else ():
             row = answers.get(question_id)
@@ -158,7 +158,7 @@ class Units:
         if _is_fresh(cell, JUDGE):
             return answered, frozenset()
 
-        verdicts = self._stored.verdicts(cell, seed).rows
+        verdicts = self.stored.verdicts(cell, seed).rows
         judged = [question_id for question_id in answered if is_final(verdicts.get(question_id))]
         return answered, frozenset(judged)
 

@@ -33,7 +33,7 @@ from memeval.runs.forecast.past import ASSUMED_S, Kind, Past, kind_of, read_past
 from memeval.runs.forecast.sampling import Extent, OpenRepeat, count_questions, part_of, spread
 from memeval.runs.forecast.totals import CallSums, Estimate, Line, line_of
 from memeval.runs.plan import Plan
-from memeval.runs.units import CasesRead, StoredRows, Units
+from memeval.runs.units import Units
 from memeval.text.shown import one_line
 
 MOST_QUESTIONS, MOST_REPEATS = 3_000, 60
@@ -85,11 +85,9 @@ def _drop(message: Message) -> None:
 class Estimator:
     """Asks the open questions of a plan, one cell after the other."""
 
-    def __init__(
-        self, plan: Plan, units: Units, cases: CasesRead, stored: StoredRows, folder: Path
-    ) -> None:
+    def __init__(self, plan: Plan, units: Units, folder: Path) -> None:
         """`folder` is for temporary files."""
-        self._plan, self._units, self._cases, self._stored = plan, units, cases, stored
+        self._plan, self._units = plan, units
         self._tally = Tally()
         self._connections = ImaginedConnections(folder, self._tally)
         self._answers: dict[Path, SentRows[AnswerRow | IngestRow]] = {}
@@ -153,10 +151,10 @@ class Estimator:
         """The cases of a repeat with the questions that are still to be answered or judged."""
         done = self._units.by_stage[JUDGE].done.get(cell.keys(seed).judge)
         if not done:
-            return self._cases.of(cell)
+            return self._units.cases.of(cell)
 
         cases = []
-        for case in self._cases.of(cell):
+        for case in self._units.cases.of(cell):
             questions = [
                 question for question in case.questions if question.question_id not in done
             ]
@@ -224,7 +222,7 @@ class Estimator:
         return ImaginedSource(cell, models, self._tally)
 
     def _begin(self, work: CaseWork, cell: Cell, seed: int) -> Repeat:
-        stored = self._stored.answers(cell, seed)
+        stored = self._units.stored.answers(cell, seed)
         kept: frozenset[str] = self._units.by_stage[ANSWER].done.get(
             cell.keys(seed).answer, frozenset()
         )
@@ -235,7 +233,7 @@ class Estimator:
         if answers_path not in self._answers:
             self._answers[answers_path] = SentRows(ANSWER_ROW, stored.rows, answer_or_ingest, _drop)
         if verdicts_path not in self._verdicts:
-            verdicts = self._stored.verdicts(cell, seed)
+            verdicts = self._units.stored.verdicts(cell, seed)
             self._verdicts[verdicts_path] = SentRows(
                 VERDICT_ROW, verdicts.rows, VerdictRow.from_json, _drop
             )

@@ -12,7 +12,7 @@ from memeval.runs.forecast.estimate import Estimator
 from memeval.runs.forecast.outlook import Outlook, look_ahead
 from memeval.runs.forecast.totals import Estimate
 from memeval.runs.plan import Plan
-from memeval.runs.units import CasesRead, StageUnits, StoredRows, Units
+from memeval.runs.units import StageUnits, Units
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,13 +38,12 @@ async def forecast(plan: Plan, *, exact: bool = False) -> Forecast:
 
     `exact` looks at every open question.
     """
-    cases, stored = CasesRead(), StoredRows()
-    units = Units(cases, stored)
+    units = Units()
     for planned in plan.cells:
         units.add(planned)
 
     with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
-        estimator = Estimator(plan, units, cases, stored, Path(folder))
+        estimator = Estimator(plan, units, Path(folder))
         estimate = await estimator.estimate(exact=exact)
 
     return Forecast(
@@ -52,7 +51,7 @@ async def forecast(plan: Plan, *, exact: bool = False) -> Forecast:
         finished_cells=len(plan.cells) - len(plan.open_cells),
         units=units.by_stage,
         estimate=estimate,
-        outlooks=look_ahead(plan, cases),
+        outlooks=look_ahead(plan, units.cases),
     )
 
 
