@@ -226,11 +226,7 @@ def test_a_command_runs(command: str, tmp_path: Path) -> None:
 
 def run(arguments: list[str], home: Path, cwd: Path = ROOT, **environment: str) -> Done:
     """memeval's command line in a home of its own."""
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("MEMEVAL_SESSION", "MEMEVAL_OUTPUTS")
-    }
+    inherited = {name: value for name, value in os.environ.items() if name != "MEMEVAL_SESSION"}
     env = {**inherited, "MEMEVAL_HOME": str(home), **environment}
     return run_command_line(arguments, env=env, cwd=cwd)
 

@@ -42,7 +42,7 @@ OF_FINISHED_RUNS = (
     "data",
 )
 """Commands that make no run: they take neither limits nor `tracking`."""
-OF_THE_USER = ("MEMEVAL_SESSION", "MEMEVAL_OUTPUTS", "MEMEVAL_DATA_DIR", "OPENAI_API_KEY")
+OF_THE_USER = ("MEMEVAL_SESSION", "MEMEVAL_DATA_DIR", "OPENAI_API_KEY")
 NOT_RUN = {
     "reranker=endpoint": "the scripted endpoint ranks nothing; tests/retrieval/ ask a reranker",
 }

@@ -36,7 +36,6 @@ MARK = "<!-- first result -->\n"
 LIMITS = ["dataset.limit_cases=1", "dataset.limit_questions=5"]
 OF_THE_USER = (
     "MEMEVAL_SESSION",
-    "MEMEVAL_OUTPUTS",
     "MLFLOW_TRACKING_URI",
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",

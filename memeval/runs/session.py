@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from memeval.pipeline.open.cell import Cell
 
 VARIABLE = "MEMEVAL_SESSION"
-"""Environment variable that names the invocation's folder; workers inherit it."""
+"""Environment variable that names the invocation's folder: conf/config.yaml has Hydra write there,
+and workers inherit it.
+"""
 SWEEP_VARIABLE = "MEMEVAL_SWEEP"
 """Environment variable that holds the digest of the invocation's words."""
 
@@ -173,8 +175,11 @@ def composing_in(folder: Path) -> Iterator[None]:
             os.environ[VARIABLE] = before
 
 
-def name_sweep(arguments: Sequence[str]) -> None:
-    """Gives the command line's invocation its name as a sweep; workers inherit it."""
+def begin_session(arguments: Sequence[str]) -> None:
+    """Gives the command line's invocation its folder, where Hydra writes, and its name as a sweep;
+    workers inherit both.
+    """
+    session_folder()
     os.environ[SWEEP_VARIABLE] = sweep_digest(arguments)
 
 

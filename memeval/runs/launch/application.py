@@ -33,7 +33,7 @@ from memeval.runs.compose.errors import explained
 from memeval.runs.compose.words import reorder_arguments
 from memeval.runs.job import is_repeated, run_job
 from memeval.runs.launch.launcher import planning
-from memeval.runs.session import name_sweep, session_folder
+from memeval.runs.session import begin_session
 
 if TYPE_CHECKING:
     from memeval.runs.plan import Plan
@@ -57,8 +57,7 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
 
     # Without it Hydra prints errors in its own words, and ends the process itself.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
-    name_sweep([word for word in arguments if is_repeated(word)])
+    begin_session([word for word in arguments if is_repeated(word)])
     register()
     words = as_hydra_words(arguments)
     if not _is_single_run(arguments):
