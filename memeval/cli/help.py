@@ -124,10 +124,8 @@ def _described(group: str, found: Plugin) -> tuple[str, list[str]]:
 
 def _print_fields() -> None:
     print("Fields (field=value):\n")
-    for field in [*_fields(conf_dir() / "config.yaml"), *_fields_within("store")]:
-        print(f"    {field}")
-
-    for field in _fields_within("budget"):
+    fields = _fields(conf_dir() / "config.yaml")
+    for field in [*fields, *_fields_within("store"), *_fields_within("budget")]:
         print(f"    {field}")
 
 

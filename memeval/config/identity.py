@@ -30,7 +30,7 @@ from memeval.config.schema import (
     TOOLS,
     RunConfig,
 )
-from memeval.config.settings import TENANTS, TIMEOUT
+from memeval.config.settings import TENANTS, TIMEOUT, default_of
 
 Digests = Mapping[str, Mapping[str, str]]
 """Contributions of a part to the keys: by stage, then by name."""
@@ -88,10 +88,7 @@ def field_metadata(settings_type: type[Any], prefix: str = "") -> dict[str, Mapp
     metadata: dict[str, Mapping[str, Any]] = {}
     for field in dataclasses.fields(settings_type):
         path = f"{prefix}{field.name}".removesuffix("_")  # `class_` is written `class`
-        default = field.default
-        if field.default_factory is not dataclasses.MISSING:
-            default = field.default_factory()
-
+        default = default_of(field)
         if dataclasses.is_dataclass(default):
             metadata |= field_metadata(type(default), f"{path}.")
         # `dataset` and `system` are mappings: the code that reads them declares their leaves.

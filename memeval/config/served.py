@@ -48,7 +48,7 @@ from memeval.config.schema import (
     PromptConfig,
     RerankerConfig,
 )
-from memeval.config.settings import REQUIRED
+from memeval.config.settings import REQUIRED, default_of
 from memeval.errors import UserError
 
 _SCHEMAS: Mapping[str, type[Any]] = {
@@ -163,11 +163,9 @@ def _defaults(schema: type[Any]) -> dict[str, Any]:
         if not entry.init or entry.metadata.get("deprecated"):
             continue
 
-        value: Any = REQUIRED
-        if entry.default is not MISSING:
-            value = entry.default
-        elif entry.default_factory is not MISSING:
-            value = entry.default_factory()
+        value = default_of(entry)
+        if value is MISSING:
+            value = REQUIRED
 
         if is_dataclass(value) and not isinstance(value, type):
             values[entry.name] = _defaults(type(value))

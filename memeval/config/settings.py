@@ -46,7 +46,7 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
         missing = [
             entry.name
             for entry in fields(settings_type)
-            if entry.init and _is_required(entry) and entry.name not in values
+            if entry.init and default_of(entry) is MISSING and entry.name not in values
         ]
         if missing:
             raise UserError(
@@ -67,8 +67,9 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
         ) from error
 
 
-def _is_required(entry: Field[Any]) -> bool:
-    return entry.default is MISSING and entry.default_factory is MISSING
+def default_of(entry: Field[Any]) -> Any:
+    """The default of a dataclass's field, made if a function makes it; `MISSING` without one."""
+    return entry.default if entry.default_factory is MISSING else entry.default_factory()
 
 
 def own_settings(given: Mapping[str, Any], group: str) -> dict[str, Any]:
@@ -107,7 +108,7 @@ def _hints(settings_type: type[Any]) -> dict[str, Any]:
 
 
 def _group(entry: Field[Any], given: Any, key: str) -> Any:
-    default: Any = entry.default if entry.default_factory is MISSING else entry.default_factory()
+    default = default_of(entry)
     if not isinstance(given, Mapping):
         raise UserError(
             f"{key} is a group of settings, but is '{given}'",
