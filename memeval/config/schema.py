@@ -103,56 +103,16 @@ class PromptConfig:
 
 
 @dataclass
-class IngestModelConfig:
-    """The model that systems call while they ingest; None: as the answers' model."""
-
-    model: str | None = at(PREPARE, llm_ingest=True)
-    base_url: str | None = at(PREPARE, llm_ingest=True)
-    api_version: str | None = at(RUNTIME)
-    api_key_env: str | None = at(RUNTIME)
-    headers: dict[str, str] | None = at(RUNTIME)
-    temperature: float | None = at(PREPARE, llm_ingest=True)
-    max_tokens: int | None = at(PREPARE, 2048, llm_ingest=True)
-    limit_parameter: str | None = at(PREPARE, llm_ingest=True)
-    reasoning_effort: str | None = at(PREPARE, llm_ingest=True)
-    extra_body: dict[str, Any] | None = at(PREPARE, llm_ingest=True)
-    send_seed: bool | None = at(PREPARE, llm_ingest=True)
-    max_concurrency: int | None = at(RUNTIME)
-    timeout_s: float | None = at(RUNTIME)
-    patience_s: float | None = at(RUNTIME)
-
-
-@dataclass
-class JudgeModelConfig:
-    """The model that judges; None: as the answers' model."""
-
-    model: str | None = at(JUDGE, llm_judge=True)
-    base_url: str | None = at(JUDGE, llm_judge=True)
-    api_version: str | None = at(RUNTIME)
-    api_key_env: str | None = at(RUNTIME)
-    headers: dict[str, str] | None = at(RUNTIME)
-    temperature: float | None = at(JUDGE, 0.0, llm_judge=True)
-    max_tokens: int | None = at(JUDGE, 256, llm_judge=True)
-    limit_parameter: str | None = at(JUDGE, llm_judge=True)
-    reasoning_effort: str | None = at(JUDGE, llm_judge=True)
-    extra_body: dict[str, Any] | None = at(JUDGE, llm_judge=True)
-    send_seed: bool | None = at(JUDGE, llm_judge=True)
-    max_concurrency: int | None = at(RUNTIME)
-    timeout_s: float | None = at(RUNTIME)
-    patience_s: float | None = at(RUNTIME)
-
-
-@dataclass
-class DraftModelConfig:
-    """The model that proposes questions for `data draft`; None: as the answers' model."""
+class RoleModelConfig:
+    """The model of another role than that of the answers; None: as the answers' model."""
 
     model: str | None = at(RUNTIME)
     base_url: str | None = at(RUNTIME)
     api_version: str | None = at(RUNTIME)
     api_key_env: str | None = at(RUNTIME)
     headers: dict[str, str] | None = at(RUNTIME)
-    temperature: float | None = at(RUNTIME, 0.7)
-    max_tokens: int | None = at(RUNTIME, 1024)
+    temperature: float | None = at(RUNTIME)
+    max_tokens: int | None = at(RUNTIME)
     limit_parameter: str | None = at(RUNTIME)
     reasoning_effort: str | None = at(RUNTIME)
     extra_body: dict[str, Any] | None = at(RUNTIME)
@@ -163,11 +123,44 @@ class DraftModelConfig:
 
 
 @dataclass
-class DraftCheckModelConfig(DraftModelConfig):
-    """The model that answers proposed questions, to check them; None: as the answers' model."""
+class IngestModelConfig(RoleModelConfig):
+    """The model that systems call while they ingest; None: as the answers' model."""
 
-    temperature: float | None = at(RUNTIME)
-    max_tokens: int | None = at(RUNTIME)
+    model: str | None = at(PREPARE, llm_ingest=True)
+    base_url: str | None = at(PREPARE, llm_ingest=True)
+    temperature: float | None = at(PREPARE, llm_ingest=True)
+    max_tokens: int | None = at(PREPARE, 2048, llm_ingest=True)
+    limit_parameter: str | None = at(PREPARE, llm_ingest=True)
+    reasoning_effort: str | None = at(PREPARE, llm_ingest=True)
+    extra_body: dict[str, Any] | None = at(PREPARE, llm_ingest=True)
+    send_seed: bool | None = at(PREPARE, llm_ingest=True)
+
+
+@dataclass
+class JudgeModelConfig(RoleModelConfig):
+    """The model that judges; None: as the answers' model."""
+
+    model: str | None = at(JUDGE, llm_judge=True)
+    base_url: str | None = at(JUDGE, llm_judge=True)
+    temperature: float | None = at(JUDGE, 0.0, llm_judge=True)
+    max_tokens: int | None = at(JUDGE, 256, llm_judge=True)
+    limit_parameter: str | None = at(JUDGE, llm_judge=True)
+    reasoning_effort: str | None = at(JUDGE, llm_judge=True)
+    extra_body: dict[str, Any] | None = at(JUDGE, llm_judge=True)
+    send_seed: bool | None = at(JUDGE, llm_judge=True)
+
+
+@dataclass
+class DraftModelConfig(RoleModelConfig):
+    """The model that proposes questions for `data draft`; None: as the answers' model."""
+
+    temperature: float | None = at(RUNTIME, 0.7)
+    max_tokens: int | None = at(RUNTIME, 1024)
+
+
+@dataclass
+class DraftCheckModelConfig(RoleModelConfig):
+    """The model that answers proposed questions, to check them; None: as the answers' model."""
 
 
 @dataclass
