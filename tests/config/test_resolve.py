@@ -265,3 +265,12 @@ def test_a_name_of_another_option_says_which() -> None:
         == f"'system.name' is a field of system=bm25, system=cogcanvas, system=combined and "
         f"{len(homes) - 3} more only"
     )
+
+
+@pytest.mark.parametrize("header", ["api key", "bad name_env"])
+def test_a_header_has_a_name_that_can_be_sent(header: str) -> None:
+    named = {"name": "openai", "headers": {header: "MY_KEY"}}
+    message = "headers has a key that is not a valid header name"
+    assert refusal(llm=named) == f"llm.{message}"
+    assert refusal(llm={"judge": {"headers": {header: "MY_KEY"}}}) == f"llm.judge.{message}"
+    assert refusal(embedder=named) == f"embedder.{message}"
