@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,7 +40,7 @@ def server() -> Iterator[Server]:
 def hurried(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     """Limits of tenths of seconds."""
     monkeypatch.setenv("PGUSER", "memeval")
-    limits = {"SAY_S": 0.1, "ANSWER_S": 0.4, "LOOK_S": 0.05, "CONNECT_S": 2, "REST_S": 0.3}
+    limits = {"SAY_S": 0.1, "ANSWER_S": 0.4, "LOOK_S": 0.05, "CONNECT_S": 3, "REST_S": 0.3}
     for name, seconds in limits.items():
         monkeypatch.setattr(module, name, seconds)
 
@@ -57,7 +59,7 @@ def test_a_server_that_never_answers_is_said_and_given_up(hurried: Server) -> No
             database.run("SELECT 1")
 
         # Its connection is cut, and the next one waits for `CONNECT_S` at most.
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
         assert len(said) == 1
         assert said[0].startswith(f"waiting for the store {hurried.url}: no answer for ")
     finally:
@@ -79,17 +81,36 @@ def test_a_server_that_answers_again_is_waited_for(hurried: Server) -> None:
     database.close()
 
 
-def test_a_server_that_is_slow_at_the_start_is_waited_for(hurried: Server) -> None:
-    # Longer than `ANSWER_S`: the connection of the one that opens is cut, and it tries again.
-    lock = f"SELECT pg_advisory_lock({module._SETUP_LOCK}), pg_sleep(1.2)"
-    holding = threading.Thread(target=hurried.ask, args=[lock])
+def test_a_server_that_is_slow_at_the_start_is_waited_for(
+    hurried: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = f"pg_advisory_lock({module._SETUP_LOCK})"
+    holding = threading.Thread(target=hold_for_a_minute, args=[hurried, lock])
     holding.start()
-    time.sleep(0.2)
+    of_holder = "FROM pg_locks WHERE locktype = 'advisory' AND granted"
+    while not hurried.ask(f"SELECT pid {of_holder}"):
+        assert holding.is_alive()
 
-    began = time.monotonic()
-    Database(hurried.url, patience_s=60).close()
-    assert time.monotonic() - began > 2 * module.ANSWER_S
+    failures: list[str] = []
+
+    def note(said: str) -> None:
+        if not said.startswith("waiting for") or "no answer for" in said:
+            return
+
+        # The connection of the one that opens was cut after `ANSWER_S`, and it tries again.
+        failures.append(said)
+        if len(failures) == 2:
+            hurried.ask(f"SELECT pg_terminate_backend(pid) {of_holder}")
+
+    monkeypatch.setattr(module, "SAY_EVERY_S", 0)
+    Database(hurried.url, patience_s=60, say=note).close()
+    assert len(failures) >= 2
     holding.join()
+
+
+def hold_for_a_minute(server: Server, lock: str) -> None:
+    with suppress(subprocess.CalledProcessError):  # its connection is ended
+        server.ask(f"SELECT {lock}, pg_sleep(60)")
 
 
 @pytest.mark.slow
@@ -107,7 +128,9 @@ def test_the_server_gives_up_a_statement_that_takes_too_long(
 ) -> None:
     monkeypatch.setattr(module, "STATEMENT_S", 0.2)
     monkeypatch.setattr(module, "ANSWER_S", 60)
-    database = Database(hurried.url, patience_s=0.1)
+    # A slow machine may need longer than that for a table, which is then tried again.
+    database = Database(hurried.url, patience_s=60)
+    database.patience_s = 0.1
     with pytest.raises(StorageError, match="statement timeout"):
         database.run("SELECT pg_sleep(30)")
 
@@ -200,7 +223,9 @@ def test_the_event_loop_goes_on_while_the_server_never_answers(
     asyncio.run(scene())
 
 
-def test_all_that_wait_for_a_server_have_one_patience(hurried: Server, database: Database) -> None:
+def test_all_that_wait_for_a_server_have_one_patience(
+    hurried: Server, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said: list[str] = []
     database.say, database.patience_s = said.append, 0.5
 
@@ -212,10 +237,13 @@ def test_all_that_wait_for_a_server_have_one_patience(hurried: Server, database:
     began = time.monotonic()
     outcomes = asyncio.run(scene())
     assert {type(outcome) for outcome in outcomes} == {StorageError}
-    # One of them takes 0.4 s until it is cut, and the next one 2 s to be let in.
-    assert time.monotonic() - began < 8
+    # One of them takes 0.4 s until it is cut, and the next one 3 s to be let in. One after the
+    # other they would take a minute and a half.
+    assert time.monotonic() - began < 20
     assert len(said) == 1
     hurried.thaw()
+    # A server that is slow from here on is not away.
+    monkeypatch.setattr(module, "ANSWER_S", 60)
     time.sleep(module.REST_S)
     assert database.run("SELECT 1") == [(1,)]
     assert said[-1] == f"the store {hurried.url} is reachable again"
@@ -256,7 +284,8 @@ def test_rows_are_sent_behind_the_event_loop_in_their_order(
     for number in range(500):
         rows.append(b"%d\n" % number)
 
-    assert time.monotonic() - began < 0.3
+    # One that waited would do so for the whole patience.
+    assert time.monotonic() - began < database.patience_s / 2
     hurried.thaw()
     rows.flush()
     assert rows.read() == b"".join(b"%d\n" % number for number in range(500))
@@ -292,7 +321,7 @@ def test_a_forgotten_entry_is_gone_at_the_next_look(
     hurried.freeze()
     began = time.monotonic()
     cache.forget(KEY)
-    assert time.monotonic() - began < 0.2
+    assert time.monotonic() - began < database.patience_s / 2
     hurried.thaw()
     assert not cache.get_all([KEY])
 
