@@ -93,7 +93,7 @@ def ask(
     temperature: float = 0.0,
 ) -> Ledger:
     async def once() -> Ledger:
-        endpoint = Endpoint(EndpointSettings(server.base_url, "key", 2, 2.0, 0))
+        endpoint = Endpoint(EndpointSettings(server.base_url, "key", 2, 60.0, 0))
         model = OpenAIModel(endpoint, Sampling("m", temperature, 10), cache, origin)
         try:
             with metered(Ledger(scope=scope)) as ledger:

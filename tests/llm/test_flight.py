@@ -11,6 +11,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -134,6 +135,12 @@ def test_who_waits_shares_the_failure_and_a_later_call_asks_again(tmp_path: Path
 
 @pytest.mark.parametrize("cancelled", [0, 1, 2])
 def test_where_one_is_cancelled_another_takes_over(tmp_path: Path, cancelled: int) -> None:
+    may_reply = threading.Event()
+
+    def reply(_: object) -> str:
+        assert may_reply.wait(60)
+        return "me"
+
     async def scene(server: ScriptedEndpoint) -> int:
         cache = Cache(tmp_path / "c.sqlite")
         endpoint, model = model_of(server, cache)
@@ -141,12 +148,13 @@ def test_where_one_is_cancelled_another_takes_over(tmp_path: Path, cancelled: in
         while not server.count():  # noqa: ASYNC110 - the server counts in another thread
             await asyncio.sleep(0.001)
         tasks[cancelled].cancel()
+        may_reply.set()
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         await endpoint.aclose()
         cache.close()
         return sum(not isinstance(outcome, BaseException) for outcome in outcomes)
 
-    with ScriptedEndpoint(latency_s=0.1) as server:
+    with ScriptedEndpoint(reply) as server:
         assert asyncio.run(scene(server)) == 2
         assert server.count() == (2 if cancelled == 0 else 1)
 

@@ -580,7 +580,12 @@ class Played:
 
 
 def play(
-    replies: Sequence[Any], tmp_path: Path, limits: Limits = LIMITS, *, runs: int = 1
+    replies: Sequence[Any],
+    tmp_path: Path,
+    limits: Limits = LIMITS,
+    *,
+    runs: int = 1,
+    timeout_s: float = 60.0,
 ) -> Played:
     """The answer of a model that replies so; that of the last of several runs."""
     waiting = list(replies)
@@ -591,7 +596,7 @@ def play(
         endpoint = Endpoint(settings)
         inner = OpenAIModel(endpoint, Sampling("m", 0.0, 50), cache, "run")
         model = MeteredModel(inner)
-        watched = Watched(Kept(SystemSettings(), None), timeout_s=0.3)
+        watched = Watched(Kept(SystemSettings(), None), timeout_s=timeout_s)
         reader = CellReader(model, load_builtin("answer_short"), "short", 0)
         instructions = load_builtin("tools")
         by_tools = ToolReader(
@@ -614,7 +619,8 @@ def play(
 @pytest.mark.parametrize("name", CASES)
 def test_each_misbehaviour_has_its_outcome(name: str, tmp_path: Path) -> None:
     case = CASES[name]
-    played = play(case.replies, tmp_path, case.limits)
+    timeout_s = 0.3 if case.shows == "system.timeout_s" else 60.0
+    played = play(case.replies, tmp_path, case.limits, timeout_s=timeout_s)
     row = played.row
 
     answer = row.hypothesis if row.status is Status.OK else None
