@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from memeval.statistics.proportions import mcnemar_p, wilson_interval
 
@@ -18,6 +17,8 @@ def test_mcnemar(first: int, second: int, p: float) -> None:
 
 @given(st.integers(0, 200), st.integers(0, 200))
 def test_mcnemar_is_the_binomial_test(first: int, second: int) -> None:
+    from scipy import stats
+
     if first + second:
         expected = stats.binomtest(first, first + second, 0.5).pvalue
         assert mcnemar_p(first, second) == pytest.approx(expected)
@@ -33,6 +34,8 @@ def test_wilson(successes: int, count: int, low: float, high: float) -> None:
 
 @given(st.integers(1, 300), st.data())
 def test_wilson_is_scipys(count: int, data: st.DataObject) -> None:
+    from scipy import stats
+
     successes = data.draw(st.integers(0, count))
     expected = stats.binomtest(successes, count).proportion_ci(method="wilson")
     assert wilson_interval(successes, count) == pytest.approx(tuple(expected), abs=1e-12)
