@@ -139,6 +139,8 @@ def serve() -> None:
     from memeval.runs.environment import set_environment
 
     set_environment()
+    # What is made here stays: a look through it finds nothing.
+    gc.disable()
     for name in PRELOADED:
         importlib.import_module(name)
 
@@ -147,6 +149,7 @@ def serve() -> None:
     # Without this, the collector of each process copies the pages of all these modules.
     gc.collect()
     gc.freeze()
+    gc.enable()
 
     for line in sys.stdin:
         request = json.loads(line)
@@ -160,8 +163,10 @@ def serve() -> None:
 
 def fill_caches() -> None:
     """Reads once what depends on the code alone, and what every command would read again: options
-    and their classes, Hydra's plug-ins and grammar, the schema, digests of code, templates.
+    and their classes, Hydra's plug-ins and grammar, the schema, digests of code, templates, the
+    table of prices.
     """
+    from genai_prices import Usage, calc_price
     from hydra.core.plugins import Plugins
 
     from memeval.config.names import known_names
@@ -179,6 +184,11 @@ def fill_caches() -> None:
 
     for words in (["system=bm25"], ["system=rag", "top_k=3", "dataset.limit_questions=3"]):
         open_cell(compose_config([*words, "dataset=demo", "tracking=none"]), "")
+
+    # Of a model behind an endpoint more options are composed, and its calls have a price.
+    at_endpoint = ("llm=openai", "llm.model=gpt-4o-mini", "llm.base_url=http://127.0.0.1:1/v1")
+    compose_config([*at_endpoint, "judge=llm", "dataset=demo", "tracking=none"])
+    calc_price(Usage(input_tokens=1, output_tokens=1), model_ref="gpt-4o-mini")
 
     for template in FILES.glob("*.j2"):
         load_template().environment.get_template(template.name)
