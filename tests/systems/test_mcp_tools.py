@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import mcp.types as mcp_types
 import pytest
 import yaml
 
@@ -280,6 +279,9 @@ class Listing:
     """A session with a server that lists some tools, a page for each."""
 
     def __init__(self, *names: str, ends: bool = True) -> None:
+        import mcp.types
+
+        self._types = mcp.types
         self._names, self._ends = names, ends
         self.called: list[str] = []
 
@@ -288,12 +290,13 @@ class Listing:
     async def list_tools(self, cursor: str | None = None) -> Any:
         at = int(cursor or 0)
         is_last = self._ends and at + 1 == len(self._names)
-        tool = mcp_types.Tool(name=self._names[at % len(self._names)], inputSchema={})
-        return mcp_types.ListToolsResult(tools=[tool], nextCursor=None if is_last else str(at + 1))
+        tool = self._types.Tool(name=self._names[at % len(self._names)], inputSchema={})
+        next_cursor = None if is_last else str(at + 1)
+        return self._types.ListToolsResult(tools=[tool], nextCursor=next_cursor)
 
     async def call_tool(self, name: str, _: Any) -> Any:
         self.called.append(name)
-        return mcp_types.CallToolResult(content=[])
+        return self._types.CallToolResult(content=[])
 
 
 def listed(monkeypatch: pytest.MonkeyPatch, listing: Listing) -> None:
