@@ -13,6 +13,7 @@ import pytest
 import memeval
 from memeval.api import as_overrides
 from memeval.errors import UserError
+from memeval.report.flags import of_sessions
 
 SMALL = ("dataset.limit_cases=1", "dataset.limit_questions=4", "tracking=none")
 
@@ -51,6 +52,16 @@ def test_what_was_retrieved_is_a_table_with_a_row_per_chunk(run: memeval.Run) ->
     assert list(retrieved["rank"].unique()) == [1, 2, 3]
     assert len(retrieved) == 12
     assert retrieved["evidence"].any()
+
+
+@pytest.mark.parametrize(("system", "expected"), [("bm25", ["R@k of sessions"]), ("rag", [])])
+def test_recall_counts_sessions_only_if_they_are_what_is_found(
+    home: Path, system: str, expected: list[str]
+) -> None:
+    """`rag` cuts chunks of its own, more of them than there are sessions."""
+    cells = (*SMALL, "stages=retrieve", "granularity=session")
+    run = memeval.run(*cells, system=system, top_k=5, progress=False)
+    assert of_sessions(run.summary) == expected
 
 
 def test_what_is_no_override_is_refused() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -199,8 +200,26 @@ def _tags_of_rows(
 
     # How many sessions there are at least: recall@k with k above them can't miss.
     if cell.config.granularity.name in ("session", "summary") and ingest_rows:
-        labels[FEWEST_SESSIONS] = str(min(ingest.row.chunks for ingest in ingest_rows))
+        sessions = {ingest.case_id: ingest.row.chunks for ingest in ingest_rows}
+        if _finds_sessions(rows, sessions):
+            labels[FEWEST_SESSIONS] = str(min(sessions.values()))
+
     if found_nothing(rows, ingest_rows):
         labels[FOUND_NOTHING] = "true"
 
     return labels
+
+
+def _finds_sessions(rows: Sequence[Record], sessions: Mapping[str, int]) -> bool:
+    """Whether what was found may be whole sessions, and not smaller chunks that a system cuts.
+
+    `sessions` holds the number of sessions of each case.
+    """
+    found: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for row in rows:
+        covered = [chunk.turn_ids for chunk in row.retrieved or () if chunk.turn_ids]
+        found[row.case_id].update(covered)
+        if len(set(covered)) < len(covered):
+            return False
+
+    return all(len(found[case_id]) <= count for case_id, count in sessions.items())
