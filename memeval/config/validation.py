@@ -63,6 +63,9 @@ _LEAST: dict[str, float] = {
     "max_ingest_loss": 0,
 }
 _MOST: dict[str, float] = {
+    # Rows with a count above `records.MOST` could not be read again.
+    "top_k": 1_000_000_000,
+    "num_runs": 10_000,
     **{f"{group}.max_concurrency": 1000 for group in CALLED},
     "llm.max_retries": 1000,
     "embedder.max_retries": 1000,

@@ -152,6 +152,9 @@ MISTAKES = [
     mistake("-m top_k=3,0", "top_k must be one of", "not '0'"),
     mistake("top_k=", "top_k must be one of", "not ''"),
     mistake("top_k=[3,5]", "is a list, but top_k takes one option", way_out="-m top_k=a,b"),
+    mistake(
+        "tracking=null", "tracking must be the name of an option, not null", way_out="tracking"
+    ),
     # values
     mistake("num_runs=0", "num_runs must be at least 1, not 0"),
     mistake("num_runs=x", "num_runs must be a whole number, not 'x'"),

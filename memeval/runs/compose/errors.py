@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 from hydra.plugins.config_source import ConfigSource
 
@@ -78,7 +79,13 @@ def explain(error: Exception) -> UserError:
     if unparsed:
         return _unparsed(unparsed[-1])
 
-    return _unknown(text) or _unreadable(text) or _bad_header(error, text) or _plain(error)
+    return (
+        _unknown(text)
+        or _unreadable(text)
+        or _no_name(error, text)
+        or _bad_header(error, text)
+        or _plain(error)
+    )
 
 
 def _unparsed(word: str) -> UserError:
@@ -135,6 +142,24 @@ def _as_one_value(word: str) -> list[str]:
         return []
 
     return [f"or as one value:  \"{key}='{value}'\""]
+
+
+def _no_name(error: Exception, text: str) -> UserError | None:
+    """For a group that is given null, a boolean or a number, such as `tracking=None` in Python."""
+    if "Config group override must be a string" not in text:
+        return None
+
+    for cause in _chain(error):
+        for frame, _ in traceback.walk_tb(cause.__traceback__):
+            override = frame.f_locals.get("override")
+            if isinstance(override, Override):
+                group, value = override.key_or_group, override.get_value_element_as_str()
+                return UserError(
+                    f"{group} must be the name of an option, not {value}",
+                    f"all:  python -m memeval --help {group}",
+                )
+
+    return None
 
 
 def _bad_header(error: Exception, text: str) -> UserError | None:
