@@ -16,7 +16,7 @@ from memeval.config.identity import field_stages
 from memeval.config.leaves import flatten
 from memeval.config.names import known_names, unknown_name
 from memeval.config.options import options
-from memeval.config.paths import conf_dir
+from memeval.config.paths import conf_dir, outputs_dir
 from memeval.config.plugins import read_yaml
 from memeval.config.resolve import check_choices, resolve
 from memeval.config.schema import RunConfig
@@ -276,3 +276,12 @@ def test_a_header_has_a_name_that_can_be_sent(header: str) -> None:
     assert refusal(llm=named) == f"llm.{message}"
     assert refusal(llm={"judge": {"headers": {header: "MY_KEY"}}}) == f"llm.judge.{message}"
     assert refusal(embedder=named) == f"embedder.{message}"
+
+
+def test_the_variable_that_is_named_for_the_folder_of_results_moves_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hint = unknown_name("output_dir").hints[0]
+    variable = hint.partition("export ")[2].removesuffix("=FOLDER")
+    monkeypatch.setenv(variable, str(tmp_path))
+    assert outputs_dir() == tmp_path / "outputs"
