@@ -157,6 +157,16 @@ def test_every_option_is_documented(path: Path) -> None:
     assert f"`{path.parent.name}={path.stem}`" in SETTINGS
 
 
+def test_every_data_set_that_a_page_names_exists() -> None:
+    written_by_the_reader = {"tickets"}
+    named = {
+        name
+        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+        for name in re.findall(r"\bdataset=([a-z]\w*)", page.read_text(encoding="utf-8"))
+    }
+    assert named - written_by_the_reader <= {path.stem for path in CONF.glob("dataset/*.yaml")}
+
+
 def test_the_default_options_are_marked() -> None:
     top: Any = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)
     defaults = {
