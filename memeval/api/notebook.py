@@ -11,7 +11,7 @@ from memeval.errors import unknown
 from memeval.report.comparison import by_dataset, cells, judged_by
 from memeval.report.escaping import html
 from memeval.results import RunSummary
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 MARKDOWN, HTML = "markdown", "html"
 MOST_LINES = 3
@@ -42,7 +42,8 @@ class Table:
         return self.text()
 
     def __repr__(self) -> str:
-        return f"<Table of {len(self.content.names)} rows, {len(self.content.columns)} columns>"
+        rows, columns = len(self.content.names), len(self.content.columns)
+        return f"<Table of {counted(rows, 'row')}, {counted(columns, 'column')}>"
 
     def _repr_html_(self) -> str:
         return self.text(HTML)

@@ -66,7 +66,8 @@ def reasons_against(
     if labels[0] != labels[1]:
         yield Note(NoteKind.LABELS, f"different labels: {', '.join(map(one_line, labels))}")
     elif relabelled:
-        text = f"different labels: {relabelled:,} questions have different gold answers"
+        questions = "1 question has" if relabelled == 1 else f"{relabelled:,} questions have"
+        text = f"different labels: {questions} different gold answers"
         yield Note(NoteKind.LABELS, text, relabelled)
 
     if metric.judged and not is_same_judge(summary.judge, other.judge):

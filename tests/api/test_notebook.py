@@ -10,8 +10,11 @@ import pytest
 
 import memeval
 from memeval.api import Comparisons, Table
+from memeval.comparison.paper.records import PaperTable
 from memeval.comparison.records import Comparison
 from memeval.errors import UserError
+from memeval.runs.forecast.forecast import Forecast
+from memeval.runs.forecast.totals import Estimate
 
 SMALL = ("dataset.limit_questions=3", "tracking=none")
 HOSTILE = "<script>alert(1)</script><img src=x onerror=y>\x1b[31m"
@@ -54,6 +57,14 @@ def hostile(swept: memeval.Sweep) -> memeval.Sweep:
     named = [replace(run, label=HOSTILE * 20) for run in compared.runs]
     many = replace(compared, runs=tuple(named), differences=compared.differences * 50)
     return replace(swept, runs=runs, comparisons=Comparisons([many]))
+
+
+def test_one_run_is_in_the_singular() -> None:
+    assert repr(Forecast(1, 0, {}, Estimate((), ()), ())) == (
+        "<Forecast of 1 run, 0 finished: 0 calls, 0 tokens>"
+    )
+    table = Table(PaperTable(("run",), (("bm25",),), (), ((),), ()))
+    assert repr(table) == "<Table of 1 row, 0 columns>"
 
 
 @pytest.mark.slow

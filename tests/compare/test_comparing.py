@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from memeval.comparison.build import compare_runs
 from memeval.comparison.files import comparison_markdown, comparison_tex, differences_csv
 from memeval.comparison.page import page_content
+from memeval.comparison.protocol import reasons_against
 from memeval.comparison.records import Comparison
 from memeval.comparison.scores import read_scores
 from memeval.comparison.sentences import lead, limits, sentence
@@ -232,6 +234,16 @@ def test_never_compared_in_silence(
     for table in shown:
         assert "FORCED, not comparable" in table or text.split(":", maxsplit=1)[0] in table
     assert json.dumps(forced.to_json()["forced"]).count(kind if kind != "dataset" else "data set")
+
+
+def test_one_question_with_another_gold_is_in_the_singular(tmp_path: Path) -> None:
+    first, second = (made_run(tmp_path, name, example(name)) for name in ("A", "B"))
+    scores = read_scores(first, metric_named("accuracy"))
+    name, question = next(iter(scores.questions.items()))
+    changed = {**scores.questions, name: dataclasses.replace(question, gold=("9 May",))}
+    others = (second.summary, dataclasses.replace(scores, questions=changed))
+    (note,) = reasons_against((first.summary, scores), others, metric_named("accuracy"))
+    assert note.text == "different labels: 1 question has different gold answers"
 
 
 def test_the_page_says_what_was_forced_and_what_was_not_compared(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from memeval.runs.forecast.outlook import Outlook, look_ahead
 from memeval.runs.forecast.totals import Estimate
 from memeval.runs.plan import Plan
 from memeval.runs.units import StageUnits, Units
+from memeval.text.shown import counted
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,10 +28,9 @@ class Forecast:
     outlooks: Sequence[Outlook]
 
     def __repr__(self) -> str:
-        runs = f"{self.cells:,} runs, {self.finished_cells:,} finished"
-        return (
-            f"<Forecast of {runs}: {self.estimate.calls:,} calls, {self.estimate.tokens:,} tokens>"
-        )
+        runs = f"{counted(self.cells, 'run')}, {self.finished_cells:,} finished"
+        calls, tokens = self.estimate.calls, self.estimate.tokens
+        return f"<Forecast of {runs}: {counted(calls, 'call')}, {counted(tokens, 'token')}>"
 
 
 async def forecast(plan: Plan, *, exact: bool = False) -> Forecast:
