@@ -49,6 +49,9 @@ def _value(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, list | tuple):
         return f"[{','.join(map(_value, value))}]"
+    if isinstance(value, Mapping):
+        pairs = (f"{_key(key)}: {_value(inner)}" for key, inner in value.items())
+        return f"{{{', '.join(pairs)}}}"
 
     text = str(value)
     if isinstance(value, int | float) or _PLAIN_VALUE.fullmatch(text):
@@ -59,3 +62,8 @@ def _value(value: Any) -> str:
     trailing = len(quoted) - len(quoted.rstrip("\\"))
 
     return f"'{quoted}{chr(92) * trailing}'"
+
+
+def _key(key: object) -> str:
+    """A key of a dictionary; Hydra's grammar has no quotes around it."""
+    return re.sub(r"([\\()\[\]{}:=, \t])", r"\\\1", str(key))

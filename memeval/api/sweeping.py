@@ -18,7 +18,7 @@ from memeval.api.threads import awaited, composing, in_thread
 from memeval.comparison.paper.build import paper_table
 from memeval.config.paths import conf_dir
 from memeval.errors import RefusedError, UserError, WorldError, unknown
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +58,8 @@ class Sweep:
 
     def _head(self) -> str:
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        return f"Sweep of {len(self.runs)} runs{failed}: {one_line(self.folder.name, LONGEST_LINE)}"
+        runs = counted(len(self.runs), "run")
+        return f"Sweep of {runs}{failed}: {one_line(self.folder.name, LONGEST_LINE)}"
 
     def table(
         self,

@@ -14,6 +14,7 @@ import memeval
 from memeval.api import as_overrides
 from memeval.errors import UserError
 from memeval.report.flags import of_sessions
+from memeval.runs.compose.config import compose_config
 
 SMALL = ("dataset.limit_cases=1", "dataset.limit_questions=4", "tracking=none")
 
@@ -155,6 +156,17 @@ def test_records_that_are_gone_are_an_error_of_the_user(run: memeval.Run, tmp_pa
 )
 def test_keyword_arguments_are_overrides(settings: dict[str, object], overrides: list[str]) -> None:
     assert as_overrides(settings) == overrides
+
+
+def test_a_dictionary_within_a_dictionary_is_a_field() -> None:
+    body = {
+        "chat_template_kwargs": {"enable_thinking": False, "a b": [1, {"x": None}]},
+        "x:y,{z}=(\\)": "it's, {x}",
+    }
+    headers = {"X-Api-Key": "MY_KEY"}
+    llm = {"name": "openai", "model": "m", "extra_body": body, "headers": headers}
+    config = compose_config(as_overrides({"llm": llm}))
+    assert (config.llm.extra_body, config.llm.headers) == (body, headers)
 
 
 @pytest.mark.parametrize(
