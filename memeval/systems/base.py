@@ -70,7 +70,7 @@ class SystemSettings:
 
     @property
     def own_server(self) -> bool:
-        """Whether a server of its own calls models, which memeval can neither limit nor imagine."""
+        """Whether a server of its own calls models, which memeval can neither limit nor predict."""
         return False
 
 

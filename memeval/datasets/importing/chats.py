@@ -272,7 +272,7 @@ def _files(message: Mapping[str, Any]) -> list[str]:
 
 
 def _first(fields: Mapping[str, str], names: Sequence[str]) -> str:
-    """The first of the fields that there is; empty without one."""
+    """The first of the fields that is there; empty if none is."""
     return next((fields[name] for name in names if name in fields), "")
 
 

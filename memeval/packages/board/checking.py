@@ -75,7 +75,7 @@ class _Sent:
 
 
 _Found = Refused | tuple[Checked, dict[str, _Sent]]
-"""A package, one that is not refused without its scores and with what they are made from."""
+"""A refused package; or another one without its scores, and what they are made from."""
 
 
 def check_packages(
