@@ -53,6 +53,8 @@ def probe(arguments: Sequence[str]) -> int:
         for line in probe_lines(result):
             print(line)
 
+        if options.inject and not result.flips:
+            print("no attack was tried: the judge rejects no wrong answer")
         if out is not None:
             print(f"labels and verdicts: {one_line(out)}")
 

@@ -144,6 +144,14 @@ def test_attacks_give_a_judge_a_flip_rate(
     assert (len(injected), injected.count("right")) == (101 - unread, flipped)
 
 
+def test_a_judge_that_accepts_everything_is_not_attacked(tmp_path: Path) -> None:
+    with ScriptedEndpoint(lambda _: '{"reason": "scripted", "label": "CORRECT"}') as endpoint:
+        words = ("judge=llm", "llm=openai", f"llm.base_url={endpoint.base_url}")
+        done = completed(tmp_path, "judge", "probe", *words, "--inject")
+
+    assert "no attack was tried: the judge rejects no wrong answer" in done.out
+
+
 def test_a_flip_rate_is_shown_beside_the_calibration(tmp_path: Path) -> None:
     labels = str(tmp_path / "probe.jsonl")
     completed(tmp_path, "judge", "probe", "judge=keyword", "--inject", "--out", labels)
