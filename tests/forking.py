@@ -30,7 +30,7 @@ memeval.runs.compose.errors memeval.runs.launch.launcher memeval.runs.batch
 memeval.runs.publish.publishing memeval.cli.comparison memeval.runs.display.sweep
 memeval.config.checks memeval.config.validation memeval.config.resolve
 memeval.pipeline.execute.prepare
-memeval.pipeline.execute.imported memeval.runs.launch.workers memeval.runs.schedule
+memeval.pipeline.execute.imported memeval.runs.compute.workers memeval.runs.schedule
 memeval.report.comparison memeval.report.confusion memeval.report.stamp memeval.comparison
 memeval.comparison.files memeval.comparison.tables memeval.report.page memeval.llm.extractive
 memeval.llm.openai memeval.retrieval.embedding.openai memeval.retrieval.embedding.tfidf

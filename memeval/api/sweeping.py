@@ -214,9 +214,9 @@ def _words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
 
 def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
     from memeval.runs.batch import run_plan
+    from memeval.runs.compute.workers import start_workers
     from memeval.runs.display.sweep import SweepDisplay
     from memeval.runs.job import check_writable, is_repeated
-    from memeval.runs.launch.workers import start_workers
     from memeval.runs.session import new_session
 
     check_writable()

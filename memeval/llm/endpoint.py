@@ -100,7 +100,7 @@ class Endpoint:
     ) -> None:
         """`say` reports long waits; without `slots` the limit holds only for this object."""
         self.settings = settings
-        self.load = Load()
+        self.load = Load(settings.max_concurrency)
         self._budget, self._provider = budget, provider_of(settings.base_url)
         self._breaker = breaker or Breaker()
         self._sleep, self._clock = sleep, clock
@@ -326,6 +326,7 @@ class Endpoint:
     def limit(self, max_concurrency: int) -> None:
         """Lowers the limit of requests under way; to be called before the first request."""
         self.settings = replace(self.settings, max_concurrency=max_concurrency)
+        self.load.slots = max_concurrency
         self._slots.limit(self, max_concurrency)
 
     def _open(self, path: str) -> Transport:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -18,6 +19,17 @@ WRITING_S = 0.2
 Finish = Callable[[float], Awaitable[None]]
 
 
+@dataclass(eq=False)
+class Elsewhere:
+    """The requests of another process, as far as it has reported them."""
+
+    finish: Finish
+    """Does there what `InFlight.finish` does here."""
+    under_way: int = 0
+    sent: int = 0
+    lost: int = 0
+
+
 class InFlight:
     """Counts the requests in progress, and holds back new ones once the run is to end.
 
@@ -26,11 +38,11 @@ class InFlight:
 
     def __init__(self) -> None:
         self.under_way = 0
-        """Requests that have been sent and not answered yet."""
+        """Requests of this process that have been sent and not answered yet."""
         self.closing = False
         """Whether new requests are held back."""
-        self.elsewhere: list[Finish] = []
-        """Called by `finish`: each does the same for requests that other processes make."""
+        self.elsewhere: list[Elsewhere] = []
+        """The processes that make requests for this one."""
         self.sent = 0
         """Requests that were sent so far."""
         self.lost = 0
@@ -76,7 +88,7 @@ class InFlight:
         self.closing = True
         await asyncio.gather(
             wait_for_calls(lambda: self.under_way, most_s),
-            *(finish(most_s) for finish in self.elsewhere),
+            *(other.finish(most_s) for other in self.elsewhere),
             return_exceptions=True,
         )
         if self.elsewhere:
@@ -91,14 +103,26 @@ class InFlight:
         self.hold_back(part)
         await wait_for_calls(lambda: self._by_part.get(part, 0), most_s)
 
-    def describe_lost(self, more: int = 0) -> str:
-        """How many replies are lost, `more` besides those that are counted; empty if no request was
+    @property
+    def under_way_anywhere(self) -> int:
+        """Requests that are not answered yet, those of other processes included."""
+        return self.under_way + sum(other.under_way for other in self.elsewhere)
+
+    def leave(self, other: Elsewhere) -> None:
+        """Another process is gone: its requests under way are lost, and its counts are kept."""
+        self.elsewhere.remove(other)
+        self.sent += other.sent
+        self.lost += other.lost + other.under_way
+
+    def describe_lost(self, *, all_under_way: bool = False) -> str:
+        """How many replies are lost, those under way included if they are; empty if no request was
         sent.
         """
-        if not self.sent:
+        if not self.sent + sum(other.sent for other in self.elsewhere):
             return ""
 
-        lost = self.lost + more
+        lost = self.lost + sum(other.lost for other in self.elsewhere)
+        lost += self.under_way_anywhere if all_under_way else 0
         what = "1 reply" if lost == 1 else f"{lost} replies"
         why = " (sent but not stored: they may be billed, and are requested again)" if lost else ""
         return f"{what} lost{why}"

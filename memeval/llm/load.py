@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -15,6 +15,8 @@ from memeval.llm.in_flight import in_flight
 class Load:
     """How much an endpoint was used, for people to look at."""
 
+    slots: int = 0
+    """Requests that may be under way at once."""
     under_way: int = 0
     """Requests at this moment."""
     calls: int = 0
@@ -32,7 +34,7 @@ class Load:
     ended: float = 0.0
     """When the last one ended."""
     worked_s: float = 0.0
-    """CPU time of this process between the two. The event loop's thread alone would say too little:
+    """CPU time of the process between the two. The event loop's thread alone would say too little:
     it waits for the interpreter's lock while other threads compute.
     """
     _worked_before: float = 0.0
@@ -56,11 +58,32 @@ class Load:
                     self.busy_s += own.seconds()
 
 
+def sum_of(loads: Sequence[Load]) -> Load:
+    """The load of one endpoint that several processes call. Of their CPU times it has the largest:
+    a processor that is fully used holds up its own process.
+    """
+    begins = [load.began for load in loads if load.began is not None]
+    # A process that only stores the results of the others has slots, but uses none.
+    loads = [load for load in loads if load.began is not None] or loads[:1]
+    return Load(
+        slots=sum(load.slots for load in loads),
+        under_way=sum(load.under_way for load in loads),
+        calls=sum(load.calls for load in loads),
+        waits=sum(load.waits for load in loads),
+        retries=sum(load.retries for load in loads),
+        failures=sum(load.failures for load in loads),
+        busy_s=sum(load.busy_s for load in loads),
+        began=min(begins, default=None),
+        ended=max(load.ended for load in loads),
+        worked_s=max(load.worked_s for load in loads),
+    )
+
+
 BINDING = 0.8
 """The share from which on something counts as the bottleneck."""
 
 
-def busy_line(load: Load, slots: int) -> str | None:
+def busy_line(load: Load) -> str | None:
     """How busy the endpoint and this machine were, and which of them is the bottleneck; None before
     a call.
     """
@@ -69,7 +92,7 @@ def busy_line(load: Load, slots: int) -> str | None:
 
     # From the first call to the last: the shares of the slots and of one processor.
     elapsed_s = load.ended - load.began
-    endpoint = load.busy_s / elapsed_s / slots
+    endpoint = load.busy_s / elapsed_s / load.slots
     processor = min(load.worked_s / elapsed_s, 1.0)
 
     bottleneck = "neither is the bottleneck"
@@ -78,6 +101,6 @@ def busy_line(load: Load, slots: int) -> str | None:
         bottleneck = f"{binding} is the bottleneck"
 
     return (
-        f"{100 * endpoint:.0f} % of the {slots} request slots in use, "
+        f"{100 * endpoint:.0f} % of the {load.slots} request slots in use, "
         f"own processor {100 * processor:.0f} %: {bottleneck}"
     )

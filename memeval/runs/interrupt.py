@@ -194,7 +194,7 @@ def report_waiting() -> None:
 
 def report_calls() -> None:
     """Reports how many model calls the run is waiting for."""
-    count = in_flight.under_way
+    count = in_flight.under_way_anywhere
     if count:
         calls = "call" if count == 1 else "calls"
         _say(
@@ -205,16 +205,16 @@ def report_calls() -> None:
 
 def end_now() -> None:
     """Ends the process. Rows are on disk as soon as they exist; the publisher ends on its own."""
-    lost = describe_lost(in_flight.under_way)
+    lost = describe_lost(all_under_way=True)
     _say(f"\nmemeval: stopped at once. Finished work is kept; the same command continues it.{lost}")
     os._exit(exit_status())
 
 
-def describe_lost(more: int = 0) -> str:
-    """The line about replies that a stop lost, `more` in addition to those counted; empty if no
+def describe_lost(*, all_under_way: bool = False) -> str:
+    """The line about replies that a stop lost, those under way included if they are; empty if no
     model was called.
     """
-    lost = in_flight.describe_lost(more)
+    lost = in_flight.describe_lost(all_under_way=all_under_way)
     return f"\n  {lost}" if lost else ""
 
 

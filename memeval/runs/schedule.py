@@ -31,17 +31,11 @@ from memeval.store.opening import open_store
 class Computers(Computing, Protocol):
     """Other processes that compute units of a plan."""
 
-    processes: int
-    callers: int
-    """Processes that share the limit of an endpoint, this one included if it makes calls."""
     say: Callable[[str], None]
     """Gets notes for the user about them."""
 
     def takes(self, planned: PlannedCell) -> bool:
         """Whether the units of a cell are computed there."""
-
-    async def stop(self) -> None:
-        """Lets them go, at the end."""
 
     def close(self) -> None:
         """Releases the rest, once no event loop runs any more."""
@@ -78,6 +72,7 @@ class Schedule:
             _store_of(plan, display.say),
             budget,
             processes=1 if workers is None else workers.callers,
+            loads_elsewhere=tuple if workers is None else workers.loads,
         )
         if workers is not None:
             workers.say = display.say

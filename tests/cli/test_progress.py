@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memeval.llm.load import Load
 from memeval.runs.display.progress import Countdown, RunDisplay, StageCount, rate
 from memeval.runs.display.sweep import SweepDisplay
 from memeval.runs.plan import Outcome, Plan
@@ -32,9 +33,7 @@ class Clock:
 
 def calling(under_way: int) -> Any:
     """Connections with one endpoint that has requests under way."""
-    load = SimpleNamespace(under_way=under_way, retries=0, failures=0, calls=0, waits=0)
-    settings = SimpleNamespace(max_concurrency=16)
-    return SimpleNamespace(endpoints=[SimpleNamespace(load=load, settings=settings)])
+    return SimpleNamespace(loads=lambda: [Load(slots=16, under_way=under_way)])
 
 
 @pytest.mark.parametrize(

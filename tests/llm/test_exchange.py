@@ -19,7 +19,7 @@ LATENCY_S, BUSY_S = 0.05, 0.25
 
 def shares(load: Load) -> list[int]:
     """How much of one slot, and of one processor, was in use, in percent."""
-    return [int(share) for share in re.findall(r"(\d+) %", busy_line(load, 1) or "")]
+    return [int(share) for share in re.findall(r"(\d+) %", busy_line(load) or "")]
 
 
 async def post_while_busy(
@@ -48,7 +48,7 @@ async def post_while_busy(
         while server.last_at is None:  # noqa: ASYNC110 - it is noted after the reply is sent
             await asyncio.sleep(0.001)
 
-        endpoint.load, server.last_at = Load(), None
+        endpoint.load, server.last_at = Load(slots=1), None
         reply, _ = await asyncio.gather(
             endpoint.post("/chat/completions", BODY, as_object), compute()
         )
@@ -96,7 +96,7 @@ def test_what_other_threads_compute_is_work_of_this_machine() -> None:
             pass
 
     async def call() -> Load:
-        load = Load()
+        load = Load(slots=1)
         async with load.calling():
             await asyncio.to_thread(compute)
 
@@ -130,9 +130,9 @@ def test_what_other_threads_compute_is_work_of_this_machine() -> None:
     ],
 )
 def test_the_line_says_what_binds(busy_s: float, worked_s: float, line: str) -> None:
-    load = Load(busy_s=busy_s, began=5.0, ended=15.0, worked_s=worked_s)
-    assert busy_line(load, 32) == line
+    load = Load(slots=32, busy_s=busy_s, began=5.0, ended=15.0, worked_s=worked_s)
+    assert busy_line(load) == line
 
 
 def test_without_a_call_nothing_is_said() -> None:
-    assert busy_line(Load(), 32) is None
+    assert busy_line(Load(slots=32)) is None

@@ -7,7 +7,7 @@ import asyncio
 from doubles.endpoint import ScriptedEndpoint
 
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
-from memeval.llm.in_flight import InFlight, in_flight
+from memeval.llm.in_flight import Elsewhere, InFlight, in_flight
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Hello?"}]}
 
@@ -91,12 +91,12 @@ def test_calls_of_other_processes_are_waited_for_too() -> None:
     async def play() -> None:
         ended = asyncio.Event()
 
-        async def elsewhere(most_s: float) -> None:
+        async def finish(most_s: float) -> None:
             await asyncio.sleep(0.05)
             ended.set()
 
         flights = InFlight()
-        flights.elsewhere.append(elsewhere)
+        flights.elsewhere.append(Elsewhere(finish))
         await flights.finish(60)
         assert ended.is_set()
 

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from memeval.errors import UserError
+from memeval.llm.load import Load
 from memeval.pipeline.execute.lane import Turns
 from memeval.pipeline.execute.stores import Stores
 from memeval.records import Role, Usage
@@ -138,9 +139,8 @@ def test_what_is_shown_fits_eighty_columns() -> None:
         SimpleNamespace(number=n, is_finished=False, cell=SimpleNamespace(name=f"cell {n}"))
         for n in range(1458)
     ]
-    load = SimpleNamespace(under_way=1000, retries=123, failures=45, calls=32100, waits=12345)
-    settings = SimpleNamespace(max_concurrency=1000)
-    connections: Any = SimpleNamespace(endpoints=[SimpleNamespace(load=load, settings=settings)])
+    load = Load(1000, under_way=1000, retries=123, failures=45, calls=32100, waits=12345)
+    connections: Any = SimpleNamespace(loads=lambda: [load])
     now = [0.0]
     display = SweepDisplay(Plan(cells), clock=lambda: now[0])
     display.watch(connections)

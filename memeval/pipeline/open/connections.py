@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,9 +12,13 @@ from memeval.llm.budget import Budget
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.disk import Disk
 from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.load import Load, sum_of
 from memeval.llm.slots import slots_at, slots_of_process
 from memeval.records import Usage
 from memeval.store.contract import FileStore, Store
+
+Loads = Mapping[tuple[object, ...], Load]
+"""How much each endpoint is used, by all that tells it from others."""
 
 
 @dataclass(frozen=True)
@@ -37,22 +41,35 @@ class Connections:
         store: Store | None = None,
         budget: Budget | None = None,
         processes: int = 1,
+        loads_elsewhere: Callable[[], Iterable[Loads]] = tuple,
     ) -> None:
         """`say` gets messages for the user; `store` keeps replies and leases, by default in files.
 
-        `budget` bounds all calls; `processes` share the limit of each endpoint.
+        `budget` bounds all calls; `processes` share the limit of each endpoint, and
+        `loads_elsewhere` are those in other ones that make calls for this one.
         """
         self._say, self.budget, self._processes = say, budget, processes
         self.breaker = Breaker(Disk((cache_dir(), outputs_dir())))
         self.store = store or FileStore(cache_dir())
         self.failed_memories: dict[Path, FailedMemory] = {}
         """By folder: cells that share a memory don't pay for it again."""
+        self._loads_elsewhere = loads_elsewhere
         self._endpoints: dict[tuple[object, ...], Endpoint] = {}
         self._caches: dict[str, ReplyCache] = {}
 
-    @property
-    def endpoints(self) -> Collection[Endpoint]:
-        return self._endpoints.values()
+    def own_loads(self) -> Loads:
+        """The loads of this process's endpoints."""
+        # A display asks from a thread of its own.
+        return {reach: endpoint.load for reach, endpoint in list(self._endpoints.items())}
+
+    def loads(self) -> Sequence[Load]:
+        """The load of each endpoint, over all processes that call it."""
+        by_reach: dict[tuple[object, ...], list[Load]] = {}
+        for loads in (self.own_loads(), *self._loads_elsewhere()):
+            for reach, load in loads.items():
+                by_reach.setdefault(reach, []).append(load)
+
+        return [sum_of(loads) for loads in by_reach.values()]
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
         """The endpoint at an address under a key and headers; the lowest limit asked for holds.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from memeval.records import Usage
 from memeval.text.shown import counted
 
 if TYPE_CHECKING:
-    from memeval.llm.endpoint import Endpoint
+    from memeval.llm.load import Load
     from memeval.pipeline.open.connections import Connections
 
 
@@ -29,24 +29,24 @@ class LiveFigures:
     connections: Connections | None = None
 
     @property
-    def endpoints(self) -> Iterable[Endpoint]:
-        """Those of its connections."""
-        return list(self.connections.endpoints) if self.connections else []
+    def loads(self) -> Sequence[Load]:
+        """Those of its endpoints."""
+        return self.connections.loads() if self.connections else []
 
     @property
     def under_way(self) -> int:
         """Requests that have no reply yet."""
-        return sum(endpoint.load.under_way for endpoint in self.endpoints)
+        return sum(load.under_way for load in self.loads)
 
     @property
     def retries(self) -> int:
         """Tries that were made again."""
-        return sum(endpoint.load.retries for endpoint in self.endpoints)
+        return sum(load.retries for load in self.loads)
 
     @property
     def failures(self) -> int:
         """Calls that failed after all retries."""
-        return sum(endpoint.load.failures for endpoint in self.endpoints)
+        return sum(load.failures for load in self.loads)
 
     def add_score(self, score: float) -> None:
         """A question was judged."""

@@ -198,10 +198,10 @@ class SweepDisplay:
     @property
     def lines(self) -> list[str]:
         """The sweep now: a line or two, each at most 79 columns wide."""
-        endpoints = self.live.endpoints
-        calls = sum(endpoint.load.calls for endpoint in endpoints)
-        limit = sum(endpoint.settings.max_concurrency for endpoint in endpoints)
-        waits = sum(endpoint.load.waits for endpoint in endpoints)
+        loads = self.live.loads
+        calls = sum(load.calls for load in loads)
+        limit = sum(load.slots for load in loads)
+        waits = sum(load.waits for load in loads)
         rate, left = self._rate(calls), self._left()
 
         cells = len(self._plan.cells)
@@ -265,10 +265,7 @@ class SweepDisplay:
         if self._stopped:
             parts[0] += f", {self._stopped:,} stopped"
 
-        for endpoint in self.live.endpoints:
-            line = busy_line(endpoint.load, endpoint.settings.max_concurrency)
-            if line is not None:
-                parts.append(line)
+        parts += filter(None, map(busy_line, self.live.loads))
 
         if self.live.calls or self.live.cached:
             parts.append(f"{self.live.calls:,} calls, {self.live.cached:,} from the cache")

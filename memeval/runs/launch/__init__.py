@@ -1,1 +1,1 @@
-"""Computes runs: in this process, in other processes, or on a Ray cluster."""
+"""Hydra's launchers, and the application that Hydra runs."""

@@ -74,7 +74,7 @@ class SweepLauncher(Launcher):
 
     def start(self, plan: Plan) -> Computers | None:
         """Starts the processes that compute."""
-        from memeval.runs.launch.workers import start_workers
+        from memeval.runs.compute.workers import start_workers
 
         return start_workers(plan, self.processes)
 

@@ -18,7 +18,7 @@ from memeval.runs.environment import ENVIRONMENT, set_environment
 from memeval.runs.plan import Plan
 
 if TYPE_CHECKING:
-    from memeval.runs.launch.ray_workers import RayWorkers
+    from memeval.runs.compute.ray_workers import RayWorkers
 
 PREFIXES = ("MEMEVAL_", "OPENAI_", "PG", "AWS_", "FSSPEC_", "MEM0_", "LETTA_")
 """Variables of the environment that each worker gets, whatever their names end in."""
@@ -63,7 +63,7 @@ def start_ray(
     if address is None:
         _keep_to_this_machine()
 
-    from memeval.runs.launch.ray_workers import Cluster, RaySettings, RayWorkers, several_nodes
+    from memeval.runs.compute.ray_workers import Cluster, RaySettings, RayWorkers, several_nodes
 
     cells = {planned.number: planned.cell for planned in computed}
     configs = [asdict(cell.config) for cell in cells.values()]

@@ -15,7 +15,7 @@ import pickle
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,13 +26,14 @@ from ray.exceptions import ActorDiedError, RayError, RayTaskError
 from memeval import __version__
 from memeval.config.roles import lowest_limit
 from memeval.errors import UserError, WorldError
-from memeval.llm.in_flight import in_flight
+from memeval.llm.in_flight import Elsewhere, in_flight
 from memeval.pipeline.execute.unit import Keeper, Unit, UnitDone
 from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.connections import Loads
 from memeval.process import started
-from memeval.runs.launch import ray_worker
-from memeval.runs.launch.computing import DONE, ENDING_S, FAILED
-from memeval.runs.launch.ray_computing import Start
+from memeval.runs.compute import ray_worker
+from memeval.runs.compute.computing import DONE, ENDING_S, FAILED
+from memeval.runs.compute.ray_computing import Start
 from memeval.runs.plan import PlannedCell
 from memeval.text.shown import one_line
 
@@ -178,11 +179,16 @@ class RayWorkers:
         self._starting: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._error: Exception | None = None
-        in_flight.elsewhere.append(self.finish)
+        self._calls = Elsewhere(self._finish)
+        in_flight.elsewhere.append(self._calls)
 
     def takes(self, planned: PlannedCell) -> bool:
         """Whether a cell's units are computed by workers."""
         return planned.may_compute_elsewhere
+
+    def loads(self) -> Iterable[Loads]:
+        """Nothing: workers on a cluster send only their results."""
+        return ()
 
     async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
         """The result of a unit, which is given to another worker if one died.
@@ -336,7 +342,7 @@ class RayWorkers:
 
         raise _DiedError("its stream ended early")
 
-    async def finish(self, most_s: float) -> None:
+    async def _finish(self, most_s: float) -> None:
         """Waits for model calls that the workers have in progress; no new ones start."""
         finishing = [_task(_value(seat.actor.finish.remote(most_s))) for seat in self._seats]
         if finishing:
@@ -358,7 +364,7 @@ class RayWorkers:
 
     def close(self) -> None:
         """Disconnects from the cluster."""
-        in_flight.elsewhere.remove(self.finish)
+        in_flight.leave(self._calls)
         self._cluster.close()
 
 

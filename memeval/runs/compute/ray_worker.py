@@ -49,7 +49,7 @@ class Worker:
         # Behind the node's own folders: they exist there for certain.
         sys.path += [path for path in paths if path not in sys.path]
         try:
-            from memeval.runs.launch.ray_computing import Computer
+            from memeval.runs.compute.ray_computing import Computer
 
             self._computer = Computer(cells)
         except ImportError as error:

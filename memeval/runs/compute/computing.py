@@ -9,12 +9,17 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from memeval.config.paths import cache_dir
 from memeval.errors import WorldError
 from memeval.pipeline.execute.lane import Lane
 from memeval.pipeline.execute.run import CellRun
-from memeval.pipeline.execute.unit import Message, Send, SentProgress, Unit, compute_unit
-from memeval.pipeline.open.called import options_of_addresses
+from memeval.pipeline.execute.stores import Stores
+from memeval.pipeline.execute.unit import SAY, Message, Send, SentProgress, Unit, compute_unit
+from memeval.pipeline.execute.window import Window
+from memeval.pipeline.open.called import keep_alive
 from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.connections import Connections, Loads
+from memeval.store.opening import open_store
 
 DONE, FAILED, MESSAGE = "done", "failed", "message"
 ENDING_S = 8.0
@@ -31,8 +36,11 @@ _send_of_unit: ContextVar[Send] = ContextVar("_send_of_unit")
 class UnitComputer:
     """Computes the units of a plan's cells, several at once."""
 
-    def __init__(self, cells: Mapping[int, Cell], lane: Lane) -> None:
-        self._cells, self._lane = cells, lane
+    def __init__(self, cells: Mapping[int, Cell], processes: int) -> None:
+        """`processes` share the limit of each endpoint."""
+        self._cells, self._processes = cells, processes
+        self._lane: Lane | None = None
+        """Opened for the first unit, which reports it if that fails."""
         self._runs: OrderedDict[int, CellRun] = OrderedDict()
         self._under_way: dict[int, int] = {}
 
@@ -42,12 +50,8 @@ class UnitComputer:
         number = unit.cell
         self._under_way[number] = self._under_way.get(number, 0) + 1
         try:
-            work = compute_unit(self._run(number), unit, send)
-            cell = self._cells[number]
-            kept = self._lane.connections.breaker.keep(
-                work, options_of_addresses(cell), cell.config.stop_after_failures
-            )
-            return DONE, await kept
+            cell, work = self._cells[number], compute_unit(self._run(number), unit, send)
+            return DONE, await keep_alive(cell, self._opened().connections.breaker, work)
         except asyncio.CancelledError:
             # As a result, since the other side reads until the unit's end.
             return FAILED, WorldError("stopped")
@@ -57,9 +61,27 @@ class UnitComputer:
             self._under_way[number] -= 1
             self._forget_idle()
 
+    def _opened(self) -> Lane:
+        if self._lane is None:
+            store = open_store(next(iter(self._cells.values())).config.store, cache_dir(), say)
+            connections = Connections(say, store, processes=self._processes)
+            # No case is handed out here, so the window is never entered.
+            self._lane = Lane(connections, Stores(), Window(1))
+
+        return self._lane
+
+    def loads(self) -> Loads:
+        """How much the endpoints are used."""
+        return {} if self._lane is None else self._lane.connections.own_loads()
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        if self._lane is not None:
+            await self._lane.connections.aclose()
+
     def _run(self, number: int) -> CellRun:
         if number not in self._runs:
-            run = CellRun(self._cells[number], SentProgress(send_message), lane=self._lane)
+            run = CellRun(self._cells[number], SentProgress(send_message), lane=self._opened())
             run.begin()
             self._runs[number] = run
 
@@ -70,6 +92,11 @@ class UnitComputer:
         idle = [number for number in self._runs if not self._under_way[number]]
         for number in idle[:-IDLE_RUNS]:
             del self._runs[number], self._under_way[number]
+
+
+def say(message: str) -> None:
+    """Reports something to the user, with the messages of the unit under way."""
+    send_message((SAY, (message,)))
 
 
 def send_message(message: Message) -> None:

@@ -10,21 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from memeval import __version__
-from memeval.config.paths import cache_dir
 from memeval.llm.in_flight import in_flight
-from memeval.pipeline.execute.lane import Lane
-from memeval.pipeline.execute.stores import Stores
-from memeval.pipeline.execute.unit import SAY, Unit
-from memeval.pipeline.execute.window import Window
+from memeval.pipeline.execute.unit import Unit
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import figures_code
-from memeval.pipeline.open.connections import Connections
 from memeval.process.private import private_umask
+from memeval.runs.compute.computing import DONE, FAILED, MESSAGE, UnitComputer
 from memeval.runs.display.terminal import guard
 from memeval.runs.environment import set_environment
 from memeval.runs.interrupt import run_loop
-from memeval.runs.launch.computing import DONE, FAILED, MESSAGE, UnitComputer, send_message
-from memeval.store.opening import open_store
 
 
 @dataclass(frozen=True)
@@ -66,13 +60,7 @@ class Computer:
         run_loop(self._serve(loops))
 
     async def _serve(self, loops: Future[asyncio.AbstractEventLoop]) -> None:
-        cells = self._start.cells
-        config = next(iter(cells.values())).config
-        store = open_store(config.store, cache_dir(), _say)
-        processes = self._start.processes
-        self._connections = Connections(_say, store, processes=processes)
-        # No case is handed out here, so the window is never entered.
-        self._units = UnitComputer(cells, Lane(self._connections, Stores(), Window(1)))
+        self._units = UnitComputer(self._start.cells, self._start.processes)
         loops.set_result(asyncio.get_running_loop())
         await asyncio.Event().wait()  # for ever: units come from another thread
 
@@ -92,8 +80,4 @@ class Computer:
 
     async def aclose(self) -> None:
         """Closes the connections."""
-        await self._connections.aclose()
-
-
-def _say(message: str) -> None:
-    send_message((SAY, (message,)))
+        await self._units.aclose()

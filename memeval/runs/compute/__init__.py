@@ -1,0 +1,1 @@
+"""Processes that compute runs, on this machine or on a Ray cluster."""

@@ -1,0 +1,187 @@
+"""A process that computes units of a sweep, as it sees itself.
+
+It is forked by a process that is itself forked before the sweep starts any thread or event loop: so
+each worker begins with all cells of the plan in its memory, whatever libraries are loaded later,
+and one that was killed can be replaced at any time. (A `ProcessPoolExecutor` forks from the process
+that uses it, and gives up all of its processes if one is killed.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any, NoReturn
+
+from memeval.llm.in_flight import in_flight
+from memeval.pipeline.execute.unit import Message, Unit
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.connections import Loads
+from memeval.process import started
+from memeval.runs.compute.computing import ENDING_S, MESSAGE, UnitComputer
+from memeval.runs.interrupt import run_loop
+
+WORK, STOP, FINISH = "work", "stop", "finish"
+"""Orders: to compute a unit, to cancel it, and to send no new model call."""
+END = None
+"""The order to end, also if units are under way."""
+STATE, FINISHED = "state", "finished"
+"""Messages of the process itself: its model calls, and that the last one has ended."""
+STATE_S = 0.5
+"""Seconds between two reports of the state."""
+LEAVING_S = 3.0
+"""How long a process may take to release what it holds, at the end."""
+
+
+@dataclass(frozen=True)
+class State:
+    """The model calls of the process."""
+
+    loads: Loads
+    under_way: int
+    sent: int
+    lost: int
+
+
+def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: int) -> NoReturn:
+    """Forks a worker per connection that comes, until the other side is gone.
+
+    The process that the user started acts on Ctrl-C and on SIGTERM.
+    """
+    # This descriptor is inherited: a signal that comes here would wake the parent's event loop.
+    signal.set_wakeup_fd(-1)
+    # A terminal sends Ctrl-C to every process of the group, and a batch system SIGTERM.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A handler, since a program that a system starts would inherit that the signal is ignored.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    # Nobody waits for the workers: the kernel removes those that ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        try:
+            _, descriptors, *_ = socket.recv_fds(control, 1, 1)
+        except OSError:
+            descriptors = []
+
+        if not descriptors:
+            os._exit(0)
+
+        if os.fork() == 0:
+            control.close()  # while a worker held it, the death of the forker went unnoticed
+            # A system may start programs, and needs to see how they end.
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _become_worker(Connection(descriptors[0]), cells, callers)
+
+        os.close(descriptors[0])
+
+
+def _become_worker(connection: Connection, cells: Mapping[int, Cell], callers: int) -> NoReturn:
+    """Computes units until the other side ends this or is gone."""
+    status = 1
+    with suppress(BaseException):  # the other side sees that this process is gone
+        run_loop(_Serving(connection, cells, callers).serve())
+        status = 0
+
+    with suppress(BaseException):
+        sys.stdout.flush()
+        started.end_all()
+
+    os._exit(status)
+
+
+class _Serving:
+    """Carries out the orders that come over a connection."""
+
+    def __init__(self, connection: Connection, cells: Mapping[int, Cell], callers: int) -> None:
+        self._connection = connection
+        self._units = UnitComputer(cells, callers)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._finishing: asyncio.Task[None] | None = None
+
+    async def serve(self) -> None:
+        """Works until the order to end."""
+        orders: asyncio.Queue[Any] = asyncio.Queue()
+        reading = (self._connection, asyncio.get_running_loop(), orders)
+        # In a thread: it sees the end also while a system holds up the event loop.
+        threading.Thread(target=_read, args=reading, daemon=True).start()
+        reporting = asyncio.create_task(self._report())
+
+        while (order := await orders.get()) is not END:
+            kind, number, content = order
+            if kind == WORK:
+                self._tasks[number] = asyncio.create_task(self._compute(number, content))
+            elif kind == FINISH:
+                self._finishing = asyncio.create_task(self._finish(content))
+            elif number in self._tasks:
+                self._tasks[number].cancel()
+
+        # Cancelled, each sends how far it came.
+        left = list(self._tasks.values())
+        for task in (reporting, *left):
+            task.cancel()
+
+        if left:
+            await asyncio.wait(left)
+
+        await self._units.aclose()
+        self._send_state()
+
+    async def _compute(self, number: int, unit: Unit) -> None:
+        def send_message(message: Message) -> None:
+            self._send(number, MESSAGE, message)
+
+        try:
+            kind, content = await self._units.compute(unit, send_message)
+            with suppress(OSError):  # nobody is there any more
+                self._send(number, kind, content)
+        finally:
+            del self._tasks[number]
+
+    async def _finish(self, most_s: float) -> None:
+        await in_flight.finish(most_s)
+        self._send_state()
+        self._send(0, FINISHED, None)
+
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(STATE_S)
+            self._send_state()
+
+    def _send_state(self) -> None:
+        loads = self._units.loads()
+        if loads:
+            state = State(loads, in_flight.under_way, in_flight.sent, in_flight.lost)
+            self._send(0, STATE, state)
+
+    def _send(self, number: int, kind: str, content: Any) -> None:
+        message = pickle.dumps((number, kind, content), pickle.HIGHEST_PROTOCOL)
+        self._connection.send_bytes(message)
+
+
+def _read(
+    connection: Connection, loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Any]
+) -> None:
+    """Passes orders on; ends the process some time after the last one, even if a system hangs."""
+    order: Any
+    while True:
+        try:
+            order = pickle.loads(connection.recv_bytes())
+        except (OSError, EOFError):
+            order = END
+
+        with suppress(RuntimeError):  # the loop is closed already
+            loop.call_soon_threadsafe(orders.put_nowait, order)
+
+        if order is END:
+            break
+
+    time.sleep(ENDING_S)
+    os._exit(1)

@@ -1,0 +1,347 @@
+"""Processes that compute the units of a sweep, as the event loop of the sweep sees them.
+
+A unit that only computes has a process for itself. Those that call endpoints share a few processes,
+each of which has its part of the request slots: one processor alone is too slow for the replies of
+a fast endpoint with many slots.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import pickle
+import socket
+import sys
+import threading
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from typing import Any
+
+from memeval.config.roles import called_roles, lowest_limit, settings_of_role
+from memeval.errors import WorldError
+from memeval.llm.in_flight import Elsewhere, in_flight
+from memeval.pipeline.execute.unit import Keeper, Unit, UnitDone
+from memeval.pipeline.measure.summary import Earlier
+from memeval.pipeline.open.called import limits_of
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.connections import Loads
+from memeval.process.cores import count_cores
+from memeval.runs.compute.computing import DONE, ENDING_S, FAILED
+from memeval.runs.compute.forked import (
+    END,
+    FINISH,
+    FINISHED,
+    LEAVING_S,
+    STATE,
+    STOP,
+    WORK,
+    State,
+    become_forker,
+)
+from memeval.runs.interrupt import KEYS_THREAD
+from memeval.runs.plan import Plan, PlannedCell
+from memeval.runs.publish import publisher
+
+TRIES = 2
+"""A unit whose process died is retried once."""
+SLOTS = 32
+"""Request slots from which on a second process pays: as many as one keeps in use if a reply takes
+0.2 s, with half of its time left.
+"""
+
+
+def start_workers(plan: Plan, processes: int | None = None) -> Workers | None:
+    """Worker processes, or None if one process is enough."""
+    most = processes or count_cores()
+    if most < 2 or not may_fork():
+        return None
+
+    callers = _count_callers(plan, most)
+    cells = {
+        planned.number: planned
+        for planned in plan.open_cells
+        if planned.may_compute_elsewhere and (callers > 1 or not planned.reach)
+    }
+    return Workers(cells, most, callers) if cells else None
+
+
+def start_callers(cell: Cell) -> Workers | None:
+    """The processes that call the endpoints of a cell that runs alone, or None if this one does."""
+    plan = Plan([PlannedCell(0, cell, Earlier())])
+    return start_workers(plan) if _count_callers(plan, count_cores()) > 1 else None
+
+
+def _count_callers(plan: Plan, most: int) -> int:
+    """How many processes call the endpoints of a plan; 1 if this one does."""
+    calling = [planned for planned in plan.open_cells if planned.reach]
+    configs = [planned.cell.config for planned in calling]
+    # A budget and the limit of an endpoint hold in one process: either all cells are spread or none
+    # is.
+    if any(limits_of(config).any for config in configs):
+        return 1
+    if not all(planned.may_compute_elsewhere for planned in calling):
+        return 1
+
+    slots = [
+        settings_of_role(config.llm, role).max_concurrency
+        for config in configs
+        for role in called_roles(config.llm)
+    ]
+    # Each process needs a slot at each endpoint.
+    lowest = [lowest_limit(config) or 1 for config in configs]
+    return max(1, min([most, max(slots, default=0) // SLOTS, *lowest]))
+
+
+def may_fork() -> bool:
+    """Whether this process may be forked: only if no other thread could hold a lock.
+
+    A program that calls this one, such as a test runner, may have threads. Then this process
+    computes all cells itself.
+    """
+    harmless = {threading.main_thread().ident}
+    waiting = (KEYS_THREAD, publisher.THREAD)
+    harmless |= {
+        thread.ident for thread in threading.enumerate() if thread.name.startswith(waiting)
+    }
+    # Unlike `threading.enumerate`, the frames (a documented function, in spite of its name) also
+    # show threads that were started without the module threading.
+    return set(sys._current_frames()) <= harmless
+
+
+class Workers:
+    """The processes."""
+
+    def __init__(self, planned: Mapping[int, PlannedCell], processes: int, callers: int) -> None:
+        """Forks the process that forks the workers: call it before any thread is started.
+
+        `processes` compute, and `callers` share the limit of each endpoint.
+        """
+        self.processes, self.callers = max(processes, callers), callers
+        self.say: Callable[[str], None] = lambda _: None
+        self._planned = planned
+        self._control, other = socket.socketpair()
+        with warnings.catch_warnings():
+            # The only other thread possible waits for Ctrl-C, and holds no lock.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._forker = os.fork()
+
+        if self._forker == 0:
+            self._control.close()
+            cells: dict[int, Cell] = {number: each.cell for number, each in planned.items()}
+            become_forker(other, cells, callers)
+
+        other.close()
+        self._computing, self._calling = _Pool(processes, self._start), _Pool(callers, self._start)
+        self._alone = asyncio.Semaphore(processes)
+
+    def takes(self, planned: PlannedCell) -> bool:
+        """Whether a cell's units are computed here."""
+        return planned.number in self._planned
+
+    def loads(self) -> Iterable[Loads]:
+        """How much each process uses the endpoints."""
+        return [worker.loads for worker in self._calling.workers]
+
+    async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
+        """The result of a unit, which is tried once more if its process died.
+
+        Raises `WorldError` if the second process died as well.
+        """
+        for tried in range(TRIES):
+            if tried:
+                keeper.begin_again()
+
+            work = unit()
+            async with self._worker(work) as worker:
+                with suppress(_DiedError):
+                    return await worker.compute(work, keeper)
+
+        raise WorldError(
+            f"the process computing the case was killed {TRIES} times: is memory short? "
+            "hydra.launcher.processes=1 computes one case at a time"
+        )
+
+    @asynccontextmanager
+    async def _worker(self, unit: Unit) -> AsyncIterator[_Worker]:
+        """The process of a unit."""
+        if self._planned[unit.cell].reach:
+            yield self._calling.worker()
+            return
+
+        async with self._alone:
+            yield self._computing.worker()
+
+    def _start(self) -> _Worker:
+        ours, theirs = Pipe()
+        with theirs:
+            # A descriptor can only be sent with data: the byte itself means nothing.
+            socket.send_fds(self._control, [b"w"], [theirs.fileno()])
+
+        return _Worker(ours)
+
+    async def stop(self) -> None:
+        """Stops the workers, which first release what they hold."""
+        left = [*self._computing.workers, *self._calling.workers]
+        for worker in left:
+            worker.end()
+
+        if left:
+            await asyncio.wait([worker.gone for worker in left], timeout=LEAVING_S)
+
+        for worker in left:
+            worker.close()
+
+    def close(self) -> None:
+        """Lets the process go that forks the workers."""
+        self._control.close()  # which ends the forker
+        with suppress(ChildProcessError):
+            os.waitpid(self._forker, 0)
+
+
+class _Pool:
+    """Workers of one kind."""
+
+    def __init__(self, most: int, start: Callable[[], _Worker]) -> None:
+        self.workers: list[_Worker] = []
+        self._most, self._start = most, start
+
+    def worker(self) -> _Worker:
+        """The one with the fewest open units; a new one if none is free and there is room."""
+        able = [worker for worker in self.workers if not worker.is_ending]
+        if len(able) < self._most and all(worker.open for worker in able):
+            able = [self._start()]
+            self.workers += able
+
+        return min(able, key=lambda worker: worker.open)
+
+
+class _DiedError(Exception):
+    """The process is gone."""
+
+
+@dataclass
+class _Open:
+    """A unit that a process works on."""
+
+    keeper: Keeper
+    done: asyncio.Future[UnitDone]
+    failure: Exception | None = None
+    """Why one of its results could not be stored. The unit then fails, however it ends."""
+
+
+class _Worker:
+    """One process."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.loads: Loads = {}
+        self.is_ending = False
+        """Whether it takes no further unit."""
+        self._connection = connection
+        self._loop = asyncio.get_running_loop()
+        self.gone = self._loop.create_future()
+        self._finished = self._loop.create_future()
+        """Done once its model calls have ended."""
+        self._numbers = itertools.count()
+        self._units: dict[int, _Open] = {}
+        self._calls = Elsewhere(self._finish)
+        in_flight.elsewhere.append(self._calls)
+        self._loop.add_reader(connection.fileno(), self._read)
+
+    @property
+    def open(self) -> int:
+        """Units that it works on."""
+        return len(self._units)
+
+    async def compute(self, unit: Unit, keeper: Keeper) -> UnitDone:
+        """The result of a unit. Raises `_DiedError` if the process is gone."""
+        number, done = next(self._numbers), self._loop.create_future()
+        self._units[number] = _Open(keeper, done)
+        self._send((WORK, number, unit))
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            self._send((STOP, number, None))
+            # Its remaining messages are kept; in any case the unit is given up.
+            await asyncio.wait({done}, timeout=ENDING_S)
+            if not done.done():
+                self.close()  # it hangs
+            elif self.open == 1:
+                self.end()  # a thread of the unit may still run
+
+            raise
+        finally:
+            del self._units[number]
+            # asyncio prints errors that were never fetched.
+            done.cancel() or done.exception()
+
+    async def _finish(self, most_s: float) -> None:
+        """Waits up to `most_s` seconds for the model calls under way; no new ones start."""
+        self._send((FINISH, 0, most_s))
+        ends = {self._finished, self.gone}
+        await asyncio.wait(ends, timeout=most_s, return_when=asyncio.FIRST_COMPLETED)
+
+    def _send(self, order: Any) -> None:
+        with suppress(OSError):  # the process is gone, as `_read` sees
+            self._connection.send_bytes(pickle.dumps(order, pickle.HIGHEST_PROTOCOL))
+
+    def _read(self) -> None:
+        try:
+            number, kind, content = pickle.loads(self._connection.recv_bytes())
+        except (OSError, EOFError):
+            self.close()
+            return
+
+        if kind == STATE:
+            self._note(content)
+        elif kind == FINISHED:
+            self._finished.set_result(None)
+        elif number in self._units:  # not given up
+            self._take(number, kind, content)
+
+    def _note(self, state: State) -> None:
+        self.loads = state.loads
+        self._calls.under_way, self._calls.sent = state.under_way, state.sent
+        self._calls.lost = state.lost
+
+    def _take(self, number: int, kind: str, content: Any) -> None:
+        unit = self._units[number]
+        if kind in (DONE, FAILED):
+            # A unit that ended well is still lost if its rows could not be stored.
+            error = unit.failure or (content if kind == FAILED else None)
+            if error is None:
+                unit.done.set_result(content)
+            else:
+                unit.done.set_exception(error)
+
+            return
+
+        try:
+            if unit.failure is None:
+                unit.keeper.keep(content)
+        except Exception as error:  # noqa: BLE001 - raised once the process is done with the unit
+            unit.failure = error
+            self._send((STOP, number, None))
+
+    def end(self) -> None:
+        """Asks the process to end, unless it is ending."""
+        if not self.is_ending:
+            self.is_ending = True
+            self._send(END)
+
+    def close(self) -> None:
+        """Lets the process go."""
+        self.is_ending = True
+        if self.gone.done():
+            return
+
+        self._loop.remove_reader(self._connection.fileno())
+        self._connection.close()
+        in_flight.leave(self._calls)
+        self.gone.set_result(None)
+        for unit in self._units.values():
+            if not unit.done.done():
+                unit.done.set_exception(_DiedError())
