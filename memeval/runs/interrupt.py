@@ -38,6 +38,8 @@ its group.
 """
 FINISH_S = 10.0
 """How long the first Ctrl-C waits for model calls in progress, in seconds."""
+REPORT_S = 0.1
+"""How long other processes may take to report their calls under way."""
 WIND_UP_S = 1.0
 """How long tasks that were cancelled may take to end."""
 BLOCKED_S = 0.3
@@ -284,9 +286,14 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def _finish_all(most_s: float) -> None:
-    """Waits for the model calls of all threads, and says so."""
+    """Waits for the model calls of all threads and processes, and says so."""
+    finishing = asyncio.ensure_future(in_flight.finish(most_s))
+    if in_flight.elsewhere:
+        # The other processes report first how many calls they have under way.
+        await asyncio.wait({finishing}, timeout=REPORT_S)
+
     report_calls()
-    await in_flight.finish(most_s)
+    await finishing
 
 
 async def _finish_calls(task: asyncio.Task[Any], finish: Finish) -> None:

@@ -66,6 +66,15 @@ def test_a_cell_whose_processes_are_killed_fails_and_the_others_go_on(
     assert statuses(tmp_path) == [["ok"] * 12]
 
 
+def test_each_of_many_processes_gets_a_case(memeval: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "processes"
+    folder.mkdir()
+    data = ("dataset=synthetic", "dataset.tokens=300", "dataset.n_cases=16")
+    words = ("-m", "system=no_memory", "system.class=killed_worker:Noted", *data, "tracking=none")
+    memeval(*words, "hydra.launcher.processes=8", PYTHONPATH=str(HERE), KILLED_MARK=str(folder))
+    assert len(list(folder.iterdir())) == 8
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_the_processes_that_compute(

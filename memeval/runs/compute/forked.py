@@ -146,6 +146,7 @@ class _Serving:
             del self._tasks[number]
 
     async def _finish(self, most_s: float) -> None:
+        self._send_state()
         await in_flight.finish(most_s)
         self._send_state()
         self._send(0, FINISHED, None)

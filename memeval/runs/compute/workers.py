@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import os
 import pickle
 import socket
 import sys
 import threading
+import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -24,7 +26,7 @@ from typing import Any
 from memeval.config.roles import called_roles, lowest_limit, settings_of_role
 from memeval.errors import WorldError
 from memeval.llm.in_flight import Elsewhere, in_flight
-from memeval.pipeline.execute.unit import Keeper, Unit, UnitDone
+from memeval.pipeline.execute.unit import SAY, Keeper, Unit, UnitDone
 from memeval.pipeline.measure.summary import Earlier
 from memeval.pipeline.open.called import limits_of
 from memeval.pipeline.open.cell import Cell
@@ -48,6 +50,8 @@ from memeval.runs.publish import publisher
 
 TRIES = 2
 """A unit whose process died is retried once."""
+SAME_S = 5.0
+"""A message that another process has said within this time is not repeated."""
 SLOTS = 32
 """Request slots from which on a second process pays: as many as one keeps in use if a reply takes
 0.2 s, with half of its time left.
@@ -137,6 +141,8 @@ class Workers:
         other.close()
         self._computing, self._calling = _Pool(processes, self._start), _Pool(callers, self._start)
         self._alone = asyncio.Semaphore(processes)
+        self._said: dict[str, float] = {}
+        """When each message was last said."""
 
     def takes(self, planned: PlannedCell) -> bool:
         """Whether a cell's units are computed here."""
@@ -181,7 +187,13 @@ class Workers:
             # A descriptor can only be sent with data: the byte itself means nothing.
             socket.send_fds(self._control, [b"w"], [theirs.fileno()])
 
-        return _Worker(ours)
+        return _Worker(ours, self._is_news)
+
+    def _is_news(self, message: str) -> bool:
+        """Whether no process has said this lately: all of them notice that an endpoint is down."""
+        now = time.monotonic()
+        before, self._said[message] = self._said.get(message, -math.inf), now
+        return now - before > SAME_S
 
     async def stop(self) -> None:
         """Stops the workers, which first release what they hold."""
@@ -236,11 +248,12 @@ class _Open:
 class _Worker:
     """One process."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, is_news: Callable[[str], bool]) -> None:
+        """`is_news` says whether a message is to be shown."""
         self.loads: Loads = {}
         self.is_ending = False
         """Whether it takes no further unit."""
-        self._connection = connection
+        self._connection, self._is_news = connection, is_news
         self._loop = asyncio.get_running_loop()
         self.gone = self._loop.create_future()
         self._finished = self._loop.create_future()
@@ -317,6 +330,9 @@ class _Worker:
             else:
                 unit.done.set_exception(error)
 
+            return
+
+        if content[0] == SAY and not self._is_news(*content[1]):
             return
 
         try:

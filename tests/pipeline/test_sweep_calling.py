@@ -1,0 +1,169 @@
+"""Cells with many request slots are spread over processes: the same records, one limit, and nothing
+paid twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from conftest_pipeline import HURRIED, Command, environment
+from doubles.endpoint import ScriptedEndpoint
+from ports import free_port
+
+from memeval.process.cores import count_cores
+
+HERE = Path(__file__).parent
+LIMIT = 4
+CELL = (
+    "dataset=demo",
+    "dataset.limit_cases=3",
+    "dataset.limit_questions=4",
+    "llm=openai",
+    "llm.model=gpt-4o-mini",
+    "judge=llm",
+    f"llm.max_concurrency={LIMIT}",
+    "tracking=none",
+)
+SWEEP = ("-m", *CELL, "hydra.launcher.processes=2")
+FEW = {"memeval.runs.compute.workers.SLOTS": 2}
+"""A second process pays from four slots on."""
+
+
+def outcomes(home: Path) -> dict[str, list[str]]:
+    """The records of each run, without times and the name of who paid."""
+    found = {}
+    for path in (home / "outputs" / "runs").glob("*/records.jsonl"):
+        rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        found[path.parent.name] = [
+            json.dumps(
+                {name: row[name] for name in row if name not in ("times", "usage", "origin")}
+            )
+            for row in rows
+        ]
+
+    return found
+
+
+def repeated(endpoint: ScriptedEndpoint) -> int:
+    asked = Counter(repr(body) for _, body in endpoint.requests)
+    return sum(count - 1 for count in asked.values())
+
+
+def test_two_processes_make_the_records_of_one(memeval: Command, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    port = free_port()  # the URL is part of a cell's identity
+    words = ("system=bm25,rag", "top_k=3,5")
+    with ScriptedEndpoint(latency_s=0.02, port=port) as endpoint:
+        url = f"llm.base_url={endpoint.base_url}"
+        memeval("-m", *CELL, "hydra.launcher.processes=1", *words, url, home=one)
+        calls = endpoint.count()
+
+    with ScriptedEndpoint(latency_s=0.02, port=port) as endpoint:
+        done = memeval(*SWEEP, *words, url, home=two, constants=FEW)
+        assert endpoint.count() == calls and repeated(endpoint) == 0
+        assert endpoint.peak <= LIMIT
+
+    assert len(outcomes(one)) == 4 and outcomes(one) == outcomes(two)
+    assert f"of the {LIMIT} request slots in use" in done.stderr
+    assert f"{calls:,} calls" in done.stderr
+
+
+@pytest.mark.skipif(count_cores() < 2, reason="needs two cores")
+def test_a_cell_that_runs_alone_is_spread_as_well(memeval: Command, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    words = (*CELL, "system=no_memory", "system.class=killed_worker:KilledOnce")
+    variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark)}
+    with ScriptedEndpoint() as endpoint:
+        url = f"llm.base_url={endpoint.base_url}"
+        memeval(*words, url, constants=FEW, **variables)
+
+    assert mark.exists(), "no process was killed"
+    (rows,) = outcomes(tmp_path).values()
+    assert [json.loads(row)["status"] for row in rows] == ["ok"] * 12
+
+
+def test_a_killed_process_costs_only_its_calls_under_way(memeval: Command, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    words = ("system=no_memory", "system.class=killed_worker:KilledOnce", "seed=1,2")
+    variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark)}
+    with ScriptedEndpoint(latency_s=0.02) as endpoint:
+        url = f"llm.base_url={endpoint.base_url}"
+        done = memeval(*SWEEP, *words, url, constants=FEW, **variables)
+        assert repeated(endpoint) <= LIMIT
+
+    assert mark.exists(), "no process was killed"
+    assert "answer 12/12, judge 12/12" in done.stderr
+    statuses = [json.loads(row)["status"] for rows in outcomes(tmp_path).values() for row in rows]
+    assert statuses == ["ok"] * 24
+
+
+def test_what_both_processes_notice_is_said_once(memeval: Command) -> None:
+    port = free_port()
+    url = f"llm.base_url=http://127.0.0.1:{port}/v1"
+    slow = ("llm.patience_s=1", "stop_after_failures=null", "system=bm25")
+
+    def refuse(_: object) -> dict[str, object]:
+        return {"error": {"code": 503, "message": "overloaded"}}
+
+    with ScriptedEndpoint(refuse, port=port):
+        done = memeval(*SWEEP, *slow, url, constants={**FEW, **HURRIED}, check=False)
+
+    waits = [line for line in done.stderr.splitlines() if line.startswith("waiting for http")]
+    assert len(waits) == len(set(waits)) >= 1, done.stderr
+
+
+def test_a_dead_endpoint_is_one_mistake(memeval: Command) -> None:
+    url = f"llm.base_url=http://127.0.0.1:{free_port()}/v1"
+    done = memeval(*SWEEP, "system=bm25,rag", url, constants=FEW, check=False)
+    assert done.returncode == 2 and done.stderr.count("connection refused") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_budget_is_kept_by_one_process(memeval: Command) -> None:
+    with ScriptedEndpoint() as endpoint:
+        words = (*SWEEP, "system=bm25,rag", "budget.calls=9", f"llm.base_url={endpoint.base_url}")
+        done = memeval(*words, constants=FEW, check=False)
+        assert endpoint.count() == 9
+
+    assert done.returncode == 1 and "9 of budget.calls=9 are spent" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [("-m", "system=bm25,rag"), ("system=bm25",)])
+def test_ctrl_c_waits_for_the_calls_of_all_processes(tmp_path: Path, mode: tuple[str, ...]) -> None:
+    words = [*mode, *CELL[:2], *CELL[3:-2], "llm.max_concurrency=64", "tracking=none"]
+    with ScriptedEndpoint(latency_s=0.5) as endpoint:
+        words.append(f"llm.base_url={endpoint.base_url}")
+        first = start(tmp_path, *words)
+        until = time.monotonic() + 60
+        while endpoint.count() < 20 and time.monotonic() < until:
+            time.sleep(0.01)
+
+        os.killpg(first.pid, signal.SIGINT)
+        said, _ = first.communicate(timeout=60)
+        assert first.returncode == 130 and "model calls in progress" in said
+        assert "0 replies lost" in said and "Traceback" not in said
+
+        second = start(tmp_path, *words)
+        said, _ = second.communicate(timeout=120)
+        assert second.returncode == 0, said
+        assert repeated(endpoint) == 0
+
+
+def start(home: Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "memeval", *words],
+        env=environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0,
+    )
