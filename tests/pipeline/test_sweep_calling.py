@@ -18,8 +18,6 @@ from conftest_pipeline import HURRIED, Command, environment
 from doubles.endpoint import ScriptedEndpoint
 from ports import free_port
 
-from memeval.process.cores import count_cores
-
 HERE = Path(__file__).parent
 LIMIT = 4
 CELL = (
@@ -76,20 +74,6 @@ def test_two_processes_make_the_records_of_one(memeval: Command, tmp_path: Path)
     assert f"{calls:,} calls" in done.stderr
 
 
-@pytest.mark.skipif(count_cores() < 2, reason="needs two cores")
-def test_a_cell_that_runs_alone_is_spread_as_well(memeval: Command, tmp_path: Path) -> None:
-    mark = tmp_path / "mark"
-    words = (*CELL, "system=no_memory", "system.class=killed_worker:KilledOnce")
-    variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark)}
-    with ScriptedEndpoint() as endpoint:
-        url = f"llm.base_url={endpoint.base_url}"
-        memeval(*words, url, constants=FEW, **variables)
-
-    assert mark.exists(), "no process was killed"
-    (rows,) = outcomes(tmp_path).values()
-    assert [json.loads(row)["status"] for row in rows] == ["ok"] * 12
-
-
 def test_a_killed_process_costs_only_its_calls_under_way(memeval: Command, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     words = ("system=no_memory", "system.class=killed_worker:KilledOnce", "seed=1,2")
@@ -108,7 +92,7 @@ def test_a_killed_process_costs_only_its_calls_under_way(memeval: Command, tmp_p
 def test_what_both_processes_notice_is_said_once(memeval: Command) -> None:
     port = free_port()
     url = f"llm.base_url=http://127.0.0.1:{port}/v1"
-    slow = ("llm.patience_s=1", "stop_after_failures=null", "system=bm25")
+    slow = ("llm.patience_s=1", "stop_after_failures=null", "system=bm25,rag")
 
     def refuse(_: object) -> dict[str, object]:
         return {"error": {"code": 503, "message": "overloaded"}}
@@ -137,9 +121,9 @@ def test_a_budget_is_kept_by_one_process(memeval: Command) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", [("-m", "system=bm25,rag"), ("system=bm25",)])
-def test_ctrl_c_waits_for_the_calls_of_all_processes(tmp_path: Path, mode: tuple[str, ...]) -> None:
-    words = [*mode, *CELL[:2], *CELL[3:-2], "llm.max_concurrency=64", "tracking=none"]
+def test_ctrl_c_waits_for_the_calls_of_all_processes(tmp_path: Path) -> None:
+    spread = [word.replace(f"concurrency={LIMIT}", "concurrency=64") for word in SWEEP]
+    words = [*spread, "system=bm25,rag"]
     with ScriptedEndpoint(latency_s=0.5) as endpoint:
         words.append(f"llm.base_url={endpoint.base_url}")
         first = start(tmp_path, *words)

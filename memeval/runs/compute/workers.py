@@ -27,7 +27,6 @@ from memeval.config.roles import called_roles, lowest_limit, settings_of_role
 from memeval.errors import WorldError
 from memeval.llm.in_flight import Elsewhere, in_flight
 from memeval.pipeline.execute.unit import SAY, Keeper, Unit, UnitDone
-from memeval.pipeline.measure.summary import Earlier
 from memeval.pipeline.open.called import limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads
@@ -73,20 +72,14 @@ def start_workers(plan: Plan, processes: int | None = None) -> Workers | None:
     return Workers(cells, most, callers) if cells else None
 
 
-def start_callers(cell: Cell) -> Workers | None:
-    """The processes that call the endpoints of a cell that runs alone, or None if this one does."""
-    plan = Plan([PlannedCell(0, cell, Earlier())])
-    return start_workers(plan) if _count_callers(plan, count_cores()) > 1 else None
-
-
 def _count_callers(plan: Plan, most: int) -> int:
     """How many processes call the endpoints of a plan; 1 if this one does."""
     calling = [planned for planned in plan.open_cells if planned.reach]
     configs = [planned.cell.config for planned in calling]
-    # A budget and the limit of an endpoint hold in one process: either all cells are spread or none
-    # is.
-    if any(limits_of(config).any for config in configs):
+    # The cases of one cell alone are too few: towards its end one process would wait for the other.
+    if len(calling) < 2 or any(limits_of(config).any for config in configs):
         return 1
+    # The limit of an endpoint is divided among the processes: either all cells are spread or none.
     if not all(planned.may_compute_elsewhere for planned in calling):
         return 1
 
