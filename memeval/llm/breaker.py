@@ -89,7 +89,9 @@ class Breaker:
     _dead: dict[str, tuple[Setback, str]] = field(default_factory=dict)
     """The setback of the first call, and its model."""
     _works: list[_Work] = field(default_factory=list)
-    _knocked: set[str] = field(default_factory=set)
+    _untried: set[str] = field(default_factory=set)
+    """Addresses to which no connection was tried yet."""
+    _tried: set[str] = field(default_factory=set)
     _knocking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _lost_store: StorageError | None = None
     """Why no reply can be stored any more."""
@@ -111,6 +113,7 @@ class Breaker:
         stopped: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         own = _Work(options, roles or {}, most_failures, stopped)
         self._works.append(own)
+        self._untried |= options.keys() - self._tried
         self._check()
         before = _current.set(own)
         try:
@@ -136,13 +139,16 @@ class Breaker:
 
     async def knock(self) -> None:
         """Tries a connection to each address to be called, before anything is paid for."""
+        if not self._untried:
+            return
+
         # Calls that arrive meanwhile wait for the first one, so that none of them costs money in
         # vain.
         async with self._knocking:
-            addresses = {address for work in self._works for address in work.options}
-            new = [address for address in addresses if address not in self._knocked]
+            new = list(self._untried)
             setbacks = await asyncio.gather(*map(_knock, new))
-            self._knocked.update(new)
+            self._untried.difference_update(new)
+            self._tried.update(new)
 
             for setback, address in zip(setbacks, new, strict=True):
                 if setback is not None:

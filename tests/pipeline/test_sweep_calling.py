@@ -120,6 +120,24 @@ def test_a_budget_is_kept_by_one_process(memeval: Command) -> None:
     assert done.returncode == 1 and "9 of budget.calls=9 are spent" in done.stderr
 
 
+def test_a_unit_that_is_stopped_before_it_begins_is_reported() -> None:
+    code = """
+import asyncio, pickle
+from multiprocessing.connection import Pipe
+from types import SimpleNamespace
+from memeval.runs.compute import forked
+
+ours, theirs = Pipe()
+for order in (forked.WORK, 7, SimpleNamespace(cell=0)), (forked.STOP, 7, None), forked.END:
+    ours.send_bytes(pickle.dumps(order))
+
+asyncio.run(forked._Serving(theirs, {}, 1).serve())
+print(pickle.loads(ours.recv_bytes())[:2] if ours.poll() else "nothing")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "(7, 'failed')\n", done.stderr
+
+
 @pytest.mark.slow
 def test_ctrl_c_waits_for_the_calls_of_all_processes(tmp_path: Path) -> None:
     spread = [word.replace(f"concurrency={LIMIT}", "concurrency=64") for word in SWEEP]

@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
+from memeval.errors import WorldError
 from memeval.llm.in_flight import in_flight
 from memeval.pipeline.execute.unit import Message, Unit
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads
 from memeval.process import started
-from memeval.runs.compute.computing import ENDING_S, MESSAGE, UnitComputer
+from memeval.runs.compute.computing import ENDING_S, FAILED, MESSAGE, UnitComputer
 from memeval.runs.interrupt import run_loop
 
 WORK, STOP, FINISH = "work", "stop", "finish"
@@ -103,7 +104,7 @@ class _Serving:
     def __init__(self, connection: Connection, cells: Mapping[int, Cell], callers: int) -> None:
         self._connection = connection
         self._units = UnitComputer(cells, callers)
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._tasks: dict[int, asyncio.Task[tuple[str, Any]]] = {}
         self._finishing: asyncio.Task[None] | None = None
 
     async def serve(self) -> None:
@@ -117,7 +118,7 @@ class _Serving:
         while (order := await orders.get()) is not END:
             kind, number, content = order
             if kind == WORK:
-                self._tasks[number] = asyncio.create_task(self._compute(number, content))
+                self._begin(number, content)
             elif kind == FINISH:
                 self._finishing = asyncio.create_task(self._finish(content))
             elif number in self._tasks:
@@ -134,16 +135,22 @@ class _Serving:
         await self._units.aclose()
         self._send_state()
 
-    async def _compute(self, number: int, unit: Unit) -> None:
+    def _begin(self, number: int, unit: Unit) -> None:
+        """Computes a unit, and sends how it ends."""
+
         def send_message(message: Message) -> None:
             self._send(number, MESSAGE, message)
 
-        try:
-            kind, content = await self._units.compute(unit, send_message)
-            with suppress(OSError):  # nobody is there any more
-                self._send(number, kind, content)
-        finally:
+        def send_end(task: asyncio.Task[tuple[str, Any]]) -> None:
             del self._tasks[number]
+            # A unit that is stopped before it began has no result of its own.
+            end = (FAILED, WorldError("stopped")) if task.cancelled() else task.result()
+            with suppress(OSError):  # nobody is there any more
+                self._send(number, *end)
+
+        task = asyncio.create_task(self._units.compute(unit, send_message))
+        self._tasks[number] = task
+        task.add_done_callback(send_end)
 
     async def _finish(self, most_s: float) -> None:
         self._send_state()
