@@ -164,6 +164,22 @@ def test_the_library_forgets_and_corrects_for_the_user_who_asks(
     assert len(found("wedding", "user-2")) == 1
 
 
+def test_a_corrected_memory_that_is_extracted_again_is_stored_once(build: Builder) -> None:
+    def reply(messages: list[dict[str, str]]) -> str:
+        return json.dumps({"memory": [{"id": "0", "text": f"The puppy is called {name}"}]})
+
+    name = "Biscuit"
+    driver = build("mem0", infer=True, model=ScriptedModel(reply))
+    driver.remember(conversation()[:1])
+    assert driver.call("correct", CorrectRequest(words="", old="Biscuit", new="Cookie")) == 1
+
+    name = "Cookie"
+    driver.call("ingest", conversation()[1])
+    driver.call("consolidate")
+    assert [item["text"] for item in driver.call("dump")] == ["The puppy is called Cookie"]
+    assert driver.call("health").lost == 0
+
+
 @pytest.mark.parametrize("reply", ["I can't help with that.", '{"memory": [', ""])
 def test_replies_without_json_are_counted(build: Builder, folder: Path, reply: str) -> None:
     driver = build("mem0", infer=True, model=ScriptedModel(lambda messages: reply))

@@ -220,6 +220,7 @@ class Mem0(RecallSystem):
         latest messages, which are not saved, for the next extraction.
         """
         rows, before = self._rows(), self._bridge
+        self._texts = {row.payload["data"] for row in rows}
         width = len(rows[0].vector) if rows else embedder.width
         bridge = self._open(embedder, width)
         if before is not None and embedder is not before.embedder:
@@ -250,7 +251,6 @@ class Mem0(RecallSystem):
         for row in meant:
             self._memory.delete(str(row.id))
             self._ids.remove(str(row.id))
-            self._texts.discard(row.payload["data"])
 
         return len(meant)
 
@@ -479,7 +479,6 @@ class Mem0(RecallSystem):
         payloads = [row["payload"] for row in memories]
         self._ids = [row["id"] for row in memories]
         self._added = self._loaded = len(self._chunks)
-        self._texts = {payload["data"] for payload in payloads}
         self._insert(vectors.tolist(), payloads)
 
     def close(self) -> None:
