@@ -1,5 +1,5 @@
 """Compares the arguments of Python functions with their annotations: a wrong type is one line, and
-not a `TypeError` from deep inside memeval.
+not a `TypeError` from deep inside memeval. So is a name too long for a file.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin
 
+from memeval.config.paths import refusing_long_names
 from memeval.errors import UserError
 from memeval.results.run import Run
 from memeval.text.shown import one_line
@@ -55,7 +56,8 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
                         f"and not {one_line(repr(value), 80)}"
                     )
 
-        return function(*args, **kwargs)
+        with refusing_long_names():
+            return function(*args, **kwargs)
 
     return call
 

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
+from memeval.config.paths import refusing_long_names
 from memeval.runs.environment import set_environment
 from memeval.runs.interrupt import Door
 
@@ -36,7 +37,8 @@ def in_thread(work: Callable[[], T], door: Door | None = None) -> Future[T]:
 
     def target() -> None:
         try:
-            with nullcontext() if door is None else door.of_this_thread():
+            opened = nullcontext() if door is None else door.of_this_thread()
+            with refusing_long_names(), opened:
                 result = work()
 
             future.set_result(result)

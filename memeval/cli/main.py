@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from memeval import __version__
+from memeval.config.paths import refusing_long_names
 from memeval.errors import UserError, WorldError, unknown
 from memeval.process.private import private_umask
 from memeval.runs.display.terminal import guard, report_error
@@ -62,7 +63,8 @@ def run_command(arguments: list[str]) -> int:
         if name != "data":  # data sets are public, and may be shared on a machine
             private_umask()
 
-        return _load_command(name)(rest)
+        with refusing_long_names():
+            return _load_command(name)(rest)
     except UserError as error:
         report_error(error)
         return 2

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from memeval.errors import UserError
+from memeval.text.shown import one_line
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -48,3 +54,16 @@ def prepared_dir() -> Path:
 def outputs_dir() -> Path:
     """Records, reports, tables."""
     return project_root() / "outputs"
+
+
+@contextmanager
+def refusing_long_names() -> Iterator[None]:
+    """Raises `UserError` for a file or folder whose name is too long: a user named it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+
+        name = max(Path(error.filename).parts, key=len)
+        raise UserError(f"too long for a file name: {one_line(name, 60)}") from error

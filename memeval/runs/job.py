@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memeval.config.paths import outputs_dir
+from memeval.config.paths import outputs_dir, refusing_long_names
 from memeval.config.schema import RunConfig
 from memeval.errors import BudgetError, UserError, WorldError
 from memeval.runs.compose.config import name_questions
@@ -73,11 +73,12 @@ def _run_job(composed: Any) -> float | None:
     task: Any = OmegaConf.to_container(job.overrides.task, resolve=False)
 
     try:
-        cell = open_job(composed, task)
-        check_single(cell, is_sweep=is_sweep)
-        confirm_run(cell, number)
-        processes = processes_of(job.launcher) if is_sweep else 1
-        return objective_of(cell, run_cell(cell, session, number, processes=processes))
+        with refusing_long_names():
+            cell = open_job(composed, task)
+            check_single(cell, is_sweep=is_sweep)
+            confirm_run(cell, number)
+            processes = processes_of(job.launcher) if is_sweep else 1
+            return objective_of(cell, run_cell(cell, session, number, processes=processes))
     except (UserError, WorldError) as error:
         session.note_failed(failed_cell(number, error))
 

@@ -1,4 +1,4 @@
-"""An argument of a wrong type is one line of memeval's own."""
+"""An argument of a wrong type, or a name too long for a file, is one line of memeval's own."""
 
 from __future__ import annotations
 
@@ -36,6 +36,11 @@ def run(home: Path) -> typed_memeval.Run:
             "must_pass must be a list of strings and not 'demo-1/q0'",
         ),
         (lambda run: memeval.bless(run.summary, "b.json"), "bless: run must be a finished run"),
+        (lambda run: memeval.bless(run, 300 * "b"), f"too long for a file name: {59 * 'b'}…"),
+        (
+            lambda run: memeval.run("dataset=json", f"dataset.path={300 * 'b'}"),
+            f"too long for a file name: {59 * 'b'}…",
+        ),
         (lambda run: memeval.bless(run, "b.json", must_pass=[3]), "must be a list of strings"),
         (lambda run: memeval.bless(run, "b.json", metric=3), "metric must be a string or None"),
         (lambda run: memeval.table(None), "or a list of finished runs or strings or paths and not"),
@@ -62,7 +67,7 @@ def run(home: Path) -> typed_memeval.Run:
         ),
     ],
 )
-def test_a_wrong_type_is_one_line(
+def test_a_wrong_argument_is_one_line(
     run: typed_memeval.Run, call: Callable[[Any], Any], told: str
 ) -> None:
     with pytest.raises(UserError) as raised:

@@ -78,6 +78,7 @@ MISTAKES = [
     # names
     # Longer than the name of a file may be.
     mistake(f"system={300 * 'b'}", f"unknown system '{300 * 'b'}'", way_out="--help system"),
+    mistake(f"dataset=json dataset.path={300 * 'b'}", f"too long for a file name: {59 * 'b'}…"),
     mistake(
         "system=bm52",
         "unknown system 'bm52'",
