@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from memeval.datasets.granularity import chunks as chunks_of
 from memeval.errors import StorageError
 from memeval.pipeline.execute.compression import compression_points, plan_compressions
 from memeval.pipeline.execute.reader import final_answer
+from memeval.pipeline.execute.timeline import with_other_user
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.measure.figures import measure_cell, measure_repeat
 from memeval.pipeline.measure.run_notes import dominated, estimated_tokens, few_timed
@@ -131,7 +133,7 @@ def case_of(speakers: str) -> EvalCase:
         ("turn", "pairs", "rolling", 2, [(8, 4)]),
         ("turn", "pairs", 5, 5, []),
         ("turn", "chunks", 5, 2, [(5, 2)]),
-        ("turn", "chunks", "middle", 5, [(4, 5)]),
+        ("turn", "chunks", "middle", 5, [(4, 4)]),
         ("round", "pairs", 3, 2, [(3, 2)]),
         ("round", "chunks", 3, 2, [(3, 2)]),
         ("session", "pairs", 1, 1, [(1, 1)]),
@@ -153,6 +155,19 @@ def planned(
     chunks = chunks_of(case, Granularity(granularity))
     compressions = plan_compressions(turn=turn, unit=unit, retain=retain, case=case, chunks=chunks)
     return list(compressions.items())
+
+
+@pytest.mark.parametrize("unit", ["pairs", "chunks"])
+@pytest.mark.parametrize("retain", [1, 9])
+def test_what_another_user_says_in_the_same_store_is_not_counted(unit: str, retain: int) -> None:
+    """The other user's chunks come first: the window is cut as if they were not there."""
+    case = replace(case_of(TALK), others=(Session("s0", None, case_of("abababab").turns),))
+    chunks = chunks_of(case, Granularity("turn"))
+    words = {"turn": "middle", "unit": unit, "retain": retain}
+    alone = plan_compressions(**words, case=case, chunks=chunks)
+    both = with_other_user(case, chunks, Granularity("turn"))
+    shared = plan_compressions(**words, case=case, chunks=both)
+    assert shared == {8 + after: keeps for after, keeps in alone.items()} != {}
 
 
 def test_each_turn_is_a_pair_where_nobody_replies() -> None:

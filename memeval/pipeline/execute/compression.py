@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from memeval.datasets.granularity import Granularity
 from memeval.datasets.granularity import chunks as cut
+from memeval.pipeline.execute.timeline import OTHER_USER
 from memeval.records import EvalCase, MemoryChunk
 
 ROLLING_TURNS = 40
@@ -53,7 +54,10 @@ def plan_compressions(
     that completes a pair, and keeps the chunks that hold the latest `retain` pairs.
     """
     if unit == CHUNKS:
-        return dict.fromkeys(compression_points(turn, len(chunks)), retain)
+        # Those of another user of the store come first; pairs leave them out by their turns.
+        others = sum(chunk.user == OTHER_USER for chunk in chunks)
+        points = compression_points(turn, len(chunks) - others)
+        return {others + point: min(retain, point) for point in points}
 
     pairs = _pairs(case, chunks)
     keeps = {}
