@@ -201,7 +201,7 @@ async def _check_all(cell: Cell, is_verbose: bool) -> list[Outcome]:
         system = CheckedCell(cell, models)
         for rule in (*CHECKS, *OF_TOOLS):
             if outcomes and outcomes[0].state == "not shown" and rule in CHECKS:
-                why = "nothing was found"
+                why = "no fact came back"
                 outcome = Outcome(rule.name, "not shown", why, is_essential=rule.is_essential)
             else:
                 outcome = await outcome_of(rule, system)

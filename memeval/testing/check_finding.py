@@ -9,7 +9,9 @@ import re
 from datetime import datetime
 from itertools import cycle, starmap
 
+from memeval.llm.metering import Ledger, metered
 from memeval.records import EvalCase, Session
+from memeval.systems.base import NOTHING_FITS
 from memeval.testing.sample import sample_chunks
 from memeval.testing.under_test import (
     NotApplicableError,
@@ -55,13 +57,16 @@ async def finds_what_it_was_given(of: SystemUnderTest) -> None:
     if system.wants_evidence:
         raise NotApplicableError("it is handed the evidence, and searches for nothing")
 
-    for thing, name in FACTS.items():
-        for question in questions_about(thing, name):
-            if await of.finds(system, question, name):
-                return
+    with metered(Ledger()) as ledger:
+        for thing, name in FACTS.items():
+            for question in questions_about(thing, name):
+                if await of.finds(system, question, name):
+                    return
 
     raise NotShownError(
-        f"none of {len(FACTS)} facts was found: not by their rare words, nor by the whole sentence"
+        ledger.remarks.get(NOTHING_FITS)
+        or f"none of {len(FACTS)} facts was found: not by their rare words, nor by the whole "
+        "sentence"
     )
 
 
