@@ -43,7 +43,7 @@ from memeval.packages.rows import references
 from memeval.packages.signing import sign
 from memeval.pipeline.execute.rows import answer_digest
 from memeval.pipeline.measure.provenance import FIGURES_CODE
-from memeval.pipeline.measure.records import rows_digest
+from memeval.pipeline.measure.records import rows_digest, rows_with_digest
 from memeval.pipeline.verify.sound import OTHER_PRICES, WITHOUT_ROWS, verify_run
 from memeval.records import Usage
 from memeval.results import (
@@ -64,7 +64,7 @@ from memeval.results.files import writing
 from memeval.results.judge import JudgeIdentity
 from memeval.results.rows import answer_or_ingest, case_of_ingest
 from memeval.results.run import Run
-from memeval.results.store import read_rows, sealed_line
+from memeval.results.store import sealed_line
 from memeval.results.summary import PACKAGE_TAG
 from memeval.results.texts import WITHHELD, Joined, reference
 from memeval.text.shown import one_line
@@ -299,14 +299,23 @@ class _Repeat:
         verdicts_name = f"verdicts/{keys['judge']}.jsonl"
         answers_header = {"answer": keys["answer"], "seed": keys["seed"]}
         verdicts_header = {"judge": keys["judge"], "seed": keys["seed"]}
-        answers = read_rows(
-            (outputs / answers_name).read_bytes(), answers_header, answer_or_ingest
+        ids = [record.question_id for record in records]
+        digests = run.summary.rows
+        answers = rows_with_digest(
+            (outputs / answers_name).read_bytes(),
+            answers_header,
+            answer_or_ingest,
+            ids=ids,
+            digest=digests.get(answers_name),
         ).rows
-        verdicts = read_rows(
-            (outputs / verdicts_name).read_bytes(), verdicts_header, VerdictRow.from_json
+        verdicts = rows_with_digest(
+            (outputs / verdicts_name).read_bytes(),
+            verdicts_header,
+            VerdictRow.from_json,
+            ids=ids,
+            digest=digests.get(verdicts_name),
         ).rows
         self.stored = Texts(texts_file(outputs / answers_name))
-        ids = [record.question_id for record in records]
         cases = {record.case_id for record in records}
         asked = [row for row in map(answers.get, ids) if isinstance(row, AnswerRow)]
         judged = [row for row in map(verdicts.get, ids) if row is not None]

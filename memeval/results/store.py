@@ -55,6 +55,8 @@ class SoundRows(Generic[R]):
     """By id; the last sound row of an id counts."""
     seals: dict[str, str] = field(default_factory=dict)
     """The seal of each of them."""
+    replaced: list[tuple[R, str]] = field(default_factory=list)
+    """Earlier rows of the same ids, and their seals, in the order in which they were replaced."""
     dropped: int = 0
     """Lines that are torn, damaged, edited, of another key, or hold what no row may."""
     headed: bool = False
@@ -103,6 +105,9 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
         if row is None or seal is None:
             rows.dropped += 1
         else:
+            if row.id in rows.rows:
+                rows.replaced.append((rows.rows[row.id], rows.seals[row.id]))
+
             rows.rows[row.id], rows.seals[row.id] = row, seal
 
     return rows

@@ -83,6 +83,33 @@ def test_what_cannot_be_read_is_asked_once_more_and_by_the_same_command_again(
         assert "already done: reused 4 results" in again.err and endpoint.count() == 9
 
 
+def test_a_run_keeps_its_rows_when_another_run_asks_again_for_its_verdicts(
+    tmp_path: Path,
+) -> None:
+    keeps = False
+
+    def reply(body: Mapping[str, Any]) -> str:
+        return RIGHT if keeps else "no form"
+
+    with ScriptedEndpoint(reply) as endpoint:
+        words = (
+            *("dataset=demo", "system=bm25", "judge=llm", "llm.judge.model=judge"),
+            *(f"llm.judge.base_url={endpoint.base_url}", "llm.judge.api_key_env=JUDGE_KEY"),
+            *("dataset.limit_cases=1", "tracking=none", "plots=false"),
+        )
+        memeval(tmp_path, *words, "dataset.limit_questions=2", JUDGE_KEY="k")
+        (first,) = runs(tmp_path)
+        assert first["statuses"] == {"unparsed": 2}
+
+        keeps = True
+        completed(tmp_path, *words, "dataset.limit_questions=3", JUDGE_KEY="k")
+
+    assert completed(tmp_path, "verify").out.count(": sound") == 2
+    package = tmp_path / "first.memeval"
+    completed(tmp_path, "pack", first["run_key"], "-o", str(package))
+    completed(tmp_path, "verify", str(package))
+
+
 @pytest.mark.slow
 def test_an_interrupted_pass_is_continued_from_the_cache_with_the_same_verdicts(
     tmp_path: Path,

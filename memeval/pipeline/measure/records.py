@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memeval.metrics.tools import WRITE_RECALL
@@ -17,6 +17,7 @@ from memeval.records import EvalCase, EvalQuestion, Status, Usage
 from memeval.results import AnswerRow, IngestRow, Record, VerdictRow, json_line
 from memeval.results.record import TimelineEvent
 from memeval.results.rows import OperationDone
+from memeval.results.store import Json, Parse, R, SoundRows, read_rows
 from memeval.text.redaction import without_known_in
 
 
@@ -170,6 +171,26 @@ def rows_digests(finished: Finished) -> dict[str, str]:
             digests[f"{path.parent.name}/{path.name}"] = rows_digest(ids, seals)
 
     return digests
+
+
+def rows_with_digest(
+    content: bytes, header: Json, parse: Parse[R], *, ids: Sequence[str], digest: str | None
+) -> SoundRows[R]:
+    """The rows of a file as they were when those of these ids had this digest; as they are, if they
+    never had it.
+
+    A run that shares the file may have made rows again since, such as verdicts that could not be
+    read.
+    """
+    rows = read_rows(content, header, parse)
+    then = replace(rows, rows=dict(rows.rows), seals=dict(rows.seals))
+    for row, seal in reversed(rows.replaced):
+        if rows_digest(ids, then.seals) == digest:
+            break
+
+        then.rows[row.id], then.seals[row.id] = row, seal
+
+    return then if rows_digest(ids, then.seals) == digest else rows
 
 
 def rows_digest(ids: Iterable[str], seals: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ from memeval.config.resolve import read_config
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.pipeline.execute.rows import usages_of
 from memeval.pipeline.measure.provenance import FIGURES_CODE
-from memeval.pipeline.measure.records import Ingest, rows_digest, said_by_rows
+from memeval.pipeline.measure.records import Ingest, rows_digest, rows_with_digest, said_by_rows
 from memeval.pipeline.verify.figures import figure_problems, note_problems
 from memeval.pipeline.verify.said import setting_problems, tag_problems, witness_problems
 from memeval.records import Status
@@ -44,7 +44,7 @@ from memeval.results.fields import as_plain, as_read, read_json
 from memeval.results.files import memory_folders
 from memeval.results.own_prices import has_other_prices
 from memeval.results.rows import answer_or_ingest, case_of_ingest
-from memeval.results.store import Parse, R, SoundRows, read_rows
+from memeval.results.store import Parse, R, SoundRows
 from memeval.results.summary import PACKAGE_RUN, PACKAGE_TAG
 from memeval.text.redaction import holds_replacement
 from memeval.text.shown import one_line, some_of
@@ -342,7 +342,8 @@ class Look:
     ) -> SoundRows[R] | None:
         path = self.outputs / name
         try:
-            rows = read_rows(path.read_bytes(), header, parse)
+            digest = summary.rows.get(name)
+            rows = rows_with_digest(path.read_bytes(), header, parse, ids=ids, digest=digest)
         except FileNotFoundError:
             # A run folder that was copied out of its home comes without rows: no damage.
             if (self.outputs / "answers").is_dir():
@@ -362,7 +363,7 @@ class Look:
 
         if not rows.headed:
             self.problems.append(f"{name}: the header of its key is missing")
-        if rows_digest(ids, rows.seals) != summary.rows.get(name):
+        if rows_digest(ids, rows.seals) != digest:
             self.problems.append(f"{name}: the rows are not the run's rows")
 
         return rows
