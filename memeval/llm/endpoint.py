@@ -19,7 +19,7 @@ from memeval.llm.outage import Backoff, Clock, Outage, Say, Sleep
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import CutReplyError, FilteredReplyError, UnsoundReplyError, parse
 from memeval.llm.slots import Slots
-from memeval.llm.transport import Transport, encode
+from memeval.llm.transport import Transport, encode, time_limit
 from memeval.results.prices import provider_of
 
 T = TypeVar("T")
@@ -32,8 +32,6 @@ NOTHING = Amount()
 _ERRORS = {Kind.FILTERED: FilteredReplyError, Kind.UNSOUND: UnsoundReplyError}
 LEAST_TRIES = 3
 """Least tries of a call that fails while others are answered, however slow they are."""
-LATE_S, GRACE_S = 0.1, 1.0
-"""A timer that is this late shows that the loop was held up; a try then gets some seconds more."""
 BY_CLIENT = ("/embeddings",)
 """Paths called by openai's own client; a chat call bypasses it, at a quarter of the CPU."""
 MOST_BYTES = 64 * 2**20
@@ -285,13 +283,8 @@ class Endpoint:
         """One try, from the connection to the last byte."""
         # Made before the time begins to count: its imports take a second.
         transport = self._open(path)
-        deadline = asyncio.timeout(None)
-        loop = asyncio.get_running_loop()
-        due = loop.time() + self.settings.timeout_s
-        timer = loop.call_at(due, _expire, deadline, due)
-
         try:
-            async with deadline:
+            async with time_limit(self.settings.timeout_s) as deadline:
                 status, headers, body = await transport.send(path, content, most_bytes)
         except Exception as error:  # noqa: BLE001
             # Whatever the client raises, the attempt has failed.
@@ -301,8 +294,6 @@ class Endpoint:
             return of_connection(
                 error, urlsplit(self.settings.base_url).hostname or self.settings.base_url
             )
-        finally:
-            timer.cancel()
 
         # Redirects are failures, too: prompts and keys go to the given address only.
         if status >= 300:
@@ -362,15 +353,6 @@ def _open_transport(settings: EndpointSettings, by_client: bool) -> Transport:
         connections=settings.max_concurrency,
         api_version=settings.api_version,
     )
-
-
-def _expire(deadline: asyncio.Timeout, due: float) -> None:
-    """Ends an attempt that has timed out."""
-    now = asyncio.get_running_loop().time()
-    # A loop that was held up, by a database for example, could not read: a reply that has arrived
-    # meanwhile is paid for, and is read first.
-    grace_s = GRACE_S if now - due > LATE_S else 0.0
-    deadline.reschedule(now + grace_s)
 
 
 @dataclass(slots=True)

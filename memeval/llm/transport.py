@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,9 @@ MOST_ERROR_BYTES = 2**20
 """Bytes of a refusal's body that are read; the rest is dropped."""
 KEPT_ALIVE_S = 5.0
 """How long a connection without a request is kept: many servers close theirs soon after."""
+LATE_S, GRACE_S = 0.1, 1.0
+"""A timer that is this late shows that the loop was held up; a reply then gets some seconds more.
+"""
 
 
 class Transport:
@@ -133,6 +138,28 @@ def _trusted() -> SSLContext:
     from httpx2 import create_ssl_context
 
     return create_ssl_context()
+
+
+@asynccontextmanager
+async def time_limit(seconds: float) -> AsyncIterator[asyncio.Timeout]:
+    """As `asyncio.timeout`, but a reply that has arrived while the loop was held up is read."""
+    loop, deadline = asyncio.get_running_loop(), asyncio.timeout(None)
+    due = loop.time() + seconds
+    timer = loop.call_at(due, _expire, deadline, due)
+    try:
+        async with deadline:
+            yield deadline
+    finally:
+        timer.cancel()
+
+
+def _expire(deadline: asyncio.Timeout, due: float) -> None:
+    """Ends an attempt that has timed out."""
+    now = asyncio.get_running_loop().time()
+    # A loop that was held up, by a database for example, could not read: a reply that has arrived
+    # meanwhile is paid for, and is read first.
+    grace_s = GRACE_S if now - due > LATE_S else 0.0
+    deadline.reschedule(now + grace_s)
 
 
 def encode(body: Mapping[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ import json
 import os
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.open.declared import Declared
 from memeval.records import Answer
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
-from memeval.systems.external.command import CommandMemory, Settings
+from memeval.systems.external import program as started
+from memeval.systems.external.command import CommandMemory, Process, Settings
 from memeval.systems.external.program import describe_status
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.under_test import SystemUnderTest, play
@@ -76,6 +78,23 @@ def test_a_program_that_died_is_started_again_and_told_the_case(tmp_path: Path) 
 def test_a_program_that_hangs_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"gave no reply to search within 3 s"):
         asked(faulty(tmp_path, "hangs", restarts=0, request_timeout_s=3))
+
+
+def test_a_reply_that_came_while_the_loop_was_held_up_is_read(tmp_path: Path) -> None:
+    async def ask() -> Any:
+        words = [sys.executable, "-S", str(FAULTY), "none", str(tmp_path / "mark")]
+        process = Process(await started.Program.start(words, dict(os.environ), ""))
+        try:
+            await process.ask("reset", {}, timeout_s=60.0)
+            asking = asyncio.create_task(process.ask("search", {"top_k": 1}, timeout_s=0.2))
+            await asyncio.sleep(0)
+            # As a database that does not answer holds it up.
+            time.sleep(0.5)  # noqa: ASYNC251
+            return await asking
+        finally:
+            await process.program.stop()
+
+    assert asyncio.run(ask()) == {"id": 2, "usage": [], "results": []}
 
 
 def test_what_a_program_prints_beside_its_replies_is_passed_over_and_noted(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import current_ledger
-from memeval.llm.transport import encode
+from memeval.llm.transport import encode, time_limit
 from memeval.systems.base import RUNTIME
 from memeval.systems.external import remote
 from memeval.systems.external.program import CaseHome, Program, ProgramError, ProgramSettings
@@ -159,7 +159,7 @@ class Process:
         self._last_noise = ""
         request = {"id": self._count, "op": operation, **body}
         try:
-            async with asyncio.timeout(timeout_s):
+            async with time_limit(timeout_s):
                 reply = await self._exchange(encode(request))
         except TimeoutError:
             raise ProgramError(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.errors import ModelError, UserError, unknown
+from memeval.llm.transport import time_limit
 from memeval.systems.external.program import LongLineError, Program, ProgramError
 from memeval.systems.external.served import ToolError, note_noise
 from memeval.text.shown import one_line
@@ -87,7 +88,7 @@ class Session:
         """A session that is ready. Raises `UserError` if the server can't be reached."""
         session = cls(server)
         try:
-            async with asyncio.timeout(server.timeout_s):
+            async with time_limit(server.timeout_s):
                 # A timeout cancels what it waits for. The task that opens the session must also end
                 # it, or it could not close what it has opened.
                 await asyncio.shield(session._opened)
@@ -177,7 +178,7 @@ class Session:
         client = await self._opened
         name = f"the tool '{one_line(tool, 60)}' of {self._server.name}"
         try:
-            async with asyncio.timeout(self._server.timeout_s):
+            async with time_limit(self._server.timeout_s):
                 result = await self._result(client.call_tool(tool, dict(arguments)))
         except TimeoutError:
             raise ToolError(
