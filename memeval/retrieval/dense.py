@@ -6,14 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
 from memeval.llm.metering import current_ledger
 from memeval.retrieval.embedding.contract import Embedder
-from memeval.retrieval.vectors import VectorIndex, load_vectors
+from memeval.retrieval.vectors import VectorIndex, load_vectors, other_width
 
 if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
 
 VECTORS_FILE = "vectors.npy"
+
+
+def _learns(embedder: Embedder) -> bool:
+    """Whether the vector of a text depends on the other texts."""
+    return type(embedder).fitted is not Embedder.fitted
 
 
 async def _fit(embedder: Embedder, texts: Sequence[str]) -> Embedder:
@@ -22,32 +29,64 @@ async def _fit(embedder: Embedder, texts: Sequence[str]) -> Embedder:
     An embedder that learns nothing stays on the event loop. Cases then embed their texts in their
     own order, and the same run sends the same batches each time.
     """
-    if type(embedder).fitted is Embedder.fitted:
+    if not _learns(embedder):
         return embedder
 
     return await current_ledger().own.in_worker(embedder.fitted, texts)
 
 
+async def _embed(embedder: Embedder, texts: Sequence[str], before: DenseIndex | None) -> Vectors:
+    """The vectors of the texts, of which only new ones are embedded."""
+    known = {} if before is None or _learns(embedder) else before.known()
+    if not known:
+        return await embedder.embed(texts)
+
+    width = len(next(iter(known.values())))
+    new = [text for text in dict.fromkeys(texts) if text not in known]
+    if new:
+        made = await embedder.embed(new)
+        if made.shape[1] != width:
+            raise other_width("a text's vector", made.shape[1], width)
+
+        known |= zip(new, made, strict=True)
+
+    return np.array([known[text] for text in texts], dtype=np.float32)
+
+
 class DenseIndex:
     """Nearest texts by cosine; positions are those of the texts given."""
 
-    def __init__(self, embedder: Embedder, index: VectorIndex) -> None:
+    def __init__(self, embedder: Embedder, texts: Sequence[str], index: VectorIndex) -> None:
         self._embedder = embedder
+        self._texts = texts
         self._index = index
 
     @classmethod
-    async def open(cls, embedder: Embedder, texts: Sequence[str], saved: Path | None) -> Self:
+    async def open(
+        cls,
+        embedder: Embedder,
+        texts: Sequence[str],
+        saved: Path | None,
+        before: DenseIndex | None = None,
+    ) -> Self:
         """The index over the texts, with the embedder fitted to them. The vectors are embedded, or
         read from the folder `saved`. Raises if that is damaged.
+
+        `before` is an index over earlier texts of the same memory: those that stay keep their
+        vectors, unless the embedder learns from all of them.
         """
         fitted = await _fit(embedder, texts)
         own = current_ledger().own
         if saved is None:
-            vectors = await fitted.embed(texts)
+            vectors = await _embed(fitted, texts, before)
         else:
             vectors = await own.in_worker(load_vectors, saved / VECTORS_FILE, len(texts), "texts")
 
-        return cls(fitted, await own.in_worker(VectorIndex, vectors))
+        return cls(fitted, texts, await own.in_worker(VectorIndex, vectors))
+
+    def known(self) -> dict[str, Vectors]:
+        """The vectors by text."""
+        return dict(zip(self._texts, self._index.vectors(), strict=True))
 
     def save(self, folder: Path) -> None:
         """Writes the vectors into `folder`; the texts are the caller's to keep."""

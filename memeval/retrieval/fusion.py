@@ -48,13 +48,16 @@ class FusedIndex:
         texts: Sequence[str],
         contents: Sequence[str],
         saved: Path | None = None,
+        before: FusedIndex | None = None,
     ) -> Self:
         """The index over the chunks: built, or its vectors read from the folder `saved`.
 
         `texts` are embedded, dates included; `contents` are indexed by their words, as
-        `system=bm25` does. Raises if the folder is damaged.
+        `system=bm25` does; `before` is an index over earlier chunks. Raises if the folder is
+        damaged.
         """
-        return cls(await DenseIndex.open(embedder, texts, saved), Bm25Index(contents))
+        earlier = None if before is None else before._dense
+        return cls(await DenseIndex.open(embedder, texts, saved, earlier), Bm25Index(contents))
 
     def save(self, folder: Path) -> None:
         """Writes the vectors into `folder`; the caller keeps the chunks."""

@@ -58,7 +58,10 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
 
     @abstractmethod
     async def build(self, saved: Path | None) -> IndexT | None:
-        """The index over `texts()`, read from `saved` if given; None if not searched."""
+        """The index over `texts()`, read from `saved` if given; None if not searched.
+
+        `self.index` is still the one before: of its vectors those of texts that stay can be kept.
+        """
 
     @abstractmethod
     async def rank(self, index: IndexT, query: Query, depth: int) -> Ranked:
@@ -139,8 +142,11 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         return IngestHealth(asked=asked, stored=asked - lost, lost=lost)
 
     async def _open(self, saved: Path | None) -> None:
-        self.close()
+        before = self.index
         self.index = await self.build(saved)
+        if before is not None:
+            before.close()
+
         self._entries = self.entries()
 
     async def ranked(self, query: Query, top_k: int) -> Ranked:

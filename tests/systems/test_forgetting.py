@@ -6,6 +6,7 @@ import asyncio
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,11 @@ from served_examples import EXAMPLES, ScriptedMemory, Under, program
 from memeval.config.settings import read_settings
 from memeval.errors import MemoryServiceError, UserError
 from memeval.records import CorrectRequest, ForgetRequest, Query, Scope
+from memeval.retrieval.embedding.contract import Embedder
+from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.external import command, http, mcp_memory
+from memeval.systems.forgetting import corrected, without
 from memeval.testing.under_test import SystemUnderTest, play
 
 from .conftest import Builder, Driver, ScriptedModel, conversation
@@ -81,6 +85,41 @@ def test_a_compression_brings_nothing_back(
         assert "puppy" not in shown and "in Norway" not in shown
         # Dropped from the window of `native`, and in what the others search.
         assert ("hiking in Iceland" in shown) == (name != "native" or kept is chunks)
+
+
+@pytest.mark.parametrize("name", ["dense", "hybrid", "semantic_recall"])
+def test_only_new_texts_are_embedded(
+    build: Builder, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """By an embedder that learns nothing from the other texts, such as an endpoint's."""
+    sent: list[str] = []
+
+    async def embed(self: CharTfidfEmbedder, texts: Sequence[str]) -> Any:
+        sent.extend(texts)
+        return await of_class(self, texts)
+
+    of_class = CharTfidfEmbedder.embed
+    monkeypatch.setattr(CharTfidfEmbedder, "embed", embed)
+    monkeypatch.setattr(CharTfidfEmbedder, "fitted", Embedder.fitted)
+    first, driver, other = build(name), build(name), build(name)
+    chunks = [*conversation(), replace(conversation()[-1], content="Ann: I sold my kayak")]
+    first.remember(chunks[:-1])
+    first.call("save", folder)
+    driver.call("load", folder)
+    sent.clear()
+
+    assert driver.call("forget", BISCUIT) > 0
+    assert sent == []
+    changed = driver.call("correct", BAKERY)
+    assert len(sent) == changed > 0 and all("Iceland" in text for text in sent)
+    driver.call("ingest", chunks[-1])
+    driver.call("consolidate")
+    assert len(sent) == changed + 1 and "kayak" in sent[-1]
+
+    other.remember(corrected(without(chunks, BISCUIT), BAKERY))
+    assert driver.call("probe", Query("puppy Iceland"), 20) == other.call(
+        "probe", Query("puppy Iceland"), 20
+    )
 
 
 def test_a_deleted_artifact_is_not_extracted_again(build: Builder) -> None:

@@ -100,7 +100,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         if self._recall is None:
             return None
 
-        return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
+        return await DenseIndex.open(self.parts.embedder, self.texts(), saved, self.index)
 
     async def rank(self, index: DenseIndex, query: Query, depth: int) -> Ranked:
         if self._recall is None or self._recall.scope == "thread":

@@ -43,7 +43,7 @@ class MemGptLite(IndexedSystem[FusedIndex]):
 
     async def build(self, saved: Path | None) -> FusedIndex:
         texts = self.texts()
-        return await FusedIndex.open(self.parts.embedder, texts, texts, saved)
+        return await FusedIndex.open(self.parts.embedder, texts, texts, saved, self.index)
 
     async def rank(self, index: FusedIndex, query: Query, depth: int) -> list[tuple[int, float]]:
         return await index.search(query.text, depth) if self.chunks else []

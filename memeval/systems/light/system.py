@@ -216,7 +216,7 @@ class Light(IndexedSystem[DenseIndex]):
         if saved is not None:
             self._pairs = list(pairs_of(self.chunks))
 
-        return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
+        return await DenseIndex.open(self.parts.embedder, self.texts(), saved, self.index)
 
     def entries(self) -> Sequence[Retrieved]:
         return [

@@ -27,7 +27,7 @@ class Dense(FactKeyedSystem[DenseIndex]):
     settings: Settings
 
     async def build(self, saved: Path | None) -> DenseIndex:
-        return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
+        return await DenseIndex.open(self.parts.embedder, self.texts(), saved, self.index)
 
     async def rank(self, index: DenseIndex, query: Query, depth: int) -> Ranked:
         return await index.search(query.text, depth)

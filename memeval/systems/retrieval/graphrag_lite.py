@@ -122,7 +122,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         contents = [chunk.content for chunk in self.chunks]
         read = self._named if self.settings.asks_model else entities
         self._graph = await current_ledger().own.in_worker(EntityGraph, contents, read)
-        return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
+        return await DenseIndex.open(self.parts.embedder, self.texts(), saved, self.index)
 
     def _named(self, line: str) -> Mapping[str, str]:
         return named(self._names.get(line, ()))

@@ -39,7 +39,7 @@ class Hybrid(FactKeyedSystem[FusedIndex], RerankingSystem[FusedIndex]):
         self.rerank_over(contents)
         # The reranker reads the shown text; facts only help to find it.
         words = self.expand(contents)
-        return await FusedIndex.open(self.parts.embedder, self.texts(), words, saved)
+        return await FusedIndex.open(self.parts.embedder, self.texts(), words, saved, self.index)
 
     async def rank(self, index: FusedIndex, query: Query, depth: int) -> Ranked:
         # CogCanvas' RAG reranks twice as many as it shows; this baseline does the same.

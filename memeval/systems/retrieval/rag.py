@@ -55,7 +55,7 @@ class Rag(RerankingSystem[DenseIndex]):
     async def build(self, saved: Path | None) -> DenseIndex:
         self._cut = rechunk(self.chunks, self.settings.chunk_size, self.settings.overlap)
         self.rerank_over([chunk.content for chunk in self._cut])
-        return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
+        return await DenseIndex.open(self.parts.embedder, self.texts(), saved, self.index)
 
     def entries(self) -> list[Retrieved]:
         return [
