@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from memeval.config.schema import EmbedderConfig, LlmConfig, RerankerConfig, RunConfig
 from memeval.errors import UserError
+from memeval.text.redaction import holds_replacement
 
 ANSWERS, INGEST, JUDGE = "llm", "llm.ingest", "llm.judge"
 DRAFT, DRAFT_CHECK = "llm.draft", "llm.draft_check"
@@ -195,4 +196,8 @@ def _reach(settings: LlmConfig | EmbedderConfig | RerankerConfig) -> tuple[Any, 
 
 
 def is_local(address: str | None) -> bool:
-    return (urlsplit(address or "").hostname or "") in _LOCAL
+    """Whether a server is on this machine, or, as packages replace the host, may have been on the
+    one of its run.
+    """
+    host = urlsplit(address or "").hostname or ""
+    return host in _LOCAL or holds_replacement(host)

@@ -94,15 +94,15 @@ def test_a_run_keeps_its_rows_when_another_run_asks_again_for_its_verdicts(
     with ScriptedEndpoint(reply) as endpoint:
         words = (
             *("dataset=demo", "system=bm25", "judge=llm", "llm.judge.model=judge"),
-            *(f"llm.judge.base_url={endpoint.base_url}", "llm.judge.api_key_env=JUDGE_KEY"),
+            *(f"llm.judge.base_url={endpoint.base_url}", "llm.judge.api_key_env=null"),
             *("dataset.limit_cases=1", "tracking=none", "plots=false"),
         )
-        memeval(tmp_path, *words, "dataset.limit_questions=2", JUDGE_KEY="k")
+        memeval(tmp_path, *words, "dataset.limit_questions=2")
         (first,) = runs(tmp_path)
         assert first["statuses"] == {"unparsed": 2}
 
         keeps = True
-        completed(tmp_path, *words, "dataset.limit_questions=3", JUDGE_KEY="k")
+        completed(tmp_path, *words, "dataset.limit_questions=3")
 
     assert completed(tmp_path, "verify").out.count(": sound") == 2
     package = tmp_path / "first.memeval"

@@ -11,6 +11,7 @@ from memeval.config.resolve import resolve
 from memeval.config.roles import INGEST, JUDGE, settings_of_role
 from memeval.config.schema import LlmConfig, RunConfig
 from memeval.errors import UserError
+from memeval.packages.cleaning import host_digest
 from memeval.runs.compose.config import compose_config
 
 LOCAL = "http://localhost:1/v1"
@@ -92,6 +93,12 @@ def test_azures_version_needs_the_address_of_a_resource(role: str, address: str)
 
     assert f"{role}.api_version is Azure's, but {address} is not" in caught.value.message
     assert f"{role}.base_url=https://NAME.openai.azure.com" in caught.value.hints[0]
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", host_digest("localhost:8000")])
+def test_a_server_of_the_machine_needs_no_key_and_in_a_package_neither(host: str) -> None:
+    judge = settings_of_role(resolved(judge={"base_url": f"http://{host}/v1"}).llm, JUDGE)
+    assert judge.api_key_env == ""
 
 
 def test_the_key_of_the_answers_is_not_sent_to_another_address() -> None:
