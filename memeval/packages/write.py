@@ -43,7 +43,7 @@ from memeval.packages.rows import references
 from memeval.packages.signing import sign
 from memeval.pipeline.execute.rows import answer_digest
 from memeval.pipeline.measure.provenance import FIGURES_CODE
-from memeval.pipeline.measure.records import rows_digest, rows_with_digest
+from memeval.pipeline.measure.records import rows_digest, rows_of_run
 from memeval.pipeline.verify.sound import OTHER_PRICES, WITHOUT_ROWS, verify_run
 from memeval.records import Usage
 from memeval.results import (
@@ -300,22 +300,14 @@ class _Repeat:
         answers_header = {"answer": keys["answer"], "seed": keys["seed"]}
         verdicts_header = {"judge": keys["judge"], "seed": keys["seed"]}
         ids = [record.question_id for record in records]
-        digests = run.summary.rows
-        answers = rows_with_digest(
-            (outputs / answers_name).read_bytes(),
-            answers_header,
-            answer_or_ingest,
-            ids=ids,
-            digest=digests.get(answers_name),
+        answers_file, verdicts_file = outputs / answers_name, outputs / verdicts_name
+        answers = rows_of_run(
+            answers_file, answers_header, answer_or_ingest, ids=ids, summary=run.summary
         ).rows
-        verdicts = rows_with_digest(
-            (outputs / verdicts_name).read_bytes(),
-            verdicts_header,
-            VerdictRow.from_json,
-            ids=ids,
-            digest=digests.get(verdicts_name),
+        verdicts = rows_of_run(
+            verdicts_file, verdicts_header, VerdictRow.from_json, ids=ids, summary=run.summary
         ).rows
-        self.stored = Texts(texts_file(outputs / answers_name))
+        self.stored = Texts(texts_file(answers_file))
         cases = {record.case_id for record in records}
         asked = [row for row in map(answers.get, ids) if isinstance(row, AnswerRow)]
         judged = [row for row in map(verdicts.get, ids) if row is not None]

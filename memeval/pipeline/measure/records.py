@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from memeval.metrics.tools import WRITE_RECALL
@@ -14,7 +15,7 @@ from memeval.pipeline.execute.rows import usages_of
 from memeval.pipeline.execute.timeline import id_until, operations_done, tell
 from memeval.pipeline.open.cell import Cell
 from memeval.records import EvalCase, EvalQuestion, Status, Usage
-from memeval.results import AnswerRow, IngestRow, Record, VerdictRow, json_line
+from memeval.results import AnswerRow, IngestRow, Record, RunSummary, VerdictRow, json_line
 from memeval.results.record import TimelineEvent
 from memeval.results.rows import OperationDone
 from memeval.results.store import Json, Parse, R, SoundRows, read_rows
@@ -173,16 +174,16 @@ def rows_digests(finished: Finished) -> dict[str, str]:
     return digests
 
 
-def rows_with_digest(
-    content: bytes, header: Json, parse: Parse[R], *, ids: Sequence[str], digest: str | None
+def rows_of_run(
+    path: Path, header: Json, parse: Parse[R], *, ids: Sequence[str], summary: RunSummary
 ) -> SoundRows[R]:
-    """The rows of a file as they were when those of these ids had this digest; as they are, if they
-    never had it.
+    """The rows of a file as they were when a run of these questions finished.
 
-    A run that shares the file may have made rows again since, such as verdicts that could not be
-    read.
+    Another run that shares the file may have made some of them again since, such as verdicts that
+    could not be read. If they never were as `summary` says, those of now. Raises `OSError`.
     """
-    rows = read_rows(content, header, parse)
+    digest = summary.rows.get(f"{path.parent.name}/{path.name}")
+    rows = read_rows(path.read_bytes(), header, parse)
     then = replace(rows, rows=dict(rows.rows), seals=dict(rows.seals))
     for row, seal in reversed(rows.replaced):
         if rows_digest(ids, then.seals) == digest:

@@ -22,7 +22,7 @@ from memeval.config.resolve import read_config
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.pipeline.execute.rows import usages_of
 from memeval.pipeline.measure.provenance import FIGURES_CODE
-from memeval.pipeline.measure.records import Ingest, rows_digest, rows_with_digest, said_by_rows
+from memeval.pipeline.measure.records import Ingest, rows_digest, rows_of_run, said_by_rows
 from memeval.pipeline.verify.figures import figure_problems, note_problems
 from memeval.pipeline.verify.said import setting_problems, tag_problems, witness_problems
 from memeval.records import Status
@@ -342,8 +342,7 @@ class Look:
     ) -> SoundRows[R] | None:
         path = self.outputs / name
         try:
-            digest = summary.rows.get(name)
-            rows = rows_with_digest(path.read_bytes(), header, parse, ids=ids, digest=digest)
+            rows = rows_of_run(path, header, parse, ids=ids, summary=summary)
         except FileNotFoundError:
             # A run folder that was copied out of its home comes without rows: no damage.
             if (self.outputs / "answers").is_dir():
@@ -363,7 +362,7 @@ class Look:
 
         if not rows.headed:
             self.problems.append(f"{name}: the header of its key is missing")
-        if rows_digest(ids, rows.seals) != digest:
+        if rows_digest(ids, rows.seals) != summary.rows.get(name):
             self.problems.append(f"{name}: the rows are not the run's rows")
 
         return rows
