@@ -65,5 +65,5 @@ def refusing_long_names() -> Iterator[None]:
         if error.errno != errno.ENAMETOOLONG:
             raise
 
-        name = max(Path(error.filename).parts, key=len)
+        name = max(Path(os.fsdecode(error.filename or "a name")).parts, key=len)
         raise UserError(f"too long for a file name: {one_line(name, 60)}") from error
