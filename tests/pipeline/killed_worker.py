@@ -8,6 +8,7 @@ import asyncio
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from memeval.records import Answer, Query
@@ -15,7 +16,7 @@ from memeval.systems.controls.no_memory import NoMemory
 
 
 class KilledOnce(NoMemory):
-    """Kills the process that it runs in, the first time that its third question comes."""
+    """Kills the first process that has a question once two others were asked, or KILLED_AFTER."""
 
     async def answer(self, query: Query) -> Answer:
         mark = Path(os.environ["KILLED_MARK"])
@@ -23,9 +24,11 @@ class KilledOnce(NoMemory):
         with asked.open("a") as file:
             file.write("x")
 
-        if not mark.exists() and asked.stat().st_size == 3:
-            mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+        if asked.stat().st_size > int(os.environ.get("KILLED_AFTER", "2")):
+            # Only one process makes the file.
+            with suppress(FileExistsError):
+                mark.touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
 
         return await super().answer(query)
 

@@ -77,14 +77,16 @@ def test_two_processes_make_the_records_of_one(memeval: Command, tmp_path: Path)
 def test_a_killed_process_costs_only_its_calls_under_way(memeval: Command, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     words = ("system=no_memory", "system.class=killed_worker:KilledOnce", "seed=1,2")
-    variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark)}
+    variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark), "KILLED_AFTER": "16"}
     with ScriptedEndpoint(latency_s=0.02) as endpoint:
         url = f"llm.base_url={endpoint.base_url}"
-        done = memeval(*SWEEP, *words, url, constants=FEW, **variables)
+        constants = {**FEW, "memeval.runs.compute.forked.STATE_S": 0.01}
+        done = memeval(*SWEEP, *words, url, constants=constants, **variables)
         assert repeated(endpoint) <= LIMIT
 
     assert mark.exists(), "no process was killed"
     assert "answer 12/12, judge 12/12" in done.stderr
+    assert f"of the {LIMIT} request slots in use" in done.stderr
     statuses = [json.loads(row)["status"] for rows in outcomes(tmp_path).values() for row in rows]
     assert statuses == ["ok"] * 24
 

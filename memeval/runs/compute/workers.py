@@ -117,7 +117,7 @@ class Workers:
 
         `processes` compute, and `callers` share the limit of each endpoint.
         """
-        self.processes, self.callers = max(processes, callers), callers
+        self.processes, self.callers = processes, callers
         self.say: Callable[[str], None] = lambda _: None
         self._planned = planned
         self._control, other = socket.socketpair()
@@ -303,7 +303,7 @@ class _Worker:
 
         if kind == STATE:
             self._note(content)
-        elif kind == FINISHED:
+        elif kind == FINISHED and not self._finished.done():
             self._finished.set_result(None)
         elif number in self._units:  # not given up
             self._take(number, kind, content)
@@ -343,10 +343,15 @@ class _Worker:
 
     def close(self) -> None:
         """Lets the process go."""
-        self.is_ending = True
         if self.gone.done():
             return
 
+        # One that died has no slots any more, and another process takes its place.
+        if not self.is_ending:
+            for load in self.loads.values():
+                load.slots = load.under_way = 0
+
+        self.is_ending = True
         self._loop.remove_reader(self._connection.fileno())
         self._connection.close()
         in_flight.leave(self._calls)
