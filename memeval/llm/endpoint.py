@@ -315,7 +315,7 @@ class Endpoint:
         self._breaker.lose_store(error)
 
     def limit(self, max_concurrency: int) -> None:
-        """Lowers the limit of requests under way; to be called before the first request."""
+        """Sets the limit of requests under way."""
         self.settings = replace(self.settings, max_concurrency=max_concurrency)
         self.load.slots = max_concurrency
         self._slots.limit(self, max_concurrency)
@@ -341,7 +341,6 @@ def _open_transport(settings: EndpointSettings, by_client: bool) -> Transport:
             settings.base_url,
             api_key=settings.api_key,
             headers=settings.headers,
-            connections=settings.max_concurrency,
         )
 
     from memeval.llm.openai_client import ClientTransport
@@ -350,7 +349,6 @@ def _open_transport(settings: EndpointSettings, by_client: bool) -> Transport:
         settings.base_url,
         api_key=settings.api_key,
         headers=settings.headers,
-        connections=settings.max_concurrency,
         api_version=settings.api_version,
     )
 

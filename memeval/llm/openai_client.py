@@ -33,11 +33,10 @@ class ClientTransport(Transport):
         *,
         api_key: str,
         headers: Mapping[str, str],
-        connections: int,
         api_version: str | None = None,
     ) -> None:
         """`api_version` makes the address that of an Azure resource."""
-        super().__init__(address, api_key="", headers=headers, connections=connections)
+        super().__init__(address, api_key="", headers=headers)
         # The user's headers replace the client's. Without a key it would send one that it finds in
         # the environment, and Azure takes no other one beside the user's.
         has_key = bool(api_key) and (api_version is None or api_key != NO_KEY)

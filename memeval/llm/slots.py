@@ -41,6 +41,7 @@ class Slots:
         """Sets the limit that an endpoint asks for."""
         with self._guard:
             self._limits[endpoint] = limit
+            self._hand_on()
 
     def leave(self, endpoint: object) -> None:
         """The limit of an endpoint no longer counts."""

@@ -29,9 +29,7 @@ LATE_S, GRACE_S = 0.1, 1.0
 class Transport:
     """Posts JSON without following redirects, on one event loop; no key, no `Authorization`."""
 
-    def __init__(
-        self, address: str, *, api_key: str, headers: Mapping[str, str], connections: int
-    ) -> None:
+    def __init__(self, address: str, *, api_key: str, headers: Mapping[str, str]) -> None:
         """`address` is the beginning of all request URLs."""
         from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
@@ -50,7 +48,7 @@ class Transport:
         self._headers |= headers
         scheme = urlsplit(address).scheme
         connector = TCPConnector(
-            limit=connections,
+            limit=0,  # request slots are the limit, and may change
             keepalive_timeout=KEPT_ALIVE_S,
             ssl=_trusted() if scheme == "https" else True,
             socket_factory=timed_socket,

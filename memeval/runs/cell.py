@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -108,18 +108,25 @@ def complete_cell(
         open_store(cell.config.store, cache_dir(), partial(print, file=sys.stderr))
         open_memories(cell.config.store)
 
+    workers = None
+    if not reused and make_run is None and processes == 1:
+        from memeval.runs.compute.workers import start_callers
+
+        # Before anything below starts a thread: a process with threads must not be forked.
+        workers = start_callers(cell)
+
     # MLflow and pyplot take seconds of CPU to load: only if something is left to publish.
     known = published_before([cell], sweep).get(cell.folder) if reused else None
     # Before the run, and not behind it: MLflow loads while the model is waited for.
     if known is None:
         publisher_of(cell.config)
 
-    with show() as progress:
+    with closing(workers) if workers else nullcontext(), show() as progress:
         say_damage(cell, before, progress)
         if summary is None:
             from memeval.pipeline.execute.run import CellRun
 
-            run = make_run or partial(CellRun, processes=processes)
+            run = make_run or partial(CellRun, processes=processes, computing=workers)
             summary = run_loop(run(cell, progress).run(partial(finish, cell)))
         else:
             progress.say(

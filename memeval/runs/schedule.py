@@ -8,7 +8,7 @@ compute are spread over processes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,7 +21,7 @@ from memeval.pipeline.execute.run import CellRun, window_limit
 from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.measure.summary import earlier, finish
-from memeval.pipeline.open.connections import Connections, Loads
+from memeval.pipeline.open.connections import Connections
 from memeval.runs.display.sweep import SweepDisplay
 from memeval.runs.plan import Outcome, Plan, PlannedCell, Reach, say_damage
 from memeval.store.contract import Store
@@ -31,19 +31,11 @@ from memeval.store.opening import open_store
 class Computers(Computing, Protocol):
     """Other processes that compute units of a plan."""
 
-    callers: int
-    """Processes that share the limit of an endpoint, this one included if it makes calls."""
     say: Callable[[str], None]
     """Gets notes for the user about them."""
 
     def takes(self, planned: PlannedCell) -> bool:
         """Whether the units of a cell are computed there."""
-
-    def loads(self) -> Iterable[Loads]:
-        """How much each process uses the endpoints, as far as it reports that."""
-
-    async def stop(self) -> None:
-        """Lets them go, at the end."""
 
     def close(self) -> None:
         """Releases the rest, once no event loop runs any more."""

@@ -135,7 +135,7 @@ def send(
     kind: type[Transport], address: str, headers: dict[str, str] | None = None, key: str = "key"
 ) -> int:
     async def call() -> int:
-        transport = kind(address, api_key=key, headers=headers or {}, connections=1)
+        transport = kind(address, api_key=key, headers=headers or {})
         try:
             status, _, _ = await transport.send("/chat/completions", b"{}", 9999)
             return status

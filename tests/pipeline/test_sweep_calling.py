@@ -11,12 +11,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from conftest_pipeline import HURRIED, Command, environment
 from doubles.endpoint import ScriptedEndpoint
 from ports import free_port
+
+from memeval.process.cores import count_cores
+from memeval.runs.compute import workers
 
 HERE = Path(__file__).parent
 LIMIT = 4
@@ -74,6 +80,22 @@ def test_two_processes_make_the_records_of_one(memeval: Command, tmp_path: Path)
     assert f"{calls:,} calls" in done.stderr
 
 
+@pytest.mark.skipif(count_cores() < 2, reason="needs two cores")
+@pytest.mark.parametrize("constants", [FEW, {"memeval.pipeline.open.cell.LARGE": 1}])
+def test_a_run_alone_is_spread_as_well_and_so_are_large_data(
+    memeval: Command, tmp_path: Path, constants: dict[str, int]
+) -> None:
+    mark = tmp_path / "mark"
+    words = (*CELL, "system=no_memory", "system.class=killed_worker:KilledOnce")
+    variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark)}
+    with ScriptedEndpoint() as endpoint:
+        memeval(*words, f"llm.base_url={endpoint.base_url}", constants=constants, **variables)
+
+    assert mark.exists(), "no process was killed"
+    (rows,) = outcomes(tmp_path).values()
+    assert [json.loads(row)["status"] for row in rows] == ["ok"] * 12
+
+
 def test_a_killed_process_costs_only_its_calls_under_way(memeval: Command, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     words = ("system=no_memory", "system.class=killed_worker:KilledOnce", "seed=1,2")
@@ -89,6 +111,54 @@ def test_a_killed_process_costs_only_its_calls_under_way(memeval: Command, tmp_p
     assert f"of the {LIMIT} request slots in use" in done.stderr
     statuses = [json.loads(row)["status"] for rows in outcomes(tmp_path).values() for row in rows]
     assert statuses == ["ok"] * 24
+
+
+def test_one_conversation_gets_all_slots(memeval: Command) -> None:
+    cell = ("-m", "dataset=demo", "dataset.limit_cases=1", *CELL[3:], "system=bm25")
+    constants = {**FEW, "memeval.runs.compute.workers.IDLE_S": 0.05}
+    with ScriptedEndpoint(latency_s=0.2) as endpoint:
+        words = (*cell, "hydra.launcher.processes=2", f"llm.base_url={endpoint.base_url}")
+        memeval(*words, constants=constants)
+        assert endpoint.peak == LIMIT
+
+
+@dataclass
+class Seat:
+    """A worker as its pool sees it."""
+
+    open: int
+    idle_since: float = 0.0
+    is_ending: bool = False
+    shares: list[int] = field(default_factory=list)
+
+    def share(self, processes: int) -> None:
+        self.shares.append(processes)
+
+    def retire(self) -> None:
+        self.is_ending = True
+
+
+def test_processes_without_work_give_their_slots_to_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(monotonic=lambda: 100.0)
+    monkeypatch.setattr(workers, "time", clock)
+    pool: Any = workers._Pool(4, lambda: pytest.fail("none is needed"))
+    busy, just_idle, idle = Seat(3), Seat(0, idle_since=99.5), Seat(0, idle_since=90.0)
+    pool.workers = [busy, just_idle, idle]
+    pool.settle()
+    assert idle.is_ending and not just_idle.is_ending
+    assert busy.shares == just_idle.shares == [2], "the fourth never started"
+    pool.settle()
+    assert busy.shares == [2]
+
+    clock.monotonic = lambda: 200.0
+    busy.open = 0
+    pool.settle()
+    assert not just_idle.is_ending, "one is needed if more units come"
+    busy.open = 1
+    pool.settle()
+    assert just_idle.is_ending and busy.shares == [2, 1] and pool.most == 1
 
 
 def test_what_both_processes_notice_is_said_once(memeval: Command) -> None:

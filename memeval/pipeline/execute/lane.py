@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.window import Window
-from memeval.pipeline.open.connections import Connections
+from memeval.pipeline.open.connections import Connections, Loads
 
 if TYPE_CHECKING:
     from memeval.pipeline.execute.unit import Keeper, Unit, UnitDone
@@ -65,9 +65,17 @@ class Computing(Protocol):
     """Other processes, which compute whole units."""
 
     processes: int
+    callers: int
+    """Processes that share the limit of an endpoint, this one included if it makes calls."""
+
+    def loads(self) -> Iterable[Loads]:
+        """How much each process uses the endpoints, as far as it reports that."""
 
     async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
         """The result of a unit. `keeper` gets rows; `unit` is called again if a process died."""
+
+    async def stop(self) -> None:
+        """Lets the processes go, at the end."""
 
 
 @dataclass
@@ -81,3 +89,9 @@ class Lane:
     turns: Turns = field(default_factory=Turns)
     computing: Computing | None = None
     """Processes that compute the units; None if they are run here."""
+
+    async def aclose(self) -> None:
+        """Closes the connections, and lets the processes go."""
+        await self.connections.aclose()
+        if self.computing is not None:
+            await self.computing.stop()

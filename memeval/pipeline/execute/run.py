@@ -78,10 +78,14 @@ class CellRun(CaseWork):
         lane: Lane | None = None,
         number: int = 0,
         processes: int = 1,
+        computing: Computing | None = None,
     ) -> None:
-        """`lane` is shared with other cells; this one is `number`. `processes` share limits."""
+        """`lane` is shared with other cells; this one is `number`.
+
+        Of a cell that runs alone, `processes` share limits, and `computing` computes the units.
+        """
         self._shares_lane = lane is not None
-        self._lane = lane or _own_lane(cell, progress, processes)
+        self._lane = lane or _own_lane(cell, progress, processes, computing)
         self.number = number
         super().__init__(cell, progress, self._lane.connections, source, judge)
         self.stopped: Any = None
@@ -164,7 +168,7 @@ class CellRun(CaseWork):
             # A cell that failed halfway through its cases would keep the others waiting for ever.
             turns.give(self.number)
             if not self._shares_lane:
-                await self._lane.connections.aclose()
+                await self._lane.aclose()
 
     async def _open(self, seed: int, stack: AsyncExitStack) -> Repeat:
         """Opens a repeat's files; other cells have their turn while one is held elsewhere."""
@@ -281,10 +285,15 @@ def _flush(repeats: Sequence[Repeat]) -> None:
         repeat.texts.flush()
 
 
-def _own_lane(cell: Cell, progress: Progress, processes: int) -> Lane:
-    store = open_store(cell.config.store, cache_dir(), progress.say)
-    connections = Connections(progress.say, store, budget_of(cell.config), processes=processes)
-    return Lane(connections, Stores(), Window(window_limit(cell)))
+def _own_lane(cell: Cell, progress: Progress, processes: int, computing: Computing | None) -> Lane:
+    connections = Connections(
+        progress.say,
+        open_store(cell.config.store, cache_dir(), progress.say),
+        budget_of(cell.config),
+        processes=processes,
+        loads_elsewhere=tuple if computing is None else computing.loads,
+    )
+    return Lane(connections, Stores(), Window(window_limit(cell)), computing=computing)
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

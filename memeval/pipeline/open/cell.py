@@ -22,7 +22,7 @@ from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
 from memeval.results.files import memory_folders
 from memeval.text.names import file_name
 
-QUICKLY_READ = 50 * 2**20
+LARGE = 50 * 2**20
 """Bytes of a data file that may be read once more than the run itself needs."""
 
 
@@ -49,10 +49,15 @@ class Cell:
         return run_key(self.config, self.identity)
 
     @property
+    def is_large(self) -> bool:
+        """Whether the data are one large file."""
+        path = self.loaded.path
+        return path.is_file() and path.stat().st_size > LARGE
+
+    @property
     def is_read_quickly(self) -> bool:
         """Whether the data can be read once more. A user's own adapter may do so only once."""
-        path = self.loaded.path
-        is_small = path.is_file() and path.stat().st_size <= QUICKLY_READ
+        is_small = self.loaded.path.is_file() and not self.is_large
         return is_small and is_built_in(type(self.dataset))
 
     @property

@@ -55,6 +55,8 @@ class Connections:
         """By folder: cells that share a memory don't pay for it again."""
         self._loads_elsewhere = loads_elsewhere
         self._endpoints: dict[tuple[object, ...], Endpoint] = {}
+        self._limits: dict[tuple[object, ...], int] = {}
+        """The lowest limit that was asked for at each endpoint, over all processes."""
         self._caches: dict[str, ReplyCache] = {}
 
     def own_loads(self) -> Loads:
@@ -76,7 +78,8 @@ class Connections:
 
         Raises `UserError` if this process's part of the limit is less than one request.
         """
-        limit = slots_of_process(settings.max_concurrency, self._processes, settings.base_url)
+        asked = settings.max_concurrency
+        limit = slots_of_process(asked, self._processes, settings.base_url)
         settings = replace(settings, max_concurrency=limit)
         reach = (
             settings.base_url,
@@ -88,6 +91,7 @@ class Connections:
             settings.patience_s,
             settings.max_retries,
         )
+        self._limits[reach] = min(asked, self._limits.get(reach, asked))
         known = self._endpoints.get(reach)
         if known is None:
             known = self._endpoints[reach] = Endpoint(
@@ -101,6 +105,14 @@ class Connections:
             known.limit(limit)
 
         return known
+
+    def share(self, processes: int) -> None:
+        """From now on, so many processes share the limit of each endpoint."""
+        self._processes = processes
+        for reach, endpoint in self._endpoints.items():
+            endpoint.limit(
+                slots_of_process(self._limits[reach], processes, endpoint.settings.base_url)
+            )
 
     def cache(self, name: str) -> ReplyCache:
         if name not in self._caches:

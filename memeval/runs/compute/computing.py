@@ -70,6 +70,12 @@ class UnitComputer:
 
         return self._lane
 
+    def share(self, processes: int) -> None:
+        """From now on, so many processes share the limit of each endpoint."""
+        self._processes = processes
+        if self._lane is not None:
+            self._lane.connections.share(processes)
+
     def loads(self) -> Loads:
         """How much the endpoints are used."""
         return {} if self._lane is None else self._lane.connections.own_loads()

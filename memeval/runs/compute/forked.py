@@ -31,8 +31,10 @@ from memeval.process import started
 from memeval.runs.compute.computing import ENDING_S, FAILED, MESSAGE, UnitComputer
 from memeval.runs.interrupt import run_loop
 
-WORK, STOP, FINISH = "work", "stop", "finish"
-"""Orders: to compute a unit, to cancel it, and to send no new model call."""
+WORK, STOP, SHARE, FINISH = "work", "stop", "share", "finish"
+"""Orders: to compute a unit, to cancel it, to share the limits of endpoints with fewer processes,
+and to send no new model call.
+"""
 END = None
 """The order to end, also if units are under way."""
 STATE, FINISHED = "state", "finished"
@@ -119,6 +121,8 @@ class _Serving:
             kind, number, content = order
             if kind == WORK:
                 self._begin(number, content)
+            elif kind == SHARE:
+                self._units.share(content)
             elif kind == FINISH:
                 self._finishing = asyncio.create_task(self._finish(content))
             elif number in self._tasks:

@@ -17,8 +17,8 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
@@ -27,6 +27,7 @@ from memeval.config.roles import called_roles, lowest_limit, settings_of_role
 from memeval.errors import WorldError
 from memeval.llm.in_flight import Elsewhere, in_flight
 from memeval.pipeline.execute.unit import SAY, Keeper, Unit, UnitDone
+from memeval.pipeline.measure.summary import Earlier
 from memeval.pipeline.open.called import limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads
@@ -37,6 +38,7 @@ from memeval.runs.compute.forked import (
     FINISH,
     FINISHED,
     LEAVING_S,
+    SHARE,
     STATE,
     STOP,
     WORK,
@@ -51,6 +53,10 @@ TRIES = 2
 """A unit whose process died is retried once."""
 SAME_S = 5.0
 """A message that another process has said within this time is not repeated."""
+IDLE_S = 2.0
+"""If a process has had no unit for this time, the others get its request slots: towards the end of
+a sweep no more units come.
+"""
 SLOTS = 32
 """Request slots from which on a second process pays: as many as one keeps in use if a reply takes
 0.2 s, with half of its time left.
@@ -76,11 +82,9 @@ def _count_callers(plan: Plan, most: int) -> int:
     """How many processes call the endpoints of a plan; 1 if this one does."""
     calling = [planned for planned in plan.open_cells if planned.reach]
     configs = [planned.cell.config for planned in calling]
-    # The cases of one cell alone are too few: towards its end one process would wait for the other.
-    if len(calling) < 2 or any(limits_of(config).any for config in configs):
-        return 1
     # The limit of an endpoint is divided among the processes: either all cells are spread or none.
-    if not all(planned.may_compute_elsewhere for planned in calling):
+    may_spread = all(planned.may_compute_elsewhere for planned in calling)
+    if not may_spread or any(limits_of(config).any for config in configs):
         return 1
 
     slots = [
@@ -88,9 +92,20 @@ def _count_callers(plan: Plan, most: int) -> int:
         for config in configs
         for role in called_roles(config.llm)
     ]
+    useful = max(slots, default=0) // SLOTS
+    # Such data take more time of a processor than the calls do.
+    if any(planned.cell.is_large for planned in calling):
+        useful = most
+
     # Each process needs a slot at each endpoint.
     lowest = [lowest_limit(config) or 1 for config in configs]
-    return max(1, min([most, max(slots, default=0) // SLOTS, *lowest]))
+    return max(1, min([most, useful, *lowest]))
+
+
+def start_callers(cell: Cell) -> Workers | None:
+    """The processes that call the endpoints of a cell that runs alone, or None if this one does."""
+    plan = Plan([PlannedCell(0, cell, Earlier())])
+    return start_workers(plan) if _count_callers(plan, count_cores()) > 1 else None
 
 
 def may_fork() -> bool:
@@ -155,24 +170,30 @@ class Workers:
                 keeper.begin_again()
 
             work = unit()
-            async with self._worker(work) as worker:
-                with suppress(_DiedError):
-                    return await worker.compute(work, keeper)
+            with suppress(_DiedError):
+                if self._planned[work.cell].reach:
+                    return await self._call(work, keeper)
+
+                async with self._alone:
+                    return await self._computing.worker().compute(work, keeper)
 
         raise WorldError(
             f"the process computing the case was killed {TRIES} times: is memory short? "
             "hydra.launcher.processes=1 computes one case at a time"
         )
 
-    @asynccontextmanager
-    async def _worker(self, unit: Unit) -> AsyncIterator[_Worker]:
-        """The process of a unit."""
-        if self._planned[unit.cell].reach:
-            yield self._calling.worker()
-            return
+    async def _call(self, unit: Unit, keeper: Keeper) -> UnitDone:
+        """The result of a unit that calls endpoints."""
+        worker = self._calling.worker()
+        if self._calling.most < self.callers:
+            worker.share(self._calling.most)
 
-        async with self._alone:
-            yield self._computing.worker()
+        later = asyncio.get_running_loop().call_later
+        later(IDLE_S, self._calling.settle)
+        try:
+            return await worker.compute(unit, keeper)
+        finally:
+            later(IDLE_S, self._calling.settle)
 
     def _start(self) -> _Worker:
         ours, theirs = Pipe()
@@ -212,16 +233,38 @@ class _Pool:
 
     def __init__(self, most: int, start: Callable[[], _Worker]) -> None:
         self.workers: list[_Worker] = []
-        self._most, self._start = most, start
+        self.most, self._start = most, start
+        """How many there may be."""
+        self._taken_at = 0.0
 
     def worker(self) -> _Worker:
         """The one with the fewest open units; a new one if none is free and there is room."""
+        self._taken_at = time.monotonic()
         able = [worker for worker in self.workers if not worker.is_ending]
-        if len(able) < self._most and all(worker.open for worker in able):
+        if len(able) < self.most and all(worker.open for worker in able):
             able = [self._start()]
             self.workers += able
 
         return min(able, key=lambda worker: worker.open)
+
+    def settle(self) -> None:
+        """Has those with units share the slots of those that have had none for some time, whether
+        they have started or not.
+        """
+        since = time.monotonic() - IDLE_S
+        able = [worker for worker in self.workers if not worker.is_ending]
+        idle = [worker for worker in able if not worker.open and worker.idle_since <= since]
+        waiting = self.most - len(able) if self._taken_at > since else 0
+        seats = len(able) - len(idle) + waiting
+        if not any(worker.open for worker in able) or seats == self.most:
+            return
+
+        self.most = seats
+        for worker in able:
+            if worker in idle:
+                worker.retire()
+            else:
+                worker.share(seats)
 
 
 class _DiedError(Exception):
@@ -244,8 +287,9 @@ class _Worker:
     def __init__(self, connection: Connection, is_news: Callable[[str], bool]) -> None:
         """`is_news` says whether a message is to be shown."""
         self.loads: Loads = {}
-        self.is_ending = False
-        """Whether it takes no further unit."""
+        self.idle_since = time.monotonic()
+        self.is_ending = self._has_left = False
+        """Whether it takes no further unit, and whether others have its request slots."""
         self._connection, self._is_news = connection, is_news
         self._loop = asyncio.get_running_loop()
         self.gone = self._loop.create_future()
@@ -281,8 +325,13 @@ class _Worker:
             raise
         finally:
             del self._units[number]
+            self.idle_since = time.monotonic()
             # asyncio prints errors that were never fetched.
             done.cancel() or done.exception()
+
+    def share(self, processes: int) -> None:
+        """From now on, so many processes share the limit of each endpoint."""
+        self._send((SHARE, 0, processes))
 
     async def _finish(self, most_s: float) -> None:
         """Waits up to `most_s` seconds for the model calls under way; no new ones start."""
@@ -310,6 +359,9 @@ class _Worker:
 
     def _note(self, state: State) -> None:
         self.loads = state.loads
+        if self._has_left:
+            self._clear()
+
         self._calls.under_way, self._calls.sent = state.under_way, state.sent
         self._calls.lost = state.lost
 
@@ -341,15 +393,24 @@ class _Worker:
             self.is_ending = True
             self._send(END)
 
+    def retire(self) -> None:
+        """Ends the process before the others."""
+        self._has_left = True
+        self._clear()
+        self.end()
+
+    def _clear(self) -> None:
+        for load in self.loads.values():
+            load.slots = load.under_way = 0
+
     def close(self) -> None:
         """Lets the process go."""
         if self.gone.done():
             return
 
-        # One that died has no slots any more, and another process takes its place.
+        # If it died, another process takes its place.
         if not self.is_ending:
-            for load in self.loads.values():
-                load.slots = load.under_way = 0
+            self._clear()
 
         self.is_ending = True
         self._loop.remove_reader(self._connection.fileno())

@@ -300,9 +300,7 @@ class HttpService(Service):
             return
 
         settings, path = endpoint_settings(self._settings), self._contract.health
-        transport = Transport(
-            settings.base_url, api_key=settings.api_key, headers=settings.headers, connections=1
-        )
+        transport = Transport(settings.base_url, api_key=settings.api_key, headers=settings.headers)
         try:
             async with asyncio.timeout(settings.timeout_s):
                 status, _, content = await transport.get(path, MOST_BYTES)
