@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
 
 VECTORS_FILE = "vectors.npy"
+
+
+class Embedded(Protocol):
+    """Something that holds the vectors of texts."""
+
+    def known(self) -> dict[str, Vectors]:
+        """The vectors by text."""
 
 
 def _learns(embedder: Embedder) -> bool:
@@ -35,7 +42,7 @@ async def _fit(embedder: Embedder, texts: Sequence[str]) -> Embedder:
     return await current_ledger().own.in_worker(embedder.fitted, texts)
 
 
-async def _embed(embedder: Embedder, texts: Sequence[str], before: DenseIndex | None) -> Vectors:
+async def _embed(embedder: Embedder, texts: Sequence[str], before: Embedded | None) -> Vectors:
     """The vectors of the texts, of which only new ones are embedded."""
     known = {} if before is None or _learns(embedder) else before.known()
     if not known:
@@ -51,6 +58,23 @@ async def _embed(embedder: Embedder, texts: Sequence[str], before: DenseIndex | 
         known |= zip(new, made, strict=True)
 
     return np.array([known[text] for text in texts], dtype=np.float32)
+
+
+async def open_vectors(
+    embedder: Embedder, texts: Sequence[str], saved: Path | None, before: Embedded | None
+) -> tuple[Embedder, Vectors]:
+    """The embedder fitted to the texts, and their vectors: embedded, or read from the folder
+    `saved`. Raises if that is damaged.
+
+    `before` holds earlier texts of the same memory: those that stay keep their vectors, unless the
+    embedder learns from all of them.
+    """
+    fitted = await _fit(embedder, texts)
+    if saved is None:
+        return fitted, await _embed(fitted, texts, before)
+
+    file = saved / VECTORS_FILE
+    return fitted, await current_ledger().own.in_worker(load_vectors, file, len(texts), "texts")
 
 
 class DenseIndex:
@@ -69,20 +93,10 @@ class DenseIndex:
         saved: Path | None,
         before: DenseIndex | None = None,
     ) -> Self:
-        """The index over the texts, with the embedder fitted to them. The vectors are embedded, or
-        read from the folder `saved`. Raises if that is damaged.
-
-        `before` is an index over earlier texts of the same memory: those that stay keep their
-        vectors, unless the embedder learns from all of them.
-        """
-        fitted = await _fit(embedder, texts)
-        own = current_ledger().own
-        if saved is None:
-            vectors = await _embed(fitted, texts, before)
-        else:
-            vectors = await own.in_worker(load_vectors, saved / VECTORS_FILE, len(texts), "texts")
-
-        return cls(fitted, texts, await own.in_worker(VectorIndex, vectors))
+        """The index over the texts, as `open_vectors` makes their vectors."""
+        fitted, vectors = await open_vectors(embedder, texts, saved, before)
+        index = await current_ledger().own.in_worker(VectorIndex, vectors)
+        return cls(fitted, texts, index)
 
     def known(self) -> dict[str, Vectors]:
         """The vectors by text."""

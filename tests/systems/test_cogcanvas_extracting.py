@@ -16,10 +16,10 @@ from doubles.endpoint import ScriptedEndpoint
 
 import memeval
 from memeval.config.grids import cells
+from memeval.retrieval.dense import VECTORS_FILE
 from memeval.retrieval.vectors import load_vectors
 from memeval.systems.cogcanvas.artifacts import ARTIFACTS_FILE, KINDS, read_artifacts
 from memeval.systems.cogcanvas.graph import Canvas
-from memeval.systems.cogcanvas.retrieval import VECTORS_FILE
 from memeval.systems.cogcanvas.settings import Settings
 
 from .scripted_extractor import extract, pass_of

@@ -87,7 +87,7 @@ def test_a_compression_brings_nothing_back(
         assert ("hiking in Iceland" in shown) == (name != "native" or kept is chunks)
 
 
-@pytest.mark.parametrize("name", ["dense", "hybrid", "semantic_recall"])
+@pytest.mark.parametrize("name", ["dense", "hybrid", "semantic_recall", "cogcanvas"])
 def test_only_new_texts_are_embedded(
     build: Builder, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

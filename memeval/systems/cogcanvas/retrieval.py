@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memeval.retrieval.bm25 import Bm25Index
+from memeval.retrieval.dense import VECTORS_FILE
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.vectors import other_width
 from memeval.systems.cogcanvas.artifacts import Artifact, write_artifacts
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
 
     Scores = NDArray[np.float64]
-
-VECTORS_FILE = "vectors.npy"
 
 DENSE_SHARE = 0.7
 """The rest is BM25's."""
@@ -64,10 +63,14 @@ class CanvasIndex:
         """
         self.artifacts, self.counts = artifacts, counts
         self.canvas = Canvas(artifacts, vectors, settings)
-        self._vectors, self._embedder = vectors, embedder
+        self._texts, self._vectors, self._embedder = texts, vectors, embedder
         # As published: punctuation is deleted, so "self-care" is one word, and the rest is cut at
         # spaces.
         self._keywords = Bm25Index([plain_words(text) for text in texts], tokens="space")
+
+    def known(self) -> dict[str, Vectors]:
+        """The vectors by text."""
+        return dict(zip(self._texts, self._vectors, strict=True))
 
     async def scores(self, text: str, *, words: bool, normalised: bool) -> Scores:
         """The score of each artifact by vectors, and words; `normalised` by the best cosine.

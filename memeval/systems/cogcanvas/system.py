@@ -23,16 +23,11 @@ import numpy as np
 
 from memeval.llm.metering import current_ledger
 from memeval.records import Answer, CorrectRequest, ForgetRequest, IngestHealth, Query, Retrieved
-from memeval.retrieval.vectors import load_vectors
+from memeval.retrieval.dense import open_vectors
 from memeval.systems.base import NOTHING_FITS, DumpItem, SystemContext, latest_first
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts
 from memeval.systems.cogcanvas.extraction import GLEAN_TEMPLATE, TEMPLATE, Extractor, batches
-from memeval.systems.cogcanvas.retrieval import (
-    VECTORS_FILE,
-    CanvasIndex,
-    adapted_top_k,
-    within_budget,
-)
+from memeval.systems.cogcanvas.retrieval import CanvasIndex, adapted_top_k, within_budget
 from memeval.systems.cogcanvas.settings import Settings
 from memeval.systems.forgetting import corrected, count_changed, is_meant, without
 from memeval.systems.indexed import Ranked
@@ -104,7 +99,6 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
     async def _keep(self, artifacts: list[Artifact]) -> None:
         """Indexes the artifacts that an operation left, without another extraction."""
         counts = self.index.counts if self.index else {}
-        self.close()
         self.index = await self._index_over(artifacts, counts, None)
         self._entries = self.entries()
 
@@ -121,13 +115,9 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
     ) -> CanvasIndex:
         texts = [self._search_text(artifact) for artifact in artifacts]
         # The fit is not saved: the same texts give the same fit.
-        own = current_ledger().own
-        embedder = await own.in_worker(self.parts.embedder.fitted, texts)
-        if saved is None:
-            vectors = await embedder.embed(texts)
-        else:
-            vectors = load_vectors(saved / VECTORS_FILE, len(artifacts), "artifacts")
+        embedder, vectors = await open_vectors(self.parts.embedder, texts, saved, self.index)
 
+        own = current_ledger().own
         await own.in_worker(self.rerank_over, self._rerank_texts(artifacts))
         index = partial(
             CanvasIndex,
