@@ -9,6 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -17,6 +18,7 @@ from tempfile import TemporaryDirectory
 from memeval.cli.parser import CONFIG_DIR, Parser, settings_of
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
+from memeval.pipeline.execute.reader import BudgetedReader
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.report.junit import JunitCase, as_junit
@@ -173,8 +175,9 @@ def _report_file(word: str) -> Path:
 class CheckedCell(SystemUnderTest):
     """The system of a cell, with the cell's own models and embedder."""
 
-    def __init__(self, cell: Cell, models: Models) -> None:
-        self._cell, self._models = cell, models
+    def __init__(self, cell: Cell, models: Models, most: int | None = None) -> None:
+        """`most`: tokens of its results that are shown to the reader."""
+        self._cell, self._models, self._most = cell, models, most
         source = cell.source
         self._name = cell.config.system["name"]
         self.remembers = self._name not in WITHOUT_MEMORY
@@ -184,6 +187,15 @@ class CheckedCell(SystemUnderTest):
         source = self._cell.source
         system: MemorySystem = source.system_class(source.settings, parts)  # type: ignore[attr-defined]
         return system
+
+    def parts(
+        self, model: ScriptedModel, *, top_k: int = 3, case_id: str = "sample"
+    ) -> SystemContext:
+        parts = super().parts(model, top_k=top_k, case_id=case_id)
+        if self._most is None:
+            return parts
+
+        return replace(parts, reader=BudgetedReader(parts.reader, self._most))
 
     def model(self) -> ScriptedModel:
         return ScriptedModel(inner=self._models.reader)
@@ -198,7 +210,8 @@ class CheckedCell(SystemUnderTest):
 async def _check_all(cell: Cell, is_verbose: bool) -> list[Outcome]:
     outcomes: list[Outcome] = []
     async with aclosing(Models(cell.config, cell.run_key)) as models:
-        system = CheckedCell(cell, models)
+        # The first rule says if nothing fits. The others are about the memory, not its reader.
+        system = CheckedCell(cell, models, cell.config.context_tokens)
         for rule in (*CHECKS, *OF_TOOLS):
             if outcomes and outcomes[0].state == "not shown" and rule in CHECKS:
                 why = "no fact came back"
@@ -210,6 +223,7 @@ async def _check_all(cell: Cell, is_verbose: bool) -> list[Outcome]:
                 continue  # few systems have tools of their own
 
             outcomes.append(outcome)
+            system = CheckedCell(cell, models)
             # At once: a rule may take minutes against a service that calls a model.
             print(outcome.line, flush=True)
             for line in outcome.exchanges if is_verbose else ():

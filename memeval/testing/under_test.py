@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from memeval.llm.metering import current_ledger
 from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.builder import Bridge
 from memeval.pipeline.execute.ingest import call_method, ingest
-from memeval.pipeline.execute.reader import CellReader
+from memeval.pipeline.execute.reader import CellReader, without_left_out
 from memeval.records import Answer, EvalCase, OracleQuery, Query, Retrieved
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
@@ -142,6 +143,7 @@ class SystemUnderTest:
         answer: Answer = await call_method(system, system.answer, query)
         exchanges.append(f"asked: {quoted([question])}")
         if isinstance(answer, Answer):
+            answer = without_left_out(answer, current_ledger().left_out)
             exchanges.extend(f"  got: {line}" for line in _lines_of(answer))
 
         return answer

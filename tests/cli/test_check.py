@@ -79,13 +79,21 @@ def test_a_memory_that_finds_nothing_does_not_pass(tmp_path: Path, service: Scri
     assert ElementTree.parse(report).getroot().get("failures") == "3", "the essential ones"
 
 
-def test_a_budget_that_nothing_fits_into_is_not_a_failed_search(tmp_path: Path) -> None:
-    done = memeval(tmp_path, "check", "system=cogcanvas", "system.context_budget=1")
+@pytest.mark.parametrize(
+    ("words", "best"),
+    [
+        (("system=cogcanvas", "system.context_budget=1"), "artifact"),
+        (("system=bm25", "context_tokens=1"), "text"),
+    ],
+)
+def test_a_budget_that_nothing_fits_into_is_not_a_failed_search(
+    tmp_path: Path, words: tuple[str, str], best: str
+) -> None:
+    done = memeval(tmp_path, "check", *words)
     assert done.status == 1
     first, second, *_ = done.out.splitlines()
     assert first.endswith(
-        "it finds what it was given: the best artifact is larger than system.context_budget=1, "
-        "so none was shown"
+        f"it finds what it was given: the best {best} is larger than {words[1]}, so none was shown"
     )
     assert second == "not shown       it makes nothing up: no fact came back"
 
