@@ -18,7 +18,7 @@ from memeval.llm.contract import ChatPrompt
 from memeval.records import CorrectRequest, ForgetRequest, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.systems.external.mem0 import Mem0, Settings
-from memeval.systems.external.mem0_library import describe_search
+from memeval.systems.external.mem0_library import describe_search, prepare_import
 
 from .conftest import DATES, Builder, ScriptedModel, conversation
 
@@ -178,6 +178,37 @@ def test_a_corrected_memory_that_is_extracted_again_is_stored_once(build: Builde
     driver.call("consolidate")
     assert [item["text"] for item in driver.call("dump")] == ["The puppy is called Cookie"]
     assert driver.call("health").lost == 0
+
+
+def test_a_memory_that_is_lost_for_one_user_is_stored_again(
+    build: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if another user stored the same. mem0 drops what its store refuses twice."""
+    # Imported only now, as mem0 calls home unless it is told not to before it is imported.
+    prepare_import()
+    from memeval.systems.external.mem0_plugs import UnitQdrant
+
+    refused: list[str] = []
+
+    def insert(self: UnitQdrant, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
+        of_second = [one["user_id"] for one in payloads if one["user_id"].endswith("user-2")]
+        if "Biscuit" in str(payloads) and of_second and len(refused) < 2:
+            refused.extend(of_second[:1])
+            raise ValueError("busy")
+
+        of_class(self, vectors, payloads, ids)
+
+    of_class = UnitQdrant.insert
+    monkeypatch.setattr(UnitQdrant, "insert", insert)
+    texts = ["The puppy is called Biscuit", "Ann bakes"]
+    reply = json.dumps({"memory": [{"text": text} for text in texts]})
+    driver = build("mem0", infer=True, model=ScriptedModel(lambda messages: reply))
+    chunk = conversation()[0]
+    driver.remember([replace(chunk, user=user) for user in ("user-1", "user-2")])
+
+    assert len(refused) == 2
+    assert driver.call("health").lost == 0
+    assert sorted(item["text"] for item in driver.call("dump")) == sorted(texts * 2)
 
 
 @pytest.mark.parametrize("reply", ["I can't help with that.", '{"memory": [', ""])

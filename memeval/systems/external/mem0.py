@@ -159,7 +159,8 @@ class Mem0(RecallSystem):
         self._chunks: list[MemoryChunk] = []
         self._added = self._loaded = 0
         self._ids: list[str] = []
-        self._texts: set[str] = set()
+        # With mem0's id of the user whose memory has the text.
+        self._texts: set[tuple[str, str]] = set()
         self._lost: set[int] = set()
         self._bridge: Mem0Bridge | None = None
 
@@ -220,7 +221,7 @@ class Mem0(RecallSystem):
         latest messages, which are not saved, for the next extraction.
         """
         rows, before = self._rows(), self._bridge
-        self._texts = {row.payload["data"] for row in rows}
+        self._texts = {(row.payload["user_id"], row.payload["data"]) for row in rows}
         width = len(rows[0].vector) if rows else embedder.width
         bridge = self._open(embedder, width)
         if before is not None and embedder is not before.embedder:
@@ -344,7 +345,8 @@ class Mem0(RecallSystem):
         wanted: Sequence[str] = bridge.expected
         # mem0 silently drops a memory whose vector could not be made or that its store refused.
         # Such a memory is added a second time.
-        missing = [text for text in dict.fromkeys(wanted) if text not in self._texts]
+        user = self._id_of(chunk.user)
+        missing = [text for text in dict.fromkeys(wanted) if (user, text) not in self._texts]
         for text in missing:
             try:
                 self._store(text, chunk, infer=False)
@@ -354,7 +356,7 @@ class Mem0(RecallSystem):
             except Exception as error:  # noqa: BLE001
                 _log.warning("mem0 lost a memory: %s", one_line(error))
 
-        return bridge.readable and all(text in self._texts for text in missing)
+        return bridge.readable and all((user, text) in self._texts for text in missing)
 
     def _store(self, text: str, chunk: MemoryChunk, *, infer: bool) -> None:
         """Adds a text to mem0 and notes the memories that mem0 stored."""
@@ -362,10 +364,9 @@ class Mem0(RecallSystem):
         # Without `created_at`, mem0 would write today's date.
         metadata = {"turn_ids": list(chunk.turn_ids), "date": date, "created_at": date or "unknown"}
         self._memory.vector_store.keeps_users = bool(chunk.user)
+        user = self._id_of(chunk.user)
         try:
-            added = self._memory.add(
-                text, user_id=self._id_of(chunk.user), metadata=metadata, infer=infer
-            )
+            added = self._memory.add(text, user_id=user, metadata=metadata, infer=infer)
         except Exception as error:
             # mem0 wraps the error that the model raised.
             if isinstance(error.__cause__, MemevalError):
@@ -374,7 +375,7 @@ class Mem0(RecallSystem):
             raise
 
         self._ids += [row["id"] for row in added["results"] if row["id"] not in self._ids]
-        self._texts.update(row["memory"] for row in added["results"])
+        self._texts.update((user, row["memory"]) for row in added["results"])
 
     async def recall(self, query: Query, depth: int) -> list[Retrieved]:
         text = query.text.strip()
