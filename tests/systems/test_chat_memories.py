@@ -174,6 +174,31 @@ def test_the_form_is_filled_after_each_session(build: Builder) -> None:
     assert driver.reader.contexts == [[form, *TEXTS[-2:]]]
 
 
+def test_a_long_session_fills_the_form_in_several_calls(build: Builder) -> None:
+    replies = [filled(Pets="Ann: a puppy"), "- Work:\nBob: a bank", "- Plans:\nBob: a bakery"]
+    model = ScriptedModel(lambda messages: replies[len(model.calls) - 1])
+    driver = build(
+        "working_memory",
+        model=model,
+        working_memory={
+            "template": TEMPLATE,
+            "batch_tokens": sum(map(count_tokens, TEXTS[:4])),
+        },
+    )
+    driver.remember(conversation()[:7])
+    prompts = [prompt for prompt, _, _ in model.calls if isinstance(prompt, WorkingMemoryPrompt)]
+    assert [prompt.chunks for prompt in prompts] == [
+        tuple(TEXTS[:4]),
+        tuple(TEXTS[4:5]),
+        tuple(TEXTS[5:7]),
+    ]
+    assert "Ann: a puppy" in prompts[1].previous
+    driver.ask(Query("Who?"))
+    assert driver.reader.contexts[-1][0] == filled(
+        Pets="Ann: a puppy", Work="Bob: a bank", Plans="Bob: a bakery"
+    )
+
+
 def test_a_reply_can_lose_neither_the_template_nor_what_a_field_held(build: Builder) -> None:
     replies = [
         filled(Pets="Ann: a puppy", Work="Bob: a bank"),

@@ -10,9 +10,10 @@ from memeval.llm.contract import Completion
 from memeval.llm.form import field_names, read_form, write_form
 from memeval.llm.memory_prompts import WorkingMemoryPrompt
 from memeval.llm.prompts import load_builtin
+from memeval.llm.tokens import batches
 from memeval.records import IngestHealth, MemoryChunk
 from memeval.systems.asking import ask_for
-from memeval.systems.base import INGEST, DumpItem, SystemContext
+from memeval.systems.base import INGEST, DumpItem, SystemContext, check_positive
 from memeval.systems.chunk_file import read_state, write_state
 from memeval.text.shown import one_line
 
@@ -31,8 +32,13 @@ class WorkingMemorySettings:
 
     It becomes the form's text in either case: the text is part of a memory's identity.
     """
+    batch_tokens: int = field(default=100_000, metadata=INGEST)
+    """Tokens of a session that one call reads: a longer session fills the form in several calls. A
+    chunk is never split.
+    """
 
     def __post_init__(self) -> None:
+        check_positive(**{"working_memory.batch_tokens": self.batch_tokens})
         if self.template is None:
             return
 
@@ -74,6 +80,7 @@ class WorkingForm:
 
     def __init__(self, settings: WorkingMemorySettings, parts: SystemContext) -> None:
         self._template = settings.template or load_builtin("working_memory_template").user
+        self._batch_tokens = settings.batch_tokens
         self._parts = parts
         self.reset()
 
@@ -110,11 +117,13 @@ class WorkingForm:
 
     async def finish(self) -> None:
         """Updates the form by the current session; without a useful reply it is unchanged."""
-        if not self._session:
-            return
+        texts = [chunk.text for chunk in self._session]
+        self._session = []
+        for batch in batches(texts, str, self._batch_tokens):
+            await self._update(tuple(batch))
 
+    async def _update(self, texts: tuple[str, ...]) -> None:
         template = load_builtin("working_memory")
-        texts = tuple(chunk.text for chunk in self._session)
         prompt = WorkingMemoryPrompt(
             template=self._template,
             previous=self.text,
@@ -124,7 +133,6 @@ class WorkingForm:
         )
         filled = await ask_for(self._parts.model, prompt, seed=self._parts.seed, read=self._read)
 
-        self._session = []
         self._replies += 1
         if filled is None:
             self._lost += len(texts)
