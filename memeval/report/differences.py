@@ -87,6 +87,7 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
         columns.sort(key=lambda column: not _names_option(column[0]))
         usual = {key: _usual(summaries, key) for key, _ in columns if not _names_option(key)}
 
+    files = _names_of_files(summaries)
     # A version says nothing without the system that it is one of.
     keys = [key for key, _ in columns]
     has_versions = "label" in keys and "system" not in keys
@@ -95,13 +96,30 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
     for summary in summaries:
         parts = [system_of(summary)] if has_versions else []
         parts += [
-            named(summary, key, short)
+            files[shown(summary, key)] if key == IMPORTED_FILE else named(summary, key, short)
             for key, short in columns
             if key in summary.params and shown(summary, key) != usual.get(key)
         ]
         names.append(one_line(" ".join(parts) or summary.name, LONGEST_LABEL))
 
     return _apart(names, summaries) if apart else names
+
+
+def _names_of_files(summaries: Sequence[RunSummary]) -> dict[str, str]:
+    """The names of imported files by path, each with as many of its folders as it needs."""
+    paths = {shown(summary, IMPORTED_FILE) for summary in summaries}
+    parts = {path: (*PurePath(path).parent.parts, PurePath(path).stem) for path in paths}
+
+    names = {}
+    for path, own in parts.items():
+        others = [other for other in parts.values() if other != own]
+        depth = 1
+        while depth < len(own) and any(other[-depth:] == own[-depth:] for other in others):
+            depth += 1
+
+        names[path] = "/".join(own[-depth:])
+
+    return names
 
 
 def distinct(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
@@ -164,9 +182,6 @@ def shown(summary: RunSummary, key: str) -> str:
 def named(summary: RunSummary, key: str, short: str) -> str:
     """A setting in a label: names speak for themselves, figures say what they are."""
     value = shown(summary, key)
-    if key == IMPORTED_FILE:  # its folder says nothing
-        return PurePath(value).stem
-
     is_option = key in GROUPS and not value[:1].isdigit()
     is_name = key.endswith("name") or key == "label" or is_option
 

@@ -179,6 +179,21 @@ def test_labels_fall_back_to_the_name() -> None:
     assert labels([summary("bm25", 5), summary("bm25", 10)]) == ["k=5", "k=10"]
 
 
+def test_imported_files_of_one_name_are_told_apart_by_their_folders() -> None:
+    def cells(*files: str) -> list[RunSummary]:
+        return [summary(params={"system": "imported", "system.file": file}) for file in files]
+
+    assert labels(cells("/x/mem0.jsonl", "/x/zep.jsonl")) == ["mem0", "zep"]
+    assert labels(
+        cells("/x/a/out.jsonl", "/y/a/out.jsonl", "/y/b/out.jsonl", "/y/b/zep.jsonl")
+    ) == [
+        "x/a/out",
+        "y/a/out",
+        "b/out",
+        "zep",
+    ]
+
+
 def test_labels_over_many_settings_name_what_is_unusual() -> None:
     usual: dict[str, object] = {f"dataset.s{number}": number for number in range(7)}
     usual["stages"] = "all"
