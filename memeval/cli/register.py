@@ -90,6 +90,12 @@ def register(arguments: Sequence[str]) -> int:
             print(
                 f"note: {cell.run_key} has run here before: verify will report it", file=sys.stderr
             )
+        elif any(cell.answers_file(seed).exists() for seed in cell.seeds):
+            print(
+                f"note: {cell.run_key} will reuse answers that are here: verify will report those "
+                "of runs not registered",
+                file=sys.stderr,
+            )
 
     print("prove:  commit it, and push the commit, before the first run")
     print(f"later:  python -m memeval pack … --register {options.output}")

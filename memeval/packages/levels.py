@@ -158,7 +158,9 @@ class _Verifier:
             except UserError as error:
                 said.problems.append(f"register.json: {error.message}")
 
-            said.problems += register_problems(register, self.package.runs, self.records)
+            said.problems += register_problems(
+                register, self.package.runs, records=self.records, rows=self.rows
+            )
             said.unchecked += [str(line) for line in register.get("left_out", ())]
 
         yield said

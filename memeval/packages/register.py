@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from memeval.errors import UserError
 from memeval.packages.facts import digest_of_ids
 from memeval.packages.form import LARGEST_SMALL, Digest, Line
+from memeval.packages.rows import PackagedRows
 from memeval.packages.signing import signer_of
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.judge_identity import judge_identity
@@ -152,7 +153,11 @@ def signed_words(entry: Mapping[str, Any], allowed_signers: Path | None) -> str:
 
 
 def register_problems(
-    entry: Mapping[str, Any], runs: Sequence[Run], records: Mapping[str, Sequence[Record]]
+    entry: Mapping[str, Any],
+    runs: Sequence[Run],
+    *,
+    records: Mapping[str, Sequence[Record]],
+    rows: Mapping[str, PackagedRows],
 ) -> Iterator[str]:
     """Deviations of the runs from the statement."""
     try:
@@ -161,6 +166,7 @@ def register_problems(
         yield f"register.json: {one_line(error, 200)}"
         return
 
+    registered = {cell.key for cell in said.cells}
     by_key = {run.key: run for run in runs}
     for cell in said.cells:
         run = by_key.pop(cell.key, None)
@@ -172,6 +178,13 @@ def register_problems(
 
         if _began_before(run, said.said_on):
             yield f"{cell.key}: it began before it was registered, on {one_line(said.said_on, 20)}"
+
+        answers = rows[run.key].answers.values()
+        others = [answer.origin for answer in answers if answer.origin not in registered]
+        if others:
+            names = one_line(", ".join(sorted(set(others))), 200)
+            yield f"{cell.key}: {counted(len(others), 'answer')} of runs not registered: {names}"
+
         if digest_of_ids({one.question_id for one in records[run.key]}) != cell.questions_sha256:
             yield f"{cell.key}: the questions differ from the registered ones"
         if run.summary.tags.get("data_sha256") != cell.data_sha256:

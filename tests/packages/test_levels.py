@@ -758,6 +758,28 @@ def test_a_system_is_registered_once(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "names a system twice" in capsys.readouterr().err
 
 
+def test_answers_of_a_run_that_was_not_registered_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run under another judge reuses answers, which may have been looked at already."""
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    words = ["dataset=demo", "dataset.limit_questions=2", "tracking=none"]
+    first = memeval.run(*words, "system=bm25", progress=False)
+    words.append("judge=exact_match")
+    said, path = tmp_path / "said.json", tmp_path / "own.memeval"
+    assert run_command(["register", *words, "--systems", "bm25,no_memory", "-o", str(said)]) == 0
+    noted = capsys.readouterr().err
+    runs = [memeval.run(*words, f"system={name}", progress=False) for name in ("bm25", "no_memory")]
+    assert [f"{run.key} will reuse answers" in noted for run in runs] == [True, False]
+
+    keys = [run.key for run in runs]
+    assert run_command(["pack", *keys, "--register", str(said), "-o", str(path)]) == 0
+    *_, registered = verify_package(path)
+    assert registered.problems == [
+        f"{keys[0]}: {len(runs[0].read_records())} answers of runs not registered: {first.key}"
+    ]
+
+
 def test_what_was_said_beforehand_is_compared(
     runs: list[memeval.FinishedRun],
     tmp_path: Path,
