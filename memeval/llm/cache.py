@@ -100,7 +100,7 @@ class Cache:
                 sound[key] = CachedEntry(data, origin, tokens)
             else:
                 self._drop(key)
-                self._damage.note(key)
+                self.note_unsound(key)
 
         return sound
 
@@ -240,7 +240,7 @@ class Cache:
         )
         try:
             # Before any statement reads text, because damaged text would raise.
-            connection.text_factory = _text
+            connection.text_factory = decode_text
             connection.execute("PRAGMA journal_mode=WAL")
             # With the write-ahead log this never damages the file. A power cut may lose the last
             # replies, which are then requested again.
@@ -269,6 +269,6 @@ def _transaction(
         write(connection)
 
 
-def _text(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """Decodes text, damaged or not: only its checksum shows the damage."""
     return data.decode("utf-8", errors="replace")

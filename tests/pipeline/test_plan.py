@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,27 @@ def test_an_unsound_reply_is_planned_to_be_requested_again(
     assert asyncio.run(asked) == ({"wait_s": 0.0}, False)
     calls.forget("a" * 64)
     overlaid.close()
+
+
+def test_a_damaged_reply_does_not_count_as_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    path = cache_dir() / "responses.sqlite"
+    stored = Cache(path)
+    stored.put_all({"a": b"{}", "b": b"{}"}, "run")
+    stored.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE entries SET value = ? WHERE key = 'b'", (b"{ }",))
+
+    overlaid = OverlaidCache(tmp_path / "responses.sqlite", "responses", Tally())
+    assert list(overlaid.get_all(["a", "b"])) == ["a"]
+    overlaid.close()
+
+    repaired = Cache(path)
+    assert repaired.keys() == {"a", "b"}, "a plan changes nothing"
+    assert list(repaired.get_all(["a", "b"])) == ["a"]
+    repaired.close()
 
 
 @pytest.mark.slow

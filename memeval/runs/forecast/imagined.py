@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 
 from memeval.config.paths import cache_dir
 from memeval.config.schema import ReaderConfig, RunConfig, WriterConfig
-from memeval.llm.cache import Cache
+from memeval.llm.cache import Cache, decode_text
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.endpoint import MOST_BYTES, Endpoint, EndpointSettings, Reply
@@ -40,7 +41,6 @@ T = TypeVar("T")
 
 VECTOR_WIDTH = 64
 """Numbers of a made-up vector."""
-_KEYS_AT_ONCE = 500
 _role: ContextVar[Role] = ContextVar("memeval_imagined_role", default=Role.EMBED)
 """Role of the call under way; embedders and rerankers do not state one."""
 
@@ -204,7 +204,8 @@ class OverlaidCache(Cache):
         self.path, self._tally = path, tally
         self._made_up: dict[str, CachedEntry] = {}
         self._is_of_vectors = name == "embeddings"
-        self._stored = _open_to_read(cache_dir() / f"{name}.sqlite")
+        self._lock = threading.Lock()
+        self._connection = _open_to_read(cache_dir() / f"{name}.sqlite")
 
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
         wanted = list(keys)
@@ -215,32 +216,19 @@ class OverlaidCache(Cache):
             self._tally.repeated[role] += len(entries)
 
         others = [key for key in wanted if key not in entries]
-        return entries | self._read(others)
+        return entries | super().get_all(others)
 
-    def _read(self, keys: list[str]) -> dict[str, CachedEntry]:
-        if self._stored is None:
-            return {}
+    def _select(self, keys: list[str]) -> list[tuple[Any, ...]]:
+        try:
+            return super()._select(keys)
+        except sqlite3.Error:  # a run will repair it, and says so
+            return []
 
-        entries: dict[str, CachedEntry] = {}
-        for start in range(0, len(keys), _KEYS_AT_ONCE):
-            some = keys[start : start + _KEYS_AT_ONCE]
-            try:
-                rows = self._select_from(self._stored, some)
-            except sqlite3.Error:  # a run will repair it, and says so
-                return entries
+    def _attempt(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return work(self._connection)
 
-            entries |= rows
-
-        return entries
-
-    @staticmethod
-    def _select_from(stored: sqlite3.Connection, keys: list[str]) -> dict[str, CachedEntry]:
-        marks = ",".join("?" * len(keys))
-        rows = stored.execute(
-            f"SELECT key, value, origin FROM entries WHERE key IN ({marks})",
-            keys,
-        )
-        return {key: CachedEntry(bytes(value), str(origin)) for key, value, origin in rows}
+    def _reopen_moved(self) -> bool:
+        return False
 
     def put_all(
         self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
@@ -256,22 +244,25 @@ class OverlaidCache(Cache):
 
     forget = delete
 
-    def note_unsound(self, key: str) -> None:
+    def _drop(self, key: str) -> None:
         """A run drops the entry, and says so."""
 
+    def note_unsound(self, key: str) -> None:
+        """As for `_drop`."""
+
     def close(self) -> None:
-        if self._stored is not None:
-            self._stored.close()
+        self._connection.close()
 
 
-def _open_to_read(path: Path) -> sqlite3.Connection | None:
-    if not path.is_file():
-        return None
-
+def _open_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing; to an empty database if the file can't be opened."""
     try:
-        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     except sqlite3.Error:
-        return None
+        connection = sqlite3.connect(":memory:")
+
+    connection.text_factory = decode_text
+    return connection
 
 
 class ImaginedConnections(Connections):
