@@ -14,8 +14,12 @@ from contextlib import suppress
 from memeval.errors import UserError
 
 
-def slots_of_process(limit: int, processes: int, address: str) -> int:
-    """Each process's slots of a shared limit. Raises `UserError` if there are too few."""
+def slots_of_process(
+    limit: int, processes: int, address: str, *, position: int | None = None
+) -> int:
+    """A process's slots of a shared limit: the remainder is for the first of those that know their
+    position among them. Raises `UserError` if there are too few.
+    """
     if limit < processes:
         raise UserError(
             f"{processes} processes can't share max_concurrency={limit} at {address}",
@@ -23,7 +27,8 @@ def slots_of_process(limit: int, processes: int, address: str) -> int:
             "or hydra/launcher=memeval",
         )
 
-    return limit // processes
+    more = position is not None and position < limit % processes
+    return limit // processes + more
 
 
 class Slots:

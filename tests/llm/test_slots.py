@@ -37,6 +37,13 @@ def slots_with(limit: int) -> Slots:
     return slots
 
 
+@pytest.mark.parametrize(("limit", "processes"), [(64, 2), (5, 2), (64, 3), (16, 6)])
+def test_the_parts_of_a_limit_add_up_to_it(limit: int, processes: int) -> None:
+    parts = [slots_of_process(limit, processes, "", position=at) for at in range(processes)]
+    assert sum(parts) == limit and max(parts) - min(parts) <= 1
+    assert slots_of_process(limit, processes, "") == min(parts)
+
+
 def test_no_more_are_in_at_once_than_the_limit() -> None:
     slots = slots_with(5)
     assert asyncio.run(crowd([slots], 50)) == 5

@@ -122,11 +122,21 @@ def test_one_conversation_gets_all_slots(memeval: Command) -> None:
         assert endpoint.peak == LIMIT
 
 
+@pytest.mark.slow
+def test_no_slot_is_left_over(memeval: Command) -> None:
+    odd = [word.replace(f"concurrency={LIMIT}", "concurrency=5") for word in SWEEP]
+    with ScriptedEndpoint(latency_s=0.2) as endpoint:
+        url = f"llm.base_url={endpoint.base_url}"
+        memeval(*odd, "system=bm25,rag", url, constants=FEW)
+        assert endpoint.peak == 5
+
+
 @dataclass
 class Seat:
     """A worker as its pool sees it."""
 
     open: int
+    position: int = 0
     idle_since: float = 0.0
     is_ending: bool = False
     shares: list[int] = field(default_factory=list)

@@ -48,7 +48,9 @@ class Connections:
         `budget` bounds all calls; `processes` share the limit of each endpoint, and
         `loads_elsewhere` are those in other ones that make calls for this one.
         """
-        self._say, self.budget, self._processes = say, budget, processes
+        self._say, self.budget = say, budget
+        self._processes = processes
+        self._position: int | None = None
         self.breaker = Breaker(Disk((cache_dir(), outputs_dir())))
         self.store = store or FileStore(cache_dir())
         self.failed_memories: dict[Path, FailedMemory] = {}
@@ -79,7 +81,7 @@ class Connections:
         Raises `UserError` if this process's part of the limit is less than one request.
         """
         asked = settings.max_concurrency
-        limit = slots_of_process(asked, self._processes, settings.base_url)
+        limit = self._part_of(asked, settings.base_url)
         settings = replace(settings, max_concurrency=limit)
         reach = (
             settings.base_url,
@@ -106,13 +108,16 @@ class Connections:
 
         return known
 
-    def share(self, processes: int) -> None:
-        """From now on, so many processes share the limit of each endpoint."""
-        self._processes = processes
+    def share(self, processes: int, position: int) -> None:
+        """From now on, so many processes share the limit of each endpoint; `position` is that of
+        this one among them.
+        """
+        self._processes, self._position = processes, position
         for reach, endpoint in self._endpoints.items():
-            endpoint.limit(
-                slots_of_process(self._limits[reach], processes, endpoint.settings.base_url)
-            )
+            endpoint.limit(self._part_of(self._limits[reach], endpoint.settings.base_url))
+
+    def _part_of(self, limit: int, address: str) -> int:
+        return slots_of_process(limit, self._processes, address, position=self._position)
 
     def cache(self, name: str) -> ReplyCache:
         if name not in self._caches:

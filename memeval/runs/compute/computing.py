@@ -39,6 +39,7 @@ class UnitComputer:
     def __init__(self, cells: Mapping[int, Cell], processes: int) -> None:
         """`processes` share the limit of each endpoint."""
         self._cells, self._processes = cells, processes
+        self._position: int | None = None
         self._lane: Lane | None = None
         """Opened for the first unit, which reports it if that fails."""
         self._runs: OrderedDict[int, CellRun] = OrderedDict()
@@ -65,16 +66,19 @@ class UnitComputer:
         if self._lane is None:
             store = open_store(next(iter(self._cells.values())).config.store, cache_dir(), say)
             connections = Connections(say, store, processes=self._processes)
+            if self._position is not None:
+                connections.share(self._processes, self._position)
+
             # No case is handed out here, so the window is never entered.
             self._lane = Lane(connections, Stores(), Window(1))
 
         return self._lane
 
-    def share(self, processes: int) -> None:
-        """From now on, so many processes share the limit of each endpoint."""
-        self._processes = processes
+    def share(self, processes: int, position: int) -> None:
+        """As for `Connections.share`."""
+        self._processes, self._position = processes, position
         if self._lane is not None:
-            self._lane.connections.share(processes)
+            self._lane.connections.share(processes, position)
 
     def loads(self) -> Loads:
         """How much the endpoints are used."""

@@ -122,7 +122,7 @@ class _Serving:
             if kind == WORK:
                 self._begin(number, content)
             elif kind == SHARE:
-                self._units.share(content)
+                self._units.share(*content)
             elif kind == FINISH:
                 self._finishing = asyncio.create_task(self._finish(content))
             elif number in self._tasks:

@@ -185,9 +185,7 @@ class Workers:
     async def _call(self, unit: Unit, keeper: Keeper) -> UnitDone:
         """The result of a unit that calls endpoints."""
         worker = self._calling.worker()
-        if self._calling.most < self.callers:
-            worker.share(self._calling.most)
-
+        worker.share(self._calling.most)
         later = asyncio.get_running_loop().call_later
         later(IDLE_S, self._calling.settle)
         try:
@@ -242,7 +240,9 @@ class _Pool:
         self._taken_at = time.monotonic()
         able = [worker for worker in self.workers if not worker.is_ending]
         if len(able) < self.most and all(worker.open for worker in able):
+            taken = {worker.position for worker in able}
             able = [self._start()]
+            able[0].position = next(at for at in range(self.most) if at not in taken)
             self.workers += able
 
         return min(able, key=lambda worker: worker.open)
@@ -260,11 +260,12 @@ class _Pool:
             return
 
         self.most = seats
-        for worker in able:
-            if worker in idle:
-                worker.retire()
-            else:
-                worker.share(seats)
+        for worker in idle:
+            worker.retire()
+
+        for position, worker in enumerate(worker for worker in able if worker not in idle):
+            worker.position = position
+            worker.share(seats)
 
 
 class _DiedError(Exception):
@@ -287,6 +288,9 @@ class _Worker:
     def __init__(self, connection: Connection, is_news: Callable[[str], bool]) -> None:
         """`is_news` says whether a message is to be shown."""
         self.loads: Loads = {}
+        self.position = 0
+        """Its place among the processes that share a limit."""
+        self._shared: tuple[int, int] | None = None
         self.idle_since = time.monotonic()
         self.is_ending = self._has_left = False
         """Whether it takes no further unit, and whether others have its request slots."""
@@ -331,7 +335,9 @@ class _Worker:
 
     def share(self, processes: int) -> None:
         """From now on, so many processes share the limit of each endpoint."""
-        self._send((SHARE, 0, processes))
+        before, self._shared = self._shared, (processes, self.position)
+        if self._shared != before:
+            self._send((SHARE, 0, self._shared))
 
     async def _finish(self, most_s: float) -> None:
         """Waits up to `most_s` seconds for the model calls under way; no new ones start."""
