@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from memeval.records import Answer, Query
+from memeval.records import Answer, MemoryChunk, Query
 from memeval.systems.controls.no_memory import NoMemory
 
 
@@ -72,3 +72,18 @@ class Noted(NoMemory):
         Path(os.environ["KILLED_MARK"], str(os.getpid())).touch()
         await asyncio.sleep(0.3)
         return await super().answer(query)
+
+
+class Built(NoMemory):
+    """Writes down how many memories are built at once."""
+
+    building = 0
+
+    async def ingest(self, chunk: MemoryChunk) -> None:
+        Built.building += 1
+        numbers = Path(os.environ["KILLED_MARK"])
+        with numbers.open("a") as file:  # noqa: ASYNC230 - one line
+            file.write(f"{Built.building}\n")
+
+        await asyncio.sleep(0.005)
+        Built.building -= 1

@@ -171,6 +171,19 @@ def test_processes_without_work_give_their_slots_to_the_others(
     assert just_idle.is_ending and busy.shares == [2, 1] and pool.most == 1
 
 
+def test_calls_need_not_wait_until_all_memories_are_built(memeval: Command, tmp_path: Path) -> None:
+    numbers = tmp_path / "numbers"
+    data = ("dataset=synthetic", "dataset.tokens=300", "dataset.n_cases=12", *CELL[3:-2])
+    words = (*data, "llm.max_concurrency=16", "tracking=none", "system=no_memory")
+    variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(numbers)}
+    with ScriptedEndpoint() as endpoint:
+        url = f"llm.base_url={endpoint.base_url}"
+        memeval(*words, "system.class=killed_worker:Built", url, **variables)
+
+    built = [int(line) for line in numbers.read_text().split()]
+    assert max(built) == 4
+
+
 def test_what_both_processes_notice_is_said_once(memeval: Command) -> None:
     port = free_port()
     url = f"llm.base_url=http://127.0.0.1:{port}/v1"

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from memeval.pipeline.isolate.by_user import ByUser
 from memeval.pipeline.isolate.call import Steps
 from memeval.pipeline.isolate.process_state import ProcessState
 from memeval.pipeline.isolate.watch import Watched, build_watched
+from memeval.pipeline.open.called import OFFLINE
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import FailedMemory
 from memeval.pipeline.open.declared import Declared
@@ -32,9 +34,14 @@ from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.process.leftovers import sweep, sweep_temporary
 from memeval.records import EvalCase, MemoryChunk
-from memeval.systems.base import IMAGINED, LINES, Reader, SystemContext
+from memeval.systems.base import IMAGINED, LINES, QuickSystem, Reader, SystemContext
 
 T = TypeVar("T")
+
+COMPUTED = 4
+"""Memories that are built at once if that only computes: calls about the first ones begin while the
+later ones are built, instead of behind them all.
+"""
 
 
 class Builder:
@@ -54,6 +61,13 @@ class Builder:
                 sweep(folder)
 
         self._bridge = Bridge()
+        # One that waits for a model or a server is built beside as many others as are open.
+        only_computes = (
+            issubclass(self._source.system_class, QuickSystem)
+            and not cell.identity.uses_llm_at_ingest
+            and cell.config.embedder.name in OFFLINE
+        )
+        self._turn = asyncio.Semaphore(COMPUTED) if only_computes else nullcontext()
 
     async def memory(self, case: EvalCase, seed: int) -> Memory:
         """The memory of a case for the repeat under `seed`. Raises whatever the system raises."""
@@ -70,7 +84,8 @@ class Builder:
         if not self._saves:
             return await build.imagine()
 
-        return await build.run(self._models.memories, self._models.connections.failed_memories)
+        async with self._turn:
+            return await build.run(self._models.memories, self._models.connections.failed_memories)
 
     def _chunks(self, case: EvalCase) -> list[MemoryChunk]:
         cut = chunks(case, self._cell.granularity)
