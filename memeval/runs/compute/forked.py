@@ -66,8 +66,8 @@ def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: in
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A handler, since a program that a system starts would inherit that the signal is ignored.
     signal.signal(signal.SIGTERM, lambda *_: None)
-    # Nobody waits for the workers: the kernel removes those that ended.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    # Only the processor time of those that were waited for counts as this command's.
+    signal.signal(signal.SIGCHLD, _wait_for_ended)
     while True:
         try:
             _, descriptors, *_ = socket.recv_fds(control, 1, 1)
@@ -75,6 +75,7 @@ def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: in
             descriptors = []
 
         if not descriptors:
+            _wait_for_ended()
             os._exit(0)
 
         if os.fork() == 0:
@@ -84,6 +85,12 @@ def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: in
             _become_worker(Connection(descriptors[0]), cells, callers)
 
         os.close(descriptors[0])
+
+
+def _wait_for_ended(*_: object) -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _become_worker(connection: Connection, cells: Mapping[int, Cell], callers: int) -> NoReturn:
