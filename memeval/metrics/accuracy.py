@@ -42,7 +42,11 @@ def right_of(summary: RunSummary, of: str = "") -> str:
     if scored < asked:
         return f"the scored answers ({scored:,} of {asked:,}){of} are right"
 
-    return f"{count(summary.metrics.get('n_questions'))} questions{of} are answered right"
+    questions = count(summary.metrics.get("n_questions"))
+    if questions == "1":
+        return f"1 question{of} is answered right"
+
+    return f"{questions} questions{of} are answered right"
 
 
 def _score(record: Record) -> float | None:

@@ -16,12 +16,15 @@ def run_sentences(summary: RunSummary, conversations: int | None = None) -> list
 
 
 def _result(summary: RunSummary, conversations: int | None) -> str:
-    questions = count(summary.metrics.get("n_questions"))
+    number = count(summary.metrics.get("n_questions"))
+    questions = "1 question" if number == "1" else f"{number} questions"
     accuracy = summary.metrics.get("accuracy")
     if accuracy is None and summary.only_retrieves:
-        return f"{questions} questions; only the retrieval was measured, so no answer was judged."
+        return f"{questions}; only the retrieval was measured, so no answer was judged."
+    if accuracy is None and number == "1":
+        return "The only question could not be scored."
     if accuracy is None:
-        return f"None of the {questions} questions could be scored."
+        return f"None of the {questions} could be scored."
 
     judge = judge_shown(summary.judge)
     of = f" of {conversations:,} conversations" if conversations and conversations > 1 else ""

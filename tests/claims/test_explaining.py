@@ -140,7 +140,7 @@ def test_what_is_not_measured_is_named_with_what_it_takes(tmp_path: Path) -> Non
 def test_questions_without_a_score_may_count_as_wrong(tmp_path: Path) -> None:
     run = made_run(tmp_path, "rag", {"c0/q0": [1.0], "c0/q1": [None], "c1/q0": [1.0]})
     ((text, effect),) = effects(explained(run), Part.COVERAGE).items()
-    assert text.startswith("1 questions without a score")
+    assert text.startswith("1 question without a score")
     assert effect.value == pytest.approx(200 / 3)
 
 

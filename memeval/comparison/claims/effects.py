@@ -25,7 +25,7 @@ from memeval.results.run import Run
 from memeval.statistics.clusters import weighted_mean
 from memeval.statistics.differences import clustered_difference
 from memeval.statistics.means import mean
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 
 class Part(StrEnum):
@@ -170,7 +170,7 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
     if unscored:
         filled = [0.0 if own.value is None else own.value for own in answers.values()]
         value = 100 * weighted_mean(filled, [own.weight for own in answers.values()])
-        text = f"{unscored:,} questions without a score counted as wrong"
+        text = f"{counted(unscored, 'question')} without a score counted as wrong"
         yield from _effect(Part.COVERAGE, text, value, answers)
 
     yield from _by_other_runs(match, run, answers, known)

@@ -1,0 +1,41 @@
+"""What a run found, in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from sample_runs import summary
+
+from memeval.report.sentences import run_sentences
+
+
+@pytest.mark.parametrize(
+    ("questions", "result"),
+    [
+        (1, "50.0 % of 1 question is answered right."),
+        (2, "50.0 % of 2 questions are answered right."),
+    ],
+)
+def test_one_question_is_in_the_singular(questions: int, result: str) -> None:
+    cell = summary()
+    metrics = {**cell.metrics, "n_questions": questions, "accuracy": 0.5}
+    sentence, *_ = run_sentences(replace(cell, metrics=metrics, judge=None))
+    assert sentence == result
+
+
+@pytest.mark.parametrize(
+    ("questions", "stages", "result"),
+    [
+        (1, "all", "The only question could not be scored."),
+        (2, "all", "None of the 2 questions could be scored."),
+        (1, "retrieve", "1 question; only the retrieval was measured, so no answer was judged."),
+        (2, "retrieve", "2 questions; only the retrieval was measured, so no answer was judged."),
+    ],
+)
+def test_nothing_was_scored(questions: int, stages: str, result: str) -> None:
+    cell = summary()
+    metrics = {**cell.metrics, "n_questions": questions, "accuracy": None}
+    tags = {**cell.tags, "stages": stages}
+    sentence, *_ = run_sentences(replace(cell, metrics=metrics, tags=tags))
+    assert sentence == result
