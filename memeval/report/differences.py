@@ -34,6 +34,8 @@ IMPORTED_FILE = "system.file"
 """The file of answers that another program gave."""
 MOST_SETTINGS = 6
 """Settings that labels name in every run; of more, each run names its unusual ones."""
+WITH_ABSENT_SETTINGS = ("dataset", "system")
+"""Groups with settings that a cell only has if they were set, such as a data set's canaries."""
 UNNAMED = {"num_runs", "seed"}
 """Settings that labels leave out: how often a cell was measured, not what was measured."""
 
@@ -62,12 +64,15 @@ def differing(summaries: Sequence[RunSummary]) -> dict[str, str]:
 
 
 def _some_lack(key: str, summaries: Sequence[RunSummary]) -> bool:
-    """Whether cells of one system have one of its settings, and others of it don't."""
-    if group(key) != "system":
+    """Whether cells of one system, or one data set, have one of its settings, and others don't."""
+    option = group(key)
+    if option not in WITH_ABSENT_SETTINGS:
         return False
 
-    having = {system_of(summary) for summary in summaries if key in summary.params}
-    return any(key not in summary.params and system_of(summary) in having for summary in summaries)
+    having = {summary.params.get(option) for summary in summaries if key in summary.params}
+    return any(
+        key not in summary.params and summary.params.get(option) in having for summary in summaries
+    )
 
 
 def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
@@ -85,7 +90,12 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
     usual: dict[str, str] = {}
     if len(columns) > MOST_SETTINGS:
         columns.sort(key=lambda column: not _names_option(column[0]))
-        usual = {key: _usual(summaries, key) for key, _ in columns if not _names_option(key)}
+        # A setting that some cells lack is always named: nothing else tells these apart.
+        usual = {
+            key: _usual(summaries, key)
+            for key, _ in columns
+            if not _names_option(key) and not _some_lack(key, summaries)
+        }
 
     files = _names_of_files(summaries)
     # A version says nothing without the system that it is one of.

@@ -159,6 +159,24 @@ def test_a_setting_that_only_some_runs_of_a_system_have_tells_them_apart() -> No
     assert differing([shared, rag]) == {"system": "system"}
 
 
+def test_a_setting_that_only_some_runs_of_a_data_set_have_tells_them_apart() -> None:
+    usual = {"dataset": "demo", "system": "bm25"}
+    planted = {**usual, "dataset.canaries": 5, "dataset.canary_seed": 0}
+    cells = [summary(params=usual), summary(params=planted)]
+    assert differing(cells) == {"dataset.canaries": "canaries"}
+    other = summary(params={**usual, "dataset": "locomo"})
+    assert labels([*cells, other]) == ["demo", "demo canaries=5", "locomo"]
+
+
+def test_a_setting_that_some_runs_lack_is_named_among_many_others() -> None:
+    names = ("dataset.path", "judge", "llm", "prompt", "reader", "reranker", "top_k")
+    usual: dict[str, object] = {"dataset": "demo", **dict.fromkeys(names, "a")}
+    other = summary(params={"dataset": "demo", **dict.fromkeys(names, "b")})
+    planted = summary(params={**usual, "dataset.canaries": 5})
+    plain, with_canaries, _ = labels([summary(params=usual), planted, other])
+    assert with_canaries == f"{plain} canaries=5"
+
+
 def test_settings_of_the_same_last_name_keep_their_groups() -> None:
     cells = [
         summary(
