@@ -75,7 +75,9 @@ def _write_board(name: str, folder: Path) -> int:
 
     shown = one_line(folder)
     print(f"{shown}: a board, whose packages are in {shown}/packages\n")
-    print(f"  cd {shown}\n  python -m memeval pack dataset=demo -o packages/FILE.memeval")
+    print(f"  cd {shown}")
+    print("  python -m memeval pack dataset=demo -o packages/FILE.memeval --licence 'CC0 1.0'")
+    print("  python -m memeval board check packages/FILE.memeval")
     print("  python -m memeval board packages -o site")
     return 0
 

@@ -379,6 +379,9 @@ def test_init_writes_the_folder_of_a_board(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_command(["init", "my-board", "--kind", "board"]) == 0
+    (pack,) = [line for line in capsys.readouterr().out.splitlines() if " pack " in line]
+    assert "--licence 'CC0 1.0'" in pack  # `board check` refuses a package without a licence
+
     assert run_command(["init", "board", "my-board"]) == 2
     assert "my-board exists already" in capsys.readouterr().err
 
