@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
-from memeval.llm.contract import ChatPrompt, Completion, JudgePrompt, Prompt
+from memeval.llm.contract import ChatPrompt, Completion, JudgePrompt, NotePrompt, Prompt
 from memeval.llm.extractive import ExtractiveModel
+from memeval.llm.memory_prompts import EntitiesPrompt
 from memeval.llm.model import LanguageModel
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
@@ -17,7 +19,8 @@ class MockModel(LanguageModel):
     whether a gold occurs in the answer.
 
     A judge with a token limit is one that is asked for yes or no. Messages that a third-party
-    system wrote itself get an empty object.
+    system wrote itself get an empty object. The offline reader is never asked for entities or for
+    notes on a chunk: the capitalised words of a turn are its entities, and a chunk is its own note.
     """
 
     name = "mock"
@@ -27,15 +30,27 @@ class MockModel(LanguageModel):
         self._reader = ExtractiveModel()
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
-        if not isinstance(prompt, ChatPrompt | JudgePrompt):
+        if not isinstance(prompt, ChatPrompt | EntitiesPrompt | JudgePrompt | NotePrompt):
             return await self._reader.complete(prompt, role=role, seed=seed)
 
         start = time.perf_counter()
-        text = "{}" if isinstance(prompt, ChatPrompt) else _judgement(prompt)
+        text = _reply(prompt)
         asked = sum(count_tokens(message["content"]) for message in prompt.messages())
         usage = Usage(role, self.name, "offline", asked, count_tokens(text), estimated=True)
 
         return Completion(text, usage, latency_s=time.perf_counter() - start)
+
+
+def _reply(prompt: ChatPrompt | EntitiesPrompt | JudgePrompt | NotePrompt) -> str:
+    if isinstance(prompt, ChatPrompt):
+        return "{}"
+    if isinstance(prompt, NotePrompt):
+        return prompt.text
+    if isinstance(prompt, EntitiesPrompt):
+        words = re.findall(r"\w+", prompt.text)
+        return json.dumps([word for word in words if word[0].isupper()])
+
+    return _judgement(prompt)
 
 
 def _judgement(prompt: JudgePrompt) -> str:

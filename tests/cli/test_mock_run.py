@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from command_line import SMALL, completed
 
 
@@ -18,3 +19,10 @@ def test_a_run_on_the_mock_model_is_marked(tmp_path: Path) -> None:
         for path in tmp_path.glob("outputs/runs/*/run.json")
     )
     assert (run["tags"]["mock"], run["metrics"]["coverage"]) == ("true", 1.0)
+
+
+@pytest.mark.parametrize("option", ["system=graphrag_lite", "prompt=con"])
+def test_it_replies_to_what_the_offline_reader_is_never_asked(option: str, tmp_path: Path) -> None:
+    done = completed(tmp_path, option, "llm=mock", *SMALL)
+    assert done.status == 0, done.err
+    assert "INVALID" not in done.out

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
-from memeval.llm.contract import AnswerPrompt, ChatPrompt, JudgePrompt, Prompt
+from memeval.llm.contract import AnswerPrompt, ChatPrompt, JudgePrompt, NotePrompt, Prompt
+from memeval.llm.memory_prompts import EntitiesPrompt
 from memeval.llm.mock import MockModel
 from memeval.records import Role
 
@@ -29,3 +31,13 @@ def test_other_prompts_are_answered_as_offline() -> None:
         AnswerPrompt("What is the cat called?", ("Ann: My cat is called Tofu.",))
     )
     assert reply(ChatPrompt(({"role": "user", "content": "Extract facts."},))) == "{}"
+
+
+def test_the_entities_of_a_turn_are_its_capitalised_words() -> None:
+    asked = EntitiesPrompt(text="Ann: Tofu is in Brno.", system_text="", user_template="{text}")
+    assert json.loads(reply(asked)) == ["Ann", "Tofu", "Brno"]
+
+
+def test_the_notes_on_a_chunk_are_the_chunk() -> None:
+    asked = NotePrompt("Which pet?", "Ann: My cat is called Tofu.", None, user_template="{text}")
+    assert reply(asked) == "Ann: My cat is called Tofu."
