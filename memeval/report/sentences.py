@@ -16,7 +16,8 @@ def run_sentences(summary: RunSummary, conversations: int | None = None) -> list
 
 
 def _result(summary: RunSummary, conversations: int | None) -> str:
-    number = count(summary.metrics.get("n_questions"))
+    asked = "n_records" if summary.only_retrieves else "n_questions"
+    number = count(summary.metrics.get(asked))
     questions = "1 question" if number == "1" else f"{number} questions"
     accuracy = summary.metrics.get("accuracy")
     if accuracy is None and summary.only_retrieves:

@@ -35,7 +35,9 @@ def test_one_question_is_in_the_singular(questions: int, result: str) -> None:
 )
 def test_nothing_was_scored(questions: int, stages: str, result: str) -> None:
     cell = summary()
-    metrics = {**cell.metrics, "n_questions": questions, "accuracy": None}
+    # As in the table, those that are not in the accuracy count if nothing was answered.
+    counted = "n_records" if stages == "retrieve" else "n_questions"
+    metrics = {**cell.metrics, counted: questions, "accuracy": None}
     tags = {**cell.tags, "stages": stages}
     sentence, *_ = run_sentences(replace(cell, metrics=metrics, tags=tags))
     assert sentence == result
