@@ -78,6 +78,13 @@ def test_what_was_wrong_is_asked_again_and_has_no_score(tmp_path: Path) -> None:
     assert again.summary.metrics["recall_at_5"] is not None
 
 
+def test_nothing_was_wrong_where_nothing_was_answered(tmp_path: Path) -> None:
+    completed(tmp_path, *DEMO, "dataset.limit_cases=1", "stages=retrieve", "system=bm25")
+    summary, _ = only_run(tmp_path)
+    done = memeval(tmp_path, *DEMO, f"only=wrong:{summary['run_key']}")
+    assert done.status == 2 and "only retrieved, so no answer is right or wrong" in done.err
+
+
 @pytest.mark.slow
 def test_named_questions_are_asked_alone(tmp_path: Path) -> None:
     done = completed(tmp_path, *DEMO, "dataset.question_ids=[demo-2/q1,demo-1/q0]")

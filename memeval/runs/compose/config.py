@@ -94,6 +94,11 @@ def name_questions(config: RunConfig) -> RunConfig:
             f"{one_line(run.summary.dataset)}, not {config.dataset['name']}"
         )
 
+    if run.summary.only_retrieves:
+        raise UserError(
+            f"dataset.only={WRONG}{run.key}: {name} only retrieved, so no answer is right or wrong"
+        )
+
     named = config.dataset.get("question_ids")
     wrong = dict.fromkeys(row.question_id for row in run.read_records() if row.is_right is False)
     chosen = [question for question in wrong if named is None or question in named]
