@@ -223,6 +223,14 @@ def test_the_event_loop_goes_on_while_the_server_never_answers(
     asyncio.run(scene())
 
 
+def test_the_connections_to_a_server_that_is_away_are_closed_too(hurried: Server) -> None:
+    database = Database(hurried.url, patience_s=60)
+    assert database._engine.pool.checkedin() == 1
+    database._away_since = time.monotonic()
+    database.close()
+    assert database._engine.pool.checkedin() == 0
+
+
 def test_all_that_wait_for_a_server_have_one_patience(
     hurried: Server, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

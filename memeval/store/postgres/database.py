@@ -365,14 +365,12 @@ class Database:
             statement.cut()
 
         self._finish_jobs(lambda: True)
-        if is_away:
-            return
-
-        with suppress(Exception):
-            values = {"holder": self.holder}
-            # Once each: the process is ending, and the leases run out by themselves.
-            self._run_once("DELETE FROM memeval_locks WHERE holder = :holder", values)
-            self._run_once("DELETE FROM memeval_holders WHERE holder = :holder", values)
+        if not is_away:
+            with suppress(Exception):
+                values = {"holder": self.holder}
+                # Once each: the process is ending, and the leases run out by themselves.
+                self._run_once("DELETE FROM memeval_locks WHERE holder = :holder", values)
+                self._run_once("DELETE FROM memeval_holders WHERE holder = :holder", values)
 
         self._engine.dispose()
 
