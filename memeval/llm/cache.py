@@ -25,26 +25,24 @@ from memeval.errors import StorageError
 from memeval.llm import salvage
 from memeval.llm.cache_contract import CachedEntry, Damage
 from memeval.llm.cache_file import (
+    SELECT_ENTRIES,
+    WAIT_S,
     WrongSchema,
     checksum,
+    decode_text,
     describe,
     identity_of,
     is_damage,
     is_moved,
     make_tables,
+    sound_entry,
 )
 from memeval.llm.leases import FileLeases, leases_in
 
 T = TypeVar("T")
 
-_SELECT = (
-    "SELECT e.key, e.value, e.origin, s.crc, s.tokens FROM entries e LEFT JOIN seals s ON s.key "
-    "= e.key WHERE e.key IN "
-)
 _KEYS_AT_ONCE = 500
 """Number of keys per statement: SQLite limits the parameters of a statement."""
-_WAIT_S = 60.0
-"""How long a write waits for those of other processes."""
 _log = logging.getLogger(__name__)
 
 
@@ -84,20 +82,16 @@ class Cache:
         return found
 
     def _select(self, keys: list[str]) -> list[tuple[Any, ...]]:
-        statement = f"{_SELECT}({','.join('?' * len(keys))})"
+        statement = f"{SELECT_ENTRIES} WHERE e.key IN ({','.join('?' * len(keys))})"
         return self._attempt(lambda connection: connection.execute(statement, keys).fetchall())
 
     def _sound(self, rows: list[tuple[Any, ...]]) -> dict[str, CachedEntry]:
         """The entries that match their checksums; drops the others."""
         sound: dict[str, CachedEntry] = {}
-        for key, value, origin, crc, tokens in rows:
-            data = value.encode() if isinstance(value, str) else value
-            if (
-                isinstance(data, bytes)
-                and isinstance(origin, str)
-                and crc == checksum(key, data, origin, tokens)
-            ):
-                sound[key] = CachedEntry(data, origin, tokens)
+        for row in rows:
+            key, entry = row[0], sound_entry(row)
+            if entry is not None:
+                sound[key] = entry
             else:
                 self._drop(key)
                 self.note_unsound(key)
@@ -236,7 +230,7 @@ class Cache:
             raise WrongSchema("it is empty")
 
         connection = sqlite3.connect(
-            self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
+            self.path, timeout=WAIT_S, isolation_level=None, check_same_thread=False
         )
         try:
             # Before any statement reads text, because damaged text would raise.
@@ -264,11 +258,6 @@ def _transaction(
     connection: sqlite3.Connection, write: Callable[[sqlite3.Connection], None]
 ) -> None:
     with connection:
-        # The write lock is taken at the start, where SQLite waits for other processes (`_WAIT_S`).
+        # The write lock is taken at the start, where SQLite waits for other processes (`WAIT_S`).
         connection.execute("BEGIN IMMEDIATE")
         write(connection)
-
-
-def decode_text(data: bytes) -> str:
-    """Decodes text, damaged or not: only its checksum shows the damage."""
-    return data.decode("utf-8", errors="replace")

@@ -6,8 +6,18 @@ import os
 import shutil
 import sqlite3
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
+from memeval.llm.cache_contract import CachedEntry
+
+SELECT_ENTRIES = (
+    "SELECT e.key, e.value, e.origin, s.crc, s.tokens FROM entries e LEFT JOIN seals s ON s.key "
+    "= e.key"
+)
+"""The rows that `sound_entry` reads."""
+WAIT_S = 60.0
+"""How long a statement waits for those of other processes."""
 _TABLES = {
     "entries": (
         "CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB NOT NULL, origin TEXT NOT NULL)"
@@ -62,6 +72,32 @@ def _fits(connection: sqlite3.Connection, name: str) -> bool:
 def checksum(key: str, value: bytes, origin: str, tokens: int | None) -> int:
     """The checksum of a stored entry. It detects a flipped bit, but not a forger."""
     return zlib.crc32(value, zlib.crc32(f"{key}\n{origin}\n{tokens}\n".encode(errors="replace")))
+
+
+def sound_entry(row: Sequence[object]) -> CachedEntry | None:
+    """The entry of a row: key, value, origin, checksum, tokens. None if they do not match."""
+    key, value, origin, crc, tokens = row
+    data = value.encode() if isinstance(value, str) else value
+    if not (isinstance(key, str) and isinstance(data, bytes) and isinstance(origin, str)):
+        return None
+    if tokens is not None and not isinstance(tokens, int):
+        return None
+
+    is_sound = crc == checksum(key, data, origin, tokens)
+    return CachedEntry(data, origin, tokens) if is_sound else None
+
+
+def decode_text(data: bytes) -> str:
+    """Decodes text, damaged or not: only its checksum shows the damage."""
+    return data.decode("utf-8", errors="replace")
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing, not even in a cache that a run has open."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, timeout=WAIT_S)
+    connection.text_factory = decode_text
+    return connection
 
 
 def companions(path: Path) -> list[Path]:

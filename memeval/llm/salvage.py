@@ -13,7 +13,7 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-from memeval.llm.cache_file import checksum, companions, make_tables
+from memeval.llm.cache_file import checksum, companions, decode_text, make_tables
 
 _DIGITS = 3
 """Digits of a key up to which keys are read apart, to pass over a damaged page."""
@@ -137,5 +137,4 @@ def _copy_keys(target: sqlite3.Connection, statement: str, prefix: str) -> None:
 
 def _checksum(key: bytes, value: bytes, origin: bytes, tokens: int | None) -> int:
     # As bytes: SQLite can't hand damaged text to a function.
-    texts = key.decode(errors="replace"), origin.decode(errors="replace")
-    return checksum(texts[0], value, texts[1], tokens)
+    return checksum(decode_text(key), value, decode_text(origin), tokens)

@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
-from memeval.llm.cache_file import checksum
+from memeval.llm.cache_file import SELECT_ENTRIES, connect_to_read, sound_entry
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.results import Texts, VerdictRow
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Json, StoredRow, read_rows
 from memeval.store.inventory import Item, Kind
 from memeval.text.shown import one_line
-
-_ENTRIES = (
-    "SELECT e.key, e.value, e.origin, s.crc, s.tokens FROM entries e LEFT JOIN seals s ON s.key "
-    "= e.key"
-)
 
 
 def verify_items(items: Iterable[Item]) -> Iterator[tuple[Item, list[str]]]:
@@ -97,25 +93,8 @@ def _cache(item: Item) -> Iterator[str]:
 
 
 def _count_damaged(path: Path) -> int:
-    # Read-only: a look must not write into a cache that a run has open.
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=60)
-    try:
-        # A damaged key or origin may not be UTF-8, which must not end the whole look.
-        connection.text_factory = bytes
-        return sum(not _is_sound(row) for row in connection.execute(_ENTRIES))
-    finally:
-        connection.close()
-
-
-def _is_sound(row: tuple[object, ...]) -> bool:
-    key, value, origin, crc, tokens = row
-    if not (isinstance(key, bytes) and isinstance(value, bytes) and isinstance(origin, bytes)):
-        return False
-    if tokens is not None and not isinstance(tokens, int):
-        return False
-
-    texts = [text.decode("utf-8", errors="replace") for text in (key, origin)]
-    return crc == checksum(texts[0], value, texts[1], tokens)
+    with closing(connect_to_read(path)) as connection:
+        return sum(sound_entry(row) is None for row in connection.execute(SELECT_ENTRIES))
 
 
 _CHECKS: dict[Kind, Callable[[Item], Iterator[str]]] = {

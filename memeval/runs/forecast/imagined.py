@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 
 from memeval.config.paths import cache_dir
 from memeval.config.schema import ReaderConfig, RunConfig, WriterConfig
-from memeval.llm.cache import Cache, decode_text
+from memeval.llm.cache import Cache
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
+from memeval.llm.cache_file import connect_to_read
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.endpoint import MOST_BYTES, Endpoint, EndpointSettings, Reply
 from memeval.llm.metering import Ledger, current_ledger
@@ -257,12 +258,9 @@ class OverlaidCache(Cache):
 def _open_to_read(path: Path) -> sqlite3.Connection:
     """A connection that changes nothing; to an empty database if the file can't be opened."""
     try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        return connect_to_read(path)
     except sqlite3.Error:
-        connection = sqlite3.connect(":memory:")
-
-    connection.text_factory = decode_text
-    return connection
+        return sqlite3.connect(":memory:")
 
 
 class ImaginedConnections(Connections):

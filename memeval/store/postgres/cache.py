@@ -11,7 +11,7 @@ from typing import TypeVar
 from memeval.errors import StorageError
 from memeval.llm.cache import Cache
 from memeval.llm.cache_contract import CachedEntry, Damage
-from memeval.llm.cache_file import checksum
+from memeval.llm.cache_file import checksum, sound_entry
 from memeval.store.postgres.database import Database
 from memeval.store.postgres.leases import RowLeases
 
@@ -61,8 +61,9 @@ class PostgresCache:
         )
         sound: dict[str, CachedEntry] = {}
         for key, value, origin, crc, tokens in rows:
-            if crc == checksum(key, bytes(value), origin, tokens):
-                sound[key] = CachedEntry(bytes(value), origin, tokens)
+            entry = sound_entry((key, bytes(value), origin, crc, tokens))
+            if entry is not None:
+                sound[key] = entry
             else:
                 # Dropped, and not only left out: the first writer of a key wins, also over damage.
                 self.delete(key)
