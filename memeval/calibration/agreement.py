@@ -89,7 +89,7 @@ def agree(runs: Sequence[Run]) -> Agreement:
             "all runs of this home:  python -m memeval list",
         )
 
-    data = {(run.summary.dataset, run.summary.tags.get("data_sha256")) for run in runs}
+    data = {(run.summary.dataset, run.summary.data_sha256) for run in runs}
     if len(data) > 1:
         names = ", ".join(dict.fromkeys(one_line(run.summary.dataset) for run in runs))
         raise UserError(f"the runs have different data: {names}")

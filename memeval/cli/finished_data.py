@@ -39,7 +39,7 @@ def cases_of(run: Run, wanted: set[str], data: str | None = None) -> Iterator[Ev
         raise UserError(f"data set '{one_line(name)}' can't be read: {one_line(error)}") from error
 
     # Another file may have other words under the same ids.
-    if opened.sha256 != run.summary.tags.get("data_sha256"):
+    if opened.sha256 != run.summary.data_sha256:
         raise UserError("the data file is not the one that the run used", "--data FILE")
 
     yield from cases

@@ -201,7 +201,7 @@ def others_of(
     own, siblings, rivals = run.summary, [], []
     for other in known:
         summary = other.summary
-        if other.key == run.key or summary.tags.get("data_sha256") != own.tags.get("data_sha256"):
+        if other.key == run.key or summary.data_sha256 != own.data_sha256:
             continue
 
         is_sibling = summary.params.get("system") == own.params.get("system")

@@ -350,7 +350,7 @@ def check_records(run: Run) -> None:
 
 def usual_metric(summaries: Sequence[RunSummary]) -> str:
     """Metric for comparing runs: recall if nothing was answered, else accuracy."""
-    if any(summary.tags.get("stages") != "retrieve" for summary in summaries):
+    if any(not summary.only_retrieves for summary in summaries):
         return "accuracy"
 
     # A reader who is shown three chunks has no recall@10.

@@ -45,7 +45,7 @@ def reasons_against(
         names = f"{one_line(summary.dataset)}, {one_line(other.dataset)}"
         yield Note(NoteKind.DATASET, f"different data sets: {names}")
 
-    digests = [run.tags.get("data_sha256", "") for run in (summary, other)]
+    digests = [run.data_sha256 for run in (summary, other)]
     if digests[0] != digests[1]:
         shown = ", ".join(one_line(digest[:8]) or "not known" for digest in digests)
         versions = [run.tags.get("data_version") for run in (summary, other)]

@@ -26,7 +26,7 @@ def deviation(summary: RunSummary, value: float | None) -> str:
 
     The zero of a deterministic reader is named as such: it says nothing about stability.
     """
-    if value == 0 and summary.tags.get("deterministic") == "true":
+    if value == 0 and summary.has_deterministic_reader:
         return "0 (deterministic reader)"
 
     return percent(value)

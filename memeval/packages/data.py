@@ -87,7 +87,7 @@ def data_of(run: Run) -> Data:
         _known.pop(next(iter(_known)))
 
     _known[asked] = material
-    if material.loaded.sha256 != run.summary.tags.get("data_sha256"):
+    if material.loaded.sha256 != run.summary.data_sha256:
         raise UserError(
             f"the data on this machine has a different sha256 ({material.loaded.sha256[:8]})"
         )

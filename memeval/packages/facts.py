@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memeval.records import Usage
-from memeval.results import Record, RunSummary
+from memeval.results import Record, RunSummary, is_imported
 from memeval.results.own_prices import FIELDS
 from memeval.results.prices import prices_of
 
@@ -20,11 +20,11 @@ def protocol_of(summary: RunSummary, records: Sequence[Record]) -> dict[str, Any
     """Conditions that two runs must share to be compared, as one object."""
     params, tags = summary.params, summary.tags
     ids = sorted({record.question_id for record in records})
-    imported = tags.get("imported") == "true"
+    imported = is_imported(summary)
     model = "" if imported else str(params.get("llm.model") or params.get("llm") or "")
     return {
         "dataset": summary.dataset,
-        "data_sha256": tags.get("data_sha256", ""),
+        "data_sha256": summary.data_sha256,
         "labels": str(params.get("dataset.labels", "")),
         "questions": len(ids),
         "questions_sha256": digest_of_ids(ids),

@@ -185,7 +185,7 @@ class _Verifier:
         terms = [terms_of(run.summary) for run in package.runs]
         data = {(one.name, one.sha256, one.licence) for one in package.manifest.data}
         asked = {
-            (run.summary.dataset, run.summary.tags.get("data_sha256", ""), own.licence)
+            (run.summary.dataset, run.summary.data_sha256, own.licence)
             for run, own in zip(package.runs, terms, strict=True)
         }
         if data != asked or len(data) != len(package.manifest.data):

@@ -187,7 +187,7 @@ def register_problems(
 
         if digest_of_ids({one.question_id for one in records[run.key]}) != cell.questions_sha256:
             yield f"{cell.key}: the questions differ from the registered ones"
-        if run.summary.tags.get("data_sha256") != cell.data_sha256:
+        if run.summary.data_sha256 != cell.data_sha256:
             yield f"{cell.key}: the data differs from the registered data"
         if cell.judge is not None and run.summary.judge != _judge(cell.judge):
             yield f"{cell.key}: the judge differs from the registered one"

@@ -190,7 +190,7 @@ class _Writer:
         self.protocols[run.key] = protocol_of(summary, records)
         self.surroundings[run.key] = surroundings(summary, usages)
         self.code = summary.tags.get(FIGURES_CODE, "")
-        sha256 = summary.tags.get("data_sha256", "")
+        sha256 = summary.data_sha256
         self.data[summary.dataset, sha256] = PackedData(
             name=summary.dataset,
             sha256=sha256,

@@ -303,7 +303,7 @@ def figures(
 
 def repeats_itself(summary: RunSummary) -> bool:
     """Whether the std is 0 because the reader always gives the same answer."""
-    if summary.tags.get("deterministic") != "true":
+    if not summary.has_deterministic_reader:
         return False
 
     # The repeats themselves are compared: a deviation may be 0 only by rounding.

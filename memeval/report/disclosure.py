@@ -87,7 +87,7 @@ def _judge(summary: RunSummary) -> str:
         return "none: nothing was judged"
     if judge is None or not judge.is_named:
         return NONE
-    if summary.tags.get("recorded") == "true":
+    if summary.has_recorded_verdicts:
         recorded = "recorded in the file of answers; prompt not disclosed"
         return f"{one_line(judge.model)}, {recorded}"
     if judge.prompt_sha256 is None:
@@ -102,20 +102,20 @@ def _judge(summary: RunSummary) -> str:
 
 
 def _reader(summary: RunSummary) -> str:
-    params, tags = summary.params, summary.tags
+    params = summary.params
     if summary.only_retrieves:
         return "none: nothing was answered"
     if is_imported(summary):
         return "another program: its answers were imported"
 
     model = one_line(params.get("llm.model") or params.get("llm", NONE))
-    if tags.get("deterministic") == "true":
+    if summary.has_deterministic_reader:
         model += " (offline, not a language model)"
 
     temperature = params.get("llm.temperature")
     warmth = "" if temperature is None else f", temperature {one_line(temperature)}"
     prompt = f"prompt {one_line(params.get('prompt', NONE))}"
-    return f"{model}{warmth}, {prompt} sha256 {one_line(tags.get('prompt_sha256', NONE))}"
+    return f"{model}{warmth}, {prompt} sha256 {one_line(summary.tags.get('prompt_sha256', NONE))}"
 
 
 def _retrieval(summary: RunSummary) -> str:

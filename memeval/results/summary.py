@@ -190,6 +190,21 @@ class RunSummary:
         """Whether nothing was to be answered."""
         return self.tags.get("stages") == "retrieve"
 
+    @property
+    def data_sha256(self) -> str:
+        """Digest of the data file; empty if unknown."""
+        return self.tags.get("data_sha256", "")
+
+    @property
+    def has_deterministic_reader(self) -> bool:
+        """Whether the reader gives the same answer each time."""
+        return self.tags.get("deterministic") == "true"
+
+    @property
+    def has_recorded_verdicts(self) -> bool:
+        """Whether the verdicts came from the file of answers."""
+        return self.tags.get("recorded") == "true"
+
     def write(self, folder: Path) -> None:
         """Writes `run.json` atomically."""
         write_atomically(folder / RUN_FILE, self.to_text())

@@ -37,7 +37,7 @@ def input_digest(summary: RunSummary, *described: str) -> str:
     MLflow keeps the first data for a name and a digest, and would show every later run with the
     number of questions and the source of the first one.
     """
-    data = summary.tags.get("data_sha256", "")[:DATA_DIGITS] or "unknown"
+    data = summary.data_sha256[:DATA_DIGITS] or "unknown"
     rest = sha256("\0".join(described).encode()).hexdigest()
 
     return f"{data}-{rest}"[:DIGEST_LENGTH]

@@ -166,7 +166,7 @@ def _aspects(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspe
         text = "averaged over conversations there, over questions here"
         yield Aspect("average", Sameness.OTHER, text)
 
-    if rests_on_answers(figure.metric) and summary.tags.get("stages") == "retrieve":
+    if rests_on_answers(figure.metric) and summary.only_retrieves:
         yield Aspect("reader", Sameness.OTHER, "nothing was answered here (stages=retrieve)")
     elif rests_on_answers(figure.metric):
         if figure.metric in JUDGED:
@@ -186,7 +186,7 @@ def _aspects(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspe
 
 
 def _data(protocol: Protocol, summary: RunSummary) -> Aspect:
-    own = summary.tags.get("data_sha256", "")
+    own = summary.data_sha256
     if protocol.data_sha256 is None:
         return Aspect("data", Sameness.NOT_DISCLOSED, "the source does not say which data file")
     if own == protocol.data_sha256:
@@ -277,7 +277,7 @@ def _judge(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
         yield Aspect("judge", Sameness.NOT_DISCLOSED, "the run does not say who judged it")
         return
 
-    if summary.tags.get("recorded") == "true":
+    if summary.has_recorded_verdicts:
         yield from _recorded_judge(protocol, own)
         return
 

@@ -120,7 +120,7 @@ def baseline_of(run: Run, metric: Metric, scores: RunScores, must_pass: Iterable
         dataset=summary.dataset,
         # Redacted: the file is committed.
         protocol=redacted(summary.tags.get("protocol", "")),
-        data_sha256=summary.tags.get("data_sha256", ""),
+        data_sha256=summary.data_sha256,
         labels=str(summary.params.get(LABELS, "")),
         judge=judge_of(run, metric),
         settings=settings_of(run),

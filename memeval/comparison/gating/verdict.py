@@ -227,7 +227,7 @@ def _not_comparable(
     labels = str(summary.params.get(LABELS, ""))
     pairs = (
         ("data set", baseline.dataset, summary.dataset),
-        ("data: sha256", baseline.data_sha256, summary.tags.get("data_sha256", "")),
+        ("data: sha256", baseline.data_sha256, summary.data_sha256),
         ("labels", baseline.labels, labels),
     )
     for what, before, now in pairs:

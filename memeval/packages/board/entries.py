@@ -35,7 +35,7 @@ class Entry:
     def has_texts(self) -> bool:
         """Whether the package holds the texts of the data."""
         summary = self.run.summary
-        data = summary.dataset, summary.tags.get("data_sha256", "")
+        data = summary.dataset, summary.data_sha256
         return any(
             (one.name, one.sha256) == data for one in self.package.manifest.data if one.texts
         )

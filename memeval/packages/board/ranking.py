@@ -163,7 +163,7 @@ def _kinds(summaries: Sequence[RunSummary], scores: Sequence[RunScores]) -> dict
         )
         judge = None if summary.judge is None else summary.judge.digest
         labels = summary.params.get("dataset.labels", "")
-        data = summary.dataset, summary.tags.get("data_sha256")
+        data = summary.dataset, summary.data_sha256
         covered = is_covered or (coverage, summary.name)
         kinds.setdefault((*data, like, judge, labels, covered), []).append(number)
 

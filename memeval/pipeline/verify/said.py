@@ -70,7 +70,7 @@ def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
                 f"{one_line(shown[name], 60)} in config.yaml"
             )
 
-    sha256 = summary.tags.get("data_sha256", "")
+    sha256 = summary.data_sha256
     made = {**_told_tags(config), PROTOCOL: protocol(config, sha256, summary.judge)}
     for name, told in made.items():
         if summary.tags.get(name) != told:
