@@ -4,7 +4,6 @@ package enters the user's, and no reply comes from a cache.
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from memeval.pipeline.open.code import is_built_in
 from memeval.pipeline.open.declared import IMPORTED
 from memeval.pipeline.open.opening import open_cell
 from memeval.pipeline.verify.sound import name_ids
+from memeval.process.environment import environment
 from memeval.results import CONFIG_FILE, Record, is_imported, json_line, read_records
 from memeval.results.prices import UNKNOWN_PROVIDER, provider_of
 from memeval.results.run import Run
@@ -126,20 +126,12 @@ def _config(run: Run, drawn: Sequence[Record], home: Path) -> RunConfig:
 @contextmanager
 def _own_home() -> Iterator[Path]:
     """A temporary home; the data folder stays the same."""
-    before: Mapping[str, str | None] = {
-        name: os.environ.get(name) for name in ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR")
-    }
-    data = data_dir()
-    with tempfile.TemporaryDirectory(prefix="memeval-again-") as folder:
-        os.environ["MEMEVAL_HOME"], os.environ["MEMEVAL_DATA_DIR"] = folder, str(data)
-        try:
-            yield Path(folder)
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+    data = str(data_dir())
+    with (
+        tempfile.TemporaryDirectory(prefix="memeval-again-") as folder,
+        environment({"MEMEVAL_HOME": folder, "MEMEVAL_DATA_DIR": data}),
+    ):
+        yield Path(folder)
 
 
 def _agreement(noun: str, drawn: Sequence[Record], again: Mapping[str, Record]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from memeval.pipeline.execute.judging import judge_answer
 from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.verify.figures import same_figure
 from memeval.pipeline.verify.sound import Look, name_ids
+from memeval.process.environment import environment
 from memeval.results import JudgeIdentity, Record
 from memeval.results.judge import RECORDED
 from memeval.results.own_prices import FIELDS, VARIABLE
@@ -428,19 +428,15 @@ def _prices_of(package: Package) -> Iterator[None]:
             if isinstance(prices, dict) and model.get("provider") != OFFLINE:
                 models[str(model.get("model"))] = {name: prices.get(name) for name in FIELDS}
 
-    before = os.environ.get(VARIABLE)
+    prices_file = {}
     if models:
         path = package.folder / "prices.yaml"
         # YAML contains JSON, except for dates, which are unquoted.
         path.write_text(f"date: {ANY_PRICE_DAY}\nmodels: {json.dumps(models)}\n", encoding="utf-8")
-        os.environ[VARIABLE] = str(path)
-    try:
+        prices_file[VARIABLE] = str(path)
+
+    with environment(prices_file):
         yield
-    finally:
-        if before is None:
-            os.environ.pop(VARIABLE, None)
-        else:
-            os.environ[VARIABLE] = before
 
 
 def _rule_judge(config: RunConfig) -> Judge | None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from memeval.config.filing import read_filing
 from memeval.config.paths import outputs_dir
 from memeval.errors import StorageError
+from memeval.process.environment import environment
 from memeval.results.files import append_whole
 from memeval.results.private import make_folder, open_private
 from memeval.text.redaction import redacted_in
@@ -164,15 +165,8 @@ def new_session(words: Sequence[str]) -> Session:
 @contextmanager
 def composing_in(folder: Path) -> Iterator[None]:
     """Hydra writes to this folder meanwhile, and not to that of the command line's invocation."""
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = str(folder)
-    try:
+    with environment({VARIABLE: str(folder)}):
         yield
-    finally:
-        if before is None:
-            del os.environ[VARIABLE]
-        else:
-            os.environ[VARIABLE] = before
 
 
 def begin_session(arguments: Sequence[str]) -> None:
