@@ -131,11 +131,7 @@ class ModelJudge(Judge):
 
     async def _take_votes(self, prompt: JudgePrompt, read: VerdictReader, tried: int) -> Verdict:
         """The verdict of the majority of all votes; without a majority the answer is unscored."""
-        votes = [
-            await self._vote(prompt, read, number=number, tries=tried + TRIES)
-            for number in range(self._settings.repeats)
-        ]
-        tries = max(vote.tries for vote in votes)
+        votes, tries = await self._vote_all(prompt, read, tried)
         if len(votes) == 1:
             return votes[0]
 
@@ -148,6 +144,16 @@ class ModelJudge(Judge):
         own = [vote for vote in votes if vote.label is label]
         score = sum(vote.score or 0.0 for vote in own) / len(own)
         return replace(own[0], score=score, votes=labels, tries=tries)
+
+    async def _vote_all(
+        self, prompt: JudgePrompt, read: VerdictReader, tried: int
+    ) -> tuple[list[Verdict], int]:
+        """A vote for each repeat, and the most tries that one of them took."""
+        votes = [
+            await self._vote(prompt, read, number=number, tries=tried + TRIES)
+            for number in range(self._settings.repeats)
+        ]
+        return votes, max(vote.tries for vote in votes)
 
     async def _vote(
         self, prompt: JudgePrompt, read: VerdictReader, *, number: int, tries: int

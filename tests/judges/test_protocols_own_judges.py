@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memeval.datasets.convomem.judge import ConvoMemJudge, kind_of
+from memeval.datasets.convomem.judge import ConvoMemJudge
 from memeval.datasets.opseval.judge import read_points
 from memeval.errors import UserError
 from memeval.judges.contract import JudgeContext
@@ -68,7 +68,7 @@ def test_convomem_asks_by_the_kind_of_evidence(
 ) -> None:
     answerable = category != "abstention_evidence"
     asked = question(category, *["340"] * answerable, answerable=answerable, n_evidence=n_evidence)
-    assert kind_of(asked) == kind
+    assert ConvoMemJudge.kind_of(asked) == kind
 
     model = Replies("Yes.")
     verdict = judged("convomem", asked, "340 lamps", model)

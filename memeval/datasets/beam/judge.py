@@ -17,7 +17,7 @@ from memeval.datasets.beam.metrics import (
 )
 from memeval.errors import UserError
 from memeval.judges.contract import Metrics
-from memeval.judges.model import CUT, TRIES, WITHHELD, ModelJudge, VerdictReader, is_cut
+from memeval.judges.model import CUT, WITHHELD, ModelJudge, VerdictReader, is_cut
 from memeval.judges.reading import read_reason, read_score, read_yes, words_for
 from memeval.llm.contract import Completion, JudgePrompt
 from memeval.records import EvalQuestion, Label, Verdict
@@ -167,11 +167,7 @@ class BeamJudge(ModelJudge):
 
     async def _decide(self, prompt: JudgePrompt, read: VerdictReader, tried: int) -> Verdict:
         """The vote with the score of the majority; without a majority the answer is unscored."""
-        votes = [
-            await self._vote(prompt, read, number=number, tries=tried + TRIES)
-            for number in range(self._settings.repeats)
-        ]
-        tries = max(vote.tries for vote in votes)
+        votes, tries = await self._vote_all(prompt, read, tried)
         score, count = Counter(vote.score for vote in votes).most_common(1)[0]
         own = next(vote for vote in votes if vote.score == score)
         if score is not None and 2 * count > len(votes):

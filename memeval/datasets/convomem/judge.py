@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from memeval.datasets.convomem.schema import ABSTENTION, IMPLICIT, PREFERENCE, USER
 from memeval.datasets.longmemeval.judge import YesNoJudge
-from memeval.judges.contract import Metrics
-from memeval.records import EvalQuestion, Verdict
+from memeval.records import EvalQuestion
 
 
 class ConvoMemJudge(YesNoJudge):
@@ -24,19 +23,13 @@ class ConvoMemJudge(YesNoJudge):
     """
     prompts = "memeval.datasets.convomem"
 
-    async def judge(
-        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
-    ) -> Verdict:
-        return await self._says_yes(kind_of(question), question, answer, tried)
+    @staticmethod
+    def kind_of(question: EvalQuestion) -> str:
+        if question.category == ABSTENTION:
+            return "abstention"
+        if question.category in (PREFERENCE, IMPLICIT):
+            return "rubric"
 
-
-def kind_of(question: EvalQuestion) -> str:
-    """The prompt that judges a question."""
-    if question.category == ABSTENTION:
-        return "abstention"
-    if question.category in (PREFERENCE, IMPLICIT):
-        return "rubric"
-
-    # As published, only facts of the user are forgiven small omissions if they are many.
-    is_several = question.facets.get("n_evidence", "1") != "1"
-    return "several" if question.category == USER and is_several else "fact"
+        # As published, only facts of the user are forgiven small omissions if they are many.
+        is_several = question.facets.get("n_evidence", "1") != "1"
+        return "several" if question.category == USER and is_several else "fact"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 from memeval.errors import UserError
@@ -35,16 +36,20 @@ class YesNoJudge(ModelJudge):
 
     says_yes_or_no: ClassVar[bool] = True
 
-    async def _says_yes(
-        self, kind: str, question: EvalQuestion, answer: str, tried: int
+    @staticmethod
+    @abstractmethod
+    def kind_of(question: EvalQuestion) -> str:
+        """The prompt that judges a question."""
+
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
-        """The verdict under the prompt template of a kind of question."""
         # The published rule reads no other words, and a user's own template asks for its own.
         official, own = self._settings.reading == "official", self._template.own
         prompt = self._prompt(
             question,
             answer,
-            self._template.parts[kind],
+            self._template.parts[self.kind_of(question)],
             max_tokens=REPLY_TOKENS,
             words=YES_NO if official or own else words_for(answer),
         )
@@ -87,25 +92,20 @@ class LongMemEvalJudge(YesNoJudge):
     kinds = KINDS
     prompts = "memeval.datasets.longmemeval"
 
-    async def judge(
-        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
-    ) -> Verdict:
-        return await self._says_yes(kind_of(question), question, answer, tried)
+    @staticmethod
+    def kind_of(question: EvalQuestion) -> str:
+        """The prompt that judges a question.
 
+        Raises `UserError` for a question type that the protocol does not have.
+        """
+        # By the id's `_abs`, as published, and before the type: such questions have a type as well.
+        if not question.answerable:
+            return ABSTENTION
 
-def kind_of(question: EvalQuestion) -> str:
-    """The prompt that judges a question.
+        if question.category not in KIND_OF:
+            raise UserError(
+                f"judge=longmemeval has no prompt for the question type '{question.category}'; it "
+                f"has {', '.join(KIND_OF)}"
+            )
 
-    Raises `UserError` for a question type that the protocol does not have.
-    """
-    # By the id's `_abs`, as published, and before the type: such questions have a type as well.
-    if not question.answerable:
-        return ABSTENTION
-
-    if question.category not in KIND_OF:
-        raise UserError(
-            f"judge=longmemeval has no prompt for the question type '{question.category}'; it has "
-            f"{', '.join(KIND_OF)}"
-        )
-
-    return KIND_OF[str(question.category)]
+        return KIND_OF[str(question.category)]

@@ -61,13 +61,21 @@ class MemoryAgentBenchJudge(YesNoJudge):
             return self.verdict(answer, right=score == 1.0, score=score, reason=metric)
 
         if metric == CHAT:
-            return await self._says_yes(_kind_of(question), question, answer, tried)
+            return await super().judge(question, answer, metrics, tried)
         if metric == SUMMARY:
             return await self._summary(question, answer, tried)
 
         raise UserError(
             f"judge=memory_agent_bench has no metric for the sub-data set '{question.category}'"
         )
+
+    @staticmethod
+    def kind_of(question: EvalQuestion) -> str:
+        """The kind of prompt template that judges a question about chats."""
+        if not question.answerable:
+            return ABSTENTION
+
+        return KIND_OF.get(question.facets.get(TYPE_FACET, ""), "fact")
 
     async def _summary(self, question: EvalQuestion, answer: str, tried: int) -> Verdict:
         prompt = self._prompt(question, answer, self._template.parts[SUMMARY])
@@ -83,14 +91,6 @@ class MemoryAgentBenchJudge(YesNoJudge):
             )
 
         return await self._take_votes(prompt, read, tried)
-
-
-def _kind_of(question: EvalQuestion) -> str:
-    """The kind of prompt template that judges a question about chats."""
-    if not question.answerable:
-        return ABSTENTION
-
-    return KIND_OF.get(question.facets.get(TYPE_FACET, ""), "fact")
 
 
 def read_counts(
