@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -18,6 +19,8 @@ from memeval.llm.contract import Completion, Prompt
 from memeval.llm.own_work import OwnWork
 from memeval.llm.reply import NOTES
 from memeval.records import AnswerForm, Role, Usage
+
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True)
@@ -154,12 +157,13 @@ def totals(usages: Iterable[Usage]) -> tuple[Usage, ...]:
 def _add(a: Usage, b: Usage) -> Usage:
     return replace(
         a,
-        prompt_tokens=_plus(a.prompt_tokens, b.prompt_tokens),
-        completion_tokens=_plus(a.completion_tokens, b.completion_tokens),
+        prompt_tokens=plus(a.prompt_tokens, b.prompt_tokens),
+        completion_tokens=plus(a.completion_tokens, b.completion_tokens),
         cached_tokens=a.cached_tokens + b.cached_tokens,
         calls=a.calls + b.calls,
     )
 
 
-def _plus(a: int | None, b: int | None) -> int | None:
+def plus(a: N | None, b: N | None) -> N | None:
+    """The sum; None if one part was not measured."""
     return None if a is None or b is None else a + b

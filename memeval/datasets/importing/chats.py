@@ -14,6 +14,7 @@ from memeval.datasets.importing.message import (
     Message,
     key_of,
     scalars,
+    with_metadata,
 )
 from memeval.datasets.importing.times import read_time
 
@@ -177,7 +178,7 @@ def _turns(
     fields = scalars({name: value for name, value in message.items() if name not in SAID_IN})
     own = {name: fields[name] for name in OWN_KEYS if name in fields}
     given_id = key_of(message.get("uuid")) or key_of(message.get("id"))
-    time = read_time(_first_value(message, TIMES), log)
+    time = read_time(_first_time(message), log)
     for number, (speaker, text) in enumerate(said):
         yield Message(
             speaker=speaker,
@@ -276,7 +277,6 @@ def _first(fields: Mapping[str, str], names: Sequence[str]) -> str:
     return next((fields[name] for name in names if name in fields), "")
 
 
-def _first_value(record: Mapping[str, Any], names: Sequence[str]) -> Any:
-    inner = record.get("metadata")
-    both = {**(inner if isinstance(inner, dict) else {}), **record}
-    return next((both[name] for name in names if both.get(name) is not None), None)
+def _first_time(record: Mapping[str, Any]) -> Any:
+    fields = with_metadata(record)
+    return next((fields[name] for name in TIMES if fields.get(name) is not None), None)

@@ -85,7 +85,11 @@ def key_of(value: Any) -> str:
 
 def scalars(record: Mapping[str, Any]) -> dict[str, str]:
     """The fields of a record that are names or numbers, those of its `metadata` included."""
-    inner = record.get("metadata")
-    fields = {**(inner if isinstance(inner, dict) else {}), **record}
-    keys = {str(name): key_of(value) for name, value in fields.items()}
+    keys = {str(name): key_of(value) for name, value in with_metadata(record).items()}
     return {name: value for name, value in keys.items() if value}
+
+
+def with_metadata(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a record and of its `metadata`; its own come first."""
+    inner = record.get("metadata")
+    return {**(inner if isinstance(inner, dict) else {}), **record}

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from memeval.config.schema import PREPARE
 from memeval.errors import FailedMemoryError, MemevalError, StorageError, UserError
-from memeval.llm.metering import Ledger, metered, totals
+from memeval.llm.metering import Ledger, metered, plus, totals
 from memeval.pipeline.execute.compression import Compressions
 from memeval.pipeline.execute.ingest import (
     await_ready,
@@ -33,7 +33,7 @@ from memeval.pipeline.execute.memory import (
     load_memory,
     save_memory,
 )
-from memeval.pipeline.execute.question import failure_message, plus
+from memeval.pipeline.execute.question import failure_message
 from memeval.pipeline.execute.timeline import CaseUntil, Part, operate, parts_after, parts_of
 from memeval.pipeline.execute.tool_writer import CaseWriter
 from memeval.pipeline.isolate.returned import plain_notes

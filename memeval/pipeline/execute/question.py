@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from memeval.errors import MemevalError, StorageError, UserError
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Message, ToolPrompt
-from memeval.llm.metering import Ledger, metered
+from memeval.llm.metering import Ledger, metered, plus
 from memeval.llm.reply import CutReplyError, FilteredReplyError
 from memeval.pipeline.execute.reader import without_left_out
 from memeval.pipeline.execute.source import ServiceWatch
@@ -108,11 +108,6 @@ def step_times(loop: ToolLoop) -> StepTimes:
         replies_ms=tuple(round(step.completion.latency_s * 1e3, 3) for step in loop.steps),
         tools_ms=tuple(milliseconds(call.seconds) for call in loop.calls),
     )
-
-
-def plus(a: float | None, b: float | None) -> float | None:
-    """The sum; None if one part was not measured."""
-    return None if a is None or b is None else a + b
 
 
 def milliseconds(seconds: float | None) -> float | None:
