@@ -156,7 +156,7 @@ def _differences(
             forced=forced,
         )
         if sent is not None and same_values(own, other):
-            shared = [question for question in own.values if question in other.values]
+            shared = own.common(other)
             alike = sent.count_alike(runs[first], runs[second], shared)
             why = sent.describe_edges(runs[first], runs[second]) if alike else ""
             difference = replace(difference, sent_alike=alike, why_alike=why)

@@ -27,7 +27,7 @@ def difference_between(
     `names` are the keys of both, `titles` the names of categories by their id, and `most` is the
     largest difference there can be.
     """
-    common = [question for question in scores.values if question in other.values]
+    common = scores.common(other)
     values = [scores.values[question] for question in common]
     subtracted = [other.values[question] for question in common]
     deltas = [value - less for value, less in zip(values, subtracted, strict=True)]
@@ -66,11 +66,8 @@ def difference_between(
 
 def same_values(scores: RunScores, other: RunScores) -> bool:
     """Whether no question has a different value in the two runs."""
-    return all(
-        value == other.values[question]
-        for question, value in scores.values.items()
-        if question in other.values
-    )
+    common = scores.common(other)
+    return all(scores.values[question] == other.values[question] for question in common)
 
 
 def _by_category(

@@ -41,6 +41,10 @@ class RunScores:
     metrics: frozenset[str] = frozenset()
     """Names of the metrics that records of the run have, if none has a value."""
 
+    def common(self, other: RunScores) -> list[str]:
+        """The questions that have a value in both runs."""
+        return [question for question in self.values if question in other.values]
+
 
 def cases_of(scores: RunScores, questions: Iterable[str]) -> list[str]:
     """The conversation of each question."""

@@ -148,7 +148,7 @@ def _are_aligned(scores: RunScores, other: RunScores) -> bool:
 
 def _common_sums(scores: RunScores, other: RunScores) -> dict[Hashable, float]:
     """The sums over the questions that both scored."""
-    common = [question for question in scores.values if question in other.values]
+    common = scores.common(other)
     deltas = [scores.values[question] - other.values[question] for question in common]
     return cluster_sums(deltas, cases_of(scores, common), weights=weights_of(scores, common))
 

@@ -56,7 +56,7 @@ def measure_repeat(
 
     # A question that was only to be retrieved is complete without a score.
     scored = [record.score is not None or is_retrieved(record) for record in records]
-    metrics["coverage"] = sum(scored) / len(scored) if scored else None
+    metrics["coverage"] = mean(scored)
     metrics |= _judging(records)
     # The bounds count every unscored answer as 0 or 1; if no answer was requested, there is no
     # bound.

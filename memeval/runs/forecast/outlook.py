@@ -9,7 +9,7 @@ from math import sqrt
 from pathlib import Path
 
 from memeval.comparison.finding import finished_runs
-from memeval.comparison.scores import RunScores, read_scores
+from memeval.comparison.scores import RunScores, cases_of, read_scores
 from memeval.config.paths import outputs_dir
 from memeval.errors import MemevalError
 from memeval.metrics.registry import metric_named
@@ -141,8 +141,8 @@ def _spreads(runs: Sequence[Run]) -> Iterator[_Spread]:
             continue
 
     for first, second in combinations(scores, 2):
-        shared = [question for question in first.values if question in second.values]
-        clusters = [first.questions[question].case_id for question in shared]
+        shared = first.common(second)
+        clusters = cases_of(first, shared)
         differences = [first.values[question] - second.values[question] for question in shared]
         clustered, independent = clustered_se(differences, clusters), independent_se(differences)
         # Runs that agree on every question show no spread, which is not evidence of a small one.

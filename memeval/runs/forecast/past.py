@@ -11,6 +11,7 @@ from typing import Any
 from memeval.pipeline.open.cell import Cell
 from memeval.records import Role
 from memeval.results import RUN_FILE, RunSummary
+from memeval.statistics.means import mean
 
 MOST_RUNS = 50
 """Runs that are looked at, the newest first."""
@@ -58,7 +59,7 @@ class Past:
     def seconds(self, kind: Kind | None) -> float | None:
         """Mean time of a call; None if no run says."""
         times = self._seconds.get(kind) if kind is not None else None
-        return sum(times) / len(times) if times else None
+        return mean(times or ())
 
 
 def kind_of(role: Role, model: str, cell: Cell) -> Kind | None:
