@@ -78,7 +78,8 @@ def _seal_of(content: Mapping[str, Any]) -> str:
 
 
 _ELSEWHERE_ENDS_LINES = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
-_HALVES = re.compile("[\ud800-\udfff]")
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair."""
 
 
 def json_line(row: Mapping[str, Any], separators: tuple[str, str] | None = None) -> str:
@@ -102,7 +103,7 @@ def _encoder(separators: tuple[str, str] | None) -> json.JSONEncoder:
 
 def without_halves(text: str) -> str:
     """A string without halves of characters, which UTF-8 can't hold: each becomes U+FFFD."""
-    return _HALVES.sub("\ufffd", text)
+    return HALF_CHARACTER.sub("\ufffd", text)
 
 
 def memory_folders(prepared: Path, key: str) -> list[Path]:

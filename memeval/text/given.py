@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from memeval.text.words import UNSPACED, marks
+from memeval.text.words import UNSPACED, UNSPACED_CHARACTER, marks
 
 LONG_NUMBER = 6
 """Minimum digits of a number that may be grouped in any way: `0151 48 29 13`."""
@@ -26,7 +26,6 @@ _IGNORED = {"Cf", "Cc"}
 _WORD = rf"[^\W_{UNSPACED}]"
 """A letter or digit of a script with spaces between words."""
 _POINT, _SLASH = re.compile(r"\w[.@]\w"), re.compile(r"\w/\w")
-_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 def plain(text: str) -> str:
@@ -111,7 +110,7 @@ def _pattern(value: str) -> re.Pattern[str] | None:
         return None
 
     digits = sum(map(str.isdigit, bare))
-    if digits >= LONG_NUMBER or _UNSPACED.search(bare):
+    if digits >= LONG_NUMBER or UNSPACED_CHARACTER.search(bare):
         parts = list(bare.replace(" ", ""))
     elif digits:
         parts = re.findall(r"\d+|[^\d ]+", bare)
@@ -129,8 +128,8 @@ def _places(
     match = pattern.search(text)
     while match is not None:
         start, stop = match.span()
-        begins = _UNSPACED.match(text, start) or starts.match(text, start)
-        if begins and (_UNSPACED.match(text, stop - 1) or ends.match(text, stop)):
+        begins = UNSPACED_CHARACTER.match(text, start) or starts.match(text, start)
+        if begins and (UNSPACED_CHARACTER.match(text, stop - 1) or ends.match(text, stop)):
             yield start, stop
             match = pattern.search(text, stop)
         else:

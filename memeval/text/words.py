@@ -30,10 +30,10 @@ _WITHOUT_WORDS = {
 """Scripts without spaces, in which a single character says too little to be compared."""
 UNSPACED = BY_CHARACTER + "".join(_WITHOUT_WORDS.values())
 """Scripts whose words are joined to their neighbours, as a class of a pattern holds them."""
+UNSPACED_CHARACTER = re.compile(rf"[{UNSPACED}]")
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _CHARACTER = re.compile(rf"([{BY_CHARACTER}])")
-_FIRST_UNSPACED = re.compile(rf"[{UNSPACED}]")
 _NOT_LATIN = re.compile(
     "[\u0300-\u1fff\u2c00-\ud7ff\uf900-\ufdff\ufe70-\ufefe\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"
     "\uff66-\uffdc\U00010000-\U0001efff\U00020000-\U0003ffff]"
@@ -72,7 +72,7 @@ def search_terms(text: str) -> list[str]:
 
     terms: list[str] = []
     for word in plain_words(text):
-        if len(word) > 1 and _FIRST_UNSPACED.match(word):
+        if len(word) > 1 and UNSPACED_CHARACTER.match(word):
             terms += [first + second for first, second in pairwise(word)]
         else:
             terms.append(word)
@@ -113,7 +113,7 @@ def spread(text: str) -> str:
 
 def is_unspaced(character: str) -> bool:
     """Whether a character belongs to a script without spaces; False for an empty string."""
-    return bool(_FIRST_UNSPACED.match(character))
+    return bool(UNSPACED_CHARACTER.match(character))
 
 
 def script_without_words(text: str) -> str | None:

@@ -12,8 +12,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from memeval.datasets.io.fields import HALF_CHARACTER, kind_of, quoted
+from memeval.datasets.io.fields import HALVED, kind_of, quoted
 from memeval.errors import UserError
+from memeval.results.files import HALF_CHARACTER
 
 MOST_SHOWN = 20
 """Mistakes that one message lists; the others are counted."""
@@ -233,7 +234,7 @@ class Entry:
         elif not value.strip():
             self.wrong(name, "is empty")
         elif HALF_CHARACTER.search(value):
-            self.wrong(name, "contains half of a surrogate pair, which can't be written as UTF-8")
+            self.wrong(name, HALVED)
         else:
             return value
 

@@ -5,7 +5,6 @@ and field.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.errors import UserError
+from memeval.results.files import HALF_CHARACTER
 from memeval.text.shown import one_line
 
 KINDS: Mapping[str, tuple[type, ...]] = {
@@ -27,8 +27,8 @@ KINDS: Mapping[str, tuple[type, ...]] = {
 MakeObject = Callable[[Sequence[tuple[str, Any]]], dict[str, Any]]
 SHOWN = 100
 """Characters of a value that a message quotes."""
-HALF_CHARACTER = re.compile("[\ud800-\udfff]")
-"""Half of a surrogate pair."""
+HALVED = "contains half of a surrogate pair, which can't be written as UTF-8"
+"""The mistake of a string that has a `HALF_CHARACTER`."""
 
 
 def unique_fields(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -236,9 +236,7 @@ class Fields:
 
     def _whole(self, name: str, text: str) -> str:
         if HALF_CHARACTER.search(text):
-            raise self.wrong(
-                name, "contains half of a surrogate pair, which can't be written as UTF-8"
-            )
+            raise self.wrong(name, HALVED)
 
         return text
 

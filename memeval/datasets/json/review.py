@@ -127,11 +127,7 @@ class ReviewFile:
             raise UserError("a rejected question needs a reason")
 
         with locked(self.path):
-            case, question = self._find(name)
-            before = self._question(case, question)
-            if self._version(case, before) != version:
-                raise StaleError(self._shown(case, question))
-
+            case, question, before = self._find_version(name, version)
             changed = self._changed(case, question, change)
             if changed == before:
                 return self._shown(case, question)
@@ -152,11 +148,7 @@ class ReviewFile:
 
         last = name, before, after = self._done.pop()
         with locked(self.path):
-            case, question = self._find(name)
-            now = self._question(case, question)
-            if self._version(case, now) != after:
-                raise StaleError(self._shown(case, question))
-
+            case, question, now = self._find_version(name, after)
             reviews = [*_others(now, self.reviewer), *_own(before, self.reviewer)]
             restored = _with_reviews(before, reviews)
             if not reviews and STATUS in before:
@@ -236,6 +228,15 @@ class ReviewFile:
                     return case, question
 
         raise UserError(f"{name} is no longer in {self.path}")
+
+    def _find_version(self, name: str, version: str) -> tuple[int, int, Question]:
+        """As `_find`, with the question. Raises `StaleError` if it has another version by now."""
+        case, question = self._find(name)
+        content = self._question(case, question)
+        if self._version(case, content) != version:
+            raise StaleError(self._shown(case, question))
+
+        return case, question, content
 
     def _question(self, case: int, question: int) -> Question:
         value: Question = self._document.cases[case]["questions"][question]

@@ -5,15 +5,15 @@ definitions.
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
+
+from memeval.metrics.tokens import PUNCTUATION
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
-PUNCTUATION = str.maketrans("", "", string.punctuation)
 ANSWER_LINE = re.compile(r"answer\s*:[ \t]*(.*)", re.IGNORECASE)
 # Possessive, so that a long reply of such marks takes linear time.
 REPEATED = re.compile(r"(?:[*_ \t]*+answer[*_ \t]*+:)++", re.IGNORECASE)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from memeval.results.files import HALF_CHARACTER, without_halves
+
 # A reader, a terminal or a database can't hold control characters, except for tabs and line ends,
 # or halves of surrogate pairs.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 # Only some readers split lines at these.
 _BREAKS = re.compile(r"[\x85\u2028\u2029]")
-_HALVES = re.compile(r"[\ud800-\udfff]")
 
 
 def without_controls(text: str) -> tuple[str, bool]:
@@ -18,10 +19,10 @@ def without_controls(text: str) -> tuple[str, bool]:
         return text, False
 
     whole = text
-    if _HALVES.search(text):
+    if HALF_CHARACTER.search(text):
         # UTF-16 joins two halves that belong together, as JSON escapes write them.
         whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        whole = _HALVES.sub("\ufffd", whole)
+        whole = without_halves(whole)
 
     clean = _CONTROLS.sub("", whole)
     clean = _BREAKS.sub("\n", clean)
