@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
 from forking import NO_PLOTS, Done, run_command_line
 
 SMALL = ("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=8", "tracking=none")
@@ -73,3 +75,23 @@ def summary(home: Path) -> Mapping[str, Any]:
     )
     loaded: Mapping[str, Any] = json.loads(newest.read_text(encoding="utf-8"))
     return loaded
+
+
+def outcomes(home: Path) -> dict[str, list[str]]:
+    """The records of each run, without times and the name of who paid."""
+    found = {}
+    for path in (home / "outputs" / "runs").glob("*/records.jsonl"):
+        rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        found[path.parent.name] = [
+            json.dumps(
+                {name: row[name] for name in row if name not in ("times", "usage", "origin")}
+            )
+            for row in rows
+        ]
+
+    return found
+
+
+def repeated(endpoint: ScriptedEndpoint) -> int:
+    asked = Counter(repr(body) for _, body in endpoint.requests)
+    return sum(count - 1 for count in asked.values())

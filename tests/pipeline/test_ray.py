@@ -5,20 +5,18 @@ worker is killed.
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest_pipeline import Command, environment
+from conftest_pipeline import Command, environment, outcomes, repeated
 from doubles.endpoint import ScriptedEndpoint
 from ports import free_port
 from postgres_server import PROGRAMS, Server
@@ -67,26 +65,6 @@ def finish(process: subprocess.Popen[str]) -> str:
     said, _ = process.communicate(timeout=300)
     assert process.returncode == 0 and KEY not in said, said
     return said
-
-
-def outcomes(home: Path) -> dict[str, list[str]]:
-    """The records of each run, times and the names of who paid aside."""
-    found = {}
-    for path in (home / "outputs" / "runs").glob("*/records.jsonl"):
-        rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-        found[path.parent.name] = [
-            json.dumps(
-                {name: row[name] for name in row if name not in ("times", "usage", "origin")}
-            )
-            for row in rows
-        ]
-
-    return found
-
-
-def repeated(endpoint: ScriptedEndpoint) -> int:
-    asked = Counter(repr(body) for _, body in endpoint.requests)
-    return sum(count - 1 for count in asked.values())
 
 
 def wait_for(endpoint: ScriptedEndpoint, calls: int, process: subprocess.Popen[str]) -> None:

@@ -10,14 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from conftest_pipeline import HURRIED, Command, environment
+from conftest_pipeline import HURRIED, Command, environment, outcomes, repeated
 from doubles.endpoint import ScriptedEndpoint
 from ports import free_port
 
@@ -39,26 +38,6 @@ CELL = (
 SWEEP = ("-m", *CELL, "hydra.launcher.processes=2")
 FEW = {"memeval.runs.compute.workers.SLOTS": 2}
 """A second process pays from four slots on."""
-
-
-def outcomes(home: Path) -> dict[str, list[str]]:
-    """The records of each run, without times and the name of who paid."""
-    found = {}
-    for path in (home / "outputs" / "runs").glob("*/records.jsonl"):
-        rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-        found[path.parent.name] = [
-            json.dumps(
-                {name: row[name] for name in row if name not in ("times", "usage", "origin")}
-            )
-            for row in rows
-        ]
-
-    return found
-
-
-def repeated(endpoint: ScriptedEndpoint) -> int:
-    asked = Counter(repr(body) for _, body in endpoint.requests)
-    return sum(count - 1 for count in asked.values())
 
 
 def test_two_processes_make_the_records_of_one(memeval: Command, tmp_path: Path) -> None:
