@@ -57,7 +57,8 @@ async def _embed(embedder: Embedder, texts: Sequence[str], before: Embedded | No
 
         known |= zip(new, made, strict=True)
 
-    return np.array([known[text] for text in texts], dtype=np.float32)
+    # Without any text, its second axis would be lost.
+    return np.array([known[text] for text in texts], dtype=np.float32).reshape(len(texts), width)
 
 
 async def open_vectors(

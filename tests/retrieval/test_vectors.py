@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import numpy as np
 import pytest
 
 from memeval.errors import ModelError
+from memeval.retrieval.dense import DenseIndex
+from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.vectors import VectorIndex, load_vectors
 
 
@@ -182,3 +186,24 @@ def found(seed: int) -> bool:
     right = all(index.query(rows[position], 1)[0] == [position] for position in range(0, 200, 10))
     index.close()
     return right
+
+
+def test_an_index_whose_last_text_was_forgotten_keeps_its_width() -> None:
+    async def scene() -> None:
+        embedder = Ones()
+        first = await DenseIndex.open(embedder, ["a", "b"], None)
+        empty = await DenseIndex.open(embedder, [], None, first)
+        assert empty._index.vectors().shape == (0, 4)
+        assert await empty.search("a", 3) == []
+
+    asyncio.run(scene())
+
+
+class Ones(Embedder):
+    """Every text has the same vector."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def embed(self, texts: Sequence[str]) -> np.ndarray:
+        return np.ones((len(texts), 4), dtype=np.float32)
