@@ -31,6 +31,7 @@ from memeval.store.opening import open_store
 class Computers(Computing, Protocol):
     """Other processes that compute units of a plan."""
 
+    processes: int
     say: Callable[[str], None]
     """Gets notes for the user about them."""
 
@@ -125,12 +126,16 @@ class Schedule:
     def _lane(self, key: _LaneKey) -> Lane:
         same = [planned for planned in self._plan.open_cells if self._lane_key(planned) == key]
         limit = max(window_limit(planned.cell) for planned in same)
-        computing = self._workers if key.elsewhere else None
+        computing, processes = self._workers if key.elsewhere else None, 0
         if computing is not None:
+            processes = computing.callers if key.reach else computing.processes
             # One case more than there are processes: it is read while they compute.
-            limit = max(limit, computing.processes + 1)
+            limit = max(limit, processes + 1)
 
-        return Lane(self.connections, self._stores, Window(limit), computing=computing)
+        window = Window(limit)
+        return Lane(
+            self.connections, self._stores, window, computing=computing, processes=processes
+        )
 
     async def _run(self, planned: PlannedCell) -> None:
         key = planned.cell.run_key

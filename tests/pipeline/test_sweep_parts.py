@@ -12,9 +12,11 @@ from rich.console import Console
 
 from memeval.errors import UserError
 from memeval.llm.load import Load
-from memeval.pipeline.execute.lane import Turns
+from memeval.pipeline.execute.lane import Lane, Turns
+from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.execute.stores import Stores
-from memeval.records import Role, Usage
+from memeval.pipeline.execute.window import Window
+from memeval.records import EvalCase, Role, Usage
 from memeval.results.store import FileIsBusyError
 from memeval.runs.display.sweep import SweepDisplay, duration
 from memeval.runs.launch.launcher import SweepLauncher
@@ -132,6 +134,15 @@ def test_one_cell_at_a_time_works_on_a_case() -> None:
     asyncio.run(main())
     assert events[:4] == ["first begins", "first ends", "second begins", "second ends"]
     assert events[4:6] == ["third begins", "fourth begins"]
+
+
+@pytest.mark.parametrize(("processes", "places"), [(0, 64), (2, 64), (4, 32), (16, 8)])
+def test_each_process_has_cases_of_its_own(processes: int, places: int) -> None:
+    none: Any = None
+    run = CellRun.__new__(CellRun)
+    run._lane = Lane(none, none, Window(256), processes=processes)
+    case = EvalCase("case", (), tuple(range(200)))  # type: ignore[arg-type]
+    assert run._room(case).places == places
 
 
 def test_what_is_shown_fits_eighty_columns() -> None:

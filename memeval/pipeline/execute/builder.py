@@ -39,8 +39,8 @@ from memeval.systems.base import IMAGINED, LINES, QuickSystem, Reader, SystemCon
 T = TypeVar("T")
 
 COMPUTED = 4
-"""Memories that are built at once if that only computes: calls about the first ones begin while the
-later ones are built, instead of behind them all.
+"""How many memories are built at once if that calls nothing: the first questions are then asked
+while later memories are still being built.
 """
 
 

@@ -64,7 +64,6 @@ class Turns:
 class Computing(Protocol):
     """Other processes, which compute whole units."""
 
-    processes: int
     callers: int
     """Processes that share the limit of an endpoint, this one included if it makes calls."""
 
@@ -89,6 +88,8 @@ class Lane:
     turns: Turns = field(default_factory=Turns)
     computing: Computing | None = None
     """Processes that compute the units; None if they are run here."""
+    processes: int = 0
+    """How many of them work on units at once."""
 
     async def aclose(self) -> None:
         """Closes the connections, and lets the processes go."""

@@ -48,8 +48,8 @@ S = TypeVar("S", bound=AbstractContextManager[Any])
 QUESTIONS_AHEAD = 4
 """Questions opened per slot at the endpoint: keeps slots busy, and bounds memory."""
 CASES_AHEAD, CASES_EACH = 4, 2
-"""Cases open at once, and those per process if several compute: while some are read, questions of
-others keep the endpoint busy.
+"""Cases open at once, and per process if several compute: while some are read, questions of others
+keep the endpoint busy.
 """
 
 
@@ -251,9 +251,8 @@ class CellRun(CaseWork):
 
     def _room(self, case: EvalCase) -> Room:
         """Room for a case: a slot per open question, while other cases still have room."""
-        window, computing = self._lane.window, self._lane.computing
-        processes = 0 if computing is None else computing.processes
-        ahead = max(CASES_AHEAD, CASES_EACH * processes)
+        window = self._lane.window
+        ahead = max(CASES_AHEAD, CASES_EACH * self._lane.processes)
         places = min(len(case.questions), max(1, window.limit // ahead))
         return Room(window, places, text_size(case))
 
@@ -293,7 +292,9 @@ def _own_lane(cell: Cell, progress: Progress, processes: int, computing: Computi
         processes=processes,
         loads_elsewhere=tuple if computing is None else computing.loads,
     )
-    return Lane(connections, Stores(), Window(window_limit(cell)), computing=computing)
+    callers = 0 if computing is None else computing.callers
+    window = Window(window_limit(cell))
+    return Lane(connections, Stores(), window, computing=computing, processes=callers)
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

@@ -50,7 +50,7 @@ class Cell:
 
     @property
     def is_large(self) -> bool:
-        """Whether the data are one large file."""
+        """Whether the data set is one large file."""
         path = self.loaded.path
         return path.is_file() and path.stat().st_size > LARGE
 

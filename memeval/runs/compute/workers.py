@@ -58,8 +58,8 @@ IDLE_S = 2.0
 a sweep no more units come.
 """
 SLOTS = 32
-"""Request slots from which on a second process pays: as many as one keeps in use if a reply takes
-0.2 s, with half of its time left.
+"""Request slots per process: if a reply takes 0.2 s, they keep a processor busy for about two
+thirds of the time.
 """
 
 
@@ -93,7 +93,7 @@ def _count_callers(plan: Plan, most: int) -> int:
         for role in called_roles(config.llm)
     ]
     useful = max(slots, default=0) // SLOTS
-    # Such data take more time of a processor than the calls do.
+    # To index such data takes more processor time than the calls do.
     if any(planned.cell.is_large for planned in calling):
         useful = most
 
