@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.calibration.scored import JudgedAnswer, read_answers
 from memeval.errors import UserError
 from memeval.report.differences import distinct
 from memeval.results import judge_shown
+from memeval.results.fields import as_plain
 from memeval.results.run import Run
 from memeval.statistics.agreement import krippendorff_alpha
 from memeval.text.shown import one_line
@@ -19,8 +21,7 @@ UnitKey = tuple[str, int, str]
 """A question's id, a repeat, and the digest of its answer."""
 
 
-@dataclass(frozen=True)
-class PairAgreement:
+class PairAgreement(Struct, frozen=True):
     """Two judges on the answers that both gave a verdict on."""
 
     first: int
@@ -38,8 +39,7 @@ class PairAgreement:
         return self.both_right + self.first_alone + self.second_alone + self.both_wrong
 
 
-@dataclass(frozen=True)
-class Disagreement:
+class Disagreement(Struct, frozen=True):
     """An answer on which judges differ."""
 
     question_id: str
@@ -48,8 +48,7 @@ class Disagreement:
     """One per judge: whether it called the answer right; None if it gave no verdict."""
 
 
-@dataclass(frozen=True)
-class Agreement:
+class Agreement(Struct, frozen=True):
     """Several judges on the same answers."""
 
     judges: tuple[str, ...]
@@ -67,7 +66,7 @@ class Agreement:
 
     def to_json(self) -> dict[str, Any]:
         """The agreement as plain JSON."""
-        content = asdict(self)
+        content = as_plain(self)
         for pair, own in zip(content["pairs"], self.pairs, strict=True):
             pair["count"] = own.count
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 LABEL, SCORE, WORD = "label", "score", "word"
 """Forms of a verdict."""
@@ -21,8 +22,7 @@ VERDICTS = {
 ANSWER, QUESTION, GOLD = "answer", "question", "gold"
 
 
-@dataclass(frozen=True, slots=True)
-class Attack:
+class Attack(Struct, frozen=True):
     """A text, and the position at which it is inserted."""
 
     place: str

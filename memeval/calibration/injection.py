@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct, structs
 
 from memeval.calibration.attacks import ANSWER, LABEL, QUESTION, SCORE, WORD, Attack, attacks
 from memeval.calibration.items import ProbeItem
@@ -16,8 +18,7 @@ INJECTED = "injected"
 """The kind of wrong answers that come with an attack."""
 
 
-@dataclass(frozen=True)
-class FlipRate:
+class FlipRate(Struct, frozen=True):
     """How many verdicts the attacks of one technique in one place turned."""
 
     place: str
@@ -60,9 +61,10 @@ def _with_attack(
     attack: Attack, item: ProbeItem, question: EvalQuestion
 ) -> tuple[ProbeItem, EvalQuestion]:
     if attack.place == ANSWER:
-        return replace(item, kind=INJECTED, answer=f"{item.answer}\n{attack.text}"), question
+        answer = f"{item.answer}\n{attack.text}"
+        return structs.replace(item, kind=INJECTED, answer=answer), question
 
-    item = replace(item, kind=INJECTED)
+    item = structs.replace(item, kind=INJECTED)
     if attack.place == QUESTION:
         return item, replace(question, text=f"{question.text}\n{attack.text}")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.errors import UserError
 from memeval.records import EvalQuestion
@@ -21,8 +22,7 @@ LONGEST_KIND = 40
 FORM = 'rows look like:  {"question_id": "demo-1/q0", "kind": "vague", "answer": "some time ago"}'
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeItem:
+class ProbeItem(Struct, frozen=True):
     """An answer to a question of a data set."""
 
     question_id: str

@@ -10,9 +10,11 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.calibration.scored import AnswerKey, JudgedAnswer
 from memeval.errors import UserError
@@ -38,8 +40,7 @@ MOST_PROBLEMS = 20
 LARGEST_FIELD = 16 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class LabelRow:
+class LabelRow(Struct, frozen=True):
     """A row of a file of labels."""
 
     where: str
@@ -197,8 +198,7 @@ def _word(value: object) -> str:
     return "" if value is None else str(value).strip().lower()
 
 
-@dataclass(frozen=True)
-class LabelSheet:
+class LabelSheet(Struct, frozen=True):
     """Answers of one run to be labelled, with the labels given so far."""
 
     path: Path

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.calibration.injection import INJECTED
 from memeval.calibration.items import RIGHT, ordered_kinds
@@ -23,8 +24,7 @@ WRONG = "wrong"
 """The kind used for wrong answers if a file does not state one."""
 
 
-@dataclass(frozen=True)
-class JudgedLabel:
+class JudgedLabel(Struct, frozen=True):
     """A label of another answer, and the judge's verdict on it."""
 
     kind: str

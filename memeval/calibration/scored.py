@@ -7,7 +7,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.errors import UserError
 from memeval.records import Status
@@ -19,8 +21,7 @@ AnswerKey = tuple[str, int]
 """A question's id and a repeat, from 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedAnswer:
+class JudgedAnswer(Struct, frozen=True):
     """An answer of a run that its judge gave a verdict on."""
 
     question_id: str

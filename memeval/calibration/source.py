@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.results import RECORDS_FILE
 from memeval.results.calibration import Calibration, KindRange
@@ -11,8 +12,7 @@ from memeval.results.files import file_digest
 from memeval.results.run import Run
 
 
-@dataclass(frozen=True)
-class LabelSource:
+class LabelSource(Struct, frozen=True):
     """Fields shared by all calibrations: the run and the file."""
 
     run: Run

@@ -6,7 +6,6 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 from memeval.api.selecting import select_runs
 from memeval.cli.parser import Parser, print_json
@@ -236,7 +235,7 @@ def run_json(run: Run, chosen: Sequence[Claim]) -> dict[str, object]:
                 "own": match.own,
                 "verdict": match.verdict,
                 "but_for": match.but_for,
-                "aspects": list(map(asdict, match.aspects)),
+                "aspects": list(map(as_plain, match.aspects)),
                 "caveats": list(match.claim.caveats),
                 "disputes": list(map(as_plain, match.claim.disputes)),
             }

@@ -7,10 +7,12 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+
+from msgspec import Struct
 
 from memeval.cli.parser import settings_of
 from memeval.cli.plan_text import call_lines
@@ -83,8 +85,7 @@ def draft(chosen: Namespace) -> int:
     return 0 if drafting.before + drafting.kept >= job.wanted.count else 1
 
 
-@dataclass(frozen=True)
-class _Job:
+class _Job(Struct, frozen=True):
     """A file, its questions to be drafted, and the cell that checks them."""
 
     path: Path
@@ -206,8 +207,7 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
     return drafting
 
 
-@dataclass(frozen=True)
-class _Shown:
+class _Shown(Struct, frozen=True):
     """Writes what stays into the file, and shows how far the work is."""
 
     path: Path

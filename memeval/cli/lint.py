@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from memeval.api.selecting import select_runs
@@ -19,6 +18,7 @@ from memeval.datasets.lint.records import Finding, Lint, Material, Rival, SentPr
 from memeval.errors import UserError
 from memeval.records import EvalCase
 from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
+from memeval.results.fields import as_plain
 from memeval.results.files import dump_file, memory_folders
 from memeval.results.run import Run
 from memeval.text.names import digest_name
@@ -55,7 +55,7 @@ def lint(arguments: Sequence[str]) -> int:
 
     if options.json:
         content = [
-            {"run_key": run.key, "name": run.name, **asdict(result)} for run, result in results
+            {"run_key": run.key, "name": run.name, **as_plain(result)} for run, result in results
         ]
         print_json(content)
     else:

@@ -8,8 +8,9 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from memeval.cli.parser import Parser
 from memeval.cli.store_copy import copy

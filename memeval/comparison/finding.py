@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from memeval.errors import UserError, unknown
 from memeval.report.differences import labels
@@ -28,8 +29,7 @@ _WARNINGS = (" INVALID", " STOPPED")
 """Warnings that `list` may print after the label of a run."""
 
 
-@dataclass(frozen=True)
-class Filters:
+class Filters(Struct, frozen=True):
     """Conditions on a run; unset ones let every run pass."""
 
     sweep: str | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memeval.comparison.records import CaseDifference, CategoryDifference, Difference
 from memeval.comparison.scores import RunScores, cases_of, weights_of

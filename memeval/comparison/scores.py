@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.errors import UserError
 from memeval.metrics.metric import Metric
@@ -13,8 +15,7 @@ from memeval.statistics.means import mean, sample_std
 from memeval.text.shown import one_line
 
 
-@dataclass(frozen=True, slots=True)
-class AskedQuestion:
+class AskedQuestion(Struct, frozen=True):
     """Known facts about a question before any answer."""
 
     case_id: str
@@ -27,8 +28,7 @@ class AskedQuestion:
     """How many questions of its category it represents, in a sample."""
 
 
-@dataclass(frozen=True)
-class RunScores:
+class RunScores(Struct, frozen=True):
     """The values of one run under one metric."""
 
     questions: Mapping[str, AskedQuestion]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.results import SentMessage
 from memeval.results.run import Run
@@ -23,8 +24,7 @@ _NOT_SENT = (
 """Settings of the group `llm` that are not of the answers' requests."""
 
 
-@dataclass
-class SentReader:
+class SentReader(Struct):
     """Reads what runs sent, each once."""
 
     _prompts: dict[str, Prompts] = field(default_factory=dict)

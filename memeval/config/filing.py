@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.config.leaves import flatten
 from memeval.config.schema import RunConfig, TrackingConfig
@@ -25,8 +26,7 @@ _KEY = re.compile(r"[\w\-. /]+")
 BY_TAG = "use:  tags.paper=table2"
 
 
-@dataclass(frozen=True)
-class Filing:
+class Filing(Struct, frozen=True):
     """Experiment of a run in MLflow, and the user's own labels of the run."""
 
     experiment: str | None = None

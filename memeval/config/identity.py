@@ -9,9 +9,10 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.config.leaves import flatten
 from memeval.config.roles import with_roles_filled
@@ -48,8 +49,7 @@ _SHARED_STAGES = {
 """Stages of the settings that every option of a group has."""
 
 
-@dataclass(frozen=True)
-class IdentityInputs:
+class IdentityInputs(Struct, frozen=True):
     """Parts of the keys besides the values of the config."""
 
     digests: Digests
@@ -62,8 +62,7 @@ class IdentityInputs:
     """Whether the judge is a language model."""
 
 
-@dataclass(frozen=True)
-class Keys:
+class Keys(Struct, frozen=True):
     """The keys of one repeat's stages."""
 
     prepare: str

@@ -13,11 +13,13 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval import __version__
 from memeval.config.overrides import GROUPS
@@ -42,8 +44,7 @@ DECLARED = frozenset({*PARTS.values(), CONF})
 SWEEP = "sweep"
 
 
-@dataclass(frozen=True, slots=True)
-class Plugin:
+class Plugin(Struct, frozen=True):
     """An option that an installed package brings."""
 
     name: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from memeval.config.schema import EmbedderConfig, LlmConfig, RerankerConfig, RunConfig
 from memeval.errors import UserError
@@ -167,8 +168,7 @@ def share_limits(config: RunConfig) -> None:
         settings.max_concurrency = next(filter(None, shared), default)
 
 
-@dataclass(frozen=True)
-class _Caller:
+class _Caller(Struct, frozen=True):
     """A role that calls an endpoint."""
 
     role: str

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.datasets.contract import DatasetInfo, FileInfo
 from memeval.datasets.io.part_file import part_file
@@ -127,8 +129,7 @@ def _fill(transfer: Transfer) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Struct, frozen=True):
     """Result of `verify`."""
 
     path: Path | None

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+
+from msgspec import Struct
 
 from memeval.errors import UserError, unknown
 from memeval.llm.tokens import count_tokens
@@ -21,8 +22,7 @@ WITH_SPEAKERS = ("session", "round", "event", "turn")
 WORD = re.compile(rf"[{BY_CHARACTER}]|[^\s{BY_CHARACTER}]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Granularity:
+class Granularity(Struct, frozen=True):
     """How a case is cut into chunks."""
 
     name: str
@@ -260,8 +260,7 @@ def with_caption(turn: Turn) -> str:
     return f"{turn.text} [shares an image: {turn.caption}]" if turn.caption else turn.text
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """A turn, or a run of words of one that is longer than a chunk."""
 
     turn: Turn

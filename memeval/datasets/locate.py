@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import SEEK_END, FileIO
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.config.settings import read_settings
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, Excerpt, FileInfo
@@ -25,8 +26,7 @@ FROZEN = "own"
 """Folder of the frozen data sets, below the data folder."""
 
 
-@dataclass(frozen=True)
-class PinnedFile:
+class PinnedFile(Struct, frozen=True):
     """A file that was compared with the registered one."""
 
     content: bytes

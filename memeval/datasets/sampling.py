@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memeval.datasets.grouping import group
 from memeval.errors import UserError
@@ -38,8 +39,7 @@ def side_of(case_id: str) -> str:
     return "dev" if int.from_bytes(digest[:8], "big") < DEV_SHARE * 2**64 else "test"
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A question that could be drawn."""
 
     question_id: str
@@ -47,8 +47,7 @@ class Asked:
     category: CategoryId
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """The questions that were drawn."""
 
     weights: Mapping[str, float]

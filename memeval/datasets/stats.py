@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from memeval.datasets.granularity import line
 from memeval.llm.tokens import count_tokens
 from memeval.records import CategoryId, EvalCase
 
 
-@dataclass
-class Row:
+class Row(Struct):
     """One row of the table: the counts of a case, of a category or of all."""
 
     cases: int = 0
@@ -52,8 +52,7 @@ class Row:
             self.last = max(time, self.last or time)
 
 
-@dataclass
-class Stats:
+class Stats(Struct):
     """Content of a data set."""
 
     by_case: dict[str, Row]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from typing import NoReturn
 from urllib.error import HTTPError
+
+from msgspec import Struct
 
 from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.io.download import open_url, unreachable
@@ -26,8 +27,7 @@ MOST_BYTES = 8 << 30
 """Most bytes that may arrive if no size is registered or given."""
 
 
-@dataclass(frozen=True, slots=True)
-class FetchLimits:
+class FetchLimits(Struct, frozen=True):
     """Limits that the user sets, and expected values if nothing is registered."""
 
     max_bytes: int | None = None
@@ -43,8 +43,7 @@ class FetchLimits:
         return MOST_BYTES if info.size_bytes is None else int(info.size_bytes * SPARE)
 
 
-@dataclass(frozen=True)
-class Transfer:
+class Transfer(Struct, frozen=True):
     """A download of a data set's file into a part."""
 
     info: DatasetInfo

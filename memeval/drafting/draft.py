@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.drafting.checks import Checker
 from memeval.drafting.proposal import (
@@ -45,8 +46,7 @@ OFFLINE_KINDS = ("single_hop", "temporal")
 _Proposals = list[tuple[Slot, Proposal]]
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Questions to be drafted."""
 
     count: int
@@ -55,8 +55,7 @@ class Wanted:
     """Share of each kind."""
 
 
-@dataclass(frozen=True)
-class Drafted:
+class Drafted(Struct, frozen=True):
     """A question that stays."""
 
     case_id: str
@@ -68,8 +67,7 @@ class Drafted:
     """Drafter, its prompt, and the result of each check."""
 
 
-@dataclass
-class Drafting:
+class Drafting(Struct, dict=True):
     """Questions for some cases, and the outcome of each proposal."""
 
     cell: Cell

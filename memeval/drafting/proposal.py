@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.judges.objects import only_object
 from memeval.records import EvalQuestion, Turn
@@ -43,16 +44,14 @@ class Reason(StrEnum):
     UNSCORED = "the judge's reply could not be read"
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
+class Quote(Struct, frozen=True):
     """Words of a turn."""
 
     turn_id: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A proposed question."""
 
     kind: str
@@ -182,8 +181,7 @@ def check_question(proposal: Proposal) -> Reason | None:
     return Reason.PRONOUN if first in _PRONOUNS and not is_empty else None
 
 
-@dataclass
-class Asked:
+class Asked(Struct):
     """The questions that a case has, to recognise one that is proposed again."""
 
     grams: list[frozenset[tuple[str, ...]]]

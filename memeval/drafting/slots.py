@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from random import Random
+
+from msgspec import Struct
 
 from memeval.errors import UserError, unknown
 from memeval.llm.tokens import count_tokens
@@ -29,8 +31,7 @@ IS_DRAFTED = re.compile(r"/draft-\d+$")
 """The end of a drafted question's id: see `Slot.name`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """A place for one question. Its request depends on the file and its kind alone."""
 
     case: int

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.judges.quoting import Data
 from memeval.llm.reply.text import HARMONY, THINKING_MARKS, without_thinking
@@ -21,8 +22,7 @@ MOST_MARKS = 16
 _OPENING_QUOTES = "\"'\u2018\u201c\u201e\u201a\u00ab\u2039\u300c\u300e"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyObject:
+class ReplyObject(Struct, frozen=True):
     """The one object of a reply."""
 
     values: Mapping[str, Any]

@@ -13,9 +13,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from memeval.llm.reply.text import THINKING_MARKS
 
@@ -153,8 +154,7 @@ def _readable(content: bytes) -> Iterator[str]:
         yield text
 
 
-@dataclass(frozen=True, slots=True)
-class Data:
+class Data(Struct, frozen=True):
     """The texts of a request that a reply may quote."""
 
     answer: str = ""

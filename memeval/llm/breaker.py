@@ -14,9 +14,11 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
+
+from msgspec import Struct, field
 
 from memeval.errors import ModelError, StorageError, UserError, WorldError
 from memeval.llm.disk import Disk
@@ -74,8 +76,7 @@ def note_reading(*, readable: bool, cut: bool = False) -> None:
         )
 
 
-@dataclass
-class Breaker:
+class Breaker(Struct):
     """The health of what one command needs to make calls."""
 
     disk: Disk | None = None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from memeval.errors import BudgetError
 from memeval.llm.in_flight import finish_or_cancel
@@ -18,8 +19,7 @@ from memeval.results.prices import cost_usd
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Limits of one command's spending; None means no limit."""
 
     usd: float | None = None
@@ -31,8 +31,7 @@ class Limits:
         return (self.usd, self.tokens, self.calls) != (None, None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """Calls, tokens and money."""
 
     usd: float = 0.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
 
 from memeval.llm.leases import Leases
 
@@ -14,8 +15,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class CachedEntry:
+class CachedEntry(Struct, frozen=True):
     """A stored value and the run that paid for it."""
 
     value: bytes

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from memeval.errors import ModelError, StorageError
 from memeval.llm.breaker import Breaker
 from memeval.llm.budget import Amount, Budget, amount_of, most_of
@@ -63,8 +65,7 @@ class EndpointSettings:
     """Whether 202 is a reply. Some contracts require 200."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply(Generic[T]):
+class Reply(Struct, Generic[T], frozen=True):
     """A sound reply of an endpoint."""
 
     value: T
@@ -353,8 +354,7 @@ def _open_transport(settings: EndpointSettings, by_client: bool) -> Transport:
     )
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(Struct):
     """The tries of one call so far."""
 
     tries: int = 0

@@ -13,8 +13,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 _LAST_DATA_RECEIVED = 52
 """Offset in Linux' `struct tcp_info` of the milliseconds since the last data were received."""
@@ -22,8 +23,7 @@ _COARSE_CLOCK = 6
 """Linux' `CLOCK_MONOTONIC_COARSE`, which counts kernel ticks."""
 
 
-@dataclass(slots=True)
-class Exchange:
+class Exchange(Struct):
     """A request and its reply, in seconds of `time.perf_counter`."""
 
     began: float

@@ -6,9 +6,10 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.llm.refusals import refuses_tools
 from memeval.llm.reply.body import UnsoundReplyError, is_error_page
@@ -40,8 +41,7 @@ class Kind(Enum):
     """Any other refusal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """The consequences of a failed try."""
 
     billed: bool
@@ -67,8 +67,7 @@ POLICIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Setback:
+class Setback(Struct, frozen=True):
     """A try that failed."""
 
     what: str

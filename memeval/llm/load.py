@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memeval.llm.exchange import Exchange, exchange
 from memeval.llm.in_flight import in_flight
 
 
-@dataclass
-class Load:
+class Load(Struct):
     """How much an endpoint was used, for people to look at."""
 
     slots: int = 0

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import TypeVar
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memeval.llm.contract import Completion, Prompt
@@ -23,8 +23,7 @@ from memeval.records import AnswerForm, Role, Usage
 N = TypeVar("N", int, float)
 
 
-@dataclass(frozen=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """A request for an answer, and its reply."""
 
     prompt: Prompt
@@ -33,8 +32,7 @@ class Answered:
     """Whether the messages of the prompt were sent; the offline reader reads the typed prompt."""
 
 
-@dataclass
-class Ledger:
+class Ledger(Struct):
     """The calls made for one question or one ingest."""
 
     scope: str = ""

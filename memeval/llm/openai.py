@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.errors import UserError
 from memeval.llm.cache import content_key
@@ -28,8 +29,7 @@ THINKING_TOKENS = 4096
 """Extra tokens for a model whose thinking counts against the limit."""
 
 
-@dataclass(frozen=True)
-class Sampling:
+class Sampling(Struct, frozen=True):
     """The parameters of every request to a model."""
 
     model: str

@@ -15,8 +15,9 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 if sys.platform == "linux":
     from resource import RUSAGE_THREAD, getrusage
@@ -57,8 +58,7 @@ def _waits_of_thread() -> int:
     return getrusage(RUSAGE_THREAD).ru_nvcsw if sys.platform == "linux" else -1
 
 
-@dataclass(frozen=True, slots=True)
-class Clocks:
+class Clocks(Struct, frozen=True):
     """The clock that is read, in seconds."""
 
     wall: Clock = time.perf_counter
@@ -70,8 +70,7 @@ class Clocks:
     """Voluntary waits of the calling thread so far; -1 if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Marks:
+class _Marks(Struct, frozen=True):
     """The clocks at the beginning of a stretch."""
 
     wall: float

@@ -7,10 +7,11 @@ the 1-based rank of the first ranked chunk that covers it, or None if no chunk d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from math import inf, log2
+
+from msgspec import Struct
 
 from memeval.metrics.metric import (
     PAGE,
@@ -113,8 +114,7 @@ def ndcg_at(ranks: Ranks, k: int) -> float | None:
     return min(gain / ideal, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceRanks:
+class EvidenceRanks(Struct, frozen=True):
     """Ranks of one question's evidence in a list of chunks."""
 
     turns: tuple[int | None, ...]

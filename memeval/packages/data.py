@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.config.paths import data_dir
 from memeval.config.resolve import read_config
@@ -33,8 +35,7 @@ MOST_KNOWN = 4
 """Data sets that are kept: the packages of a board ask about few, one after the other."""
 
 
-@dataclass(frozen=True)
-class Data:
+class Data(Struct, frozen=True):
     """A data set, read."""
 
     config: RunConfig

@@ -6,9 +6,10 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.comparison.build import compare_runs
 from memeval.comparison.significance import groups_of
@@ -52,8 +53,7 @@ AskAgain = Callable[[Run, Sequence[Record]], str]
 """
 
 
-@dataclass
-class Level:
+class Level(Struct):
     """Checks and findings of one level."""
 
     number: int
@@ -69,8 +69,7 @@ class Level:
         return NAMES[self.number]
 
 
-@dataclass(frozen=True)
-class Checks:
+class Checks(Struct, frozen=True):
     """Options of `verify` beyond the levels that need nothing."""
 
     data: bool = False

@@ -14,9 +14,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+from msgspec import Struct
 
 from memeval.errors import UserError
 from memeval.packages.form import (
@@ -64,8 +65,7 @@ _END = struct.Struct("<4s4H2LH")
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Package:
+class Package(Struct, frozen=True):
     """A package, unpacked to a folder that is laid out as the `outputs/` of a home."""
 
     path: Path

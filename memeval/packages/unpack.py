@@ -10,8 +10,10 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.config.paths import outputs_dir
 from memeval.datasets.granularity import Granularity, chunks
@@ -30,8 +32,7 @@ from memeval.results.texts import WITHHELD, reference
 from memeval.text.shown import one_line
 
 
-@dataclass(frozen=True)
-class Unpacked:
+class Unpacked(Struct, frozen=True):
     """Runs and files taken from a package."""
 
     folder: Path

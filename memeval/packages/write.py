@@ -6,10 +6,11 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace as replace_members
 
 from memeval import __version__
@@ -74,8 +75,7 @@ _OURS = ("error", "notes")
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Packed:
+class Packed(Struct, frozen=True):
     """Result of packing."""
 
     path: Path

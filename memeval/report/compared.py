@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from memeval.report.plots.model import Panel
 from memeval.statistics.differences import ClusteredDifference
 
 
-@dataclass(frozen=True)
-class DifferenceData:
+class DifferenceData(Struct, frozen=True):
     """How one cell differs from the baseline."""
 
     cell: str
@@ -27,8 +27,7 @@ class DifferenceData:
     """Whether both sent the same prompts, so that there is nothing to compare."""
 
 
-@dataclass(frozen=True)
-class ComparisonData:
+class ComparisonData(Struct, frozen=True):
     """Findings of a comparison of the cells."""
 
     metric: str

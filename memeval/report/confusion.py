@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.metrics.formats import count, percent
 from memeval.metrics.positions import READ, UNREAD, position_bias
@@ -18,8 +19,7 @@ SHARE_OF_ALL = "of all, %"
 """Header of the column with the share of all replies that a row holds; it is not an accuracy."""
 
 
-@dataclass(frozen=True)
-class Confusion:
+class Confusion(Struct, frozen=True):
     """Replies by the position of the right choice and of the chosen one, over all repeats."""
 
     positions: int

@@ -7,7 +7,8 @@ equal in all rows, and after them the least needed first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 GAP = 1
 """Blanks between two columns."""
@@ -23,8 +24,7 @@ DROPPED_LAST = ("turn R@10", RERUN_STD, CORRECTED, COVERAGE, "cost $")
 """Figures, in the order in which they are dropped; categories go between the two."""
 
 
-@dataclass(frozen=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """The columns that are shown, by position, and their widths."""
 
     columns: tuple[int, ...]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from xml.etree import ElementTree
+
+from msgspec import Struct
 
 from memeval.text.shown import one_line
 
 LONGEST_TEXT = 2000
 
 
-@dataclass(frozen=True)
-class JunitCase:
+class JunitCase(Struct, frozen=True):
     """An outcome by its name."""
 
     name: str

@@ -6,11 +6,12 @@ import hashlib
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.errors import UserError
 from memeval.results.files import reading
@@ -26,8 +27,7 @@ _MARK = "-prices-"
 EXAMPLE = "as:  {date: 2026-01-31, models: {my-model: {input: 0.4, output: 1.6}, my-local: 0}}"
 
 
-@dataclass(frozen=True)
-class OwnPrices:
+class OwnPrices(Struct, frozen=True):
     """The content of a file of prices."""
 
     date: str

@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from filelock import FileLock, Timeout
+from msgspec import Struct, field
 
 from memeval.results.fields import read_json
 from memeval.results.files import append_whole, json_line, write_atomically, writing
@@ -47,8 +47,7 @@ class FileIsBusyError(Exception):
     """Another process holds the file."""
 
 
-@dataclass
-class SoundRows(Generic[R]):
+class SoundRows(Struct, Generic[R]):
     """Content of a file of rows."""
 
     rows: dict[str, R] = field(default_factory=dict)

@@ -16,10 +16,11 @@ import re
 import time
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
+
+from msgspec import Struct
 
 from memeval.errors import StorageError
 from memeval.results.files import append_whole, json_line, without_halves, writing
@@ -54,8 +55,7 @@ def reference(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """The parts that a text is joined of."""
 
     separator: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct
 
 from memeval.config.options import Registry, available, is_available
 from memeval.config.schema import RerankerConfig
@@ -27,8 +28,7 @@ Ranked = Sequence[tuple[int, float]]
 """Positions in a corpus with their scores, best first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """One of the best texts of a first ranking."""
 
     position: int

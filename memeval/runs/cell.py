@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memeval.config.paths import cache_dir
 from memeval.config.roles import called_roles, settings_of_role
@@ -39,8 +40,7 @@ MakeRun = Callable[[Cell, Progress], "CellRun"]
 """Makes the pass over a cell whose answers come from elsewhere than from its system."""
 
 
-@dataclass(frozen=True)
-class Completed:
+class Completed(Struct, frozen=True):
     """A cell that ran, or was found finished, and is published."""
 
     summary: RunSummary

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memeval.config.roles import called_roles, settings_of_role
 from memeval.config.schema import PREPARE
@@ -17,8 +18,7 @@ Reach = tuple[str, ...]
 """URLs of the endpoints that a cell waits for; empty if it only computes."""
 
 
-@dataclass(frozen=True)
-class PlannedCell:
+class PlannedCell(Struct, frozen=True):
     """A cell of the sweep, and its existing results."""
 
     number: int
@@ -53,8 +53,7 @@ class PlannedCell:
         return self.cell.config.fresh != PREPARE
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """Outcome of a cell."""
 
     planned: PlannedCell
@@ -66,8 +65,7 @@ class Outcome:
     """Why it failed."""
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The cells of a sweep, in its order."""
 
     cells: Sequence[PlannedCell]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from memeval.config.paths import cache_dir
 from memeval.config.schema import StoreConfig
@@ -42,8 +43,7 @@ class Computers(Computing, Protocol):
         """Releases the rest, once no event loop runs any more."""
 
 
-@dataclass(frozen=True)
-class _LaneKey:
+class _LaneKey(Struct, frozen=True):
     """Which cells share a lane."""
 
     reach: Reach

@@ -9,11 +9,13 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memeval.config.filing import read_filing
 from memeval.config.paths import outputs_dir
@@ -34,8 +36,7 @@ SWEEP_VARIABLE = "MEMEVAL_SWEEP"
 """Environment variable that holds the digest of the invocation's words."""
 
 
-@dataclass(frozen=True)
-class DoneCell:
+class DoneCell(Struct, frozen=True):
     """A line of the list: a cell's run folder, and how it ended."""
 
     job: int
@@ -54,8 +55,7 @@ class DoneCell:
     """
 
 
-@dataclass(frozen=True)
-class FailedCell:
+class FailedCell(Struct, frozen=True):
     """A line of the list of what could not be run."""
 
     job: int
@@ -65,8 +65,7 @@ class FailedCell:
     hints: list[str]
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(Struct, frozen=True):
     """One invocation."""
 
     folder: Path

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, STAGES
 from memeval.pipeline.execute.repeat import answers_header, verdicts_header
@@ -81,8 +82,7 @@ def _read(path: Path, header: Json, parse: Parse[R]) -> SoundRows[R]:
         return SoundRows()
 
 
-@dataclass
-class StageUnits:
+class StageUnits(Struct):
     """The units of a stage."""
 
     asked: dict[str, frozenset[str]] = field(default_factory=dict)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memeval.statistics.clusters import clustered_mean
 
@@ -40,8 +41,7 @@ def krippendorff_alpha(units: Sequence[Sequence[Hashable | None]]) -> float | No
     return 1 - observed * (pairable - 1) / expected
 
 
-@dataclass(frozen=True, slots=True)
-class Kappa:
+class Kappa(Struct, frozen=True):
     """Cohen's κ of two judges with its 95 % interval."""
 
     value: float

@@ -6,8 +6,9 @@ The interval of a single figure is made here; that of a difference in `differenc
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
+
+from msgspec import Struct
 
 from memeval.statistics.proportions import wilson_ends
 from memeval.statistics.student import two_sided_quantile
@@ -104,8 +105,7 @@ def independent_se(values: Sequence[float], weights: Sequence[float] | None = No
     return sqrt(variance / count)
 
 
-@dataclass(frozen=True, slots=True)
-class ClusteredMean:
+class ClusteredMean(Struct, frozen=True):
     """A figure of one cell with its 95 % interval, which need not be symmetric."""
 
     mean: float

@@ -5,8 +5,10 @@ by the same flips of the signs of clusters, so that none of them can contradict 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
 from math import sqrt
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.statistics.clusters import (
     CONFIDENCE,
@@ -28,8 +30,7 @@ _MORE_CLUSTERS = (10, 20, 50, 100, 200, 500, 1_000)
 """Numbers of clusters that are named to a reader who has too few."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusteredDifference:
+class ClusteredDifference(Struct, frozen=True):
     """The mean of paired differences, with its statistics."""
 
     mean: float

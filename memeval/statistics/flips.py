@@ -8,8 +8,9 @@ from 0 as it is; the interval holds the differences that the same flips do not s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -29,8 +30,7 @@ _ROUNDING = 1e-9
 """Sums that differ by this share of the largest possible sum are equal."""
 
 
-@dataclass(frozen=True, slots=True)
-class FlipTest:
+class FlipTest(Struct, frozen=True):
     """Result of the flip test of one difference."""
 
     p: float

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from math import sqrt
+
+from msgspec import Struct
 
 from memeval.statistics.clusters import cluster_sums, effective_count, weighted_mean
 from memeval.statistics.proportions import Z95
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectedMean:
+class CorrectedMean(Struct, frozen=True):
     """A share of right answers, corrected by labels that people gave to some of them."""
 
     mean: float
@@ -110,8 +110,7 @@ def _covariance(
     return weighted_mean(products, weights)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeRates:
+class JudgeRates(Struct, frozen=True):
     """How often a judge is right, from labels of some other answers."""
 
     right_kept: float
@@ -124,8 +123,7 @@ class JudgeRates:
     """Wrong answers that it was tried on."""
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectedShare:
+class CorrectedShare(Struct, frozen=True):
     """A share that a judge's verdicts imply, with its 95 % interval."""
 
     share: float

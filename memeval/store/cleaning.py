@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from msgspec import Struct
 
 from memeval.process.leftovers import own_name, remove
 from memeval.results.private import FILE_MODE
@@ -22,8 +22,7 @@ _STAGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Needed:
+class Needed(Struct, frozen=True):
     """The keys that run folders name."""
 
     keys: frozenset[tuple[str, str]]
@@ -76,8 +75,7 @@ LEFT, DAMAGED, UNNEEDED, OLD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """Which items go."""
 
     unneeded_s: float
@@ -86,8 +84,7 @@ class Rules:
     """Memories older than this many seconds go, needed or not; None keeps them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(Struct, frozen=True):
     """An item that may be removed, and the rule."""
 
     item: Item

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.llm.cache_file import companions
 from memeval.process.leftovers import SUFFIX, is_leftover
@@ -30,8 +31,7 @@ class Kind(StrEnum):
     LEFTOVERS = "leftovers"
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Struct, frozen=True):
     """The folders of a home that hold stored data."""
 
     outputs: Path
@@ -39,8 +39,7 @@ class Home:
     cache: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One thing that is stored, and removed as a whole."""
 
     kind: Kind
@@ -194,8 +193,7 @@ class Way(StrEnum):
     FROM_DATABASE = "from"
 
 
-@dataclass(frozen=True)
-class Copied:
+class Copied(Struct, frozen=True):
     """Result of copying one file of rows or texts, one cache, or one memory."""
 
     kind: Kind

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from memeval.llm.breaker import note_reading
 from memeval.llm.contract import Completion, Prompt
@@ -25,8 +27,7 @@ ROOM = 2
 """Factor on the limit of tokens after a reply that was cut."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked(Generic[T]):
+class Asked(Struct, Generic[T], frozen=True):
     """The outcome of a request."""
 
     value: T | None

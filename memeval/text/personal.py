@@ -9,9 +9,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from unicodedata import normalize
+
+from msgspec import Struct, field
 
 from memeval.text.secret_shapes import without_shapes
 from memeval.text.words import UNSPACED, is_unspaced
@@ -52,8 +53,7 @@ LEAST_DIGITS, MOST_DIGITS = 7, 15
 LEAST_OF_CARD = 13
 
 
-@dataclass
-class Redactor:
+class Redactor(Struct, dict=True):
     """Replaces values, and remembers the replacements. `names` are replaced whatever their case."""
 
     names: Iterable[str] = ()

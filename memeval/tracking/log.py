@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +13,7 @@ from filelock import FileLock
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, Run, RunTag, ViewType
 from mlflow.exceptions import MlflowException
+from msgspec import Struct
 
 from memeval.config.filing import Filing
 from memeval.report.stamp import REPORT_FILE
@@ -44,8 +44,7 @@ INPUT_TRIES = 4
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
-class Tracked:
+class Tracked(Struct, frozen=True):
     """Place of a cell in MLflow."""
 
     run_id: str

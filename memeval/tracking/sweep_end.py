@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.text.redaction import redacted
 from memeval.tracking.view import LONGEST_NAME, param_column
@@ -23,8 +24,7 @@ first line of a description that is folded, so the first sentence follows on it.
 """
 
 
-@dataclass(frozen=True)
-class SweepEnd:
+class SweepEnd(Struct, frozen=True):
     """The end of a sweep, as MLflow shows it."""
 
     sweep_id: str

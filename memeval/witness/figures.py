@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.witness.flips import adjusted, flipped
 from memeval.witness.share import share_interval, weighted_mean
@@ -14,8 +15,7 @@ Row = Mapping[str, Any]
 """A line of `records.jsonl`."""
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question with its score: the mean over the repeats that have one."""
 
     case: str
@@ -99,8 +99,7 @@ def _share(questions: Sequence[Question]) -> Figures:
     return {"": weighted_mean(values, weights), ":low": low, ":high": high}
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One run minus another, on the questions that both scored."""
 
     mean: float

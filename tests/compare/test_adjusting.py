@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from made_runs import example, in_conversations, made_run
+from msgspec import structs
 
 from memeval.comparison.build import compare_runs
 from memeval.comparison.files import as_json_value, differences_csv
@@ -39,7 +40,7 @@ def compared(cells: list[Run], metric: str) -> Comparison:
 
 
 def with_p(difference: Difference, p: float) -> Difference:
-    return replace(difference, result=replace(difference.result, p=p))
+    return replace(difference, result=structs.replace(difference.result, p=p))
 
 
 def test_the_rule_runs_over_all_metrics(cells: list[Run]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from made_runs import example, in_conversations, made_record, made_run
+from msgspec import structs
 from msgspec.structs import replace
 
 from memeval.comparison.build import compare_runs
@@ -240,8 +240,8 @@ def test_one_question_with_another_gold_is_in_the_singular(tmp_path: Path) -> No
     first, second = (made_run(tmp_path, name, example(name)) for name in ("A", "B"))
     scores = read_scores(first, metric_named("accuracy"))
     name, question = next(iter(scores.questions.items()))
-    changed = {**scores.questions, name: dataclasses.replace(question, gold=("9 May",))}
-    others = (second.summary, dataclasses.replace(scores, questions=changed))
+    changed = {**scores.questions, name: structs.replace(question, gold=("9 May",))}
+    others = (second.summary, structs.replace(scores, questions=changed))
     (note,) = reasons_against((first.summary, scores), others, metric_named("accuracy"))
     assert note.text == "different labels: 1 question has different gold answers"
 

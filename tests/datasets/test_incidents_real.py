@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from test_incidents import prove
 
 from memeval.datasets.incidents.schema import read_source
@@ -69,7 +69,7 @@ def test_the_published_lists_give_the_same_incidents(
     for prefix, folder in (("nezha", "nezha_fault_lists"), ("openrca", "openrca_archive")):
         listed = read_source(INCIDENTS, data_dir / "aiops" / folder).incidents
         assert set(listed) == {
-            replace(row, duration_s=None) for row in table if row.system.startswith(prefix)
+            structs.replace(row, duration_s=None) for row in table if row.system.startswith(prefix)
         }
 
 

@@ -11,7 +11,6 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 from doubles.endpoint import ScriptedEndpoint
+from msgspec import structs
 
 import memeval
 from memeval.api.again import answer_again, judge_again
@@ -721,7 +721,7 @@ def test_texts_that_are_withheld_are_restored_as_the_run_cut_them(
         "dataset=demo", "system=bm25", "dataset.limit_questions=2", *cut,
         "tracking=none", progress=False,
     )  # fmt: skip
-    terms = replace(terms_of(run.summary), allows_texts=False)
+    terms = structs.replace(terms_of(run.summary), allows_texts=False)
     monkeypatch.setattr("memeval.packages.write.terms_of", lambda _: terms)
     monkeypatch.setattr("memeval.packages.levels.terms_of", lambda _: terms)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 import memeval
 from memeval.cli.main import run_command
@@ -119,7 +120,7 @@ def test_texts_enter_only_if_the_licence_allows_it(
 ) -> None:
     allowed = terms.terms_of(runs[0].summary)
     monkeypatch.setattr(
-        "memeval.packages.write.terms_of", lambda _: replace(allowed, allows_texts=False)
+        "memeval.packages.write.terms_of", lambda _: structs.replace(allowed, allows_texts=False)
     )
     path = pack(runs, tmp_path / "withheld.memeval").path
     content = text_of(path)

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 import yaml
+from msgspec import structs
 from msgspec.structs import replace as replace_members
 from test_page_in_browser import AXE, CHROMIUM, Seen, started_chromium
 
@@ -169,7 +170,7 @@ def test_published_figures_stand_beside_runs_on_the_same_data(home: Path, board:
 
 def test_protocols_of_equal_words_are_told_apart(board: Board) -> None:
     tables = [board.tables[0], board.tables[0]]
-    tables[1] = replace(tables[1], protocol={**tables[1].protocol, "labels": "corrected"})
+    tables[1] = structs.replace(tables[1], protocol={**tables[1].protocol, "labels": "corrected"})
     first, second = told_apart(tables)
     assert (first.words.split(" · ")[-1], second.words.split(" · ")[-1]) == (
         "labels original",
@@ -179,19 +180,20 @@ def test_protocols_of_equal_words_are_told_apart(board: Board) -> None:
 
 
 def test_a_picture_has_the_frontier_and_names_most_points(board: Board) -> None:
-    row = replace(board.tables[0].rows[0], kind="system", low=0.3, high=0.8)
-    row = replace(row, context_tokens=9.0, latency_p50_ms=None)
+    row = structs.replace(board.tables[0].rows[0], kind="system", low=0.3, high=0.8)
+    row = structs.replace(row, context_tokens=9.0, latency_p50_ms=None)
     rows = [
-        replace(row, label=f"memory 記憶 {n}", accuracy=a / 100, usd_per_1000=u)
+        structs.replace(row, label=f"memory 記憶 {n}", accuracy=a / 100, usd_per_1000=u)
         for n, (a, u) in enumerate([(40, 1.0), (50, 2.0), (45, 3.0), (50, 4.0), (70, 9.0)])
     ]
-    (cost,) = pictures([*rows, replace(row, kind="oracle", usd_per_1000=0.5, accuracy=1.0)])
+    (cost,) = pictures([*rows, structs.replace(row, kind="oracle", usd_per_1000=0.5, accuracy=1.0)])
     assert cost.panel.across.title == "US dollars per 1,000 questions"
     assert [mark.x for mark in cost.panel.marks if mark.is_best] == [1.0, 2.0, 9.0]
     assert {name.text for name in cost.names} >= {f"memory 記憶 {n}" for n in range(5)}
-    crowd = pictures([replace(row, label=f"{n}", usd_per_1000=n % 9) for n in range(200)])[0]
+    many = [structs.replace(row, label=f"{n}", usd_per_1000=n % 9) for n in range(200)]
+    crowd = pictures(many)[0]
     assert len(crowd.panel.marks) == 200 and len(crowd.names) <= 30
-    assert pictures([replace(row, usd_per_1000=1.0)] * 2) == []
+    assert pictures([structs.replace(row, usd_per_1000=1.0)] * 2) == []
 
 
 def test_questions_say_who_is_right(board: Board, packages: dict[str, Packed]) -> None:
@@ -212,9 +214,9 @@ def test_questions_say_who_is_right(board: Board, packages: dict[str, Packed]) -
         scores = {own.runs[0].key: RunScores({}, {}, None, 1)}
         (entries,) = entries_of([(own, scores)]).values()
         data = [replace_members(one, texts=False) for one in own.manifest.data]
-        bare = replace(own, manifest=replace_members(own.manifest, data=tuple(data)))
+        bare = structs.replace(own, manifest=replace_members(own.manifest, data=tuple(data)))
         assert len(questions_of(entries, table.rows)) == 30
-        assert questions_of([replace(entries[0], package=bare)], table.rows) == ()
+        assert questions_of([structs.replace(entries[0], package=bare)], table.rows) == ()
 
 
 @pytest.mark.parametrize(
@@ -422,10 +424,12 @@ def many(board: Board, count: int) -> Board:
     tables = []
     for number, table in enumerate([board.tables[0]] * count):
         rows = tuple(
-            replace(row, key=f"{number:08x}{place:08x}", system=f"system {place}", label=f"{place}")
+            structs.replace(
+                row, key=f"{number:08x}{place:08x}", system=f"system {place}", label=f"{place}"
+            )
             for place, row in enumerate([*table.rows] * (count // len(table.rows)))
         )
-        tables.append(replace(table, id=f"{number:012x}", rows=rows))
+        tables.append(structs.replace(table, id=f"{number:012x}", rows=rows))
 
     return replace(board, tables=tuple(tables))
 
@@ -437,8 +441,9 @@ def test_the_first_page_stays_small(board: Board) -> None:
     assert pages["index.html"].count('class="baseline"') > 30
 
     # Names as long as names get, in three bytes a letter.
-    long = [replace(row, label="記" * 80, flags=("憶" * 80,) * 3) for row in large.tables[0].rows]
-    tables = [replace(table, rows=tuple(long), words="憶" * 120) for table in large.tables]
+    names: dict[str, Any] = {"label": "記" * 80, "flags": ("憶" * 80,) * 3}
+    long = [structs.replace(row, **names) for row in large.tables[0].rows]
+    tables = [structs.replace(table, rows=tuple(long), words="憶" * 120) for table in large.tables]
     page = dict(_first_pages(replace(large, tables=tuple(tables))))["index.html"]
     assert len(page.encode()) < 150_000 and page.count("<tr ") >= 10
 
@@ -470,20 +475,20 @@ def hostile(board: Board) -> Board:
                     disputes=(HOSTILE,),
                 ),
             )
-            rows.append(replace(row, categories=categories, **words))
+            rows.append(structs.replace(row, categories=categories, **words))
 
         protocol = {HOSTILE: {"judge": HOSTILE}}
         words = {"dataset": HOSTILE, "words": HOSTILE, "remarks": (HOSTILE,)}
-        tables.append(replace(table, rows=tuple(rows), protocol=protocol, **words))
+        tables.append(structs.replace(table, rows=tuple(rows), protocol=protocol, **words))
 
     packages = [
-        replace(
+        structs.replace(
             one,
             file=HOSTILE,
             who=HOSTILE,
             licence=HOSTILE,
             said=HOSTILE,
-            marks=tuple(replace(mark, words=HOSTILE) for mark in one.marks),
+            marks=tuple(structs.replace(mark, words=HOSTILE) for mark in one.marks),
         )
         for one in board.packages
     ]

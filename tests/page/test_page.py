@@ -232,13 +232,13 @@ def made_run(folders: list[Path], *rows: Record) -> PageRun:
     for row in rows:
         by_question.setdefault(row.question_id, []).append(row)
 
-    return replace(PageRun.read(folders[0]), records=by_question)
+    return structs.replace(PageRun.read(folders[0]), records=by_question)
 
 
 def test_what_an_imported_answer_took_is_not_known(folders: list[Path]) -> None:
     own = made_run(folders, record(question_id="a"))
     tags = {**own.summary.tags, "imported": "true"}
-    imported = replace(own, summary=replace(own.summary, tags=tags))
+    imported = structs.replace(own, summary=replace(own.summary, tags=tags))
 
     (block,) = question_data([own, imported]).blocks
     details = json.loads(gzip.decompress(base64.b64decode(block)))["questions"]["a"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from memeval.cli.plan_text import outlook_line
 from memeval.pipeline.open.opening import open_cell
@@ -31,7 +30,7 @@ OUTLOOK = Outlook(
     ],
 )
 def test_a_difference_is_at_most_the_whole_scale(difference: float, told: str) -> None:
-    outlook = replace(OUTLOOK, difference=difference)
+    outlook = structs.replace(OUTLOOK, difference=difference)
     assert outlook_line(outlook) == f"demo: 3 questions in 3 cases {told}"
 
 
@@ -49,14 +48,14 @@ def test_an_assumed_number_of_questions_is_an_assumption() -> None:
     assert outlook_line(OUTLOOK, per_case=2) == (
         f"{would}: too few to show any difference (assumed)"
     )
-    one = replace(OUTLOOK, questions=1, cases=1)
+    one = structs.replace(OUTLOOK, questions=1, cases=1)
     assert outlook_line(one).startswith("demo: 1 question in 1 case is too few")
 
 
 def test_too_few_cases_are_named_and_how_many_would_do() -> None:
     few = "demo: 3 questions in 3 cases are too few to show any difference"
     assert outlook_line(OUTLOOK) == f"{few} (assumed)"
-    more = replace(OUTLOOK, cases_needed=10, difference_then=0.268)
+    more = structs.replace(OUTLOOK, cases_needed=10, difference_then=0.268)
     assert (
         outlook_line(more) == f"{few}; 10 cases would show about 26.8 points of accuracy (assumed)"
     )

@@ -48,7 +48,7 @@ def logged_cells(tmp_path: Path, store: Store, filing: Filing) -> list[Path]:
 def end_of(cells: list[Path], **changes: object) -> SweepEnd:
     names = dict(zip(cells, ("bm25 k=3", "rag k=3"), strict=True))
     end = SweepEnd(SWEEP_ID, names, settings=["system", "top_k"], sentences=[SENTENCE, "Second."])
-    return replace(end, **changes)
+    return structs.replace(end, **changes)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from sample_runs import summary, write_folder
 
 from memeval.config.filing import Filing
@@ -78,7 +79,7 @@ def test_a_page_of_other_runs_is_made_again(tmp_path: Path) -> None:
     page = Picture(tmp_path, "comparison", None, [run])
     assert page.make(Drawer(tmp_path)) is None and page.copy()
     replace(CELLS[0], valid=False).write(run)
-    assert not replace(page, runs=[run]).copy()
+    assert not structs.replace(page, runs=[run]).copy()
 
 
 @pytest.mark.slow

@@ -6,8 +6,9 @@ Each part is changed alone, so the changes do not add up.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from memeval.comparison.claims.matching import Match, rests_on_answers
 from memeval.comparison.claims.records import JUDGED
@@ -54,8 +55,7 @@ _RULES = ("keyword_pass", "contains", "exact_match")
 """Metrics of records that say whether an answer is right, without a model."""
 
 
-@dataclass(frozen=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """The run's figure after one change."""
 
     part: Part
@@ -70,8 +70,7 @@ class Effect:
     high: float | None = None
 
 
-@dataclass(frozen=True)
-class _Answer:
+class _Answer(Struct, frozen=True):
     """A question of the run, averaged over repeats."""
 
     case_id: str

@@ -7,7 +7,8 @@ one part alone. Each part is changed alone, so the changes do not add up to the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memeval.comparison.claims.effects import Effect, Part, effects_of
 from memeval.comparison.claims.matching import Aspect, Match, Sameness
@@ -46,8 +47,7 @@ _OF_THE_PROGRAM = (Part.K, Part.PROMPT, Part.MODEL)
 """Parts that only the program can change that gave imported answers."""
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """The gap between a run and a published figure."""
 
     run_key: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.comparison.claims.records import JUDGED, Claim, Figure, Protocol
 from memeval.metrics.registry import metric_named
@@ -40,8 +41,7 @@ class Sameness(StrEnum):
     NOT_DISCLOSED = "not disclosed"
 
 
-@dataclass(frozen=True)
-class Aspect:
+class Aspect(Struct, frozen=True):
     """One thing that must be the same for two figures to be compared."""
 
     name: str
@@ -49,8 +49,7 @@ class Aspect:
     text: str
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(Struct, frozen=True):
     """A published figure beside a run."""
 
     claim: Claim

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memeval.comparison.claims.records import JUDGED, Claim, Figure
 from memeval.datasets.registry import DATASETS
@@ -17,8 +18,7 @@ ASSUMED_MODEL = "gpt-4o-mini"
 """Model to use for a claim whose source names none."""
 
 
-@dataclass(frozen=True)
-class Reproduction:
+class Reproduction(Struct, frozen=True):
     """A run that follows a claim as far as memeval can."""
 
     words: tuple[str, ...]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from memeval.comparison.gating.baseline import Baseline, settings_of, spent
 from memeval.comparison.gating.verdict import (

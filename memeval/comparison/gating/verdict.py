@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
+
+from msgspec import Struct
 
 from memeval.comparison.gating.baseline import LABELS, Baseline, judge_of
 from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, other_judge
@@ -40,8 +41,7 @@ class GateOutcome(StrEnum):
 FAILING = (GateOutcome.WORSE, GateOutcome.INFERIOR, GateOutcome.MUST_PASS)
 
 
-@dataclass(frozen=True)
-class GateRules:
+class GateRules(Struct, frozen=True):
     """Requirements of a gate."""
 
     margin: float = 0.0
@@ -50,8 +50,7 @@ class GateRules:
     """A loss this large must be ruled out, as a share; None demands no such proof."""
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """Now minus the baseline, on a group of questions."""
 
     name: str
@@ -59,8 +58,7 @@ class Change:
     """By the same flips as in `compare`: the two can't contradict each other."""
 
 
-@dataclass(frozen=True)
-class MustPass:
+class MustPass(Struct, frozen=True):
     """A named question."""
 
     question_id: str
@@ -70,8 +68,7 @@ class MustPass:
     """Whether it is right, or no worse than in the baseline if that was not quite right."""
 
 
-@dataclass(frozen=True)
-class GateResult:
+class GateResult(Struct, frozen=True):
     """The verdict, and its reasons."""
 
     outcome: GateOutcome

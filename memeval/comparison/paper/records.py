@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class PaperCell:
+class PaperCell(Struct, frozen=True):
     """One figure of one run."""
 
     value: float | None
@@ -25,8 +25,7 @@ class PaperCell:
     """Whether it is better than every other row, and each of these differences is shown."""
 
 
-@dataclass(frozen=True)
-class PaperColumn:
+class PaperColumn(Struct, frozen=True):
     """One figure of all runs."""
 
     name: str
@@ -44,8 +43,7 @@ class PaperColumn:
         return f"{self.group}: {self.title}" if self.group else self.title
 
 
-@dataclass(frozen=True)
-class PaperTable:
+class PaperTable(Struct, frozen=True):
     """Runs by figures."""
 
     headings: tuple[str, ...]

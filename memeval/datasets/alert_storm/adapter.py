@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Literal
+
+from msgspec.structs import asdict
 
 from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.alert_storm.generate import (
@@ -82,11 +84,10 @@ class AlertStormSettings(DatasetSettings):
     @property
     def shape(self) -> Shape:
         """Settings that the generator needs."""
-        names = [field.name for field in fields(Shape)]
-        return Shape(**{name: getattr(self, name) for name in names})
+        return Shape(**{name: getattr(self, name) for name in Shape.__struct_fields__})
 
     def _check_log(self) -> None:
-        generating = {*(field.name for field in fields(Shape)), "n_cases", "storms_per_case"}
+        generating = {*Shape.__struct_fields__, "n_cases", "storms_per_case"}
         for field in fields(self):
             if field.name in generating and getattr(self, field.name) != field.default:
                 raise UserError(

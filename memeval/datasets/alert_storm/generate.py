@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
 from random import Random
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.datasets.alert_storm.topology import (
     Network,
@@ -62,8 +64,7 @@ REGRADED = 0.3
 """Share of the duplicates that name another severity."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
+class Alert(Struct, frozen=True, kw_only=True):
     """One line."""
 
     time: datetime
@@ -85,8 +86,7 @@ class Alert:
         return self.device, self.kind, self.port
 
 
-@dataclass(frozen=True)
-class Storm:
+class Storm(Struct, frozen=True):
     """Alerts and the truth behind them."""
 
     alerts: tuple[Alert, ...]
@@ -100,8 +100,7 @@ class Storm:
     """Devices of the network that raise nothing."""
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """Parameters of a storm."""
 
     n_alerts: int

@@ -5,9 +5,10 @@ operator: has this been seen before, and when?
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, islice
+
+from msgspec import Struct
 
 from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Storm
 from memeval.datasets.alert_storm.seen import Seen
@@ -19,8 +20,7 @@ from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, counted, day
 WHEN = "If it was several times, give the day of the latest one."
 
 
-@dataclass(frozen=True)
-class PastStorm:
+class PastStorm(Struct, frozen=True, dict=True):
     """One storm of a history, as it is shown."""
 
     shown: Sequence[Shown]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from random import Random
+
+from msgspec import Struct
 
 from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Alert, Storm
 from memeval.datasets.alert_storm.text import Shown, clock
@@ -25,8 +26,7 @@ none.
 """
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(Struct, frozen=True, dict=True):
     """Material of a case's questions."""
 
     rng: Random

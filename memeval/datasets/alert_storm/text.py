@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+
+from msgspec import Struct
 
 from memeval.datasets.alert_storm.generate import Alert, Storm
 from memeval.datasets.alert_storm.topology import Network
@@ -26,8 +27,7 @@ LEGEND = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """An alert with the turn that shows it."""
 
     alert: Alert

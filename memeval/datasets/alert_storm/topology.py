@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Literal
+
+from msgspec import Struct
 
 from memeval.datasets.chance import draw
 
@@ -19,8 +20,7 @@ DELAY_MS = (2_000, 20_000)
 """Least and greatest time that trouble takes along a link."""
 
 
-@dataclass(frozen=True)
-class Network:
+class Network(Struct, frozen=True):
     """Devices and links."""
 
     devices: tuple[str, ...]
@@ -31,8 +31,7 @@ class Network:
     """Neighbours of each device, both ways."""
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """Whom trouble reached: a forest whose roots are the root causes."""
 
     arrivals: Mapping[str, int]

@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from msgspec import Struct
+
 from memeval.config.schema import PREPARE, at
 from memeval.datasets.beam.metrics import MEASURES, official_measures
 from memeval.datasets.beam.schema import ABILITIES, Chat, read_chat, read_questions
@@ -47,8 +49,7 @@ class BeamSettings(DatasetSettings):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class ChatFiles:
+class ChatFiles(Struct, frozen=True):
     """Files of a chat."""
 
     number: int

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.datasets.io.fields import Fields, kind_of, parse_json, quoted
 from memeval.datasets.io.json_stream import stream_list
@@ -53,8 +54,7 @@ DATE = re.compile(r"([A-Z][a-z]{2,8})-([0-9]{1,2})-([0-9]{4})")
 ChatPosition = int
 
 
-@dataclass
-class Chat:
+class Chat(Struct):
     """The sessions of a chat, and the oddities of its file."""
 
     sessions: list[Session] = field(default_factory=list)

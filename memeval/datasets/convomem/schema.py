@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.datasets.grouping import group
 from memeval.datasets.io.fields import Fields
@@ -30,8 +31,7 @@ CATEGORIES: Mapping[CategoryId, str] = {
 _FOLDER = re.compile(r"([1-9][0-9]?)_evidence")
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """One file, and the facts in the names of its folders."""
 
     path: Path

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.datasets.importing.chats import is_agent, is_chat, is_sharegpt
 from memeval.datasets.importing.slack import is_slack
@@ -16,8 +17,7 @@ def _has(*fields: str) -> Callable[[Mapping[str, Any]], bool]:
     return set(fields).issubset
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(Struct, frozen=True):
     """A form of files."""
 
     title: str

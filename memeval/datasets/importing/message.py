@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.records import TOOL_SPEAKER
 from memeval.results.files import without_halves
@@ -18,8 +19,7 @@ LONGEST_KEY = 200
 """Characters of a name by which messages are grouped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """One message: it becomes a turn."""
 
     speaker: str
@@ -35,8 +35,7 @@ class Message:
     """Of its session."""
 
 
-@dataclass
-class ImportLog:
+class ImportLog(Struct):
     """Counts of messages that were left out, and of forms in which files were read."""
 
     left_out: Counter[str] = field(default_factory=Counter)

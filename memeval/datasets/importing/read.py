@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memeval.datasets.importing import cases
 from memeval.datasets.importing.benchmarks import DATA_SETS, read_benchmark
@@ -47,8 +49,7 @@ READERS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportOptions:
+class ImportOptions(Struct, frozen=True, kw_only=True):
     """Settings of a user for the files. None: recognised automatically."""
 
     form: str | None = None
@@ -61,8 +62,7 @@ class ImportOptions:
     """Spans of time that are cases instead."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Imported:
+class Imported(Struct, frozen=True, kw_only=True):
     """The cases of an import."""
 
     form: str
@@ -127,8 +127,7 @@ def import_files(
     return Imported(form=form, case=case, cases=written, log=log)
 
 
-@dataclass
-class _Reader:
+class _Reader(Struct):
     """Reads one file after the other."""
 
     options: ImportOptions

@@ -11,11 +11,12 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import IO
+
+from msgspec import Struct
 
 from memeval.datasets.importing.message import ImportLog
 from memeval.errors import UserError
@@ -49,8 +50,7 @@ EMPTY_ZIP = b"PK\x05\x06"
 WORKBOOK = "xl/workbook.xml"
 
 
-@dataclass(frozen=True)
-class SourceFile:
+class SourceFile(Struct, frozen=True):
     """A file of the import."""
 
     path: Path
@@ -118,8 +118,7 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]
     return entries
 
 
-@dataclass
-class _Budget:
+class _Budget(Struct):
     left: int = MOST_IN_ALL
 
     def read(self, file: IO[bytes], path: Path, name: str, packed: int) -> bytes:

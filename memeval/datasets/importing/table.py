@@ -7,10 +7,11 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.datasets.importing.message import ImportLog, Message, key_of
 from memeval.datasets.importing.sources import check_archive
@@ -48,8 +49,7 @@ Row = tuple[int, Sequence[str]]
 QUOTING = 'a quote within a cell is written twice, and the cell within quotes:  "say ""hi"""'
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """A header and its rows."""
 
     names: Sequence[str]

@@ -5,10 +5,12 @@ begin.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import IO
+
+from msgspec.structs import replace
 
 from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.chance import seeded

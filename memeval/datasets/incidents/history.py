@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from random import Random
+
+from msgspec import Struct
 
 from memeval.datasets.chance import draw
 from memeval.datasets.grouping import group
@@ -21,8 +22,7 @@ OFFERED = 40
 """Questions that one template makes at most, before they are chosen from."""
 
 
-@dataclass(frozen=True)
-class History:
+class History(Struct, frozen=True, dict=True):
     """Material of a case's questions."""
 
     rng: Random

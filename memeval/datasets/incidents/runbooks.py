@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memeval.datasets.chance import draw, seeded
 from memeval.datasets.incidents.table import Incident
@@ -22,8 +23,7 @@ STEPS_EACH = 2
 MOST_REVISIONS = len(STEPS) // STEPS_EACH
 
 
-@dataclass(frozen=True, slots=True)
-class Handling:
+class Handling(Struct, frozen=True):
     """How one incident was handled, and the revision of its fault's runbook."""
 
     steps: str

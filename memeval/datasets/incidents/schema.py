@@ -8,9 +8,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.incidents.table import NORMALIZED, Incident, Table, as_shown, check_names

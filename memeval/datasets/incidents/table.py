@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.netops.words import one_word
@@ -24,8 +26,7 @@ NORMALIZED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Incident:
+class Incident(Struct, frozen=True):
     """A row of a table."""
 
     system: str
@@ -42,8 +43,7 @@ class Incident:
     """Whole seconds."""
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """A source, read."""
 
     incidents: tuple[Incident, ...]

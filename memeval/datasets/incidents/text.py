@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
+
+from msgspec import Struct
 
 from memeval.datasets.chance import pick
 from memeval.datasets.incidents.runbooks import Handling
@@ -41,8 +42,7 @@ the revision of the fault's runbook that was written after it.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(Struct, frozen=True):
     """An incident that memory holds, with the turns that report it."""
 
     incident: Incident

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import Struct
+
 from memeval.datasets.io.entries import Entry, Mistakes
 from memeval.datasets.io.fields import kind_of, quoted
 from memeval.records import ChoiceLabels, EvalQuestion, Turn
@@ -35,8 +37,7 @@ MOST_CHOICES = 26
 """As many as there are letters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """One chunk of a case."""
 
     turn_id: str
@@ -55,8 +56,7 @@ class Chunk:
         return Turn(turn_id=self.turn_id, speaker=self.speaker, text=self.text, time=time)
 
 
-@dataclass
-class OrderCheck:
+class OrderCheck(Struct):
     """Notes times that run backwards: memory gets the texts in the file's order."""
 
     mistakes: Mistakes

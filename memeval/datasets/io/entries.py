@@ -6,11 +6,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memeval.datasets.io.fields import HALVED, kind_of, quoted
 from memeval.errors import UserError
@@ -25,8 +27,7 @@ TIME = re.compile(
 TIMES = "write it as 2024-05-08, 2024-05-08T13:56 or 2024-05-08T13:56:00+02:00"
 
 
-@dataclass
-class Mistakes:
+class Mistakes(Struct):
     """The mistakes of a file, and the fields that were not read."""
 
     path: Path
@@ -67,8 +68,7 @@ class Mistakes:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """An object of the file. A field that is wrong is noted, and read as None."""
 
     place: str

@@ -7,10 +7,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.errors import UserError
 from memeval.results.files import HALF_CHARACTER
@@ -113,8 +114,7 @@ ARCHIVES = {
 REPLACE = "get the file again, or check how it was written"
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Struct, frozen=True):
     """A JSON object of a file, with its place in it."""
 
     path: Path

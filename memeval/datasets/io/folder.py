@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.locate import check_pin, digest_file, read_pinned
 
 
-@dataclass(frozen=True)
-class FolderContent:
+class FolderContent(Struct, frozen=True):
     """The requested files of a folder."""
 
     files: Mapping[str, bytes]

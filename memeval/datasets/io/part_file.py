@@ -11,16 +11,16 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import file_digest
 from io import FileIO
 from pathlib import Path
 
+from msgspec import Struct
+
 from memeval.datasets.locate import git_blob
 
 
-@dataclass
-class Part:
+class Part(Struct):
     """An open part, locked while it is."""
 
     path: Path

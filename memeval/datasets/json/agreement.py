@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.datasets.json.frozen import case_id_of
 from memeval.datasets.json.review import REVIEWS, decisions
@@ -13,8 +14,7 @@ from memeval.datasets.json.versions import named_questions
 from memeval.statistics.agreement import Kappa, cohen_kappa
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReviewerPair:
+class ReviewerPair(Struct, frozen=True, kw_only=True):
     """Two reviewers on the questions that both decided on in the present wording."""
 
     first: str
@@ -26,8 +26,7 @@ class ReviewerPair:
     """None if it is not defined: both made the same decision every time, or share no question."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReviewAgreement:
+class ReviewAgreement(Struct, frozen=True, kw_only=True):
     """All pairs of reviewers of a file."""
 
     pairs: tuple[ReviewerPair, ...]

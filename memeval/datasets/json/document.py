@@ -7,9 +7,10 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.datasets.json.reader import META, Layout, OwnReader
 from memeval.errors import UserError
@@ -21,8 +22,7 @@ DROPPED = "dropped_drafts"
 """Key of a file's `meta` for its dropped drafts."""
 
 
-@dataclass
-class OwnDocument:
+class OwnDocument(Struct):
     """The cases of a file; `replace` changes one, and `write` saves all."""
 
     path: Path

@@ -5,8 +5,10 @@ are asked before the end.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.datasets.io.entries import Entry
 from memeval.datasets.io.fields import kind_of, quoted
@@ -32,8 +34,7 @@ LIFE_FIELDS = ("asked_after", "forgotten")
 """Fields of a question."""
 
 
-@dataclass(frozen=True)
-class CaseSessions:
+class CaseSessions(Struct, frozen=True):
     """The sessions of a case, as its operations and questions name them."""
 
     names: Mapping[str, int]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
+
+from msgspec import Struct, field
 
 from memeval.datasets.io.asked import (
     QUESTION_FIELDS,
@@ -73,8 +75,7 @@ class Layout(Enum):
     CASE = "one case"
 
 
-@dataclass
-class OwnReader:
+class OwnReader(Struct, dict=True):
     """Reads one file, once."""
 
     path: Path
@@ -312,8 +313,7 @@ def _check_decision(
         entry.wrong(name, f"is {quoted(word)}, not one of {', '.join(known)}")
 
 
-@dataclass
-class _Read:
+class _Read(Struct):
     """A session as it was read."""
 
     number: int
@@ -338,8 +338,7 @@ class _Read:
         )
 
 
-@dataclass
-class _SessionReader:
+class _SessionReader(Struct, dict=True):
     """Reads the sessions of one case."""
 
     case: Entry

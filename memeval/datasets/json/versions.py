@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.json.frozen import (
@@ -22,8 +23,7 @@ from memeval.text.shown import counted
 SPLIT_ANEW = "split the whole:  --split 0.5"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Changes:
+class Changes(Struct, frozen=True, kw_only=True):
     """The changes from one version to another."""
 
     lists: Mapping[str, Sequence[str]]

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Literal
 
+from msgspec import Struct
+
 from memeval.config.schema import PREPARE, at
 from memeval.datasets.chance import pick
 from memeval.datasets.invented import WORDS, Language, Values, spell
@@ -72,8 +74,7 @@ class LifecycleSettings(DatasetSettings):
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """An attribute of a person, and the turn that says it."""
 
     name: str

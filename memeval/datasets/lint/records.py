@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from memeval.records import EvalCase
 from memeval.results import Record, RunSummary
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Something that may flatter a run."""
 
     kind: str
@@ -25,16 +26,14 @@ class Finding:
     questions: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class SentPrompt:
+class SentPrompt(Struct, frozen=True):
     """Prompt that was sent to the reader of a question."""
 
     messages: tuple[str, ...]
     context: str | None
 
 
-@dataclass(frozen=True)
-class Rival:
+class Rival(Struct, frozen=True):
     """Another run of this home on the same data, under the same model, prompt and judge."""
 
     summary: RunSummary
@@ -64,8 +63,7 @@ class Material:
     """Comparable runs of this home on the same data."""
 
 
-@dataclass(frozen=True)
-class Lint:
+class Lint(Struct, frozen=True):
     """Findings in a run."""
 
     findings: tuple[Finding, ...]

@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from msgspec import Struct
+
 from memeval.config.schema import JUDGE, PREPARE, RUN, at
 from memeval.datasets.contract import (
     GRANULARITIES,
@@ -254,8 +256,7 @@ class Locomo(Dataset):
         return questions
 
 
-@dataclass(frozen=True)
-class RawQuestion:
+class RawQuestion(Struct, frozen=True):
     """A question as the file has it."""
 
     question_id: str

@@ -7,11 +7,13 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.datasets.io.fields import SHOWN, Fields, quoted, read_records
 from memeval.datasets.locomo.names import ADVERSARIAL
@@ -196,8 +198,7 @@ def _question(qa: Fields, question_id: str, turns: Collection[str]) -> EvalQuest
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(Struct, frozen=True):
     """Finding of the audit on one question."""
 
     corrupts_score: bool

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import Struct, field
 
 from memeval.records import EvalCase, EvalQuestion, Session
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """Joins evidence to cases, and counts the questions for which that is not possible."""
 
     source: Mapping[str, EvalCase]

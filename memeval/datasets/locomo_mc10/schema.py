@@ -13,6 +13,8 @@ from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 
+from msgspec import structs
+
 from memeval.datasets.io.fields import SHOWN, Fields, quoted
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_NAMES
 from memeval.records import CategoryId, EvalCase, EvalQuestion, Session
@@ -68,7 +70,7 @@ def _by_conversation(fields: Fields) -> tuple[str, Fields]:
     if match is None:
         raise fields.wrong("question_id", f"is {quoted(question_id)}, not written like conv-26_q0")
 
-    return match["conversation"], replace(fields, record=f"{fields.record}, {question_id}")
+    return match["conversation"], structs.replace(fields, record=f"{fields.record}, {question_id}")
 
 
 def _case(conversation: str, first: Fields, others: Iterable[Fields]) -> EvalCase:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.datasets.io.fields import Fields, kind_of
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
@@ -37,8 +39,7 @@ of any type.
 Roles = Literal["all", "user"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Dated:
+class _Dated(Struct, frozen=True):
     """A session with the places of its turns that hold the answer."""
 
     started_at: datetime

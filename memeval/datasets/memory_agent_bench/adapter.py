@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, ClassVar, Literal
 
+from msgspec import Struct
+
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.grouping import group
@@ -282,8 +284,7 @@ class MemoryAgentBench(Dataset):
         return values
 
 
-@dataclass(frozen=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """Findings of a first pass over the files."""
 
     sources: tuple[str, ...]

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from memeval.datasets.io.fields import KINDS, Fields, kind_of, parse_json, quoted
 from memeval.datasets.io.json_stream import stream_list
@@ -48,8 +49,7 @@ INSTRUCTIONS: Mapping[str, str] = {
 """Instructions of the task, by prefix of a sub-data set's name; the questions do not state them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row, checked in its outline; its context is not cut yet."""
 
     index: int

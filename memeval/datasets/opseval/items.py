@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 CHINESE_SHARE = 0.01
 """Share of Chinese characters among the letters from which on a row is Chinese."""
@@ -19,8 +20,7 @@ REPAIRS: Mapping[str, str] = {
 """Description of each kind of repair."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One row."""
 
     row_id: str
@@ -56,8 +56,7 @@ class Item:
         return "zh" if chinese and chinese >= CHINESE_SHARE * (chinese + latin) else "en"
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Struct, frozen=True):
     """One thing that was done about a dirty row."""
 
     row_id: str
@@ -66,8 +65,7 @@ class Repair:
     what: str
 
 
-@dataclass
-class Rows:
+class Rows(Struct):
     """Content read so far."""
 
     items: list[Item] = field(default_factory=list)

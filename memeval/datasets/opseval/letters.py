@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 LEAST_CHOICES = 2
 # Golds come as `A`, `ABCD`, `C,D,F`, `A, ` and in other forms.
@@ -21,8 +22,7 @@ _POINT = r"[ \t]*[.:)、．：）]"
 _FRONT = r"[ \t]*[\"“]?[(（]?[ \t]*"
 
 
-@dataclass(frozen=True, slots=True)
-class Lettered:
+class Lettered(Struct, frozen=True):
     """A text that was cut into a question and its choices."""
 
     question: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
+
+from msgspec import Struct
 
 from memeval.datasets.grouping import group
 from memeval.datasets.opseval.groups import groups
@@ -29,8 +30,7 @@ _ZH_AFTER = re.compile(rf"(?<![\w'’-])()({_LIST})(?=\s*(?:个)?(?:选项|答�
 _AT_LINE = re.compile(r"(^[\s*(\-]*)([A-H])(?=[*]*[.:)：、]\s)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Items that are asked together, and the items whose solutions are then in memory."""
 
     asked: tuple[Item, ...]

@@ -5,8 +5,9 @@ in it becomes a named repair.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from memeval.datasets.io.fields import Fields, read_records
 from memeval.datasets.opseval.items import Item, Rows

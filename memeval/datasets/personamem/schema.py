@@ -8,8 +8,9 @@ import ast
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.datasets.io.fields import Fields, quoted
 from memeval.datasets.io.lines import parse_lines
@@ -40,8 +41,7 @@ _LETTER = re.compile(r"\s*\(?\s*([A-Za-z])\s*\)?\s*")
 _INDEX = re.compile(r"\s*([0-9]{1,12})\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One question and its position in the conversation."""
 
     fields: Fields

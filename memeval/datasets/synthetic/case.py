@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
 from random import Random
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.config.schema import PREPARE, at
 from memeval.datasets.settings import DatasetSettings
@@ -84,8 +86,7 @@ DEFAULTS: Mapping[str, Any] = {
 """The default of each setting that affects the generation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """Turn, time and position of a statement."""
 
     turn_id: str
@@ -138,8 +139,7 @@ def make_case(number: int, settings: SyntheticSettings) -> EvalCase:
     )
 
 
-@dataclass
-class Haystack:
+class Haystack(Struct):
     """The sessions of a case under way."""
 
     rng: Random

@@ -5,7 +5,9 @@ they decide.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from memeval.datasets.synthetic.material import Material
 from memeval.datasets.synthetic.plant import (

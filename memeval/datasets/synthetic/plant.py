@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from memeval.datasets.synthetic.words import PERSON, PLACE
 
@@ -14,8 +14,7 @@ Key = tuple[str, str, str]
 """Subject of a fact: its kind, the person, and the attribute or event."""
 
 
-@dataclass(frozen=True, slots=True)
-class Possession:
+class Possession(Struct, frozen=True):
     """Something that a person has."""
 
     owner: str
@@ -37,8 +36,7 @@ class Possession:
         return form.format(whose, self.attribute, "is in" if self.kind == PLACE else "is", value)
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One turn that states something."""
 
     depth: float
@@ -50,8 +48,7 @@ class Statement:
     """How long before the session the thing happened."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plant:
+class Plant(Struct, frozen=True):
     """A question with the statements that it rests on, in the order in which they are made."""
 
     ability: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, datetime
 
 import numpy as np
+from msgspec import Struct
 
 from memeval.llm.extractive.dates import Moment, day_text, moments
 from memeval.llm.extractive.events import elapsed, event_day
@@ -56,8 +56,7 @@ NEGATIONS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """An answer and the sentence that it rests on."""
 
     answer: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, timedelta
+
+from msgspec import Struct
 
 from memeval.llm.extractive.words import NUMBERS
 
@@ -23,8 +24,7 @@ _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _COUNT = r"(\d+|" + "|".join(NUMBERS) + r"|few|several)"
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """One when-expression, resolved."""
 
     text: str

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.llm.extractive.sentences import parse_stamp, read_chunk
 
@@ -13,8 +15,7 @@ _HEAD = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One sentence of a chunk, as it was written."""
 
     stamp: str

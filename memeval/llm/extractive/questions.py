@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise, takewhile
+
+from msgspec import Struct
 
 from memeval.llm.extractive.dates import MONTHS, Moment, moments
 from memeval.llm.extractive.words import AUXILIARIES, STOP_WORDS, TOKEN, stem
@@ -31,8 +32,7 @@ class Kind(StrEnum):
     WHAT = "what"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question, analysed."""
 
     text: str

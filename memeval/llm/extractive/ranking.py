@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from memeval.llm.extractive.dates import MONTHS, day_text, month_text
 from memeval.llm.extractive.questions import Question
@@ -65,8 +66,7 @@ class Index:
         return math.log(1 + (len(self.sentences) - frequency + 0.5) / (frequency + 0.5))
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """The sentences found for one question."""
 
     best: tuple[int, ...]

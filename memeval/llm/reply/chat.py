@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.errors import ModelError
 from memeval.llm.contract import ToolCall
@@ -23,8 +24,7 @@ from memeval.llm.tokens import count_tokens
 from memeval.text.shown import one_line
 
 
-@dataclass(frozen=True, slots=True)
-class ChatReply:
+class ChatReply(Struct, frozen=True):
     """The sound part of a chat completion."""
 
     text: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.llm.reply.body import UnsoundReplyError, batch_tokens, in_order
 
@@ -12,8 +13,7 @@ MOST_SCORE = 1e300
 """A larger score is not a number that sorts."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankingReply:
+class RankingReply(Struct, frozen=True):
     """The sound part of a reply of a reranker."""
 
     scores: tuple[float, ...]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from memeval.llm.reply.body import UnsoundReplyError, batch_tokens, in_order
 
@@ -23,8 +24,7 @@ SHORTEST_VECTOR = 1e-6
 """A vector that is shorter says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class VectorsReply:
+class VectorsReply(Struct, frozen=True):
     """The sound part of a reply of embeddings."""
 
     vectors: Matrix

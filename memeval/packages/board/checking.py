@@ -11,10 +11,12 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 import memeval
 from memeval.comparison.scores import AskedQuestion, RunScores, read_scores
@@ -41,16 +43,14 @@ _OF_WHO = ("who", "licence", "supersedes", "replaced")
 """Members of a manifest that no other level looks at."""
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """A package with a problem at a level that the board rests on."""
 
     path: Path
     level: Level
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """A package that the board may show; its files are gone."""
 
     package: Package
@@ -61,8 +61,7 @@ class Checked:
     """Whether it was not checked again."""
 
 
-@dataclass(frozen=True)
-class _Sent:
+class _Sent(Struct, frozen=True):
     """Scores on their way from a process to another."""
 
     questions: str

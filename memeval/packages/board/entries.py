@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.comparison.scores import RunScores
 from memeval.packages.read import Package
@@ -20,8 +22,7 @@ BASELINES = ("full_history", "files", "bm25", "no_memory")
 ORACLE = "oracle"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A run of a package, under a key that no run of another package has."""
 
     package: Package

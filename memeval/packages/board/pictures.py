@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from unicodedata import east_asian_width
+
+from msgspec import Struct
 
 from memeval.metrics.formats import percent
 from memeval.packages.board.records import Row
@@ -33,8 +34,7 @@ LETTER, NARROW, WIDE = 7.6, 4.8, 11.8
 """Pixels of a line, and at most of most letters, of narrow and of wide ones."""
 
 
-@dataclass(frozen=True)
-class Name:
+class Name(Struct, frozen=True):
     """A name beside its point."""
 
     mark: Mark
@@ -52,8 +52,7 @@ class Name:
         return abs(self.down) > 1.6 * LINE
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """A pair of axes with named points."""
 
     panel: Panel

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement, islice
 from typing import TYPE_CHECKING, Any
 
 import networkx  # type: ignore[import-untyped]
+from msgspec import Struct
 
 from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, reasons_against
 from memeval.comparison.records import is_significant
@@ -32,8 +32,7 @@ MOST_NAMED = 3
 """Runs that a remark names."""
 
 
-@dataclass(frozen=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     """Rank groups of runs, by their position."""
 
     letters: tuple[str, ...]

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 from memeval.results import CategoryResult
 
 JSON_VERSION = 1
@@ -13,8 +15,7 @@ LONGEST = 80
 """Characters of a name."""
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """Result of one level of `verify` for a package."""
 
     level: str
@@ -23,8 +24,7 @@ class Mark:
     words: str
 
 
-@dataclass(frozen=True)
-class PackageData:
+class PackageData(Struct, frozen=True):
     """A package that the board shows."""
 
     id: str
@@ -36,8 +36,7 @@ class PackageData:
     """Whether its runs were registered beforehand, and when; `said afterwards` if not."""
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(Struct, frozen=True):
     """A figure published elsewhere, beside a run."""
 
     title: str
@@ -59,8 +58,7 @@ class Published:
     """Findings of others, each with its source."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """One run in a table. Shares are in [0, 1]; None if not measured."""
 
     key: str
@@ -97,8 +95,7 @@ class Row:
     """Figures that others published of a system of this name on this data."""
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """The runs that were made on one data set under one protocol."""
 
     id: str
@@ -114,8 +111,7 @@ class Table:
     """Which runs were not compared or not ranked, and why."""
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """An answer of one or more runs."""
 
     outcome: str
@@ -125,8 +121,7 @@ class Answer:
     """Labels of the runs."""
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question with its answers."""
 
     id: str
@@ -151,8 +146,7 @@ class Question:
         return {0: "nobody", self.scored: "everybody"}.get(self.right, "some")
 
 
-@dataclass(frozen=True)
-class Dispute:
+class Dispute(Struct, frozen=True):
     """A note beside the packages, shown as text."""
 
     file: str
@@ -160,8 +154,7 @@ class Dispute:
     text: str
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A setting in which two packages differ."""
 
     name: str
@@ -169,8 +162,7 @@ class Setting:
     second: str
 
 
-@dataclass(frozen=True)
-class Apart:
+class Apart(Struct, frozen=True):
     """Two packages of one system that differ by more than their error, under one protocol."""
 
     table: str
@@ -186,8 +178,7 @@ class Apart:
     settings: tuple[Setting, ...]
 
 
-@dataclass(frozen=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """A package that the board does not show."""
 
     file: str

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from memeval.comparison.build import compare_runs
 from memeval.comparison.claims.matching import Sameness, match_claim
 from memeval.comparison.claims.records import Claim
@@ -37,7 +39,7 @@ def table_of(name: str, entries: Sequence[Entry], claims: Sequence[Claim]) -> Ta
 
     ranks = ranked(summaries, scores, names)
     rows = [
-        replace(_row(entry, label, differences.get(entry.run.key), claims), letters=letters)
+        structs.replace(_row(entry, label, differences.get(entry.run.key), claims), letters=letters)
         for entry, label, letters in zip(entries, names, ranks.letters, strict=True)
     ]
     rows.sort(key=lambda row: (row.accuracy is None, -(row.accuracy or 0.0), row.label, row.key))
@@ -176,7 +178,7 @@ def told_apart(tables: Sequence[Table]) -> tuple[Table, ...]:
             for name in {name: None for other in others for name in other}
             if len({other.get(name) for other in others}) > 1
         ]
-        told.append(replace(table, words=" · ".join([table.words, *words[:MOST_TOLD]])))
+        told.append(structs.replace(table, words=" · ".join([table.words, *words[:MOST_TOLD]])))
 
     return tuple(told)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memeval.datasets.registry import dataset_info
 from memeval.errors import UserError
@@ -15,8 +16,7 @@ _LICENCE = re.compile(r"(CC0 1\.0|CC BY(?:-NC)?(?:-SA)? 4\.0|MIT|Apache 2\.0)(?=
 UNKNOWN = "not known"
 
 
-@dataclass(frozen=True)
-class DataTerms:
+class DataTerms(Struct, frozen=True):
     """Under which licence the texts of a run are."""
 
     title: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memeval.datasets.granularity import Granularity
 from memeval.datasets.granularity import chunks as cut
@@ -20,8 +21,7 @@ ones, it keeps.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     """Position of a turn pair among the chunks, counted from 1."""
 
     first: int

@@ -7,9 +7,11 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.datasets.io.fields import unique_fields
 from memeval.errors import MemevalError, UserError
@@ -37,8 +39,7 @@ MISSING = "missing: questions without a row, counted as failed"
 """Findings on the ids of a file."""
 
 
-@dataclass(frozen=True)
-class VerdictMembers:
+class VerdictMembers(Struct, frozen=True):
     """Verdict members of a row, not yet parsed."""
 
     line: int
@@ -49,8 +50,7 @@ _OF_VERDICTS = ("label", "labels", "judge", "autoeval_label", "recorded_judge_la
 """Members of a row that record who judged its answer, and how."""
 
 
-@dataclass(frozen=True)
-class Hypotheses:
+class Hypotheses(Struct, frozen=True):
     """A file of answers, read."""
 
     path: Path

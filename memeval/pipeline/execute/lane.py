@@ -6,8 +6,9 @@ import asyncio
 import heapq
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, field
 
 from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.window import Window
@@ -77,8 +78,7 @@ class Computing(Protocol):
         """Lets the processes go, at the end."""
 
 
-@dataclass
-class Lane:
+class Lane(Struct):
     """Resources shared by cells that wait for the same endpoints, or that only compute."""
 
     connections: Connections

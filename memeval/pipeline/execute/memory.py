@@ -7,7 +7,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +70,7 @@ _BEHIND_FILES = ("operations", "written", "stored")
 """Members that come last in a manifest, if there are any."""
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """A case's memory, ready for questions."""
 
     watched: Watched

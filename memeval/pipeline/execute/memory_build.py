@@ -6,13 +6,13 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from msgspec import structs
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from memeval.config.schema import PREPARE
 from memeval.errors import FailedMemoryError, MemevalError, StorageError, UserError
@@ -65,8 +65,7 @@ def memory_path(cell: Cell, case_id: str, seed: int) -> Path:
     return cell.memory_folder(seed) / digest_name(case_id)
 
 
-@dataclass(frozen=True)
-class MemoryBuild:
+class MemoryBuild(Struct, frozen=True, dict=True):
     """The memory of one case in one repeat: loaded if it was saved whole, else built."""
 
     cell: Cell

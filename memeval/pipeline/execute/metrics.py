@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from memeval.datasets.contract import Dataset
 from memeval.errors import MemevalError, UserError
@@ -14,8 +15,7 @@ from memeval.records import EvalQuestion, Status
 from memeval.results.rows import AnswerRow
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """The figures of an answer other than its verdict."""
 
     metrics: Mapping[str, float | None] = field(default_factory=dict)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from memeval.errors import StorageError, UserError
 from memeval.llm.metering import totals
@@ -23,8 +24,7 @@ CASES_AHEAD = 4
 """Cases built concurrently if a model is involved; otherwise one."""
 
 
-@dataclass
-class Prepared:
+class Prepared(Struct):
     """Result of a pass of prepare."""
 
     folder: Path

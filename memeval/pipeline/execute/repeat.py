@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.config.identity import Keys
 from memeval.errors import UserError
@@ -18,8 +20,7 @@ from memeval.results.store import RowStore
 from memeval.text.shown import one_line
 
 
-@dataclass(frozen=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """One repeat under way."""
 
     seed: int
@@ -36,8 +37,7 @@ class Repeat:
         return row if isinstance(row, AnswerRow) else None
 
 
-@dataclass(frozen=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """A finished pass in memory: its cases, and the stored rows of each repeat."""
 
     cases: tuple[EvalCase, ...]

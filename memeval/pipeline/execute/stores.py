@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
+
+from msgspec import Struct
 
 from memeval.results.store import FileIsBusyError
 
@@ -33,8 +34,7 @@ class Call(Protocol):
     ) -> R: ...
 
 
-@dataclass
-class _Open:
+class _Open(Struct):
     store: AbstractContextManager[Any]
     users: int = 0
 

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+
 from memeval.datasets.granularity import Granularity
 from memeval.datasets.granularity import chunks as cut
 from memeval.errors import UserError
@@ -176,8 +178,7 @@ def _id_until(case: EvalCase, name: str | None) -> str:
     return f"{case.case_id}@{name or END}"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Sessions that are ingested in one go, and the operations after them."""
 
     first: int

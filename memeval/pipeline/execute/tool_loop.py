@@ -14,9 +14,11 @@ import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, structs
 
 from memeval.errors import ModelError, StorageError, SystemFaultError, UserError, WorldError
 from memeval.llm.contract import Completion, Message, ToolCall, ToolPrompt, fenced
@@ -76,8 +78,7 @@ class Fault(StrEnum):
     """A call in the reply that had to be the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The limits of one question, or of one session."""
 
     steps: int
@@ -89,8 +90,7 @@ class Limits:
     """Of all results and of what is shown at first; None is without a limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallRecord:
+class CallRecord(Struct, frozen=True):
     """One call and its result."""
 
     name: str
@@ -109,8 +109,7 @@ class CallRecord:
     """Whether the result was longer."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepRecord:
+class StepRecord(Struct, frozen=True):
     """One reply of the model, and the calls that it made."""
 
     completion: Completion
@@ -264,7 +263,7 @@ class ToolLoop:
         for position, (call, call_id) in enumerate(zip(completion.tool_calls, ids, strict=True)):
             is_last = position == len(completion.tool_calls) - 1
             record = await self._run_call(call, was_cut=completion.cut and is_last)
-            self.steps[at] = replace(self.steps[at], calls=(*self.steps[at].calls, record))
+            self.steps[at] = structs.replace(self.steps[at], calls=(*self.steps[at].calls, record))
             content = fenced(record.result, "result")
             self._exchange.append({"role": "tool", "tool_call_id": call_id, "content": content})
             if record.fault is None:

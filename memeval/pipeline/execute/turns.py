@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import cast
+
+from msgspec import Struct, field
 
 from memeval.metrics.quotation import Quotations
 from memeval.records import EvalCase
 from memeval.results.rows import Ranking
 
 
-@dataclass(frozen=True)
-class CaseTurns:
+class CaseTurns(Struct, frozen=True, dict=True):
     """Context for writing and reading a ranking of a case's turns."""
 
     ids: tuple[str, ...]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.pipeline.execute.case_work import CaseWork
 from memeval.pipeline.execute.metrics import Measured
@@ -25,8 +26,7 @@ Message = tuple[str, tuple[Any, ...]]
 Send = Callable[[Message], None]
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """Work for a computing process."""
 
     cell: int
@@ -38,8 +38,7 @@ class Unit:
     verdicts: Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
-class UnitDone:
+class UnitDone(Struct, frozen=True):
     """The results of a unit, other than its rows."""
 
     measured: Mapping[str, Measured]

@@ -11,10 +11,11 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from memeval.errors import MemevalError, SystemFaultError
 from memeval.llm.metering import current_ledger
@@ -32,8 +33,7 @@ _CALLS = dict.fromkeys(("answer", "probe", "tools", "tool search_memory"), "reca
 """The method of a user that ours calls, by the name of ours."""
 
 
-@dataclass
-class Call:
+class Call(Struct):
     """One call under way."""
 
     case_id: str

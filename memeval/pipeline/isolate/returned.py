@@ -11,8 +11,6 @@ from enum import Enum
 from itertools import chain
 from typing import Any, TypeVar
 
-import numpy as np
-
 from memeval.pipeline.isolate.call import show
 from memeval.records import MOST, Answer, Retrieved
 from memeval.text.shown import one_line
@@ -103,7 +101,7 @@ def _text(value: Any, name: str) -> str:
 
 
 def _number(value: Any, name: str, expected: str) -> int | float:
-    number = value.item() if isinstance(value, np.generic) else value
+    number = value.item() if _is_numpy(value, "generic") else value
     is_number = isinstance(number, int | float) and not isinstance(number, bool)
     # Not `isfinite`, which fails for an int beyond this.
     if not is_number or not abs(number) <= sys.float_info.max:
@@ -164,8 +162,8 @@ def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
 def _members(value: Any, name: str) -> Sequence[Any]:
     if isinstance(value, tuple):
         return value
-    if isinstance(value, np.ndarray):
-        return list(np.atleast_1d(value).tolist())
+    if _is_numpy(value, "ndarray"):
+        return value.tolist() if value.ndim else [value.item()]
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
         raise _refusal(name, "a list or a tuple", value)
 
@@ -176,7 +174,7 @@ def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:  # noqa: PLR0911 - o
     """A value as JSON holds it; `above` are the ids of what it is within."""
     if isinstance(value, Enum):
         value = value.value
-    if isinstance(value, np.generic | np.ndarray) and value.size < MOST_ITEMS:
+    if _is_numpy(value, "generic", "ndarray") and value.size < MOST_ITEMS:
         value = value.tolist()
 
     if value is None or isinstance(value, bool):
@@ -209,6 +207,13 @@ def _show(value: Any) -> str:
     return show(value, f"an object of {type(value).__name__}", 200)
 
 
+def _is_numpy(value: Any, *kinds: str) -> bool:
+    """Whether a value is of one of these types of numpy: `generic` (scalars) or `ndarray`."""
+    # To import numpy takes as long as forty modules, and without it no value is of its types.
+    numpy = sys.modules.get("numpy")
+    return isinstance(value, tuple(getattr(numpy, kind, ()) for kind in kinds))
+
+
 def _refusal(name: str, expected: str, value: Any) -> NotAnAnswerError:
     return NotAnAnswerError(f"{name} must be {expected}, but is {_kind(value)}")
 
@@ -219,7 +224,7 @@ def _kind(value: Any) -> str:
         return "None"
 
     name = type(value).__name__
-    if isinstance(value, str | int | float | np.generic):
+    if isinstance(value, str | int | float) or _is_numpy(value, "generic"):
         return f"{name} {one_line(repr(_plain(value)), 60)}"
 
     return name

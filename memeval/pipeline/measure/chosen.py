@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from memeval.pipeline.measure.figures import (
     Headline,
@@ -22,8 +24,7 @@ def has_score(cell: Cell) -> bool:
     return cell.config.dataset["only"] is None
 
 
-@dataclass(frozen=True)
-class Figures:
+class Figures(Struct, frozen=True):
     """The figures of a cell."""
 
     metrics: Metrics

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.metrics.tools import WRITE_RECALL
 from memeval.pipeline.execute.metrics import Measured
@@ -22,8 +24,7 @@ from memeval.results.store import Json, Parse, R, SoundRows, read_rows
 from memeval.text.redaction import without_known_in
 
 
-@dataclass(frozen=True)
-class Ingest:
+class Ingest(Struct, frozen=True):
     """Costs of the ingest of one case in one repeat."""
 
     case_id: str

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memeval import __version__
 from memeval.pipeline.execute.ingest import CUT_REPLIES
@@ -102,8 +105,7 @@ def identity(cell: Cell) -> dict[str, Any]:
     return {"version": __version__, "inputs": asdict(cell.identity), "keys": keys}
 
 
-@dataclass(frozen=True)
-class Earlier:
+class Earlier(Struct, frozen=True):
     """Results of an earlier run of a cell."""
 
     summary: RunSummary | None = None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from memeval.config.roles import ANSWERS, INGEST, JUDGE, called_roles, settings_of_role, written_for
 from memeval.config.schema import RunConfig
@@ -22,8 +23,7 @@ OFFLINE = ("tfidf", NO_RERANKER)
 """Options that call nothing, even with an address."""
 
 
-@dataclass(frozen=True)
-class Called:
+class Called(Struct, frozen=True):
     """A model that a cell calls."""
 
     part: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.config.identity import IdentityInputs, Keys, keys, run_key
 from memeval.config.options import built_in_classes
@@ -26,8 +27,7 @@ LARGE = 50 * 2**20
 """Bytes of a data file that may be read once more than the run itself needs."""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(Struct, frozen=True, dict=True):
     """One resolved configuration with what its files hold."""
 
     config: RunConfig

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from memeval.config.identity import Digests
 from memeval.config.plugins import plugin
@@ -18,8 +20,7 @@ from memeval.records import AnswerForm
 AUTO, SHORT, CHAIN_OF_NOTES = "auto", "short", "con"
 
 
-@dataclass(frozen=True)
-class Templates:
+class Templates(Struct, frozen=True):
     """The prompt templates of a cell's answers."""
 
     answer: PromptTemplate

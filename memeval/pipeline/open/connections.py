@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.config.paths import cache_dir, outputs_dir
 from memeval.llm.breaker import Breaker
@@ -21,8 +23,7 @@ Loads = Mapping[tuple[object, ...], Load]
 """How much each endpoint is used, by all that tells it from others."""
 
 
-@dataclass(frozen=True)
-class FailedMemory:
+class FailedMemory(Struct, frozen=True):
     """A memory that could not be built."""
 
     error: str

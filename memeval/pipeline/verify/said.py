@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 from memeval.config.identity import Keys, join_digests
@@ -40,7 +39,7 @@ from memeval.text.shown import one_line
 from memeval.witness.figures import figures
 
 Row = Mapping[str, Any]
-_OF_A_REPEAT = {"seed", *(field.name for field in fields(Keys))}
+_OF_A_REPEAT = {"seed", *Keys.__struct_fields__}
 
 
 def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:

@@ -12,9 +12,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, structs
 
 from memeval import __version__
 from memeval.config.identity import IdentityInputs, keys, run_key
@@ -56,8 +57,7 @@ NAMED = 3
 """Ids that a line names; it counts the others."""
 
 
-@dataclass(frozen=True)
-class Verified:
+class Verified(Struct, frozen=True):
     """Result of checking a run folder."""
 
     name: str
@@ -228,7 +228,7 @@ class Look:
             config = read_config(self.folder / CONFIG_FILE)
             self.problems += setting_problems(summary, config)
             made = [
-                {"seed": repeat["seed"], **dataclasses.asdict(keys(config, inputs, repeat["seed"]))}
+                {"seed": repeat["seed"], **structs.asdict(keys(config, inputs, repeat["seed"]))}
                 for repeat in recorded
             ]
             if holds_replacement((self.folder / CONFIG_FILE).read_text(encoding="utf-8")):

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 from memeval.report.compared import ComparisonData
 from memeval.report.plots.model import Panel
 from memeval.results import RunSummary
@@ -25,8 +27,7 @@ class Figure:
     after: str
 
 
-@dataclass(frozen=True)
-class CellData:
+class CellData(Struct, frozen=True):
     """One run, as the tables show it."""
 
     summary: RunSummary
@@ -47,8 +48,7 @@ class CellData:
     """Corrected for the judge's error, in per cent; empty if no labels were given."""
 
 
-@dataclass(frozen=True)
-class CategoryData:
+class CategoryData(Struct, frozen=True):
     """One category of the questions, with a share for each cell, in the order of the cells."""
 
     name: str
@@ -59,8 +59,7 @@ class CategoryData:
     """None for a cell that was not asked these questions."""
 
 
-@dataclass(frozen=True)
-class ConversationData:
+class ConversationData(Struct, frozen=True):
     """One conversation: a cell's share of right answers, and its difference from the baseline."""
 
     name: str
@@ -71,8 +70,7 @@ class ConversationData:
     """Over the questions that both cells scored; None for the baseline itself."""
 
 
-@dataclass(frozen=True)
-class QuestionData:
+class QuestionData(Struct, frozen=True):
     """The questions, as the script reads them."""
 
     index: Mapping[str, Any]
@@ -81,8 +79,7 @@ class QuestionData:
     """The rest, compressed: a block holds the questions of one or more conversations."""
 
 
-@dataclass(frozen=True)
-class PageData:
+class PageData(Struct, frozen=True):
     """All that the page shows."""
 
     title: str

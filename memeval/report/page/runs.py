@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 from memeval.results.calibration import read_shown_summary
@@ -13,8 +14,7 @@ from memeval.results.run import Run
 from memeval.statistics.means import mean
 
 
-@dataclass(frozen=True)
-class PageRun:
+class PageRun(Struct, frozen=True, dict=True):
     """A run folder that was read."""
 
     summary: RunSummary

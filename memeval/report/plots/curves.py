@@ -5,9 +5,11 @@ one line per system, with 95 % intervals.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TypeGuard
+
+from msgspec import Struct, structs
 
 from memeval.metrics.formats import percent
 from memeval.report.differences import UNNAMED, differing, labels, system_of
@@ -45,8 +47,7 @@ Lines = Mapping[str, Sequence[RunSummary]]
 """Cells by what they differ in besides the number, the smallest number first."""
 
 
-@dataclass(frozen=True)
-class Curves:
+class Curves(Struct, frozen=True):
     """The lines over one number."""
 
     setting: str
@@ -157,12 +158,12 @@ def curve_panel(curves: Curves) -> Panel:
             value = value_of(cell, curves.setting)
             text = f"{short(value)}, {percent(cell.metrics['accuracy'])} %"
             mark = mark_of(cell, value, looks[name], name, text)
-            marks.append(replace(mark, aside=aside))
+            marks.append(structs.replace(mark, aside=aside))
 
         lines.append(marks)
 
     up = accuracy_axis(chain.from_iterable(lines))
-    return Panel(across=replace(across, has_grid=False), up=up, lines=lines)
+    return Panel(across=structs.replace(across, has_grid=False), up=up, lines=lines)
 
 
 def number_axis(curves: Curves) -> Axis:
@@ -180,7 +181,7 @@ def number_axis(curves: Curves) -> Axis:
         if not kept or axis.at(value) - axis.at(kept[-1]) >= TICK:
             kept.append(value)
 
-    return replace(axis, ticks={value: short(value) for value in kept})
+    return structs.replace(axis, ticks={value: short(value) for value in kept})
 
 
 def asides(count: int, places: Sequence[float]) -> list[float]:

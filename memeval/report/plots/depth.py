@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memeval.report.differences import labels
 from memeval.report.plots.curves import TOKENS, asides, by_line, short, value_of

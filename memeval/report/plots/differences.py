@@ -6,7 +6,9 @@ Form and fill say what a mark means, never only its colour.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.report.plots.model import (
     BLUE,
@@ -31,8 +33,7 @@ SHOWN, NOT_SHOWN = Look(BLUE, "s"), Look(BLUE, "o", is_hollow=True)
 CASE, ALL = Look(GREY, "|"), Look(ORANGE, "D", edge=INK)
 
 
-@dataclass(frozen=True)
-class DifferenceRow:
+class DifferenceRow(Struct, frozen=True):
     """A difference as it is drawn, in the unit of the axis."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 Box = tuple[float, float, float, float]
 """Left, lower, right and upper edge, in pixels; the edges up may also count downwards."""
@@ -12,8 +13,7 @@ RINGS = 9
 """How many lines of text a name may be away from its point. Beyond that it is left out."""
 
 
-@dataclass(frozen=True)
-class Room:
+class Room(Struct, frozen=True):
     """An area, and what is in it already."""
 
     area: Box

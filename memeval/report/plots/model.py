@@ -10,8 +10,10 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import chain
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memeval.results import RunSummary
 from memeval.text.shown import one_line
@@ -26,8 +28,7 @@ LONGEST_NAME = 120
 ACCURACY = "accuracy, %, with its 95 % interval"
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(Struct, frozen=True):
     """Colour and form of a mark: no two series differ only in colour."""
 
     colour: str
@@ -38,8 +39,7 @@ class Look:
     """Colour of the outline; empty means the mark's own."""
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A measured value with its 95 % interval."""
 
     x: float
@@ -58,8 +58,7 @@ class Mark:
     """Per cent of the width by which it is moved: else intervals at one value cover each other."""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A cell of a matrix."""
 
     x: float
@@ -71,8 +70,7 @@ class Cell:
     is_framed: bool = False
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(Struct, frozen=True):
     """Words inside a plot."""
 
     x: float
@@ -81,8 +79,7 @@ class Words:
     colour: str = INK
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """Maps values to per cent of a width or height."""
 
     low: float
@@ -125,8 +122,7 @@ class Axis:
         return [value for value in values if self.low <= value <= self.high * (1 + 1e-9)]
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(Struct, frozen=True):
     """One pair of axes and the marks between them."""
 
     across: Axis
@@ -154,8 +150,7 @@ class Panel:
         return [*self.marks, *chain.from_iterable(self.lines)]
 
 
-@dataclass(frozen=True)
-class Plot:
+class Plot(Struct, frozen=True):
     """A picture of one panel or more, by row."""
 
     title: str

@@ -5,7 +5,8 @@ frontier of the cells that no other one beats.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memeval.metrics.formats import percent
 from memeval.metrics.metric import PRICE, Metric

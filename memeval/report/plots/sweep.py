@@ -7,7 +7,8 @@ stays legible if a plot of points has no room for names.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memeval.report.categories import columns_of, rows_of, titles_of
 from memeval.report.differences import labels, system_of

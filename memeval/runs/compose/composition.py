@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
+from msgspec import Struct
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
@@ -18,8 +18,7 @@ Fields = DictConfig | dict[str, Any]
 """Fields composed by a job, without Hydra's own part."""
 
 
-@dataclass(frozen=True)
-class Word:
+class Word(Struct, frozen=True):
     """A word of a job."""
 
     override: Override
@@ -46,8 +45,7 @@ class Word:
         return self.is_option or self.adds_field
 
 
-@dataclass(frozen=True)
-class Base:
+class Base(Struct, frozen=True):
     """A composition, which cells with the same options share."""
 
     fields: DictConfig | None

@@ -18,9 +18,10 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
+
+from msgspec import Struct
 
 from memeval.errors import WorldError
 from memeval.llm.in_flight import in_flight
@@ -45,8 +46,7 @@ LEAVING_S = 3.0
 """How long a process may take to release what it holds, at the end."""
 
 
-@dataclass(frozen=True)
-class State:
+class State(Struct, frozen=True):
     """The model calls of the process."""
 
     loads: Loads

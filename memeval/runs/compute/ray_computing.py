@@ -6,8 +6,9 @@ import asyncio
 import pickle
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memeval import __version__
 from memeval.llm.in_flight import in_flight
@@ -21,8 +22,7 @@ from memeval.runs.environment import set_environment
 from memeval.runs.interrupt import run_loop
 
 
-@dataclass(frozen=True)
-class Start:
+class Start(Struct, frozen=True):
     """Data with which a worker begins."""
 
     version: str

@@ -19,9 +19,10 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.config.roles import called_roles, lowest_limit, settings_of_role
 from memeval.errors import WorldError
@@ -272,8 +273,7 @@ class _DiedError(Exception):
     """The process is gone."""
 
 
-@dataclass
-class _Open:
+class _Open(Struct):
     """A unit that a process works on."""
 
     keeper: Keeper

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memeval.metrics.formats import dollars
 from memeval.records import Usage
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from memeval.pipeline.open.connections import Connections
 
 
-@dataclass
-class LiveFigures:
+class LiveFigures(Struct):
     """The figures of a run or a sweep at one moment."""
 
     score: float = 0.0

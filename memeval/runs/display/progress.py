@@ -6,8 +6,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct
 
 from memeval.records import Usage
 from memeval.runs.display.live import LiveFigures, duration
@@ -30,8 +31,7 @@ FEWEST = 5
 """Items from which on a time that is left means something."""
 
 
-@dataclass
-class StageCount:
+class StageCount(Struct):
     """How far a stage is."""
 
     total: int = 0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.config.paths import outputs_dir
 from memeval.config.schema import ANSWER, JUDGE, TOOLS
@@ -46,8 +48,7 @@ MOST_TURNS, MOST_READ_TURNS = 100_000, 10_000
 """Turns of the cases that a plan looks at in a repeat; fewer if a model reads each of them."""
 
 
-@dataclass(frozen=True)
-class _LookedAt:
+class _LookedAt(Struct, frozen=True):
     """A repeat of which some questions were asked."""
 
     repeat: OpenRepeat

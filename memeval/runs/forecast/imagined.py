@@ -12,9 +12,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memeval.config.paths import cache_dir
 from memeval.config.schema import ReaderConfig, RunConfig, WriterConfig
@@ -46,8 +48,7 @@ _role: ContextVar[Role] = ContextVar("memeval_imagined_role", default=Role.EMBED
 """Role of the call under way; embedders and rerankers do not state one."""
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     """A request that a run would send."""
 
     role: Role
@@ -72,8 +73,7 @@ class Call:
     """Of all of them; None: each is as long as this one."""
 
 
-@dataclass
-class Tally:
+class Tally(Struct):
     """Counts, and the requests that rest on made-up replies."""
 
     calls: list[Call] = field(default_factory=list)

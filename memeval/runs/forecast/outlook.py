@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
 from math import sqrt
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.comparison.finding import finished_runs
 from memeval.comparison.scores import RunScores, cases_of, read_scores
@@ -31,8 +33,7 @@ MOST_RUNS = 4
 """Earlier runs that are read for how far differences spread."""
 
 
-@dataclass(frozen=True)
-class Outlook:
+class Outlook(Struct, frozen=True):
     """Differences that a data set of the sweep could show."""
 
     dataset: str
@@ -50,8 +51,7 @@ class Outlook:
     """Source of the spread."""
 
 
-@dataclass(frozen=True)
-class _Spread:
+class _Spread(Struct, frozen=True):
     """How far the differences between two runs spread."""
 
     sd: float

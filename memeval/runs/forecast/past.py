@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.pipeline.open.cell import Cell
 from memeval.records import Role
@@ -25,8 +26,7 @@ Kind = tuple[Role, str, str]
 """Role, model and form of replies."""
 
 
-@dataclass
-class Past:
+class Past(Struct):
     """Means over earlier runs, by kind of reply."""
 
     _tokens: dict[Kind, float] = field(default_factory=lambda: defaultdict(float))

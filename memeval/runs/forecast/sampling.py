@@ -5,8 +5,10 @@ over its repeats and cases.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from memeval.config.roles import ROLES, settings_of_role
 from memeval.pipeline.execute.run import text_size
@@ -19,8 +21,7 @@ QUESTIONS_PER_CASE = 100
 """Questions of a sample that are taken from one case: preparing a case takes longer than asking."""
 
 
-@dataclass(frozen=True)
-class OpenRepeat:
+class OpenRepeat(Struct, frozen=True):
     """A repeat of a cell with open questions."""
 
     planned: PlannedCell
@@ -41,8 +42,7 @@ class OpenRepeat:
         )
 
 
-@dataclass
-class Extent:
+class Extent(Struct):
     """The amount of work, each unit counted once."""
 
     text: dict[str, int] = field(default_factory=dict)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memeval.records import Role, Usage
 from memeval.results.prices import cost_usd
@@ -11,8 +12,7 @@ from memeval.runs.forecast.imagined import Call
 from memeval.statistics.means import sum_or_none
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """The calls of one role at one model."""
 
     role: Role
@@ -34,8 +34,7 @@ class Line:
     """Wall time at the request slots of the endpoint."""
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """Requests and cost of a sweep."""
 
     lines: Sequence[Line]
@@ -75,8 +74,7 @@ class Estimate:
         return max(by_address.values(), default=0.0)
 
 
-@dataclass
-class CallSums:
+class CallSums(Struct):
     """Sums over the calls of one role at one model."""
 
     slots: int

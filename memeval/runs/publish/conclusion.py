@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.config.paths import project_root
 from memeval.config.schema import TrackingConfig
@@ -36,8 +38,7 @@ if TYPE_CHECKING:
     from memeval.report.plots.model import Plot
 
 
-@dataclass(frozen=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """The runs of one data set, and how they differ."""
 
     runs: Sequence[Run]
@@ -53,8 +54,7 @@ class Compared:
         return [run.summary for run in self.runs]
 
 
-@dataclass(frozen=True)
-class Conclusion:
+class Conclusion(Struct, frozen=True):
     """Results of an invocation, and how its runs differ from the first of their data set."""
 
     folder: Path

@@ -6,9 +6,10 @@ import hashlib
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct
 
 from memeval.report.stamp import report_code
 from memeval.results import RUN_FILE
@@ -17,8 +18,7 @@ from memeval.runs.publish import work
 from memeval.runs.publish.publisher import Publisher
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(Struct, frozen=True, dict=True):
     """A plot or a page in the folder of a sweep."""
 
     folder: Path

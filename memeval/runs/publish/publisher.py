@@ -16,10 +16,11 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import IO, Any, TypeVar
+
+from msgspec import Struct
 
 import memeval
 from memeval.config.filing import Filing, read_experiment, read_filing
@@ -47,8 +48,7 @@ that computes it gets a quarter of a core.
 """
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(Struct, frozen=True):
     """What came of publishing a run or a comparison."""
 
     url: str | None = None

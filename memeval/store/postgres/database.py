@@ -20,9 +20,10 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from queue import Queue
 from typing import Any, NoReturn, TypeVar
+
+from msgspec import Struct
 
 from memeval.errors import StorageError, UserError
 from memeval.text.shown import one_line
@@ -91,8 +92,7 @@ Row = Sequence[Any]
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class _Statement:
+class _Statement(Struct, frozen=True):
     """A statement that the server has not answered yet."""
 
     file: int

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.errors import StorageError
 from memeval.llm.leases import lock_of
@@ -32,8 +33,7 @@ _TAKE_FREE, _TAKE_OVER = _TAKE.format(_OWN), _TAKE.format(f"{_OWN} OR NOT {_LIVE
 _LAPSED = f"SELECT 1 FROM memeval_locks l WHERE name = :name AND number = :number AND NOT {_LIVE}"
 
 
-@dataclass
-class _Lapse:
+class _Lapse(Struct):
     """How long this process has seen that a lease has lapsed."""
 
     first: float

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memeval.records import MemoryChunk, format_time
 from memeval.systems.chunk_file import read_state, write_state
@@ -29,8 +31,7 @@ KINDS = (
 ARTIFACTS_FILE = "artifacts.json"
 
 
-@dataclass(frozen=True)
-class Artifact:
+class Artifact(Struct, frozen=True, dict=True):
     """One thing worth remembering."""
 
     kind: str
@@ -117,9 +118,8 @@ Batch = Sequence[tuple[int, MemoryChunk]]
 def _fields(artifact: Artifact) -> dict[str, Any]:
     """The artifact's fields as JSON holds them."""
     row: dict[str, Any] = {}
-    for entry in fields(Artifact):
-        value = getattr(artifact, entry.name)
-        row[entry.name] = list(value) if isinstance(value, tuple) else value
+    for name, value in asdict(artifact).items():
+        row[name] = list(value) if isinstance(value, tuple) else value
 
     row["time"] = artifact.time.isoformat() if artifact.time else None
     return row

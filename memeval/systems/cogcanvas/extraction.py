@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.llm.breaker import note_reading
 from memeval.llm.contract import Completion
@@ -37,8 +38,7 @@ EARLIER_CHARACTERS = 100
 """Characters of an earlier artifact that the model is shown."""
 
 
-@dataclass
-class Reading:
+class Reading(Struct):
     """One reading of a batch."""
 
     number: int
@@ -51,8 +51,7 @@ class Reading:
     """The artifacts of this reading so far."""
 
 
-@dataclass
-class Extractor:
+class Extractor(Struct):
     """Asks a model for the artifacts of a conversation."""
 
     model: LanguageModel

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from memeval.systems.cogcanvas.artifacts import Artifact
 from memeval.systems.cogcanvas.links import REFERENCES, Edges, Links, next_events
@@ -89,8 +89,7 @@ class Canvas:
         return _search_from_each(reached, ways, hops)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ways:
+class _Ways(Struct, frozen=True):
     """The ends of all edges in both directions, by the node at the other end."""
 
     nodes: Positions

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from memeval.llm.extractive.words import STOP_WORDS, stem
 from memeval.systems.cogcanvas.artifacts import Artifact
@@ -43,8 +43,7 @@ FUNCTION_WORDS = frozenset(
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
-@dataclass(frozen=True, slots=True)
-class Edges:
+class Edges(Struct, frozen=True):
     """The edges that one rule makes."""
 
     kind: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from memeval.records import MemoryChunk
 from memeval.text.words import is_unspaced, plain_words, search_terms, spread
@@ -26,8 +27,7 @@ _LONGEST_LOOSE = 2_000
 """A longer quote is not searched for under other punctuation: utterances are shorter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One turn of a chunk, or the whole chunk if its lines don't match its turns."""
 
     start: int
@@ -37,8 +37,7 @@ class Line:
     turn_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedQuote:
+class LocatedQuote(Struct, frozen=True):
     """A quote with its position."""
 
     line: Line

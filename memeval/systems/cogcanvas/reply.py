@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.llm.reply.text import without_controls
 from memeval.systems.cogcanvas.artifacts import KINDS
@@ -14,8 +15,7 @@ from memeval.systems.cogcanvas.artifacts import KINDS
 _BETWEEN = re.compile(r"[, \t\r\n]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """The items of a model's reply."""
 
     items: tuple[Any, ...]

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from memeval.llm.metering import current_ledger
 from memeval.records import Answer, CorrectRequest, ForgetRequest, IngestHealth, Query, Retrieved
@@ -279,7 +280,7 @@ def _with_new(artifact: Artifact, request: CorrectRequest) -> Artifact:
     content, quote = (
         replace_given(text, request.old, request.new) for text in (artifact.content, artifact.quote)
     )
-    return replace(artifact, content=content, quote=quote)
+    return structs.replace(artifact, content=content, quote=quote)
 
 
 def describe_losses(counts: Mapping[str, int]) -> str:

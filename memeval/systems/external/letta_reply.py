@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.errors import ModelError
 from memeval.records import Retrieved
@@ -16,8 +17,7 @@ SEARCH = "archival_memory_search"
 """The name of the tool with which an agent searches its archive."""
 
 
-@dataclass
-class Reply:
+class Reply(Struct):
     """An agent's reply to one message, and its steps."""
 
     text: str = ""

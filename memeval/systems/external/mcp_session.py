@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from memeval.errors import ModelError, UserError, unknown
 from memeval.llm.transport import time_limit
 from memeval.systems.external.program import LongLineError, Program, ProgramError
@@ -48,8 +50,7 @@ class Server:
     timeout_s: float = 60.0
 
 
-@dataclass(frozen=True)
-class ToolReply:
+class ToolReply(Struct, frozen=True):
     """The result of a tool."""
 
     texts: tuple[str, ...]

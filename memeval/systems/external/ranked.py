@@ -48,8 +48,7 @@ class RankedRow(Struct, frozen=True):
     """Best first."""
 
 
-@dataclass(frozen=True)
-class Rankings:
+class Rankings(Struct, frozen=True):
     """A file, read."""
 
     rows: Mapping[str, RankedRow]

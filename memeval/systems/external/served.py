@@ -16,6 +16,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
+from msgspec import Struct, structs
+
 from memeval.errors import MemevalError, MemoryServiceError, ModelError, UserError, unknown
 from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
@@ -133,8 +135,7 @@ class AnsweringSettings(ServedSettings):
         return self.operations
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """A JSON object that a service replied with."""
 
     content: Mapping[str, Any]
@@ -339,7 +340,7 @@ class ServedMemory(RecallSystem):
         reply = await self._call("search", body, Role.ANSWER)
         search = self._sift(self._read(lambda: wire.read_found(reply, self._ids.turns)))
         self._remark(search, depth)
-        return replace(search, results=search.results[:depth])
+        return structs.replace(search, results=search.results[:depth])
 
     async def _answer_of_service(self, query: Query) -> Answer:
         top_k = self.parts.top_k

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.errors import ModelError
 from memeval.llm.reply.body import count_of
@@ -35,8 +36,7 @@ class WireError(ModelError):
     """A reply that does not fit the schema."""
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """The results of a search."""
 
     results: tuple[Retrieved, ...]
