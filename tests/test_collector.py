@@ -48,7 +48,7 @@ def test_cycles_are_still_collected_inside() -> None:
 
 
 def test_a_run_collects_rarely() -> None:
-    from memeval.runs.interrupt import run_loop
+    from memeval.runs.loop import run_loop
 
     async def look() -> tuple[int, int, int]:
         return gc.get_threshold()

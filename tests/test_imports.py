@@ -52,6 +52,12 @@ def test_nothing_heavy_is_imported(code: str) -> None:
     assert loaded_by(code) == "[]"
 
 
+def test_help_loads_no_event_loop() -> None:
+    """As from a shell, where Ctrl-C is listened to before the words are read."""
+    code = "import sys; sys.argv[1:] = ['--help']; from memeval.__main__ import main; main()"
+    loaded_by(f"{code}\nassert not {{'asyncio', 'omegaconf'}} & sys.modules.keys()")
+
+
 def test_nothing_looks_at_every_step_of_python() -> None:
     """A hook for audit events is called at each `id()`: copying an object takes thrice as long."""
     code = (

@@ -210,8 +210,8 @@ def probe(
     """`judge_probe`, in this thread; `KIND=FILE` gives a kind to the rows of a file."""
     from memeval.calibration.probe import probe_judge
     from memeval.pipeline.open.opening import open_cell
-    from memeval.runs.interrupt import run_loop
     from memeval.runs.job import check_writable
+    from memeval.runs.loop import run_loop
     from memeval.runs.spending import refuse_limits
 
     chosen = _chosen_items(files)

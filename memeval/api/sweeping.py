@@ -185,7 +185,7 @@ def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
     Raises `UserError`, and `RefusedError` if runs can't be made.
     """
     from memeval.runs.forecast.forecast import check_stores_are_read, forecast
-    from memeval.runs.interrupt import run_loop
+    from memeval.runs.loop import run_loop
 
     # Hydra's output for a plan is discarded.
     with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:

@@ -25,7 +25,7 @@ from memeval.report.junit import JunitCase, as_junit
 from memeval.results import write_atomically
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.runs.compose.config import compose_config
-from memeval.runs.interrupt import run_loop
+from memeval.runs.loop import run_loop
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.testing.check_finding import FACTS
 from memeval.testing.checks import CHECKS, OF_TOOLS, Outcome, outcome_of

@@ -50,8 +50,8 @@ from memeval.runs.display.progress import RunDisplay
 from memeval.runs.forecast.imagined import ImaginedConnections, ImaginedModels, Tally
 from memeval.runs.forecast.past import ASSUMED_S
 from memeval.runs.forecast.totals import CallSums, Estimate, line_of
-from memeval.runs.interrupt import run_loop
 from memeval.runs.job import check_writable
+from memeval.runs.loop import run_loop
 from memeval.runs.spending import refuse_confirmation
 from memeval.store.opening import open_store
 from memeval.text.shown import counted, one_line

@@ -11,8 +11,8 @@ from memeval.errors import UserError
 from memeval.results.prices import total_cost_usd
 from memeval.runs.compose.config import compose_config
 from memeval.runs.display.progress import RunDisplay
-from memeval.runs.interrupt import run_loop
 from memeval.runs.job import check_writable
+from memeval.runs.loop import run_loop
 from memeval.runs.spending import refuse_limits
 
 

@@ -19,8 +19,8 @@ from memeval.runs.compose.errors import explained
 from memeval.runs.compose.sweep import SweepComposer
 from memeval.runs.display.progress import Countdown
 from memeval.runs.display.sweep import SweepDisplay
-from memeval.runs.interrupt import run_loop
 from memeval.runs.job import failed_cell, objective_of, open_job
+from memeval.runs.loop import run_loop
 from memeval.runs.plan import Outcome, Plan, PlannedCell
 from memeval.runs.publish.publishing import Publishing
 from memeval.runs.schedule import Computers, Schedule

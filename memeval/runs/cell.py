@@ -21,7 +21,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import endpoint_settings, sampling_of
 from memeval.results import NoteKind, RunSummary
 from memeval.runs.display.progress import RunDisplay
-from memeval.runs.interrupt import run_loop
+from memeval.runs.loop import run_loop
 from memeval.runs.plan import say_damage
 from memeval.runs.publish.published import file_again, published_before
 from memeval.runs.publish.publisher import (

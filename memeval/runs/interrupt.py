@@ -2,14 +2,11 @@
 in progress, then ends the run cleanly and says what it waits for; the second one ends the process
 at once.
 
-A run's event loop is driven here, so that a Ctrl-C never arrives inside the code of a system, which
-could swallow it, and so that the end waits for nothing that a system left behind (a thread, a task
-that can't be cancelled).
+Nothing of asyncio is imported here: it takes longer to load than `--help` may take.
 """
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import gc
 import os
@@ -17,17 +14,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
-from typing import Any, TypeVar
-
-from memeval.errors import WorldError
-from memeval.llm.in_flight import Finish, in_flight
-from memeval.process.collector import rare_collections
-from memeval.text.shown import one_line
-
-T = TypeVar("T")
 
 KEYS_THREAD = "memeval-keys"
 """Name of the thread that waits for Ctrl-C; it holds no lock."""
@@ -36,12 +24,6 @@ TOGETHER_S = 1.0
 """SIGTERM counts once within this time: `timeout` and batch systems send it to the process and to
 its group.
 """
-FINISH_S = 10.0
-"""How long the first Ctrl-C waits for model calls in progress, in seconds."""
-REPORT_S = 0.1
-"""How long other processes may take to report their calls under way."""
-WIND_UP_S = 1.0
-"""How long tasks that were cancelled may take to end."""
 BLOCKED_S = 0.3
 """How long the main thread may take to act on a Ctrl-C before another thread does it."""
 LEAVING_S = 3.0
@@ -146,6 +128,29 @@ class Door:
 
 
 @contextmanager
+def stopping(by_keys: Callable[[], object], by_door: Callable[[], object]) -> Iterator[None]:
+    """Within it, a first Ctrl-C calls `by_keys`, and a door of this thread calls `by_door`."""
+    door: Door | None = getattr(_of_thread, "door", None)
+    if _keys is not None:
+        _keys.cancel = by_keys
+    if door is not None:
+        door.watch(by_door)
+
+    try:
+        yield
+    finally:
+        if _keys is not None:
+            _keys.cancel = None
+        if door is not None:
+            door.watch(None)
+
+
+def is_listening() -> bool:
+    """Whether Ctrl-C is ours."""
+    return _keys is not None
+
+
+@contextmanager
 def listening() -> Iterator[None]:
     """Ctrl-C and SIGTERM are ours for the life of a command, or of a job in a launcher's worker.
 
@@ -191,24 +196,13 @@ def report_waiting() -> None:
     waited = watch.under_way() if watch is not None else []
     if waited:
         more = f" and {len(waited) - 1} more" if len(waited) > 1 else ""
-        _say(f"\nmemeval: waiting for {waited[0]}{more}; Ctrl-C again to stop now")
-
-
-def report_calls() -> None:
-    """Reports how many model calls the run is waiting for."""
-    count = in_flight.under_way_anywhere
-    if count:
-        calls = "call" if count == 1 else "calls"
-        _say(
-            f"\nmemeval: waiting up to {FINISH_S:.0f} s for {count} model {calls} in progress; "
-            "Ctrl-C again to stop now"
-        )
+        say(f"\nmemeval: waiting for {waited[0]}{more}; Ctrl-C again to stop now")
 
 
 def end_now() -> None:
     """Ends the process. Rows are on disk as soon as they exist; the publisher ends on its own."""
     lost = describe_lost(all_under_way=True)
-    _say(f"\nmemeval: stopped at once. Finished work is kept; the same command continues it.{lost}")
+    say(f"\nmemeval: stopped at once. Finished work is kept; the same command continues it.{lost}")
     os._exit(exit_status())
 
 
@@ -216,11 +210,13 @@ def describe_lost(*, all_under_way: bool = False) -> str:
     """The line about replies that a stop lost, those under way included if they are; empty if no
     model was called.
     """
-    lost = in_flight.describe_lost(all_under_way=all_under_way)
+    # Looked up, and not imported: if it is not loaded, no model was called.
+    calls = sys.modules.get("memeval.llm.in_flight")
+    lost = "" if calls is None else calls.in_flight.describe_lost(all_under_way=all_under_way)
     return f"\n  {lost}" if lost else ""
 
 
-def _say(message: str) -> None:
+def say(message: str) -> None:
     """Bypasses Python's own streams: the hanging code may have locked them.
 
     The cursor that progress bars hide comes back.
@@ -228,123 +224,6 @@ def _say(message: str) -> None:
     shown = "\x1b[?25h" if os.isatty(2) else ""
     with suppress(OSError):
         os.write(2, f"{shown}{message}\n".encode())
-
-
-def run_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Runs `main` on a new event loop, and returns its result.
-
-    Raises `KeyboardInterrupt` after a Ctrl-C.
-
-    Unlike `asyncio.run`, it goes on if a system stops the loop, and does not wait for threads
-    and tasks that can't be ended.
-    """
-    loop = asyncio.new_event_loop()
-    loop.set_exception_handler(_report_in_a_line)
-    task = loop.create_task(main)
-    ending: list[asyncio.Task[None]] = []
-    interrupted = False
-
-    def end(finish: Finish) -> None:
-        nonlocal interrupted
-        interrupted = True
-        # Called directly, it would not wake a loop that sleeps until its next event.
-        loop.call_soon_threadsafe(begin_to_end, finish)
-
-    def begin_to_end(finish: Finish) -> None:
-        ending.append(loop.create_task(_finish_calls(task, finish)))
-
-    door: Door | None = getattr(_of_thread, "door", None)
-    try:
-        asyncio.set_event_loop(loop)
-        if _keys is not None:
-            _keys.cancel = partial(end, _finish_all)
-        if door is not None:
-            door.watch(partial(end, partial(in_flight.finish_part, loop)))
-
-        with rare_collections():
-            _drive(loop, task)
-
-        # A run that finished in the same moment counts as finished.
-        if interrupted and (task.cancelled() or task.exception() is not None):
-            raise KeyboardInterrupt
-
-        if task.cancelled():
-            raise WorldError(
-                "the system cancelled the run, because it cancelled tasks that it did not start"
-            )
-
-        return task.result()
-    finally:
-        if _keys is not None:
-            _keys.cancel = None
-        if door is not None:
-            door.watch(None)
-
-        _wind_up(loop)
-        in_flight.reopen()
-        asyncio.set_event_loop(None)
-
-
-async def _finish_all(most_s: float) -> None:
-    """Waits for the model calls of all threads and processes, and says so."""
-    finishing = asyncio.ensure_future(in_flight.finish(most_s))
-    if in_flight.elsewhere:
-        # The other processes report first how many calls they have under way.
-        await asyncio.wait({finishing}, timeout=REPORT_S)
-
-    report_calls()
-    await finishing
-
-
-async def _finish_calls(task: asyncio.Task[Any], finish: Finish) -> None:
-    """Cancels the task once the model calls in progress have ended."""
-    try:
-        await finish(FINISH_S)
-    finally:
-        task.cancel()
-
-
-def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
-    """Runs the loop until the task is done.
-
-    A loop that other code has stopped is run on.
-    """
-    while not task.done():
-        try:
-            loop.run_until_complete(asyncio.wait({task}))
-        except RuntimeError:
-            if loop.is_closed():
-                raise
-        except (SystemExit, asyncio.CancelledError):
-            # asyncio lets an exit through from any task, also from one that a system started; and a
-            # system may cancel every task, this waiting one included.
-            continue
-        except KeyboardInterrupt:
-            if _keys is None:
-                raise
-
-
-def _report_in_a_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001 - as asyncio calls it
-    """Reports an unhandled exception of a task on one line; asyncio would print a traceback."""
-    error = context.get("exception")
-    cause = f": {type(error).__name__}: {one_line(error)}" if error is not None else ""
-    _say(f"memeval: {one_line(context.get('message', ''))}{cause}")
-
-
-def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
-    loop.set_exception_handler(lambda *_: None)  # tasks that are given up need no report
-    left = asyncio.all_tasks(loop)
-    for task in left:
-        task.cancel()
-
-    with suppress(RuntimeError, SystemExit):
-        if left:
-            loop.run_until_complete(asyncio.wait(left, timeout=WIND_UP_S))
-
-        loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), WIND_UP_S))
-
-    with suppress(TimeoutError, RuntimeError):
-        loop.close()
 
 
 def leave(status: int) -> int:

@@ -11,7 +11,7 @@ from memeval.metrics.formats import dollars
 from memeval.pipeline.measure.summary import Earlier, earlier
 from memeval.pipeline.open.called import check_budget, limits_of
 from memeval.pipeline.open.cell import Cell
-from memeval.runs.interrupt import run_loop
+from memeval.runs.loop import run_loop
 from memeval.runs.plan import Plan, PlannedCell
 
 YES = ("y", "yes")

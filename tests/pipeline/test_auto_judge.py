@@ -23,7 +23,7 @@ from memeval.results import RunSummary
 from memeval.results.judge import JudgeIdentity
 from memeval.runs.compose.config import compose_config
 from memeval.runs.forecast.made_up import scripted_reply
-from memeval.runs.interrupt import run_loop
+from memeval.runs.loop import run_loop
 
 
 @pytest.fixture(autouse=True)

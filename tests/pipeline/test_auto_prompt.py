@@ -24,7 +24,7 @@ from memeval.records import AnswerForm, Query, Role, Usage
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
 from memeval.runs.forecast.made_up import scripted_reply
-from memeval.runs.interrupt import run_loop
+from memeval.runs.loop import run_loop
 
 SYSTEM_TEXT = {
     load_builtin(f"answer_{style}").system: style for style in ("short", "whole", "form", "cot")

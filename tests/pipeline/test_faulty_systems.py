@@ -29,7 +29,7 @@ from memeval.pipeline.open.opening import open_cell
 from memeval.records import Usage
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
-from memeval.runs.interrupt import run_loop
+from memeval.runs.loop import run_loop
 
 HERE = Path(__file__).parent
 ASKED = 2

@@ -26,7 +26,7 @@ from memeval.pipeline.verify.sound import verify_run
 from memeval.records import IngestHealth, Role, Usage
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
-from memeval.runs.interrupt import run_loop
+from memeval.runs.loop import run_loop
 from memeval.systems.asking import ask_for
 
 ASKED = 2

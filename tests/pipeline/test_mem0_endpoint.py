@@ -20,7 +20,7 @@ from memeval.report.flags import flags
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
 from memeval.runs.forecast.made_up import scripted_reply
-from memeval.runs.interrupt import run_loop
+from memeval.runs.loop import run_loop
 
 WIDTH = 48
 SMALL = [

@@ -30,7 +30,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads
 from memeval.process import started
 from memeval.runs.compute.computing import ENDING_S, FAILED, MESSAGE, UnitComputer
-from memeval.runs.interrupt import run_loop
+from memeval.runs.loop import run_loop
 
 WORK, STOP, SHARE, FINISH = "work", "stop", "share", "finish"
 """Orders: to compute a unit, to cancel it, to share the limits of endpoints with fewer processes,

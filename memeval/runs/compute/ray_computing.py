@@ -19,7 +19,7 @@ from memeval.process.private import private_umask
 from memeval.runs.compute.computing import DONE, FAILED, MESSAGE, UnitComputer
 from memeval.runs.display.terminal import guard
 from memeval.runs.environment import set_environment
-from memeval.runs.interrupt import run_loop
+from memeval.runs.loop import run_loop
 
 
 class Start(Struct, frozen=True):

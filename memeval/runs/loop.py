@@ -1,0 +1,149 @@
+"""The event loop of a run.
+
+It is driven here, so that a Ctrl-C never arrives inside the code of a system, which could swallow
+it, and so that the end waits for nothing that a system left behind (a thread, a task that can't be
+cancelled).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from memeval.errors import WorldError
+from memeval.llm.in_flight import Finish, in_flight
+from memeval.process.collector import rare_collections
+from memeval.runs.interrupt import is_listening, say, stopping
+from memeval.text.shown import one_line
+
+T = TypeVar("T")
+
+FINISH_S = 10.0
+"""How long the first Ctrl-C waits for model calls in progress, in seconds."""
+REPORT_S = 0.1
+"""How long other processes may take to report their calls under way."""
+WIND_UP_S = 1.0
+"""How long tasks that were cancelled may take to end."""
+
+
+def run_loop(main: Coroutine[Any, Any, T]) -> T:
+    """Runs `main` on a new event loop, and returns its result.
+
+    Raises `KeyboardInterrupt` after a Ctrl-C.
+
+    Unlike `asyncio.run`, it goes on if a system stops the loop, and does not wait for threads
+    and tasks that can't be ended.
+    """
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(_report_in_a_line)
+    task = loop.create_task(main)
+    ending: list[asyncio.Task[None]] = []
+    interrupted = False
+
+    def end(finish: Finish) -> None:
+        nonlocal interrupted
+        interrupted = True
+        # Called directly, it would not wake a loop that sleeps until its next event.
+        loop.call_soon_threadsafe(begin_to_end, finish)
+
+    def begin_to_end(finish: Finish) -> None:
+        ending.append(loop.create_task(_finish_calls(task, finish)))
+
+    by_keys = partial(end, _finish_all)
+    by_door = partial(end, partial(in_flight.finish_part, loop))
+    try:
+        asyncio.set_event_loop(loop)
+        with stopping(by_keys, by_door):
+            with rare_collections():
+                _drive(loop, task)
+
+            # A run that finished in the same moment counts as finished.
+            if interrupted and (task.cancelled() or task.exception() is not None):
+                raise KeyboardInterrupt
+
+        if task.cancelled():
+            raise WorldError(
+                "the system cancelled the run, because it cancelled tasks that it did not start"
+            )
+
+        return task.result()
+    finally:
+        _wind_up(loop)
+        in_flight.reopen()
+        asyncio.set_event_loop(None)
+
+
+async def _finish_all(most_s: float) -> None:
+    """Waits for the model calls of all threads and processes, and says so."""
+    finishing = asyncio.ensure_future(in_flight.finish(most_s))
+    if in_flight.elsewhere:
+        # The other processes report first how many calls they have under way.
+        await asyncio.wait({finishing}, timeout=REPORT_S)
+
+    _report_calls()
+    await finishing
+
+
+def _report_calls() -> None:
+    """Reports how many model calls the run is waiting for."""
+    count = in_flight.under_way_anywhere
+    if count:
+        calls = "call" if count == 1 else "calls"
+        say(
+            f"\nmemeval: waiting up to {FINISH_S:.0f} s for {count} model {calls} in progress; "
+            "Ctrl-C again to stop now"
+        )
+
+
+async def _finish_calls(task: asyncio.Task[Any], finish: Finish) -> None:
+    """Cancels the task once the model calls in progress have ended."""
+    try:
+        await finish(FINISH_S)
+    finally:
+        task.cancel()
+
+
+def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+    """Runs the loop until the task is done.
+
+    A loop that other code has stopped is run on.
+    """
+    while not task.done():
+        try:
+            loop.run_until_complete(asyncio.wait({task}))
+        except RuntimeError:
+            if loop.is_closed():
+                raise
+        except (SystemExit, asyncio.CancelledError):
+            # asyncio lets an exit through from any task, also from one that a system started; and a
+            # system may cancel every task, this waiting one included.
+            continue
+        except KeyboardInterrupt:
+            if not is_listening():
+                raise
+
+
+def _report_in_a_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001 - as asyncio calls it
+    """Reports an unhandled exception of a task on one line; asyncio would print a traceback."""
+    error = context.get("exception")
+    cause = f": {type(error).__name__}: {one_line(error)}" if error is not None else ""
+    say(f"memeval: {one_line(context.get('message', ''))}{cause}")
+
+
+def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
+    loop.set_exception_handler(lambda *_: None)  # tasks that are given up need no report
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+
+    with suppress(RuntimeError, SystemExit):
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=WIND_UP_S))
+
+        loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), WIND_UP_S))
+
+    with suppress(TimeoutError, RuntimeError):
+        loop.close()
