@@ -20,7 +20,7 @@ from memeval.llm.metering import current_ledger
 from memeval.llm.outage import Backoff, Clock, Outage, Say, Sleep
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import CutReplyError, FilteredReplyError, UnsoundReplyError, parse
-from memeval.llm.slots import Slots
+from memeval.llm.slots import Slot, Slots
 from memeval.llm.transport import Transport, encode, time_limit
 from memeval.results.prices import provider_of
 
@@ -172,7 +172,7 @@ class Endpoint:
 
             try:
                 queued = time.perf_counter()
-                async with self._slots:
+                async with Slot(self._slots) as slot:
                     started = time.perf_counter()
                     ledger.place_s += started - queued
                     # The outage may have begun while this call queued for a slot.
@@ -183,6 +183,7 @@ class Endpoint:
                     async with self.load.calling(self._breaker.admit()) as exchange:
                         call.is_out = True
                         outcome = await self._try(path, content, read, most_bytes)
+                        await slot.pass_on()
                         call.is_out = False
 
                     latency = exchange.seconds()

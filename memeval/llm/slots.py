@@ -54,7 +54,8 @@ class Slots:
             self._limits.pop(endpoint, None)
             self._hand_on()
 
-    async def __aenter__(self) -> None:
+    async def take(self) -> None:
+        """Waits for a slot, which `release` gives back."""
         with self._guard:
             # A new caller does not overtake those that wait.
             if not self._waiting and self._is_free():
@@ -72,29 +73,70 @@ class Slots:
                     self._waiting.remove(waiter)
                 else:
                     # It was handed a slot in the same moment: the slot goes to the next one.
-                    self._release()
+                    self._held -= 1
+                    self._hand_on()
 
             raise
 
-    async def __aexit__(self, *_: object) -> None:
+    def release(self) -> None:
+        """Gives a slot back, to the one who has waited longest."""
         with self._guard:
-            self._release()
+            self._held -= 1
+            self._hand_on()
 
     def _is_free(self) -> bool:
         return self._held < min(self._limits.values(), default=0)
-
-    def _release(self) -> None:
-        self._held -= 1
-        self._hand_on()
 
     def _hand_on(self) -> None:
         """Wakes as many waiters as there are free slots."""
         while self._waiting and self._is_free():
             waiter = self._waiting.popleft()
+            loop = waiter.get_loop()
             # A loop that is closed has nobody who waits.
             with suppress(RuntimeError):
-                waiter.get_loop().call_soon_threadsafe(_resolve, waiter)
+                if loop is running_loop():
+                    _resolve(waiter)  # woken one turn of the loop sooner
+                else:
+                    loop.call_soon_threadsafe(_resolve, waiter)
+
                 self._held += 1
+
+
+class Slot:
+    """A request slot, held from the moment that one is free."""
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self._is_held = False
+
+    async def __aenter__(self) -> Slot:
+        await self._slots.take()
+        self._is_held = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._release()
+
+    async def pass_on(self) -> None:
+        """Gives it back before the reply is worked on: those who wait for a slot send first.
+
+        Otherwise the endpoint would idle meanwhile: at 300 replies a second, a tenth of the time.
+        """
+        self._release()
+        await asyncio.sleep(0)
+
+    def _release(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._slots.release()
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop of this thread, if one runs."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _resolve(waiter: asyncio.Future[None]) -> None:

@@ -12,7 +12,7 @@ from doubles.endpoint import ScriptedEndpoint
 
 from memeval.errors import UserError
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
-from memeval.llm.slots import Slots, slots_at, slots_of_process
+from memeval.llm.slots import Slot, Slots, slots_at, slots_of_process
 
 
 async def crowd(slots: list[Slots], each: int) -> int:
@@ -21,11 +21,12 @@ async def crowd(slots: list[Slots], each: int) -> int:
 
     async def visit(one: Slots) -> None:
         nonlocal inside, most
-        async with one:
+        async with Slot(one) as slot:
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0)
             inside -= 1
+            await slot.pass_on()
 
     await asyncio.gather(*(visit(one) for one in slots for _ in range(each)))
     return most
@@ -50,6 +51,24 @@ def test_no_more_are_in_at_once_than_the_limit() -> None:
     assert asyncio.run(crowd([slots], 50)) == 5, "on another loop as well"
 
 
+def test_who_waits_for_a_slot_sends_before_a_reply_is_worked_on() -> None:
+    order = []
+
+    async def visit(slots: Slots, name: str) -> None:
+        async with Slot(slots) as slot:
+            order.append(f"{name} sends")
+            await asyncio.sleep(0.01)
+            await slot.pass_on()
+            order.append(f"{name} works")
+
+    async def scene() -> None:
+        slots = slots_with(1)
+        await asyncio.gather(*(visit(slots, name) for name in "abc"))
+
+    asyncio.run(scene())
+    assert order == ["a sends", "b sends", "a works", "c sends", "b works", "c works"]
+
+
 def test_the_lower_limit_holds_for_all_who_ask_at_one_address() -> None:
     slots = slots_with(5)
     slots.limit("another", 3)
@@ -64,13 +83,13 @@ def test_who_waits_goes_on_when_the_lowest_limit_is_gone() -> None:
     async def scene() -> None:
         slots = slots_with(2)
         slots.limit("another", 1)
-        async with slots:
-            waiting = asyncio.create_task(slots.__aenter__())
+        async with Slot(slots):
+            waiting = asyncio.create_task(slots.take())
             await asyncio.sleep(0)
             assert not waiting.done()
             slots.leave("another")
             await asyncio.wait_for(waiting, 5)
-            await slots.__aexit__(None, None, None)
+            slots.release()
 
     asyncio.run(scene())
 
@@ -88,7 +107,7 @@ def test_who_is_cancelled_while_waiting_or_inside_leaves_no_slot_behind() -> Non
     slots = slots_with(2)
 
     async def stay() -> None:
-        async with slots:
+        async with Slot(slots):
             await asyncio.Event().wait()
 
     async def scene() -> None:
@@ -108,13 +127,13 @@ def test_who_is_cancelled_as_it_is_handed_a_slot_hands_it_on() -> None:
     slots = slots_with(1)
 
     async def scene() -> None:
-        await slots.__aenter__()
-        doomed, heir = (asyncio.create_task(slots.__aenter__()) for _ in range(2))
+        await slots.take()
+        doomed, heir = (asyncio.create_task(slots.take()) for _ in range(2))
         await asyncio.sleep(0)
-        await slots.__aexit__(None, None, None)
+        slots.release()
         doomed.cancel()
         await asyncio.wait_for(heir, 5)
-        await slots.__aexit__(None, None, None)
+        slots.release()
         assert doomed.cancelled()
 
     asyncio.run(scene())
