@@ -183,7 +183,10 @@ class Endpoint:
                     async with self.load.calling(self._breaker.admit()) as exchange:
                         call.is_out = True
                         outcome = await self._try(path, content, read, most_bytes)
-                        await slot.pass_on()
+                        # After a setback, those who wait for a slot must see its consequences.
+                        if not isinstance(outcome, Setback):
+                            await slot.pass_on()
+
                         call.is_out = False
 
                     latency = exchange.seconds()

@@ -266,6 +266,22 @@ def test_in_an_outage_all_pause_and_one_probes(serve: Serve) -> None:
     assert time.now > 1.0
 
 
+def test_whoever_waits_for_a_slot_of_an_endpoint_that_asks_for_fewer_calls_does_not_send(
+    serve: Serve,
+) -> None:
+    sent = []
+
+    class Counting(Time):
+        async def sleep(self, seconds: float) -> None:
+            sent.append(server.count())
+            await super().sleep(seconds)
+
+    bodies = [{**BODY, "n": number} for number in range(40)]
+    with serve(shares={"rate_limit": 1.0}) as server:
+        refused(server, Counting(), bodies=bodies, max_retries=1)
+    assert sent[0] <= 16, "those under way when the first reply came"
+
+
 def test_an_outage_that_outlasts_the_patience_ends_for_all_at_once(serve: Serve) -> None:
     time = Time()
     bodies = [{**BODY, "n": number} for number in range(60)]
