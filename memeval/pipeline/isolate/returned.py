@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from datetime import date, datetime, time
 from enum import Enum
 from itertools import chain
@@ -136,9 +137,9 @@ def _chunk(chunk: Any, turns: Mapping[str, Any]) -> Retrieved:
 def _ranking(ranking: Any, turns: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     # What the built-in systems return, checked as a whole: a ranking holds hundreds of chunks.
     if type(ranking) is tuple and set(map(type, ranking)) == {tuple}:
-        kinds = set(map(type, chain.from_iterable(ranking)))
-        if kinds <= {str} and turns.keys() >= set(chain.from_iterable(ranking)):
-            return ranking
+        with suppress(TypeError):  # something that can't be hashed is no id
+            if turns.keys() >= set(chain.from_iterable(ranking)):
+                return ranking
 
     name = "Answer.ranking"
     return tuple(_turns(chunk, name, turns) for chunk in _members(ranking, name))
