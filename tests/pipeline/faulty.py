@@ -350,6 +350,7 @@ ANSWERS: dict[str, tuple[Callable[[], Any], str]] = {
     "ScoreNumpy": (lambda: unit(score=np.float32(0.5)), "ok"),
     "RankingTexts": (lambda: Answer("x", ranking=("a", "b")), "answer_failed"),
     "RankingInts": (lambda: Answer("x", ranking=((1,),)), "answer_failed"),
+    "RankingLists": (lambda: Answer("x", ranking=((["D1:1"],),)), "answer_failed"),
     "RankingInt": (lambda: Answer("x", ranking=5), "answer_failed"),
     "RankingUnknown": (lambda: Answer("x", ranking=(("nowhere",),)), "answer_failed"),
     "NotesList": (lambda: Answer("x", notes=[1]), "answer_failed"),
