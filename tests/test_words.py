@@ -21,6 +21,7 @@ from memeval.retrieval.rechunking import rechunk
 from memeval.systems.cogcanvas.links import content_words as linking_words
 from memeval.systems.cogcanvas.quotes import find_nearest
 from memeval.systems.cogcanvas.retrieval import plain_words
+from memeval.text.shown import natural_order
 from memeval.text.words import canonical, script_without_words, search_terms, spread
 
 
@@ -53,6 +54,11 @@ def test_terms_of_a_search(text: str, terms: list[str]) -> None:
         terms = [bare[place : place + 2] for place in range(len(bare) - 1)]
 
     assert search_terms(text) == terms
+
+
+def test_numbers_in_names_are_sorted_by_size() -> None:
+    names = ["sh_6k", "sh_32k", "sh_262k", "x", "x1", "x01y", "x1y", "x²"]
+    assert sorted(["9" * 5000, *reversed(names), ""], key=natural_order) == ["", "9" * 5000, *names]
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=127)))

@@ -13,7 +13,7 @@ from memeval.datasets.stats import Row, Stats, measure
 from memeval.records import CategoryId
 from memeval.runs.display.terminal import drawn
 from memeval.text.redaction import redacted
-from memeval.text.shown import printable
+from memeval.text.shown import natural_order, printable
 
 MOST_CASES = 40
 """Up to this many cases have a row each. With more cases, or with one question per case, each
@@ -32,7 +32,8 @@ def show_stats(chosen: Namespace) -> int:
     loaded = dataset.load()
     stats = measure(dataset.cases(), MOST_CASES)
     names = dataset.category_names or {
-        category: str(category) for category in sorted(stats.by_category, key=str)
+        category: str(category)
+        for category in sorted(stats.by_category, key=lambda category: natural_order(str(category)))
     }
     print(f"{name}: {dataset.info.title}\n")
     show(header(stats, names), list(rows(stats, names)))
@@ -146,6 +147,7 @@ def below(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]) -> It
 
     yield f"{size}, counted offline; evidence: turns per question that has any"
     for facet, counts in stats.facets.items():
-        listed = [f"{value} {count:,}" for value, count in sorted(counts.items())]
+        values = sorted(counts, key=natural_order)
+        listed = [f"{value} {counts[value]:,}" for value in values]
         more = f", and {len(listed) - MOST_VALUES} more" if len(listed) > MOST_VALUES else ""
         yield f"{dataset.facet_names.get(facet, facet)}: {', '.join(listed[:MOST_VALUES])}{more}"

@@ -12,6 +12,7 @@ from memeval.errors import UserError
 from memeval.statistics.clusters import weighted_mean
 from memeval.statistics.differences import clustered_difference
 from memeval.statistics.proportions import mcnemar_p
+from memeval.text.shown import natural_order
 
 
 def difference_between(
@@ -88,7 +89,7 @@ def _by_category(
 
     # Categories come in the order of the data set, not in that of the first questions.
     differences = []
-    for category in sorted(rows):
+    for category in sorted(rows, key=natural_order):
         result = clustered_difference(*rows[category], most=most)
         if result is not None:
             # Described, not tested: among many categories one always has a small p.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from memeval.results import CategoryResult, RunSummary
+from memeval.text.shown import natural_order
 
 Titles = Mapping[tuple[str, str], str]
 """Title of a category, by data set and id."""
@@ -30,10 +31,14 @@ def category_titles(named: Iterable[tuple[str, str, str]]) -> dict[tuple[str, st
 
 
 def titles_of(summaries: Sequence[RunSummary]) -> Titles:
-    """The titles of all categories of some runs, those of the headline first."""
-    rows = [(summary, row) for summary in summaries for row in summary.categories]
-    rows.sort(key=lambda pair: not pair[1].headline)
-    return category_titles((summary.dataset, row.category, row.name) for summary, row in rows)
+    """The titles of all categories of some runs, those of the headline first, in the natural
+    order of their ids; of several data sets, one after the other.
+    """
+    rows = [(summary.dataset, row) for summary in summaries for row in summary.categories]
+    datasets = [dataset for dataset, _ in rows]
+    rows.sort(key=lambda own: (datasets.index(own[0]), natural_order(own[1].category)))
+    rows.sort(key=lambda own: not own[1].headline)
+    return category_titles((dataset, row.category, row.name) for dataset, row in rows)
 
 
 def columns_of(titles: Titles) -> list[str]:

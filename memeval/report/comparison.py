@@ -27,7 +27,7 @@ from memeval.report.tables import csv_text
 from memeval.results import RunSummary, judge_shown
 from memeval.statistics.frontier import Point, frontier_area
 from memeval.text.redaction import redacted
-from memeval.text.shown import one_line
+from memeval.text.shown import natural_order, one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -220,7 +220,7 @@ def comparison_csv(summaries: Sequence[RunSummary]) -> str:
     columns = differing(summaries)
     titles = titles_of(summaries)
     measured = [_metrics_by_title(summary, titles) for summary in summaries]
-    metrics = sorted({name for own in measured for name in own})
+    metrics = sorted({name for own in measured for name in own}, key=natural_order)
 
     rows: list[list[object]] = [["run_key", "name", "dataset", *columns, *metrics, "flags"]]
     for summary, own in zip(summaries, measured, strict=True):

@@ -4,6 +4,7 @@ cut.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
@@ -51,6 +52,13 @@ def all_counted(numbers: Mapping[str, int]) -> str:
     return ", ".join(
         counted(number, noun.removesuffix("s"), plural=noun) for noun, number in numbers.items()
     )
+
+
+def natural_order(text: str) -> tuple[list[str | int], str]:
+    """Sort key that orders numbers in names by size: `32k` before `262k`."""
+    # Python refuses to read very long numbers, which an id of a user's file may have.
+    parts = re.split(r"([0-9]{1,300})", text)
+    return [int(part) if index % 2 else part for index, part in enumerate(parts)], text
 
 
 def _escape(character: str) -> str:

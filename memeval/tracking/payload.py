@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 
 from memeval.config.identity import is_runtime, recorded_stages
@@ -217,6 +218,9 @@ def fingerprint(summary: RunSummary) -> str:
     """
     described = {name: value for name, value in as_plain(summary).items() if name in DESCRIBED}
     described["notes"] = [str(note) for note in summary.notes]
+    # The order of the rows is that of their display: a run logged before is the same in another.
+    rows = sorted(described["categories"], key=itemgetter("category"))
+    described["categories"] = sorted(rows, key=itemgetter("headline"), reverse=True)
     # Neither times nor commands: logging the same results again would make a second run of them.
     text = json.dumps(described, sort_keys=True, ensure_ascii=False)
 

@@ -29,6 +29,36 @@ def test_a_run_goes_by_the_name_of_the_file(tmp_path: Path) -> None:
         assert run["run_key"][:8] in completed(tmp_path, "list", f"dataset={name}").out
 
 
+def test_categories_with_numbers_are_in_the_order_of_their_size(tmp_path: Path) -> None:
+    sizes = ["262k", "32k", "64k"]
+    path = tmp_path / "own.jsonl"
+    case = {
+        "case_id": "c",
+        "sessions": [{"turns": [{"speaker": "Ida", "text": "Port 7 is down."}]}],
+        "questions": [
+            {"question": "Which port?", "answer": "7", "category": size} for size in sizes
+        ],
+    }
+    path.write_text(json.dumps(case) + "\n", encoding="utf-8")
+    words = (f"dataset.path={path}", "tracking=none", "plots=false")
+    completed(tmp_path, "-m", "dataset=json", "system=full_history,bm25", *words)
+
+    by_size = ["32k", "64k", "262k"]
+    for run in runs(tmp_path):
+        assert [row["name"] for row in run["categories"]] == by_size
+
+    (table,) = tmp_path.rglob("comparison.csv")
+    columns = table.read_text(encoding="utf-8").partition("\n")[0].split(",")
+    names = [f"accuracy/{size}" for size in by_size]
+    assert [column for column in columns if column in names] == names
+
+    counted = completed(tmp_path, "data", "stats", "json", f"dataset.path={path}").out
+    compared = completed(tmp_path, "compare", "dataset=json", "--stats").out
+    for shown in (counted, compared):
+        places = list(map(shown.index, by_size))
+        assert places == sorted(places), shown
+
+
 def test_recorded_verdicts_and_a_probe_of_answers_in_words(tmp_path: Path) -> None:
     """The file asks for choices as well; those are read, whatever the judge."""
     answers = tmp_path / "answers.jsonl"

@@ -105,6 +105,9 @@ def test_figures_that_were_edited_with_their_digest_are_found(
 
     sound = (first / "run.json").read_bytes()
     assert ": sound" in completed(home, "verify", str(first)).out
+    # As another version listed them.
+    resealed(first / "run.json", lambda run: run["categories"].reverse())
+    assert ": sound" in completed(home, "verify", str(first)).out
     for line, change in changes.items():
         resealed(first / "run.json", change)
         done = memeval(home, "verify", str(first))

@@ -71,3 +71,14 @@ def test_tables_page_and_csv_have_the_same_column_for_the_same_questions(
 def test_data_sets_do_not_lend_each_other_names() -> None:
     titles = category_titles([("a", "1", "recall"), ("b", "1", "temporal"), ("a", "1", "recall")])
     assert titles == {("a", "1"): "recall", ("b", "1"): "temporal"}
+
+
+def test_columns_are_in_natural_order_and_those_of_a_data_set_together() -> None:
+    first = summary().categories[0]
+
+    def sizes(dataset: str, *categories: str) -> RunSummary:
+        rows = (replace(first, category=category, name=category) for category in categories)
+        return summary(dataset=dataset, categories=tuple(rows))
+
+    cells = [sizes("b", "262k", "32k"), sizes("a", "100k", "9"), sizes("b", "64k")]
+    assert columns_of(titles_of(cells)) == ["32k", "64k", "262k", "9", "100k"]

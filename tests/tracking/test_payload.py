@@ -77,6 +77,9 @@ def test_the_fingerprint_passes_over_sweep_command_and_times() -> None:
     other = replace(cell, metrics={**cell.metrics, "accuracy": 0.5})
     assert payload.fingerprint(cell) == payload.fingerprint(same) != payload.fingerprint(other)
 
+    reordered = replace(cell, categories=cell.categories[::-1])
+    assert payload.fingerprint(reordered) == payload.fingerprint(cell)
+
 
 def test_the_table_of_records_is_square_and_keeps_its_text(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, summary(repeats=2), records=40)

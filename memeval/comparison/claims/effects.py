@@ -26,7 +26,7 @@ from memeval.results.run import Run
 from memeval.statistics.clusters import weighted_mean
 from memeval.statistics.differences import clustered_difference
 from memeval.statistics.means import mean
-from memeval.text.shown import counted, one_line
+from memeval.text.shown import counted, natural_order, one_line
 
 
 class Part(StrEnum):
@@ -144,8 +144,8 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
         yield from _by_judges(match, run, answers, known)
 
     if len(answers) < len(asked):
-        others = sorted({own.category for own in asked.values()} - _categories(answers))
-        text = f"with category {', '.join(map(one_line, others))}"
+        others = {own.category for own in asked.values()} - _categories(answers)
+        text = f"with category {', '.join(map(one_line, sorted(others, key=natural_order)))}"
         yield from _effect(Part.CATEGORIES, text, _figure(asked), answers)
         yield from _effect(
             Part.CATEGORIES,
@@ -154,7 +154,7 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
             answers,
         )
     elif len(_categories(answers)) > 1:
-        for category in sorted(_categories(answers)):
+        for category in sorted(_categories(answers), key=natural_order):
             rest = {name: own for name, own in answers.items() if own.category != category}
             text = f"without category {one_line(category)}"
             yield from _effect(Part.CATEGORIES, text, _figure(rest), answers)

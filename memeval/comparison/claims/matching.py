@@ -14,7 +14,7 @@ from memeval.metrics.registry import metric_named
 from memeval.metrics.retrieval import RANKING
 from memeval.results import CategoryResult, JudgeIdentity, RunSummary, is_imported
 from memeval.results.summary import as_yaml
-from memeval.text.shown import one_line
+from memeval.text.shown import natural_order, one_line
 
 _MOVE_RETRIEVAL = ("dataset", "system", "granularity", "top_k", "reranker", "compression_turn")
 """Groups of settings that affect retrieval, in addition to an embedder named by a claim."""
@@ -238,7 +238,7 @@ def _categories(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspe
     # The accuracy can be split by category, but the recall over all of them can't.
     is_same = claimed <= own if figure.metric in JUDGED else claimed == own
     here = ", ".join(map(one_line, sorted(own)))
-    text = f"categories {here} here, {', '.join(sorted(claimed))} there"
+    text = f"categories {here} here, {', '.join(sorted(claimed, key=natural_order))} there"
     return _compared("categories", is_same, text)
 
 

@@ -29,6 +29,7 @@ from memeval.statistics.means import (
     scored_mean,
     sum_or_none,
 )
+from memeval.text.shown import natural_order
 
 NO_TEXT = reference("")
 """Reference of a context without a text."""
@@ -157,7 +158,8 @@ def measure_categories(
     for record in records:
         rows.setdefault(record.category, []).append(record)
 
-    ids = sorted(rows, key=lambda category: (not _in(headline, rows[category][0]), str(category)))
+    ids = sorted(rows, key=lambda category: natural_order(str(category)))
+    ids.sort(key=lambda category: not _in(headline, rows[category][0]))
     return tuple(
         _result(
             rows[category],
@@ -214,13 +216,13 @@ def _by_category_name(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 
 def _by_facet(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
-    """The records of each value of each facet, sorted by both."""
+    """The records of each value of each facet, in the natural order of both."""
     rows: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         for facet, value in record.facets.items():
             rows.setdefault((facet, value), []).append(record)
 
-    return dict(sorted(rows.items()))
+    return {key: rows[key] for key in sorted(rows, key=lambda key: [*map(natural_order, key)])}
 
 
 def _in(headline: Headline, record: Record) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import isclose
+from operator import attrgetter
 
 from memeval.pipeline.measure.chosen import measure
 from memeval.pipeline.measure.figures import Headline, measure_repeat
@@ -125,7 +126,9 @@ def _unlike_rows(
         yield f"{len(said)} rows of {group}, not {len(made)}"
         return
 
-    for own, other in zip(said, made, strict=True):
+    # The order of the rows is that of their display, and none of the figures.
+    pairs = (sorted(rows, key=attrgetter("category")) for rows in (said, made))
+    for own, other in zip(*pairs, strict=True):
         figures, again = asdict(own), asdict(other)
         names = [name for name in ("category", "name") if figures.pop(name) != again.pop(name)]
         if names or not all(same_figure(value, again[name]) for name, value in figures.items()):

@@ -21,6 +21,7 @@ from memeval.report.plots.model import (
     wrap_title,
 )
 from memeval.results import RunSummary
+from memeval.text.shown import natural_order
 
 DEPTH = "depth"
 """The facet that groups questions by the position of their evidence."""
@@ -101,17 +102,9 @@ def accuracy_by_depth(cell: RunSummary) -> dict[str, float | None]:
     return {row.category: row.accuracy for row in cell.facets[DEPTH]}
 
 
-def start(depth: str) -> tuple[float, str]:
-    """Start of a bucket: 20 for `20-40%`. A value that is not a bucket comes last."""
-    number = depth.partition("-")[0].rstrip("%")
-    is_number = number.replace(".", "", 1).isdigit()
-
-    return (float(number) if is_number else float("inf"), depth)
-
-
 def depths_of(cells: Sequence[RunSummary]) -> list[str]:
     """The groups of depth, from the start of the haystack to its end."""
-    return sorted({row.category for cell in cells for row in cell.facets[DEPTH]}, key=start)
+    return sorted({row.category for cell in cells for row in cell.facets[DEPTH]}, key=natural_order)
 
 
 def depth_curves(cells: Sequence[RunSummary]) -> Plot:
@@ -156,7 +149,7 @@ def depth_curves(cells: Sequence[RunSummary]) -> Plot:
 def depth_marks(cell: RunSummary, depths: Sequence[str], look: Look, aside: float) -> list[Mark]:
     """A cell's accuracies over the depths."""
     marks = []
-    for row in sorted(cell.facets[DEPTH], key=lambda row: start(row.category)):
+    for row in sorted(cell.facets[DEPTH], key=lambda row: natural_order(row.category)):
         value, low, high = row.share.percent
         if value is not None:
             x = depths.index(row.category)

@@ -11,10 +11,11 @@ from sample_runs import summary
 
 from memeval.report.markdown import report
 from memeval.report.plots.curves import TOKENS, by_line, curve_plot, curves_of, short, value_of
-from memeval.report.plots.depth import across, start
+from memeval.report.plots.depth import across
 from memeval.report.plots.draw import draw, draw_all
 from memeval.report.plots.sweep import sweep_plots
 from memeval.results import CategoryResult, RunSummary
+from memeval.text.shown import natural_order
 
 DEPTHS = ("0-20%", "20-40%", "80-100%")
 
@@ -104,7 +105,7 @@ def test_sizes_and_depths_are_written_and_sorted() -> None:
         "1M",
         "10M",
     ]
-    assert sorted(["80-100%", "unknown", "0-20%", "20-40%"], key=start) == [
+    assert sorted(["80-100%", "unknown", "0-20%", "20-40%"], key=natural_order) == [
         "0-20%",
         "20-40%",
         "80-100%",
