@@ -84,6 +84,7 @@ def _parse(content: bytes, path: Path) -> OwnPrices:
     import yaml  # type: ignore[import-untyped]
 
     try:
+        _check_keys(yaml.compose(content, Loader=yaml.SafeLoader), path)
         values = yaml.safe_load(content)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"prices: {path} is not YAML: {one_line(error)}", EXAMPLE) from error
@@ -104,6 +105,30 @@ def _parse(content: bytes, path: Path) -> OwnPrices:
         str(model): _price(path, str(model), price) for model, price in values["models"].items()
     }
     return OwnPrices(date=str(day), digest=hashlib.sha256(content).hexdigest()[:16], models=models)
+
+
+def _check_keys(root: Any, path: Path) -> None:
+    """Refuses a key that is there twice: of two prices, PyYAML would silently keep the last."""
+    import yaml
+
+    mappings = [root] if isinstance(root, yaml.MappingNode) else []
+    for node in mappings:
+        places: dict[str, str] = {}
+        for key, value in node.value:
+            # A mapping may contain itself.
+            if isinstance(value, yaml.MappingNode) and value not in mappings:
+                mappings.append(value)
+
+            name = str(key.value)
+            place = f"line {key.start_mark.line + 1}, column {key.start_mark.column + 1}"
+            if name in places:
+                where = f"in {places[name]} and in {place}"
+                raise UserError(
+                    f"prices: {path}: {one_line(name, 80)} is there twice, {where}",
+                    "keep one of them",
+                )
+
+            places[name] = place
 
 
 def _price(path: Path, model: str, given: Any) -> tuple[float, float, float]:
