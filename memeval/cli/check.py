@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from memeval.cli.parser import CONFIG_DIR, Parser, settings_of
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
-from memeval.pipeline.execute.reader import BudgetedReader
+from memeval.pipeline.execute.reader import BudgetedReader, cell_reader
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.report.junit import JunitCase, as_junit
@@ -26,7 +26,7 @@ from memeval.results import write_atomically
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.runs.compose.config import compose_config
 from memeval.runs.loop import run_loop
-from memeval.systems.base import MemorySystem, SystemContext
+from memeval.systems.base import MemorySystem, Reader, SystemContext
 from memeval.testing.check_finding import FACTS
 from memeval.testing.checks import CHECKS, OF_TOOLS, Outcome, outcome_of
 from memeval.testing.lag import Lag, measure_lag
@@ -180,6 +180,7 @@ class CheckedCell(SystemUnderTest):
         self._cell, self._models, self._most = cell, models, most
         source = cell.source
         self._name = cell.config.system["name"]
+        self.top_k = cell.config.top_k
         self.remembers = self._name not in WITHOUT_MEMORY
         self.bound_by_top_k = source.settings.shown_at_most is None and not source.wants_evidence
 
@@ -189,13 +190,14 @@ class CheckedCell(SystemUnderTest):
         return system
 
     def parts(
-        self, model: ScriptedModel, *, top_k: int = 3, case_id: str = "sample"
+        self, model: ScriptedModel, *, top_k: int | None = None, case_id: str = "sample"
     ) -> SystemContext:
         parts = super().parts(model, top_k=top_k, case_id=case_id)
-        if self._most is None:
-            return parts
+        reader: Reader = cell_reader(self._cell, model, parts.seed)
+        if self._most is not None:
+            reader = BudgetedReader(reader, self._most)
 
-        return replace(parts, reader=BudgetedReader(parts.reader, self._most))
+        return replace(parts, reader=reader, reranker=self._models.reranker)
 
     def model(self) -> ScriptedModel:
         return ScriptedModel(inner=self._models.reader)

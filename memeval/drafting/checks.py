@@ -17,7 +17,7 @@ from memeval.errors import ModelError
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.execute.ingest import await_value
 from memeval.pipeline.execute.judging import judge_answer, judge_of
-from memeval.pipeline.execute.reader import CellReader
+from memeval.pipeline.execute.reader import CellReader, cell_reader
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.records import Answer, EvalCase, EvalQuestion, Label, OracleQuery, Status, Usage
@@ -198,15 +198,7 @@ class Checker:
 
     def _reader(self, vote: int) -> CellReader:
         """The reader of a run; each vote has a seed of its own."""
-        cell = self._cell
-        return CellReader(
-            self._models.reader,
-            cell.templates.answer,
-            cell.style,
-            cell.config.seed + vote,
-            by_form=cell.templates.by_form,
-            noting=cell.templates.note,
-        )
+        return cell_reader(self._cell, self._models.reader, self._cell.config.seed + vote)
 
     async def close(self) -> None:
         """Closes what the memories hold open."""

@@ -73,6 +73,8 @@ class SystemUnderTest:
 
     bound_by_top_k = True
     """False for controls that show all they have, whatever top_k is."""
+    top_k = 3
+    """Chunks for the reader, unless a rule is about another number."""
     remembers = True
     """False for the control that has no memory."""
 
@@ -92,14 +94,14 @@ class SystemUnderTest:
         return False
 
     def parts(
-        self, model: ScriptedModel, *, top_k: int = 3, case_id: str = "sample"
+        self, model: ScriptedModel, *, top_k: int | None = None, case_id: str = "sample"
     ) -> SystemContext:
         """The context around a model; must be called on a running event loop."""
         return SystemContext(
             reader=CellReader(model, load_builtin("answer_short"), "short", 0),
             model=model,
             embedder=self.embedder(),
-            top_k=top_k,
+            top_k=self.top_k if top_k is None else top_k,
             seed=0,
             case_id=case_id,
             run_sync=Bridge().run_sync,
@@ -110,7 +112,7 @@ class SystemUnderTest:
         model: ScriptedModel | None = None,
         case: EvalCase | None = None,
         *,
-        top_k: int = 3,
+        top_k: int | None = None,
         compress_after: Sequence[int] = (),
     ) -> MemorySystem:
         """A system that has ingested a case, compressed after each number of chunks."""

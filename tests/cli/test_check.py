@@ -13,6 +13,7 @@ import pytest
 import yaml
 from command_line import Ended, memeval
 from doubles.contracts import AddSearchResetDouble, LeaderboardDouble
+from doubles.endpoint import ScriptedEndpoint
 from doubles.rerank import RerankDouble
 from served_examples import ScriptedMemory, example, program
 
@@ -96,6 +97,33 @@ def test_a_budget_that_nothing_fits_into_is_not_a_failed_search(
         f"it finds what it was given: the best {best} is larger than {words[1]}, so none was shown"
     )
     assert second == "not shown       it makes nothing up: no fact came back"
+
+
+def test_rules_use_the_prompt_top_k_and_reranker_of_a_run(
+    tmp_path: Path, service: ScriptedMemory
+) -> None:
+    asked: set[int] = set()
+
+    def search(body: Any, usual: Any) -> Any:
+        asked.add(body["top_k"])
+        return {"results": []}
+
+    service.change["search"] = search
+    assert check(tmp_path, service.address, "top_k=33").status == 1
+    assert asked == {33}
+
+    with ScriptedEndpoint() as endpoint, RerankDouble() as reranker:
+        done = memeval(
+            tmp_path,
+            *("check", "system=rag", "prompt=cot", "reranker=endpoint", "reranker.model=m"),
+            *(f"reranker.base_url={reranker.base_url}", f"llm.base_url={endpoint.base_url}"),
+            *("llm=openai", "llm.model=m", "llm.api_key_env=MY_KEY"),
+            MY_KEY="sk-of-this-test",
+        )
+
+    assert "rag: " in done.out, done.err
+    assert reranker.requests and endpoint.requests
+    assert all("think step by step" in str(body) for _, body in endpoint.requests)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from memeval.llm.metering import current_ledger
 from memeval.pipeline.execute.compression import Compressions, plan_compressions
 from memeval.pipeline.execute.memory import Memory
 from memeval.pipeline.execute.memory_build import MemoryBuild, memory_path
-from memeval.pipeline.execute.reader import BudgetedReader, CellReader, SilentReader
+from memeval.pipeline.execute.reader import BudgetedReader, SilentReader, cell_reader
 from memeval.pipeline.execute.timeline import OTHER_USER, USER, CaseUntil, with_other_user
 from memeval.pipeline.execute.tool_loop import Limits
 from memeval.pipeline.execute.tool_reader import ToolReader
@@ -168,7 +168,7 @@ class Builder:
 
         return ToolReader(
             watched,
-            reader=self._cell_reader(seed),
+            reader=cell_reader(self._cell, self._models.reader, seed),
             model=self._models.reader,
             instructions=template,
             limits=Limits(
@@ -201,26 +201,12 @@ class Builder:
         )
 
     def _reader(self, seed: int) -> Reader:
-        reader: Reader = self._cell_reader(seed)
+        reader: Reader = cell_reader(self._cell, self._models.reader, seed)
         if retrieves_only(self._cell.config):
             reader = SilentReader()
 
         most = self._cell.config.context_tokens
         return reader if most is None else BudgetedReader(reader, most)
-
-    def _cell_reader(self, seed: int) -> CellReader:
-        cell = self._cell
-        return CellReader(
-            self._models.reader,
-            cell.templates.answer,
-            cell.style,
-            seed,
-            choosing=cell.templates.choice,
-            choose_tokens=cell.config.prompt.choose_tokens,
-            by_form=cell.templates.by_form,
-            own_style=cell.source.answer_style is not None,
-            noting=cell.templates.note,
-        )
 
 
 class Bridge:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, NotePrompt
 from memeval.llm.metering import current_ledger
@@ -15,6 +16,9 @@ from memeval.llm.prompts import PromptTemplate, load_builtin
 from memeval.llm.tokens import count_tokens
 from memeval.records import Answer, AnswerForm, Query, Role
 from memeval.systems.base import NOTHING_FITS, Reader, ReaderReply
+
+if TYPE_CHECKING:
+    from memeval.pipeline.open.cell import Cell
 
 NOTHING = ("(nothing)", "(nothing).", "nothing")
 """Notes on a chunk that says nothing on the question."""
@@ -151,6 +155,21 @@ class SilentReader:
         # The context is counted for the table: that is not the system's work.
         with current_ledger().own.aside():
             return ReaderReply(text="", raw=None, context_tokens=sum(map(count_tokens, context)))
+
+
+def cell_reader(cell: Cell, model: LanguageModel, seed: int) -> CellReader:
+    """The reader of a cell, under its templates."""
+    return CellReader(
+        model,
+        cell.templates.answer,
+        cell.style,
+        seed,
+        choosing=cell.templates.choice,
+        choose_tokens=cell.config.prompt.choose_tokens,
+        by_form=cell.templates.by_form,
+        own_style=cell.source.answer_style is not None,
+        noting=cell.templates.note,
+    )
 
 
 class BudgetedReader:
