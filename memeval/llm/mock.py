@@ -13,14 +13,18 @@ from memeval.llm.model import LanguageModel
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 
+_NEW_MESSAGES = re.compile(r"^## New Messages\n(.*?)\n\n## ", re.MULTILINE | re.DOTALL)
+"""The messages in a prompt by which mem0 has memories extracted, a line each after its role."""
+
 
 class MockModel(LanguageModel):
     """Replies in the form that each prompt asks for: like the offline reader, and as a judge by
     whether a gold occurs in the answer.
 
     A judge with a token limit is one that is asked for yes or no. Messages that a third-party
-    system wrote itself get an empty object. The offline reader is never asked for entities or for
-    notes on a chunk: the capitalised words of a turn are its entities, and a chunk is its own note.
+    system wrote itself get an empty object, those of mem0 each new message as a memory. The offline
+    reader is never asked for entities or for notes on a chunk: the capitalised words of a turn are
+    its entities, and a chunk is its own note.
     """
 
     name = "mock"
@@ -43,7 +47,7 @@ class MockModel(LanguageModel):
 
 def _reply(prompt: ChatPrompt | EntitiesPrompt | JudgePrompt | NotePrompt) -> str:
     if isinstance(prompt, ChatPrompt):
-        return "{}"
+        return _extraction(prompt)
     if isinstance(prompt, NotePrompt):
         return prompt.text
     if isinstance(prompt, EntitiesPrompt):
@@ -51,6 +55,16 @@ def _reply(prompt: ChatPrompt | EntitiesPrompt | JudgePrompt | NotePrompt) -> st
         return json.dumps([word for word in words if word[0].isupper()])
 
     return _judgement(prompt)
+
+
+def _extraction(prompt: ChatPrompt) -> str:
+    # The system message of mem0 explains the section, and the last one has it.
+    found = _NEW_MESSAGES.search(prompt.messages()[-1]["content"])
+    if found is None:
+        return "{}"
+
+    texts = (line.partition(": ")[2] for line in found[1].splitlines())
+    return json.dumps({"memory": [{"text": text} for text in texts if text]})
 
 
 def _judgement(prompt: JudgePrompt) -> str:

@@ -21,7 +21,7 @@ def test_a_run_on_the_mock_model_is_marked(tmp_path: Path) -> None:
     assert (run["tags"]["mock"], run["metrics"]["coverage"]) == ("true", 1.0)
 
 
-@pytest.mark.parametrize("option", ["system=graphrag_lite", "prompt=con"])
+@pytest.mark.parametrize("option", ["system=graphrag_lite", "system=mem0", "prompt=con"])
 def test_it_replies_to_what_the_offline_reader_is_never_asked(option: str, tmp_path: Path) -> None:
     done = completed(tmp_path, option, "llm=mock", *SMALL)
     assert done.status == 0, done.err

@@ -33,6 +33,17 @@ def test_other_prompts_are_answered_as_offline() -> None:
     assert reply(ChatPrompt(({"role": "user", "content": "Extract facts."},))) == "{}"
 
 
+def test_each_new_message_of_mem0_is_a_memory() -> None:
+    text = "## Last\n[]\n\n## New Messages\nuser: Ann: Tofu: a cat.\n\n## Observation Date"
+    asked = ChatPrompt(
+        (
+            {"role": "system", "content": "## New Messages\nare new\n\n## "},
+            {"role": "user", "content": text},
+        )
+    )
+    assert json.loads(reply(asked)) == {"memory": [{"text": "Ann: Tofu: a cat."}]}
+
+
 def test_the_entities_of_a_turn_are_its_capitalised_words() -> None:
     asked = EntitiesPrompt(text="Ann: Tofu is in Brno.", system_text="", user_template="{text}")
     assert json.loads(reply(asked)) == ["Ann", "Tofu", "Brno"]

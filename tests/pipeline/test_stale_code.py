@@ -113,3 +113,10 @@ def test_a_constant_that_shapes_the_memory_is_part_of_its_key(checkout: Path) ->
     # Of another length: bytecode of the same second and size would be taken for the edited file's.
     path.write_text(source.replace("\nROLLING_TURNS = 40\n", "\nROLLING_TURNS = 120\n"), "utf-8")
     assert made_again(checkout, rolling) == EVERYTHING
+
+
+def test_memories_that_the_mock_model_extracted_are_made_again(checkout: Path) -> None:
+    words = ("system=graphrag_lite", "llm=mock")
+    assert made_again(checkout, *words) == EVERYTHING
+    edit(checkout, "llm/mock.py")
+    assert made_again(checkout, *words) == EVERYTHING

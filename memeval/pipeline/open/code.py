@@ -84,8 +84,10 @@ def stage_code(
     scores = f"{package}.metrics"
     no_memory = (*_LOOK_UPS, f"{package}.info", f"{package}.judge", scores)
 
+    # The mock's replies depend on its code alone, unlike those of an endpoint.
+    mock = model if config.llm.name == "mock" else ""
     prepare = code_identity(
-        [*builds, system or "", dataset.__module__, embedder.__module__],
+        [*builds, system or "", dataset.__module__, embedder.__module__, mock],
         within=_MEMORY_PACKAGES,
         outside=no_memory,
     )
