@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from memeval.cli.data_own import OWN_ACTIONS, TAKES_OVERRIDES
-from memeval.cli.data_settings import chosen_dataset, read_words
+from memeval.cli.data_settings import chosen_dataset, chosen_settings
 from memeval.cli.main import load
 from memeval.cli.parser import Parser
 from memeval.config.paths import data_dir
@@ -214,7 +214,7 @@ def _show(done: int, total: int | None) -> None:
 def verify_chosen(chosen: Namespace) -> int:
     """Compares a data set with the registered one."""
     info = dataset_info(chosen.name)
-    verified = verify(info, data_dir(), read_words(chosen.settings))
+    verified = verify(info, data_dir(), chosen_settings(info.name, chosen.settings))
     print(f"{verified.path or 'generated'}: sha256 {verified.sha256}")
 
     if verified.counts:

@@ -6,19 +6,33 @@ from collections.abc import Sequence
 from typing import Any
 
 from memeval.config.paths import data_dir
+from memeval.config.plugins import option_file
 from memeval.datasets.contract import Dataset
 from memeval.datasets.locate import build
+from memeval.datasets.registry import GROUP
 from memeval.errors import UserError
 
 PREFIX = "dataset."
+OF_RUNS = frozenset({"name", "defaults", "categories", "allow_unpinned"})
+"""Fields of an option that don't say what is in the data set."""
 
 
 def chosen_dataset(name: str, words: Sequence[str]) -> Dataset:
-    """The adapter of a data set, not yet opened.
+    """The adapter of a data set, not yet opened, under `chosen_settings`."""
+    return build(name, data_dir(), **chosen_settings(name, words))
 
-    Settings that are not given keep the defaults of their type, so nothing is left out.
+
+def chosen_settings(name: str, words: Sequence[str]) -> dict[str, Any]:
+    """The given settings of a data set, and the others as `dataset=NAME` has them.
+
+    Nothing is left out: questions that a run does not ask by default are there, too.
     """
-    return build(name, data_dir(), **read_words(words))
+    from omegaconf import OmegaConf
+
+    file = option_file(GROUP, name)
+    option: Any = {} if file is None else OmegaConf.to_container(OmegaConf.load(file))
+    of_data = {key: value for key, value in option.items() if key not in OF_RUNS}
+    return of_data | read_words(words)
 
 
 def read_words(words: Sequence[str]) -> dict[str, Any]:

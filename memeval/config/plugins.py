@@ -94,6 +94,17 @@ def own_file(group: str, name: str) -> Path | None:
     return path if path.parent == folder and os.path.isfile(path) else None  # noqa: PTH113
 
 
+def option_file(group: str, name: str) -> Path | None:
+    """The file of an option, memeval's own or a package's; None without a file."""
+    # Looked for in conf/ first, for it takes no search through packages.
+    own = own_file(group, name)
+    if own is not None or not group:
+        return own
+
+    found = plugin(group, name)
+    return found.file if found else None
+
+
 def own_files(group: str) -> list[Path]:
     """The files of all options of memeval's own in a group, sorted."""
     folder = sweeps_dir() if group == SWEEP else conf_dir() / group

@@ -36,6 +36,7 @@ from memeval.config.plugins import (
     PARTS,
     SWEEP,
     Plugin,
+    option_file,
     own_file,
     plugin,
     plugins,
@@ -282,17 +283,8 @@ def _chosen_among(group: str) -> Collection[str]:
 
 
 def _file(group: str, option: str) -> Path | None:
-    """The file of an option, memeval's own or a package's; None without a file."""
-    if group == SWEEP:
-        return sweep_file(option)
-
-    # Looked for in conf/ first, for it takes no search through packages.
-    own = own_file(group, option)
-    if own is not None or not group:
-        return own
-
-    found = plugin(group, option)
-    return found.file if found else None
+    """The file of an option or of a sweep; None without a file."""
+    return sweep_file(option) if group == SWEEP else option_file(group, option)
 
 
 class ServedConfigsPath(SearchPathPlugin):

@@ -38,6 +38,17 @@ def test_stats_of_few_cases_have_a_row_each(tmp_path: Path) -> None:
     )
 
 
+def test_a_demonstration_is_counted_under_the_settings_of_its_option(tmp_path: Path) -> None:
+    for settings, questions in ((), "58"), (("dataset.n_cases=1",), "29"):
+        rows = cells_of(completed(tmp_path, "data", "stats", "demo_lifecycle", *settings).out)
+        assert rows[-1][4] == questions
+
+    asked = cells_of(completed(tmp_path, "data", "stats", "demo_memory_agent_bench").out)[-1]
+    assert asked[:2] + asked[4:5] == ["all", "9", "15"], "with those that need a model to judge"
+    read = completed(tmp_path, "data", "verify", "demo_lifecycle").out
+    assert "read: 2 cases, 14 sessions, 390 turns, 58 questions" in read
+
+
 @pytest.mark.real_data
 def test_stats_of_locomo_are_the_published_table(tmp_path: Path, data_dir: Path) -> None:
     rows = cells_of(
