@@ -116,7 +116,9 @@ def test_a_cluster_of_this_machine_makes_the_same_records(memeval: Command, tmp_
     one, other = tmp_path / "one", tmp_path / "other"
     with ScriptedEndpoint() as endpoint:
         address = f"llm.base_url={endpoint.base_url}"
-        memeval(*words, address, *RAY, "hydra.launcher.workers=1", home=one, MY_OWN_KEY=KEY)
+        ray = (*RAY, "hydra.launcher.workers=1")
+        done = memeval(*words, address, *ray, home=one, MY_OWN_KEY=KEY)
+        assert f"of the {LIMIT} request slots in use" in done.stderr
         calls = endpoint.count()
         assert calls and repeated(endpoint) == 0 and endpoint.peak <= LIMIT
         # Another home: nothing of it is known, and all calls are made again.
@@ -183,7 +185,8 @@ def test_two_nodes_make_the_records_of_one_machine(
     records, calls = on_one_machine
     with RayCluster(nodes=2) as cluster, ScriptedEndpoint(port=port, latency_s=0.02) as endpoint:
         words = (*CELLS, f"llm.base_url={endpoint.base_url}", f"store.url={server.url}", *RAY)
-        finish(start(tmp_path, *words, f"hydra.launcher.address={cluster.address}"))
+        said = finish(start(tmp_path, *words, f"hydra.launcher.address={cluster.address}"))
+        assert f"of the {LIMIT} request slots in use" in said
         assert endpoint.count() == calls and repeated(endpoint) == 0
         assert 1 < endpoint.peak <= LIMIT
         logs = [path for path in Path(cluster.folder).rglob("*") if path.is_file()]

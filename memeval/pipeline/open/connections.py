@@ -23,6 +23,12 @@ Loads = Mapping[tuple[object, ...], Load]
 """How much each endpoint is used, by all that tells it from others."""
 
 
+def free_slots(loads: Loads) -> None:
+    """Counts the slots of a process that is gone no longer."""
+    for load in loads.values():
+        load.slots = load.under_way = 0
+
+
 class FailedMemory(Struct, frozen=True):
     """A memory that could not be built."""
 

@@ -15,6 +15,7 @@ from memeval.llm.in_flight import in_flight
 from memeval.pipeline.execute.unit import Unit
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import figures_code
+from memeval.pipeline.open.connections import Loads
 from memeval.process.private import private_umask
 from memeval.runs.compute.computing import DONE, FAILED, MESSAGE, UnitComputer
 from memeval.runs.display.terminal import guard
@@ -67,6 +68,10 @@ class Computer:
     async def compute(self, unit: Unit, send: Callable[[Any], None]) -> None:
         """Computes a unit: sends its messages, and its end."""
         send(await self._units.compute(unit, lambda message: send((MESSAGE, message))))
+
+    def loads(self) -> Loads:
+        """How much the endpoints are used."""
+        return self._units.loads()
 
     @staticmethod
     def is_end(content: Any) -> bool:

@@ -10,9 +10,10 @@ import asyncio
 import os
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 PLACES = ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR")
@@ -27,6 +28,8 @@ class Began:
     host: str
     problem: str = ""
     """Why it can't compute; empty if it can."""
+    clock_s: float = field(default_factory=time.perf_counter)
+    """The time by its clock, which is another machine's on another node."""
 
 
 class Worker:
@@ -66,8 +69,9 @@ class Worker:
 
         return _began()
 
-    async def compute(self, number: int, unit: Any) -> AsyncIterator[list[Any]]:
-        """Messages of a unit, as soon as it sends them; the last one is its end.
+    async def compute(self, number: int, unit: Any) -> AsyncIterator[tuple[list[Any], Any]]:
+        """Messages of a unit, as soon as it sends them, with how much the process uses the
+        endpoints; the last message is the unit's end.
 
         `number` names the unit if it is to be stopped.
         """
@@ -88,7 +92,7 @@ class Worker:
                     contents.append(queue.get_nowait())
 
                 is_over = self._computer.is_end(contents[-1])
-                yield contents
+                yield contents, self._computer.loads()
         finally:
             del self._tasks[number]
 

@@ -14,6 +14,7 @@ import logging
 import pickle
 import sys
 import tempfile
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from memeval.errors import UserError, WorldError
 from memeval.llm.in_flight import Elsewhere, in_flight
 from memeval.pipeline.execute.unit import Keeper, Unit, UnitDone
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.connections import Loads
+from memeval.pipeline.open.connections import Loads, free_slots
 from memeval.process import started
 from memeval.runs.compute import ray_worker
 from memeval.runs.compute.computing import DONE, ENDING_S, FAILED
@@ -138,11 +139,20 @@ class _DiedError(Exception):
 class _Seat:
     """One worker."""
 
-    def __init__(self, actor: Any) -> None:
-        self.actor = actor
+    def __init__(self, actor: Any, ahead_s: float) -> None:
+        """`ahead_s` is how far this process's clock is ahead of the worker's."""
+        self.actor, self._ahead_s = actor, ahead_s
         self.open = 0
         """Units that it works on."""
-        self.is_broken = False
+        self.loads: Loads = {}
+
+    def note(self, loads: Loads) -> None:
+        """Takes the worker's loads, whose times become those of this process's clock."""
+        for load in loads.values():
+            if load.began is not None:
+                load.began, load.ended = load.began + self._ahead_s, load.ended + self._ahead_s
+
+        self.loads = loads
 
 
 class RayWorkers:
@@ -176,6 +186,8 @@ class RayWorkers:
         self._class = ray.remote(num_cpus=1)(ray_worker.Worker)
         self._numbers = itertools.count()
         self._seats: list[_Seat] = []
+        self._all_seats: list[_Seat] = []
+        """Those of workers that died as well."""
         self._starting: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._error: Exception | None = None
@@ -187,8 +199,8 @@ class RayWorkers:
         return planned.may_compute_elsewhere
 
     def loads(self) -> Iterable[Loads]:
-        """Nothing: workers on a cluster send only their results."""
-        return ()
+        """How much each worker uses the endpoints."""
+        return [seat.loads for seat in self._all_seats]
 
     async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
         """The result of a unit, which is given to another worker if one died.
@@ -270,7 +282,11 @@ class RayWorkers:
             ray.kill(actor)
             self._error = error
         else:
-            self._seats.append(_Seat(actor))
+            # Processes of one machine have one clock.
+            is_here = began.node == self._cluster.node
+            seat = _Seat(actor, 0.0 if is_here else time.perf_counter() - began.clock_s)
+            self._seats.append(seat)
+            self._all_seats.append(seat)
 
     def _check(self, began: ray_worker.Began) -> None:
         """Raises `UserError` for a worker that can't be used."""
@@ -287,6 +303,7 @@ class RayWorkers:
         # Each unit that the worker had open reports its death.
         if seat in self._seats:
             self._seats.remove(seat)
+            free_slots(seat.loads)
             self.say(f"a Ray worker died ({death}): other workers take over its open cases")
 
         self._start_missing()
@@ -321,7 +338,9 @@ class RayWorkers:
         failure: Exception | None = None
         try:
             async for reference in stream:
-                for kind, content in await reference:
+                contents, loads = await reference
+                seat.note(loads)
+                for kind, content in contents:
                     if kind in (DONE, FAILED):
                         if failure is not None or kind == FAILED:
                             raise failure or content

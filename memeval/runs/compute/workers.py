@@ -31,7 +31,7 @@ from memeval.pipeline.execute.unit import SAY, Keeper, Unit, UnitDone
 from memeval.pipeline.measure.summary import Earlier
 from memeval.pipeline.open.called import limits_of
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.connections import Loads
+from memeval.pipeline.open.connections import Loads, free_slots
 from memeval.process.cores import count_cores
 from memeval.runs.compute.computing import DONE, ENDING_S, FAILED
 from memeval.runs.compute.forked import (
@@ -366,7 +366,7 @@ class _Worker:
     def _note(self, state: State) -> None:
         self.loads = state.loads
         if self._has_left:
-            self._clear()
+            free_slots(self.loads)
 
         self._calls.under_way, self._calls.sent = state.under_way, state.sent
         self._calls.lost = state.lost
@@ -402,12 +402,8 @@ class _Worker:
     def retire(self) -> None:
         """Ends the process before the others."""
         self._has_left = True
-        self._clear()
+        free_slots(self.loads)
         self.end()
-
-    def _clear(self) -> None:
-        for load in self.loads.values():
-            load.slots = load.under_way = 0
 
     def close(self) -> None:
         """Lets the process go."""
@@ -416,7 +412,7 @@ class _Worker:
 
         # If it died, another process takes its place.
         if not self.is_ending:
-            self._clear()
+            free_slots(self.loads)
 
         self.is_ending = True
         self._loop.remove_reader(self._connection.fileno())
