@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from memeval.runs.forecast.forecast import Forecast
+    from memeval.runs.launch.launcher import Start
     from memeval.runs.plan import Plan
     from memeval.runs.session import FailedCell, Session
 
@@ -189,7 +190,7 @@ def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
 
     # Hydra's output for a plan is discarded.
     with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
-        plan = _compose(words, Path(folder))
+        plan, _ = _compose(words, Path(folder))
 
     check_stores_are_read(plan)
     return run_loop(forecast(plan, exact=exact))
@@ -214,19 +215,25 @@ def _words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
 
 def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
     from memeval.runs.batch import run_plan
-    from memeval.runs.compute.workers import start_workers
     from memeval.runs.display.sweep import SweepDisplay
     from memeval.runs.job import check_writable, is_repeated
+    from memeval.runs.launch.application import foreign_launcher
     from memeval.runs.session import new_session
+
+    if launcher := foreign_launcher(words):
+        raise UserError(
+            f"{launcher} can't run a sweep from Python",
+            "use:  hydra/launcher=memeval or hydra/launcher=ray, or the command line",
+        )
 
     check_writable()
     session = new_session([word for word in words if is_repeated(word)])
     going = ["hydra.launcher.keep_going=true"] if keep_going else []
     with _refusals_as_mistakes():
-        plan = _compose([*words, *going], session.folder)
+        plan, start = _compose([*words, *going], session.folder)
 
     show = partial(SweepDisplay, quiet=not progress)
-    ends = run_plan(plan, session, start_workers, show=show)
+    ends = run_plan(plan, session, start, show=show)
     for outcome in ends.values():
         if outcome.error is not None and not isinstance(outcome.error, UserError | WorldError):
             raise outcome.error  # a fault of ours
@@ -234,7 +241,7 @@ def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
     return _concluded(session)
 
 
-def _compose(words: Sequence[str], folder: Path) -> Plan:
+def _compose(words: Sequence[str], folder: Path) -> tuple[Plan, Start]:
     from memeval.runs.launch.application import compose_plan
     from memeval.runs.session import composing_in
 

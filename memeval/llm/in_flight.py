@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -28,6 +28,8 @@ class Elsewhere:
     under_way: int = 0
     sent: int = 0
     lost: int = 0
+    thread: int = field(default_factory=threading.get_ident)
+    """The thread for whose work it makes them."""
 
 
 class InFlight:
@@ -86,22 +88,20 @@ class InFlight:
     async def finish(self, most_s: float) -> None:
         """Holds back new requests, and waits up to `most_s` seconds for those in progress."""
         self.closing = True
-        await asyncio.gather(
-            wait_for_calls(lambda: self.under_way, most_s),
-            *(other.finish(most_s) for other in self.elsewhere),
-            return_exceptions=True,
-        )
-        if self.elsewhere:
-            await asyncio.sleep(WRITING_S)
+        await _finish(lambda: self.under_way, self.elsewhere, most_s)
 
     def hold_back(self, part: object) -> None:
         """Holds back new requests of an event loop or of work; those of others go on."""
         self._ending.add(part)
 
     async def finish_part(self, part: object, most_s: float) -> None:
-        """`finish` for the requests of an event loop or of work."""
+        """`finish` for the requests of an event loop or of work. Those that other processes make
+        for the thread of the loop are part of it.
+        """
         self.hold_back(part)
-        await wait_for_calls(lambda: self._by_part.get(part, 0), most_s)
+        is_loop, thread = part is asyncio.get_running_loop(), threading.get_ident()
+        others = [other for other in self.elsewhere if is_loop and other.thread == thread]
+        await _finish(lambda: self._by_part.get(part, 0), others, most_s)
 
     @property
     def under_way_anywhere(self) -> int:
@@ -130,6 +130,19 @@ class InFlight:
     def reopen(self) -> None:
         """Lets requests start again, for the next run in this process."""
         self.closing = False
+
+
+async def _finish(
+    under_way: Callable[[], int], elsewhere: Sequence[Elsewhere], most_s: float
+) -> None:
+    """Waits for requests here and in other processes, and for the last rows of those."""
+    await asyncio.gather(
+        wait_for_calls(under_way, most_s),
+        *(other.finish(most_s) for other in elsewhere),
+        return_exceptions=True,
+    )
+    if elsewhere:
+        await asyncio.sleep(WRITING_S)
 
 
 async def wait_for_calls(under_way: Callable[[], int], most_s: float) -> None:

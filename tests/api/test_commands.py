@@ -55,6 +55,16 @@ def test_a_sweep_may_be_awaited(swept: memeval.Sweep) -> None:
     assert [run.key for run in asyncio.run(again()).runs] == [run.key for run in swept.runs]
 
 
+def test_a_launcher_that_can_not_be_used_from_python_is_refused(home: Path) -> None:
+    with pytest.raises(UserError, match="hydra/launcher=joblib can't run a sweep from Python"):
+        memeval.sweep(*SMALL, "hydra/launcher=joblib", system="bm25,no_memory", progress=False)
+
+    # Those that can are asked: this one starts nothing with such a number.
+    words = ("hydra/launcher=ray", "hydra.launcher.workers=0", "fresh=judge")
+    with pytest.raises(UserError, match=r"hydra\.launcher\.workers must be at least 1, got 0"):
+        memeval.sweep(*SMALL, *words, system="bm25,no_memory", progress=False)
+
+
 def test_a_sweep_with_a_mistake_runs_nothing(home: Path) -> None:
     before = len(memeval.load_runs())
     with pytest.raises(UserError, match="unknown system 'bm52'"):

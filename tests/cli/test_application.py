@@ -67,7 +67,7 @@ def test_a_run_composes_once(composed: list[Any]) -> None:
 def test_a_sweep_composes_once_besides_the_options_of_its_jobs(
     composed: list[Any], words: Sequence[str], options: int
 ) -> None:
-    with planning(lambda plan: None):
+    with planning(lambda plan, start: None):
         assert jobs_of(*words) == []
 
     assert len(composed) == 1 + options

@@ -241,3 +241,47 @@ def test_ctrl_c_keeps_what_is_finished(
         assert repeated(endpoint) == 0, "calls under way were finished"
 
     assert outcomes(tmp_path) == records
+
+
+CANCELLED = """
+import asyncio, sys
+import memeval
+
+
+async def main():
+    sweep = asyncio.create_task(memeval.asweep(*sys.argv[1:]))
+    await asyncio.to_thread(sys.stdin.readline)
+    sweep.cancel()
+    try:
+        await sweep
+    except asyncio.CancelledError:
+        print("cancelled", "ray" in sys.modules)
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+def test_a_cancelled_sweep_of_python_ends_its_work_on_ray(
+    tmp_path: Path, port: int, on_one_machine: tuple[dict[str, list[str]], int]
+) -> None:
+    records, _ = on_one_machine
+    with ScriptedEndpoint(port=port, latency_s=0.1) as endpoint:
+        words = (*CELLS, f"llm.base_url={endpoint.base_url}", *RAY, "hydra.launcher.workers=2")
+        process = subprocess.Popen(
+            [sys.executable, "-c", CANCELLED, *words[1:]],
+            env=environment(tmp_path, MY_OWN_KEY=KEY),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        wait_for(endpoint, 20, process)
+        said, _ = process.communicate("now\n", timeout=60)
+        assert process.returncode == 0 and "cancelled True" in said, said
+        assert "Traceback" not in said and "never retrieved" not in said
+        finish(start(tmp_path, *words))
+        assert repeated(endpoint) == 0, "calls under way were finished"
+
+    assert outcomes(tmp_path) == records

@@ -36,6 +36,7 @@ from memeval.runs.launch.launcher import planning
 from memeval.runs.session import begin_session
 
 if TYPE_CHECKING:
+    from memeval.runs.launch.launcher import Start
     from memeval.runs.plan import Plan
 
 VERSION_BASE = "1.3"
@@ -43,6 +44,8 @@ MULTIRUN = ("-m", "--multirun")
 CONFIG_DIR = ("-cd", "--config-dir")
 OF_LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
 """Words that choose another launcher, and its settings."""
+OWN_LAUNCHERS = ("memeval", "ray")
+"""Launchers that compose all cells before they run the first."""
 _ONE_VALUE = re.compile(r"[^,()\[\]{}'\"$\s]+")
 """A value that is not a list, a mapping or a sweep, and has no quotes."""
 _PLAIN = re.compile(r"(?!hydra)(\+sweep=)?[a-z]")
@@ -135,26 +138,33 @@ def _run_in_mode(mode: RunMode, overrides: Sequence[str]) -> None:
             application.multirun("config", run_job, words)
 
 
-def compose_plan(words: Sequence[str]) -> Plan:
-    """The plan of the cells that the words compose. Nothing of it is run.
+def foreign_launcher(words: Sequence[str]) -> str | None:
+    """The word that chooses a launcher which can't plan, if any."""
+    chosen = [word for word in words if "hydra/launcher=" in word]
+    return next((word for word in chosen if word.partition("=")[2] not in OWN_LAUNCHERS), None)
+
+
+def compose_plan(words: Sequence[str]) -> tuple[Plan, Start]:
+    """The plan of the cells that the words compose, of which nothing is run, and what starts the
+    processes that compute them.
 
     Raises `UserError`, and `RefusedError` if cells can't be run.
     """
     # Loaded here: it takes longer to load than Hydra does.
     from memeval.runs.plan import Plan
 
-    # Only our launcher can plan, and Hydra calls it only for sweeps: one cell is a sweep of one.
+    # Only our launchers can plan, and Hydra calls them only for sweeps: one cell is a sweep of one.
     own = [word for word in words if word not in MULTIRUN]
-    if any("hydra/launcher=" in word for word in own):
+    if foreign_launcher(own):
         own = [word for word in own if not word.startswith(OF_LAUNCHER)]
 
-    plans: list[Plan] = []
+    planned: list[tuple[Plan, Start]] = []
     before = sys.argv
     try:
-        with explained(), planning(plans.append):
+        with explained(), planning(lambda plan, start: planned.append((plan, start))):
             hydra_application([*reorder_arguments(own), MULTIRUN[1]])()
     finally:
         sys.argv = before  # where Hydra's application finds its words
 
     # One plan per batch: a sweeper may hand over its cells in several.
-    return Plan([cell for batch in plans for cell in batch.cells])
+    return Plan([cell for plan, _ in planned for cell in plan.cells]), planned[-1][1]

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from memeval.runs.plan import Plan
     from memeval.runs.schedule import Computers
 
-_on_plan: Callable[[Plan], None] | None = None
+Start = Callable[["Plan"], "Computers | None"]
+"""Starts the processes that compute a plan; None if this one does."""
+_on_plan: Callable[[Plan, Start], None] | None = None
 
 
 class SweepLauncher(Launcher):
@@ -66,7 +68,7 @@ class SweepLauncher(Launcher):
             keep_going=self.keep_going,
         )
         if _on_plan is not None:
-            _on_plan(plan)
+            _on_plan(plan, self.start)
             return []
 
         ends = run_plan(plan, session, self.start, budgets=self._budgets)
@@ -118,8 +120,8 @@ def _check_sweeper(config: DictConfig) -> None:
 
 
 @contextmanager
-def planning(on_plan: Callable[[Plan], None]) -> Iterator[None]:
-    """Sweeps are planned and handed to `on_plan` meanwhile, and not run."""
+def planning(on_plan: Callable[[Plan, Start], None]) -> Iterator[None]:
+    """Sweeps are planned and handed to `on_plan` meanwhile, with their start, and not run."""
     global _on_plan  # noqa: PLW0603 - Hydra makes the launcher, and passes it nothing of memeval's
     _on_plan = on_plan
     try:
