@@ -32,6 +32,8 @@ class RefusedError(MemevalError):
     def __init__(self, errors: Sequence[UserError], cells: int) -> None:
         super().__init__(f"{len(errors)} of {cells} runs can't be made")
         self.errors = errors
+        self.leaves_others = len(errors) < cells
+        """Whether some of the cells can be run."""
 
 
 class WorldError(MemevalError):

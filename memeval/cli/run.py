@@ -59,5 +59,6 @@ def report_refusal(refusal: RefusedError) -> int:
     for error in {(error.message, *error.hints): error for error in refusal.errors}.values():
         report_error(error)
 
-    print(f"  nothing was run: {refusal}; {KEEP_GOING} runs the others", file=sys.stderr)
+    others = f"; {KEEP_GOING} runs the others" if refusal.leaves_others else ""
+    print(f"  nothing was run: {refusal}{others}", file=sys.stderr)
     return 2

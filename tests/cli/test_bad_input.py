@@ -415,6 +415,12 @@ def test_a_bad_cell_stops_a_sweep_before_it_begins(home: Path) -> None:
     assert kept(home) == before
 
 
+def test_no_other_cells_are_offered_if_all_are_bad(home: Path) -> None:
+    done = memeval(home, "-m", "judge=llm", "top_k=3,5", "system=no_memory", *SMALL)
+    assert done.status == 2
+    assert done.err.endswith("  nothing was run: 2 of 2 runs can't be made\n")
+
+
 @pytest.mark.slow
 def test_a_bad_cell_does_not_stop_the_others_if_they_are_to_go_on(home: Path) -> None:
     before = kept(home)

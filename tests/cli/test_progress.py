@@ -99,7 +99,9 @@ def test_a_sweep_says_what_is_under_way_before_the_first_reply(
 ) -> None:
     clock = Clock()
     cells: Any = [
-        SimpleNamespace(number=n, is_finished=False, cell=SimpleNamespace(name=f"cell {n}"))
+        SimpleNamespace(
+            number=n, is_finished=False, cell=SimpleNamespace(name=f"cell {n}", command="")
+        )
         for n in range(3)
     ]
     display = SweepDisplay(Plan(cells), clock=clock)
@@ -136,7 +138,9 @@ def test_time_left_is_said_once_it_means_something() -> None:
 def test_a_sweep_says_no_time_left_from_one_sample() -> None:
     clock = Clock()
     cells: Any = [
-        SimpleNamespace(number=n, is_finished=False, cell=SimpleNamespace(name=f"cell {n}"))
+        SimpleNamespace(
+            number=n, is_finished=False, cell=SimpleNamespace(name=f"cell {n}", command="")
+        )
         for n in range(2)
     ]
     display = SweepDisplay(Plan(cells), clock=clock)
@@ -152,7 +156,9 @@ def test_no_time_is_left_once_all_runs_have_ended() -> None:
     """Equal runs are made once: the second ends with the results of the first."""
     clock = Clock()
     cells: Any = [
-        SimpleNamespace(number=n, is_finished=False, cell=SimpleNamespace(name="a cell"))
+        SimpleNamespace(
+            number=n, is_finished=False, cell=SimpleNamespace(name="a cell", command="")
+        )
         for n in range(2)
     ]
     display = SweepDisplay(Plan(cells), clock=clock)
@@ -212,7 +218,9 @@ def cells_of_a_sweep(*finished: bool) -> Any:
     """Planned cells, so far as a display looks at them."""
     return [
         SimpleNamespace(
-            number=n, is_finished=done, cell=SimpleNamespace(name=f"cell {n}", run_key=str(n))
+            number=n,
+            is_finished=done,
+            cell=SimpleNamespace(name=f"cell {n}", command="", run_key=str(n)),
         )
         for n, done in enumerate(finished)
     ]
@@ -266,6 +274,22 @@ def test_the_first_line_counts_the_runs(
         pass
 
     assert capsys.readouterr().err.splitlines()[0] == line
+
+
+def test_runs_with_one_name_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = cells_of_a_sweep(True, True, True)
+    for cell, swept in zip(cells[:2], ("system.rrf_k=10", "system.rrf_k=60"), strict=True):
+        cell.cell.name, cell.cell.command = "hybrid", f"python -m memeval {swept} seed=1"
+
+    with SweepDisplay(Plan(cells), clock=Clock()) as display:
+        for cell in cells:
+            display.ended(Outcome(cell, error=ValueError()))
+
+    assert [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()[1:4]] == [
+        "[1/3] hybrid system.rrf_k=10",
+        "[2/3] hybrid system.rrf_k=60",
+        "[3/3] cell 2",
+    ]
 
 
 def test_runs_that_are_the_same_are_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -147,7 +147,9 @@ def test_each_process_has_cases_of_its_own(processes: int, places: int) -> None:
 
 def test_what_is_shown_fits_eighty_columns() -> None:
     cells: Any = [
-        SimpleNamespace(number=n, is_finished=False, cell=SimpleNamespace(name=f"cell {n}"))
+        SimpleNamespace(
+            number=n, is_finished=False, cell=SimpleNamespace(name=f"cell {n}", command="")
+        )
         for n in range(1458)
     ]
     load = Load(1000, under_way=1000, retries=123, failures=45, calls=32100, waits=12345)
@@ -177,7 +179,9 @@ def test_the_live_display_is_legible(width: int, monkeypatch: pytest.MonkeyPatch
         SimpleNamespace(
             number=number,
             is_finished=False,
-            cell=SimpleNamespace(name=f"bm25 turn k={number} llm auto gpt-4o-mini-2024-07-18"),
+            cell=SimpleNamespace(
+                name=f"bm25 turn k={number} llm auto gpt-4o-mini-2024-07-18", command=""
+            ),
         )
         for number in range(9)
     ]

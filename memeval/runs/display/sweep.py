@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from memeval.llm.load import busy_line
@@ -70,6 +71,24 @@ class CellStages(Stages):
         return sum(count.done for count in counts) / total if total else 0.0
 
 
+def _names_apart(cells: Sequence[PlannedCell]) -> Mapping[int, str]:
+    """The names of cells by number; equal ones with the words of the command that tell them apart:
+    names do not hold every setting.
+    """
+    by_name: dict[str, dict[int, list[str]]] = {}
+    for planned in cells:
+        words = shlex.split(planned.cell.command)
+        by_name.setdefault(planned.cell.name, {})[planned.number] = words
+
+    names = {}
+    for name, commands in by_name.items():
+        shared = set.intersection(*map(set, commands.values()))
+        for number, words in commands.items():
+            names[number] = " ".join([name, *(word for word in words if word not in shared)])
+
+    return names
+
+
 class SweepDisplay:
     """The display of one sweep."""
 
@@ -86,7 +105,8 @@ class SweepDisplay:
         """When the next plain line is due."""
         self._heartbeat = Heartbeat(self.tick)
         self.live = LiveFigures()
-        names = [set(planned.cell.name.split()) for planned in plan.cells]
+        self._names = _names_apart(plan.cells)
+        names = [set(name.split()) for name in self._names.values()]
         self._shared = set.intersection(*names) if len(names) > 1 else set()
         """Words that are in the names of all cells."""
         self._recent = [(self._began, 0)]
@@ -144,7 +164,7 @@ class SweepDisplay:
 
     def progress(self, planned: PlannedCell) -> CellStages:
         """The progress of a cell that begins."""
-        name = planned.cell.name
+        name = self._names[planned.number]
         words = [word for word in name.split() if word not in self._shared]
         cell = CellStages(name, self, short_name=" ".join(words))
         self._cells[planned.number] = cell
@@ -153,7 +173,7 @@ class SweepDisplay:
     def ended(self, outcome: Outcome) -> None:
         """A cell has ended."""
         self._ended += 1
-        name = outcome.planned.cell.name
+        name = self._names[outcome.planned.number]
         cell = self._cells.pop(outcome.planned.number, None)
         position = f"[{self._ended}/{len(self._plan.cells)}]"
         if outcome.error is not None:
