@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,7 +90,7 @@ class Comparisons(tuple[Comparison, ...]):
 
 @checked
 def compare(
-    *runs: Run | str | Path,
+    *runs: Run | str | Path | Sequence[Run | str | Path],
     baseline: Run | str | Path | None = None,
     metric: str | Sequence[str] = (),
     last: int | None = None,
@@ -104,10 +104,12 @@ def compare(
 
     A run is a `Run`, its key, its name, its folder or its MLflow run id; a string such as
     `"sweep=baselines"` or `"system=bm25"` selects all finished runs that match, and `last` for
-    the newest of them. `metric` is accuracy (recall@10 after `stages=retrieve`), or one or several
-    of those of `compare --metric`. p is adjusted over the differences of each metric (`"max-t"`),
-    or over those of all metrics (`"bh"`). `common` compares versions of a data set, on the
-    questions that all runs asked in the same words with the same answers.
+    the newest of them. A list of runs, as a sweep has them, is taken as one argument.
+
+    `metric` is accuracy (recall@10 after `stages=retrieve`), or one or several of those of
+    `compare --metric`. p is adjusted over the differences of each metric (`"max-t"`), or over those
+    of all metrics (`"bh"`). `common` compares versions of a data set, on the questions that all
+    runs asked in the same words with the same answers.
 
     Raises `UserError` if nothing can be compared.
     """
@@ -115,7 +117,7 @@ def compare(
         raise unknown("adjustment", adjust, ADJUSTMENTS)
 
     _, comparisons = compare_named(
-        [run_word(run) for run in runs],
+        _run_words(runs),
         [metric] if isinstance(metric, str) else metric,
         baseline=None if baseline is None else run_word(baseline),
         last=last,
@@ -224,16 +226,10 @@ def table(
     """The table of a paper: runs by metrics and categories, with intervals, and with letters for
     runs that can't be told apart.
 
-    Runs are named as for `compare`; a list of runs, as a sweep has them, is taken as one argument.
-    `columns` are metrics and `categories`, `rows` the settings that name the rows. Raises
-    `UserError` for runs that may not share a table, unless `force`.
+    Runs are named as for `compare`. `columns` are metrics and `categories`, `rows` the settings
+    that name the rows. Raises `UserError` for runs that may not share a table, unless `force`.
     """
-    words: list[str] = []
-    for run in runs:
-        members = [run] if isinstance(run, Run | str | Path) else run
-        words += [run_word(member) for member in members]
-
-    chosen = select_runs(words, last).chosen
+    chosen = select_runs(_run_words(runs), last).chosen
     for found in chosen:
         check_records(found)
 
@@ -246,6 +242,15 @@ def table(
         force=force,
     )
     return Table(content)
+
+
+def _run_words(runs: Iterable[Run | str | Path | Sequence[Run | str | Path]]) -> list[str]:
+    words: list[str] = []
+    for run in runs:
+        members = [run] if isinstance(run, Run | str | Path) else run
+        words += [run_word(member) for member in members]
+
+    return words
 
 
 def _names(words: str | Sequence[str]) -> list[str]:

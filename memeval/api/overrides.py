@@ -20,14 +20,14 @@ def as_overrides(settings: Mapping[str, Any]) -> list[str]:
     overrides = []
     for name, value in settings.items():
         if not isinstance(value, Mapping):
-            overrides.append(f"{name}={_value(value)}")
+            overrides.append(f"{name}={as_value(value)}")
             continue
 
         if "name" in value:
-            overrides.append(f"{name}={_value(value['name'])}")
+            overrides.append(f"{name}={as_value(value['name'])}")
 
         fields = {field: inner for field, inner in value.items() if field != "name"}
-        overrides += [f"{name}.{field}={_value(inner)}" for field, inner in fields.items()]
+        overrides += [f"{name}.{field}={as_value(inner)}" for field, inner in fields.items()]
 
     return overrides
 
@@ -41,16 +41,16 @@ def check_words(overrides: Sequence[object]) -> None:
             )
 
 
-def _value(value: Any) -> str:
+def as_value(value: Any) -> str:
     """A value as Hydra's override grammar writes it."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return f"[{','.join(map(_value, value))}]"
+        return f"[{','.join(map(as_value, value))}]"
     if isinstance(value, Mapping):
-        pairs = (f"{_key(key)}: {_value(inner)}" for key, inner in value.items())
+        pairs = (f"{_key(key)}: {as_value(inner)}" for key, inner in value.items())
         return f"{{{', '.join(pairs)}}}"
 
     text = str(value)

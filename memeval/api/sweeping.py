@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 from memeval.api.comparing import Comparisons
 from memeval.api.finished import FinishedRun
 from memeval.api.notebook import LONGEST_LINE, Table, first_lines, list_html, runs_html
-from memeval.api.overrides import as_overrides, check_words
+from memeval.api.overrides import as_overrides, as_value, check_words
 from memeval.api.threads import awaited, composing, in_thread
 from memeval.comparison.paper.build import paper_table
-from memeval.config.paths import conf_dir
 from memeval.errors import RefusedError, UserError, WorldError, unknown
 from memeval.text.shown import counted, one_line
 
@@ -142,8 +141,9 @@ def sweep(
 ) -> Sweep:
     """Runs a sweep, as `python -m memeval -m` does, and compares its runs.
 
-    Alternatives are strings with commas: `sweep(system="bm25,rag", top_k="5,10")` has four runs;
-    `"+sweep=NAME"` is a sweep from a file. Finished work is not done again.
+    Alternatives are lists, or strings with commas: `sweep(system=["bm25", "rag"], top_k="5,10")`
+    has four runs; within a group, only strings. `"+sweep=NAME"` is a sweep from a file. Finished
+    work is not done again.
 
     All runs are checked before the first call; with `keep_going` those that can be run are run,
     even if others can't be run. `progress=False` prints nothing. Raises `UserError` if a run
@@ -197,14 +197,19 @@ def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
 
 
 def _words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
-    """The overrides of a sweep: a string with commas, or a list of a group's options, holds its
-    alternatives. Raises `UserError` for an override that is not a string.
+    """The overrides of a sweep: a string with commas, or a list or range for a group or a field
+    outside of the groups, holds its alternatives. Raises `UserError` for an override that is not a
+    string, and for no alternative.
     """
     check_words(overrides)
     words, others = [*overrides], {}
     for name, value in settings.items():
-        if isinstance(value, list | tuple) and (conf_dir() / name).is_dir():
-            words.append(f"{name}={','.join(map(str, value))}")
+        # The fields of groups may be lists themselves; no other field is one.
+        if isinstance(value, list | tuple | range) and "." not in name:
+            if not value:
+                raise UserError(f"{name} has no alternatives: {value!r} is empty")
+
+            words.append(f"{name}={','.join(map(as_value, value))}")
         elif isinstance(value, str) and "," in value:
             words.append(f"{name}={value}")
         else:

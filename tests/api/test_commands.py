@@ -86,12 +86,15 @@ def test_a_plan_says_what_would_be_done(swept: memeval.Sweep) -> None:
     assert (plan.cells, plan.finished_cells, plan.estimate.calls) == (3, 2, 0)
     with pytest.raises(UserError, match="unknown system"):
         memeval.plan(system="bm25,bm52")
-    assert memeval.plan(*SMALL, system=["bm25", "no_memory", "oracle"]).cells == plan.cells
+    assert memeval.plan(*SMALL, system=["bm25", "no_memory"], seed=range(2)).cells == 4
+    with pytest.raises(UserError, match=r"seed has no alternatives: range\(0, 0\) is empty"):
+        memeval.plan(*SMALL, seed=range(0))
     with pytest.raises(UserError, match="an override is a string such as 'system=bm25', not 5"):
         memeval.plan(5)  # type: ignore[arg-type]
 
 
 def test_runs_are_compared_by_several_metrics(swept: memeval.Sweep) -> None:
+    assert memeval.compare(swept.runs).sentences == memeval.compare(*swept.runs).sentences
     bm25, no_memory = swept.runs
     accuracy, f1 = memeval.compare(no_memory, bm25, baseline=bm25, metric=["accuracy", "f1"])
     assert accuracy.baseline == f1.baseline == bm25.key
