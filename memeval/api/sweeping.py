@@ -116,7 +116,9 @@ class Sweep:
 
             rows.append(row | run.metrics)
 
-        return pd.DataFrame(rows)
+        # A figure that no run has is not a number, and not an object.
+        figures = {name: float for run in self.runs for name in run.metrics}
+        return pd.DataFrame(rows).astype(figures)
 
     def _of(self, dataset: str | None) -> list[FinishedRun]:
         """The runs of one data set. Raises `UserError`."""

@@ -114,6 +114,8 @@ def test_results_are_frames(swept: memeval.Sweep) -> None:
     frame = swept.to_pandas()
     assert list(frame["system"]) == ["bm25", "rag", "no_memory"]
     assert list(frame["accuracy"]) == [run.metrics["accuracy"] for run in swept.runs]
+    assert frame["accuracy_std"].isna().all(), "there is one repeat"
+    assert frame["accuracy_std"].dtype == frame["accuracy"].dtype == float
     run = swept.runs[0]
     assert run.to_pandas().equals(run.records())
 

@@ -229,12 +229,16 @@ def test_nothing_worth_remembering_is_no_fault(build: Builder) -> None:
     assert "mem0_unparsed_replies" not in driver.ask(Query("Biscuit")).notes
 
 
-def test_a_failing_model_fails_as_itself(build: Builder) -> None:
+def test_a_failing_model_fails_as_itself_and_is_said_once(
+    build: Builder, caplog: pytest.LogCaptureFixture
+) -> None:
     def fail(messages: list[dict[str, str]]) -> str:
         raise ModelError("refused")
 
     with pytest.raises(ModelError, match="refused"):
         build("mem0", infer=True, model=ScriptedModel(fail)).remember(conversation())
+
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("calls_as_before", [2, 100])
