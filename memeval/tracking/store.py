@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 from collections.abc import Collection, Iterator
@@ -381,6 +382,10 @@ CAUSES = (
 def plainly(error: Exception) -> str:
     """The cause on one line; the error's own words if the cause is unknown."""
     message = one_line(error, 4000)
+    # Also "max retries", but the server is there.
+    if answered := re.search(r"too many (\d+) error responses", message):
+        return f"the server answers with status {answered[1]}"
+
     lower_case = message.lower()
 
     for phrases, cause in CAUSES:

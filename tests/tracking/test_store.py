@@ -148,6 +148,26 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(caught.value) == f"MLflow store http://127.0.0.1:{port}: the server can't be reached"
 
 
+def test_a_server_that_answers_with_errors_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    from memeval.tracking.log import look
+
+    class Failing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(503)
+
+        do_POST = do_GET
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    with HTTPServer(("127.0.0.1", 0), Failing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(WorldError, match="the server answers with status 503"):
+            look(Store(f"http://127.0.0.1:{server.server_port}", None))
+        server.shutdown()
+
+
 def test_a_redirect_takes_no_body_to_another_host(monkeypatch: pytest.MonkeyPatch) -> None:
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
