@@ -522,6 +522,43 @@ def test_a_table_as_people_have_it(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "a table of messages, all in one case" in said
 
 
+def test_times_with_the_year_first_need_no_zeros(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write(
+        tmp_path / "a.csv",
+        b"role,content,date\nuser,a,2024/5/6 9:30\nuser,b,2024.5.6 12:05:10\nuser,c,2024-5-7\n"
+        b'user,d,"Mon, 6 May 2024"\n',
+    )
+    asked = write(tmp_path / "q.csv", b"question,answer,time\nWho?,Ann,2024/5/8 7:00\n")
+    target = tmp_path / "mine.json"
+    (case,) = imported(target, source, asked)
+    turns = [turn for session in case["sessions"] for turn in session["turns"]]
+    assert [turn.get("time") for turn in turns] == [
+        "2024-05-06T09:30:00",
+        "2024-05-06T12:05:10",
+        "2024-05-07T00:00:00",
+        None,
+    ]
+    assert case["questions"][0]["time"] == "2024-05-08T07:00"
+    assert "such as 'Mon, 6 May 2024'; for tables, --date-format" in capsys.readouterr().out
+    assert data(["check", str(target)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [("gbk", "我六月一号搬家"), ("shift_jis", "引っ越します"), ("cp1251", "Привет, как дела")],
+)
+def test_other_encodings_are_not_taken_for_western_ones(
+    tmp_path: Path, encoding: str, text: str
+) -> None:
+    rows = [["role", "content"], ["user", text], ["assistant", "ok"]]
+    source = write(tmp_path / "a.csv", table(rows, encoding))
+    with pytest.raises(UserError, match="is not UTF-8, UTF-16 or cp1252 text") as refused:
+        imported(tmp_path / "mine.json", source)
+    assert "iconv" in refused.value.hints[0]
+
+
 def test_a_title_over_merged_cells_and_an_excel_file_of_another_name(tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
@@ -892,6 +929,12 @@ REFUSED = {
     "gzip": ("x.json", b"\x1f\x8b\x08\xff", "a gzip file"),
     "no speaker": ("x.csv", b"text,mood\nx,y\n", "no column is the speaker; there is text, mood"),
     "open quote": ("x.csv", b'role,text\nuser,"x\n', "line 2: unexpected end of data"),
+    "a log in brackets": (
+        "chat.txt",
+        b"[06.05.24, 09:30:12] Ann: Hello\n",
+        "this form can't be imported",
+    ),
+    "questions alone": ("q.csv", b"question,answer\nWho?,Ann\n", "holds questions and no message"),
     "only empty": (
         "c.json",
         json.dumps([{"uuid": "1", "chat_messages": []}]).encode(),

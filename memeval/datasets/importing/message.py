@@ -40,9 +40,13 @@ class ImportLog(Struct):
 
     left_out: Counter[str] = field(default_factory=Counter)
     read_as: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+    """The first one of a kind that was left out."""
 
-    def leave_out(self, what: str, count: int = 1) -> None:
+    def leave_out(self, what: str, count: int = 1, *, example: str = "") -> None:
         self.left_out[what] += count
+        if example:
+            self.examples.setdefault(what, f", such as {example}")
 
     def take(self, what: str, count: int = 1) -> None:
         self.read_as[what] += count
@@ -64,7 +68,8 @@ class ImportLog(Struct):
         for verb, counts in (("read", self.read_as), ("left out", self.left_out)):
             for what, count in sorted(counts.items()):
                 if count:
-                    lines.append(f"{verb}: {count:,} {_one(what) if count == 1 else what}")
+                    name = _one(what) if count == 1 else what
+                    lines.append(f"{verb}: {count:,} {name}{self.examples.get(what, '')}")
 
         return lines
 

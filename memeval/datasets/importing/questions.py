@@ -7,7 +7,7 @@ from typing import Any
 
 from memeval.datasets.importing.message import ImportLog
 from memeval.datasets.importing.table import Table
-from memeval.datasets.importing.times import format_of, iso_time, read_time
+from memeval.datasets.importing.times import format_of, iso_text, iso_time, read_time
 from memeval.datasets.io.asked import QUESTION_FIELDS
 from memeval.datasets.io.fields import Fields, quoted
 from memeval.errors import UserError
@@ -92,7 +92,7 @@ def _question(row: Fields, date_format: str | None, log: ImportLog) -> Iterator[
     if value := _cell(row, "time"):
         time = None if iso_time(value) else read_time(value, log, date_format)
         # What can't be read stays as it is: the check of the file names it.
-        yield "time", time.isoformat() if time else value
+        yield "time", time.isoformat() if time else iso_text(value)
 
     yield "answer", _parts(row, "answer")
     for name in ("evidence", "choices"):

@@ -37,8 +37,10 @@ USERS = "users.json"
 TABLES = (".csv", ".tsv", ".xlsx")
 UNORDERED = ("slack", "table")
 """Forms whose messages may come in any order."""
-MAY_BE_JSON = re.compile(rb"[^\w<]*[{\[]")
-"""Up to the first bracket come at most blanks and a byte-order mark."""
+MAY_BE_JSON = re.compile(rb"[^\w<]*[{\[](?!\s*[\w<])")
+"""Up to the first bracket come at most blanks and a byte-order mark, and after it no word: a log
+may begin with [06.05.24, 09:30].
+"""
 OFFICE_MARK = b"\xd0\xcf\x11\xe0"
 """First bytes of old Excel files, and of encrypted ones."""
 READERS = {
@@ -182,6 +184,11 @@ class _Reader(Struct):
                 f"{self.unknown[0]}: this form can't be imported.",
                 f"the forms:  {', '.join(FORMS)}",
                 "say which it is:  --as FORM, or for a table  --map speaker=COLUMN,text=COLUMN",
+            )
+        if self.questions and not self.messages:
+            raise UserError(
+                f"{paths[0]} holds questions and no message.",
+                "name the file with the conversations, too",
             )
         if not self.messages:
             left_out = "; ".join(self.log.lines())

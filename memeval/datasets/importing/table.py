@@ -42,6 +42,9 @@ MOST_ABOVE = 20
 """The header is one of this many first rows."""
 SEPARATOR = re.compile(r"sep=(.)\r?\n")
 """The first line of some files that Excel writes."""
+BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+LONGEST = 3
+"""Such characters that may come in a row in a Western language."""
 LONGEST_CELL = 1 << 26
 MOST_ROWS = 5_000_000
 Row = tuple[int, Sequence[str]]
@@ -272,10 +275,26 @@ def _decode(content: bytes, path: Path, log: ImportLog) -> str:
         except UnicodeDecodeError:
             continue
 
+        if encoding == "cp1252" and not _is_western(text):
+            break
+
         log.take(f"files as {encoding.removesuffix('-sig')}")
         return text
 
-    raise UserError(f"{path} is not UTF-8, UTF-16 or cp1252 text.", REPLACE)
+    raise UserError(
+        f"{path} is not UTF-8, UTF-16 or cp1252 text.",
+        "save it as UTF-8, for example:  iconv -f GBK -t UTF-8 OLD > NEW  (or SHIFT_JIS, CP1251 …)",
+    )
+
+
+def _is_western(text: str) -> bool:
+    """Whether text that was decoded as cp1252 is in a Western language.
+
+    Its characters beyond ASCII come one at a time, and in rows in Cyrillic or Chinese text.
+    """
+    beyond = sum(len(letters) for letters in BEYOND_ASCII.findall(text))
+    in_rows = sum(len(letters) for letters in BEYOND_ASCII.findall(text) if len(letters) > LONGEST)
+    return 2 * in_rows <= beyond
 
 
 def _cell(value: object) -> str:

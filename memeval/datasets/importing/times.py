@@ -14,11 +14,13 @@ from memeval.errors import UserError
 UNITS = ((1e11, 1.0, "seconds"), (1e14, 1e3, "milliseconds"), (1e17, 1e6, "microseconds"))
 """Below the first figure a count since 1970 is in this unit: 1e11 seconds is the year 5138."""
 NANOSECONDS = 1e9
+UNREAD = "times that could not be read (their messages are kept)"
 EARLIEST, LATEST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 LEAST_YEAR = 1000
 """Earlier ones have fewer digits, and are slips."""
 NUMBER = re.compile(r"\d{9,19}(?:\.\d+)?")
-YEAR_FIRST = re.compile(r"(\d{4})[/.](\d{2})[/.](\d{2})(?!\d)")
+YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:[ T]+(\d{1,2})(?=:)|(?!\d))")
+"""A date, with the hour of its time: spreadsheets write 2024/5/6 9:30."""
 DAY_AND_MONTH = re.compile(
     r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?:,?[ T]+\d{1,2}:\d{2}(:\d{2})?( ?[AaPp][Mm])?)?"
 )
@@ -31,7 +33,7 @@ def read_time(value: Any, log: ImportLog, date_format: str | None = None) -> dat
 
     time = _by_format(value, date_format) if date_format else _plain(value, log)
     if time is None:
-        log.leave_out("times that could not be read (their messages are kept)")
+        log.leave_out(UNREAD, example=f"{quoted(value)}; for tables, --date-format says their form")
     elif date_format:
         log.take(f"timestamps as {date_format}")
 
@@ -123,14 +125,23 @@ def _since_1970(value: float, log: ImportLog) -> datetime | None:
     return time
 
 
+def iso_text(text: str) -> str:
+    """A text that is a time with the year first, as ISO 8601 writes it; another text as it is."""
+    plain = text.strip()
+    if plain.endswith(" UTC"):
+        plain = plain.removesuffix(" UTC") + "+00:00"
+
+    if (date := YEAR_FIRST.match(plain)) is None:
+        return plain
+
+    hour = "" if date[5] is None else f"T{date[5]:0>2}"
+    return f"{date[1]}-{date[3]:0>2}-{date[4]:0>2}{hour}{plain[date.end() :]}"
+
+
 def iso_time(text: str) -> datetime | None:
     """A time or a date in ISO 8601, with its zone if it has one; None for anything else."""
-    plain = text.strip().removesuffix(" UTC")
-    if plain != text.strip():
-        plain += "+00:00"
-
     try:
-        time = datetime.fromisoformat(YEAR_FIRST.sub(r"\1-\2-\3", plain))
+        time = datetime.fromisoformat(iso_text(text))
         if time.year < LEAST_YEAR:
             return None
 
