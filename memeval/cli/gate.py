@@ -14,7 +14,7 @@ from memeval.api.gating import UnsoundError, bless, rules_of
 from memeval.api.gating import gate as gate_run
 from memeval.api.running import run_here
 from memeval.cli.parser import Parser, check_folder_of, settings_of
-from memeval.comparison.finding import finished_runs, named_run
+from memeval.comparison.finding import finished_runs, labels_of, named_run
 from memeval.comparison.gating.baseline import read_baseline
 from memeval.comparison.gating.verdict import BROKEN_STATUS, GateRules
 from memeval.config.paths import outputs_dir
@@ -80,7 +80,7 @@ def gate(arguments: Sequence[str]) -> int:
 def _run_of(words: Sequence[str], config_dir: str | None) -> Run:
     """The run that is gated: named, made from settings, or the newest."""
     runs = outputs_dir() / "runs"
-    settings = [word for word in words if "=" in word]
+    settings = [word for word in words if "=" in word and not _is_label(word)]
     if not settings:
         if config_dir is not None:
             raise UserError("--config-dir needs settings of a run, such as system=rag", EXAMPLE)
@@ -99,6 +99,11 @@ def _run_of(words: Sequence[str], config_dir: str | None) -> Run:
         raise UserError("gate takes either a run or the settings of one, not both", EXAMPLE)
 
     return run_here(settings_of("gate", settings, config_dir, EXAMPLE), progress=True)
+
+
+def _is_label(word: str) -> bool:
+    """Whether it is no setting, but the name under which `list` prints a run: `bm25 k=3`."""
+    return " " in word and word in labels_of(finished_runs(outputs_dir() / "runs"))
 
 
 def _must_pass_ids(options: argparse.Namespace) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from memeval.results.fields import as_plain, read_as
 RECORDED = "recorded"
 """Name of the judge whose verdicts another program recorded with its answers."""
 
+_DIGEST = re.compile("[0-9a-f]{64}")
 _USUAL_REQUEST = {"temperature": 0.0, "max_tokens": 256, "seed": True}
 """Parameters that `shown` leaves out, because most runs have them."""
 _USUAL_ADDRESS = "https://api.openai.com/v1"
@@ -122,5 +124,8 @@ def judge_shown(judge: JudgeIdentity | None) -> str:
 
 
 def _word(value: Any) -> str:
-    """A value as YAML writes it."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """A value as YAML writes it; of a digest, the beginning."""
+    if isinstance(value, str):
+        return value[:8] if _DIGEST.fullmatch(value) else value
+
+    return json.dumps(value, ensure_ascii=False)

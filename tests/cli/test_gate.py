@@ -76,6 +76,14 @@ def test_recall_has_one_value_for_one_run(home: Path) -> None:
     assert in_comparison == pytest.approx(in_table, abs=1e-12)
 
 
+def test_a_run_is_named_as_list_prints_it(tmp_path: Path) -> None:
+    completed(tmp_path, "-m", "system=bm25,rag", "top_k=3,5", *RETRIEVE, "dataset.limit_cases=1")
+    assert "bm25 k=3 " in completed(tmp_path, "list").out
+    baseline = str(tmp_path / "baseline.json")
+    done = completed(tmp_path, "gate", "--baseline", baseline, "--bless", "bm25 k=3")
+    assert "from bm25 turn k=3 retrieve" in done.out
+
+
 @pytest.mark.slow
 def test_a_reader_who_is_shown_less_does_not_pass(home: Path) -> None:
     baseline = str(home / "baseline.json")

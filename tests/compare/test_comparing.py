@@ -113,7 +113,7 @@ MODEL_JUDGE = JudgeIdentity(
 OTHER_JUDGES: list[tuple[dict[str, Any], str]] = [
     ({"name": "mem0"}, "name llm, mem0"),
     ({"own_class": "mine:Judge@00"}, "own_class null, mine:Judge@00"),
-    ({"prompt_sha256": "cd" * 32}, f"prompt_sha256 {'ab' * 32}, {'cd' * 32}"),
+    ({"prompt_sha256": "cd" * 32}, "prompt_sha256 abababab, cdcdcdcd"),
     ({"model": "large"}, "model small, large"),
     ({"address": "http://127.0.0.1:1/v1"}, "address https://api.openai.com/v1, http://127.0.0.1:1"),
     ({"request": {**MODEL_JUDGE.request, "temperature": 0.7}}, "temperature 0.0, 0.7"),

@@ -266,6 +266,10 @@ def test_notes_count_what_is_not_measured_and_what_is_not_read(tmp_path: Path) -
         "fields: case.owner is not read (1 times)",
         "fields: question.difficulty is not read (1 times)",
     )
+    path = write(tmp_path, [asked()])
+    assert build("netops", Path(), path=str(path)).open().notes == (
+        "evidence: 1 of 1 questions with an answer have none; recall is not measured",
+    )
 
 
 def test_categories_are_chosen_by_name(tmp_path: Path) -> None:

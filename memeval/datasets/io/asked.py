@@ -242,9 +242,10 @@ def check_zones(place: str, times: Sequence[datetime | None], mistakes: Mistakes
 def notes_of(answerable: int, without_evidence: int, mistakes: Mistakes) -> Iterator[str]:
     """Notes for a report about a user's own file."""
     if without_evidence:
+        recall = "is measured on the others" if without_evidence < answerable else "is not measured"
         yield (
             f"evidence: {without_evidence} of {answerable} questions with an answer have none; "
-            "recall is measured on the others"
+            f"recall {recall}"
         )
 
     if mistakes.taken:
