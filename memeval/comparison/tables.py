@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -19,6 +20,7 @@ from memeval.metrics.formats import NONE, figure, probability
 WIDTH = 80
 CATEGORIES_A_TABLE = 4
 NARROWEST_LABEL = 12
+NO_BREAK = "\u00a0"
 Cells = list[list[str]]
 CATEGORIES_TITLE = "By category, Δ with its 95 % interval: described, not tested one by one."
 SAME = "same"
@@ -211,8 +213,11 @@ def _fold(text: str, width: int) -> list[str]:
 def _wrap(paragraphs: Iterable[str], indent: str = "") -> list[str]:
     lines = []
     for paragraph in paragraphs:
+        # `textwrap` breaks no line at another blank: a figure stays with its unit, a p with its
+        # value.
+        joined = re.sub(r"(?<=\d) (?=%)|(?<=\(p) ", NO_BREAK, paragraph)
         lines += textwrap.wrap(
-            paragraph, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "
+            joined, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "
         )
 
-    return lines
+    return [line.replace(NO_BREAK, " ") for line in lines]

@@ -335,6 +335,15 @@ def test_the_words_of_what_is_shown_and_of_what_is_not(tmp_path: Path) -> None:
     assert " ".join(words[0].split()) == first and "by 26.2 points" in words[1]
 
 
+def test_no_line_ends_between_a_figure_and_its_unit(tmp_path: Path) -> None:
+    before = made_run(tmp_path, "weak", strong(10, 2))
+    for length in range(1, 30):
+        better = made_run(tmp_path, "g" * length, {**strong(10, 4), "c0/q7": [1.0]})
+        lines = sentences_text(compared([before, better]), 1).splitlines()
+        assert not any(line.strip().startswith("%") or line.endswith("(p") for line in lines)
+        assert "\u00a0" not in "".join(lines)
+
+
 def test_too_few_conversations_are_named_and_how_many_would_do(cells: list[Run]) -> None:
     text = one_line_of(compared(cells))
     assert (
