@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from memeval.errors import UserError
@@ -41,8 +41,18 @@ def check_words(overrides: Sequence[object]) -> None:
             )
 
 
+def plain(value: Any) -> Any:
+    """A number, an array or a series of numpy and pandas as Python's own; others as they are."""
+    is_foreign = hasattr(value, "tolist") and not isinstance(value, type)
+    return value.tolist() if is_foreign else value
+
+
 def as_value(value: Any) -> str:
-    """A value as Hydra's override grammar writes it."""
+    """A value as Hydra's override grammar writes it.
+
+    Raises `UserError` for a class, a function and other objects that are no setting.
+    """
+    value = plain(value)
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -52,6 +62,11 @@ def as_value(value: Any) -> str:
     if isinstance(value, Mapping):
         pairs = (f"{_key(key)}: {as_value(inner)}" for key, inner in value.items())
         return f"{{{', '.join(pairs)}}}"
+
+    if callable(value) or (isinstance(value, Iterable) and not isinstance(value, str)):
+        by_path = "a class is named by its path:  system={'class': 'my_module:MyClass'}"
+        hints = [by_path] if isinstance(value, type) else []
+        raise UserError(f"{one_line(repr(value), 80)} is not a setting", *hints)
 
     text = str(value)
     if isinstance(value, int | float) or _PLAIN_VALUE.fullmatch(text):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from memeval.api.comparing import Comparisons
 from memeval.api.finished import FinishedRun
 from memeval.api.notebook import LONGEST_LINE, Table, first_lines, list_html, runs_html
-from memeval.api.overrides import as_overrides, as_value, check_words
+from memeval.api.overrides import as_overrides, as_value, check_words, plain
 from memeval.api.threads import awaited, composing, in_thread
 from memeval.comparison.paper.build import paper_table
 from memeval.errors import RefusedError, UserError, WorldError, unknown
@@ -205,7 +205,8 @@ def _words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
     """
     check_words(overrides)
     words, others = [*overrides], {}
-    for name, value in settings.items():
+    for name, given in settings.items():
+        value = plain(given)
         # The fields of groups may be lists themselves; no other field is one.
         if isinstance(value, list | tuple | range) and "." not in name:
             if not value:

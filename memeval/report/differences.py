@@ -195,7 +195,7 @@ def named(summary: RunSummary, key: str, short: str) -> str:
     is_option = key in GROUPS and not value[:1].isdigit()
     is_name = key.endswith("name") or key == "label" or is_option
 
-    return value if is_name else f"{short}={value}"
+    return value if is_name and value != "null" else f"{short}={value}"
 
 
 def rank(key: str) -> tuple[int, bool, str]:

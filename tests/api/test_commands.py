@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
+import signal
+import warnings
 from pathlib import Path
 
+import numpy
 import pytest
 
 import memeval
 from memeval.errors import UserError
 
 SMALL = ("dataset.limit_questions=3", "tracking=none")
+
+
+class Mine(memeval.RecallSystem):
+    """A class that is given where its path is wanted."""
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +98,10 @@ def test_a_plan_says_what_would_be_done(swept: memeval.Sweep) -> None:
     assert memeval.plan(*SMALL, system=["bm25", "no_memory"], seed=range(2)).cells == 4
     with pytest.raises(UserError, match=r"seed has no alternatives: range\(0, 0\) is empty"):
         memeval.plan(*SMALL, seed=range(0))
+    assert memeval.plan(*SMALL, seed=numpy.arange(3)).cells == 3
+    with pytest.raises(UserError, match=r"Mine'> is not a setting") as refused:
+        memeval.plan(*SMALL, system=Mine)
+    assert "system={'class': 'my_module:MyClass'}" in refused.value.hints[0]
     with pytest.raises(UserError, match="an override is a string such as 'system=bm25', not 5"):
         memeval.plan(5)  # type: ignore[arg-type]
 
@@ -155,3 +168,19 @@ def test_an_accuracy_is_corrected_by_labels(swept: memeval.Sweep, tmp_path: Path
     labels.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     calibration = memeval.calibrate(run, labels)
     assert calibration.accuracy == pytest.approx(calibration.raw)
+
+
+def test_a_forked_process_publishes_its_own_runs(swept: memeval.Sweep) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12, beside threads
+        pid = os.fork()
+
+    if pid == 0:
+        # It had the publisher of this process, but not its thread, and waited for it without end.
+        signal.alarm(120)
+        with contextlib.suppress(BaseException):
+            memeval.run(*SMALL, system="bm25", top_k=9, progress=False)
+            os._exit(0)
+        os._exit(1)
+
+    assert os.waitpid(pid, 0)[1] == 0

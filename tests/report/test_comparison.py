@@ -192,6 +192,14 @@ def test_settings_of_the_same_last_name_keep_their_groups() -> None:
     assert list(differing(cells).values()) == ["llm.model", "embedder.model"]
 
 
+def test_a_setting_without_a_value_is_named() -> None:
+    cells = [
+        summary(params={"dataset": "demo", "system": "bm25", "context_tokens": tokens})
+        for tokens in (None, 100)
+    ]
+    assert labels(cells) == ["context_tokens=null", "context_tokens=100"]
+
+
 def test_labels_fall_back_to_the_name() -> None:
     assert labels([summary("bm25")]) == ["bm25 turn k=10 never keyword short extractive"]
     assert labels([summary("bm25", 5), summary("bm25", 10)]) == ["k=5", "k=10"]
