@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import io
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from memeval.cli.data_settings import chosen_dataset
 from memeval.datasets.contract import Dataset
+from memeval.datasets.registry import has_adapter
 from memeval.datasets.stats import Row, Stats, measure
+from memeval.errors import UserError
 from memeval.records import CategoryId
 from memeval.runs.display.terminal import drawn
 from memeval.text.redaction import redacted
-from memeval.text.shown import natural_order, printable
+from memeval.text.shown import natural_order, one_line, printable
 
 MOST_CASES = 40
 """Up to this many cases have a row each. With more cases, or with one question per case, each
@@ -28,6 +32,12 @@ MOST_VALUES = 12
 def show_stats(chosen: Namespace) -> int:
     """Reads a data set under the given settings and prints its table."""
     name = chosen.name
+    if not has_adapter(name) and Path(name).is_file():
+        raise UserError(
+            f"data stats takes the name of a data set, and '{one_line(name)}' is a file",
+            f"use:  python -m memeval data stats json dataset.path={shlex.quote(name)}",
+        )
+
     dataset = chosen_dataset(name, chosen.settings)
     loaded = dataset.load()
     stats = measure(dataset.cases(), MOST_CASES)

@@ -124,6 +124,11 @@ MISTAKES = [
     mistake("runn", "unknown command 'runn'", "Did you mean: run?", way_out="memeval --help"),
     mistake("--mutirun system=bm25", "unknown option '--mutirun'", "Did you mean: --multirun"),
     mistake("data fetch lokomo", "unknown data set 'lokomo'", "Did you mean: locomo"),
+    mistake(
+        f"data stats {__file__}",
+        "data stats takes the name of a data set, and",
+        way_out=f"data stats json dataset.path={__file__}",
+    ),
     mistake("data fetch demo", "'demo' ships with memeval: there is nothing to fetch"),
     mistake(
         "data fetch",
