@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from memeval.api.finished import FinishedRun
 from memeval.api.overrides import as_overrides, check_words
 from memeval.api.threads import awaited, composing, in_thread
+from memeval.config.overrides import MULTIRUN
 from memeval.config.paths import conf_dir
 from memeval.errors import UserError
 from memeval.text.shown import one_line
-
-MULTIRUN = ("-m", "--multirun")
 
 if TYPE_CHECKING:
     from memeval.pipeline.execute.progress import Progress

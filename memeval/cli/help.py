@@ -7,6 +7,7 @@ import json
 import textwrap
 from pathlib import Path
 
+from memeval.config.overrides import INTEGER_GROUPS
 from memeval.config.paths import conf_dir
 from memeval.config.plugins import SWEEP, Plugin, own_files, plugin, plugins
 from memeval.errors import UserError, unknown
@@ -37,7 +38,6 @@ more:   --help GROUP    its options and fields   --help fields  fields of a run
 """
 WIDTH = 79
 FIELDS, SWEEPS, ALL = "fields", "sweeps", "all"
-INTEGERS = ("top_k", "compression_turn")
 
 
 def print_help(topic: str | None = None) -> None:
@@ -77,7 +77,7 @@ def _groups() -> list[str]:
 
 def _print_group(name: str) -> None:
     """The options of a group, each with its fields; the default has a star."""
-    also = "   or any positive integer" if name in INTEGERS else ""
+    also = "   or any positive integer" if name in INTEGER_GROUPS else ""
     print(f"  {name}{also}")
 
     default = _defaults().get(name)

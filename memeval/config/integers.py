@@ -17,10 +17,14 @@ from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from memeval.config.overrides import check_one_reranker, choose_classes, full_override
+from memeval.config.overrides import (
+    INTEGER_GROUPS,
+    check_one_reranker,
+    choose_classes,
+    full_override,
+)
 from memeval.config.plugins import own_file, read_yaml
 
-INTEGER_GROUPS = ("top_k", "compression_turn")
 INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9][0-9]*)")
 
 

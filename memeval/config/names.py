@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
-from memeval.config.integers import INTEGER_GROUPS
+from memeval.config.overrides import INTEGER_GROUPS
 from memeval.config.paths import conf_dir
 from memeval.config.served import brought_fields, brought_homes
 from memeval.errors import UserError

@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from memeval.errors import UserError
 from memeval.text.shown import one_line
 
+MULTIRUN = ("-m", "--multirun")
+INTEGER_GROUPS = ("top_k", "compression_turn")
+"""Groups that take any positive integer."""
 ASKED_SETTINGS = ("sample", "sample_seed", "question_ids", "only")
 """Settings of any data set, listed or not; they work without the prefix `dataset.` too."""
 

@@ -16,9 +16,10 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from memeval.config.checks import check_address
-from memeval.config.integers import INTEGER_GROUPS, option_value
+from memeval.config.integers import option_value
 from memeval.config.names import unknown_name
 from memeval.config.options import class_path
+from memeval.config.overrides import INTEGER_GROUPS
 from memeval.config.paths import conf_dir
 from memeval.config.plugins import plugin
 from memeval.config.roles import (

@@ -9,7 +9,6 @@ aside, and its sound entries are copied.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import sqlite3
@@ -38,6 +37,7 @@ from memeval.llm.cache_file import (
     sound_entry,
 )
 from memeval.llm.leases import FileLeases, leases_in
+from memeval.text.names import text_digest
 
 T = TypeVar("T")
 
@@ -250,8 +250,7 @@ class Cache:
 def content_key(content: Mapping[str, Any]) -> str:
     """sha256 of `content` as canonical JSON."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    # Strings of a data set may hold halves of surrogate pairs, which strict UTF-8 refuses.
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return text_digest(text)
 
 
 def _transaction(

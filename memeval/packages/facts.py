@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from collections.abc import Iterable, Sequence
@@ -12,6 +11,7 @@ from memeval.records import Usage
 from memeval.results import Record, RunSummary, is_imported
 from memeval.results.own_prices import FIELDS
 from memeval.results.prices import prices_of
+from memeval.text.names import text_digest
 
 _VERSION = "version."
 
@@ -41,8 +41,7 @@ def protocol_of(summary: RunSummary, records: Sequence[Record]) -> dict[str, Any
 
 def digest_of_ids(ids: Iterable[str]) -> str:
     """sha256 of the ids of questions, sorted, a line each."""
-    listed = "".join(f"{name}\n" for name in sorted(ids))
-    return hashlib.sha256(listed.encode("utf-8", "surrogatepass")).hexdigest()
+    return text_digest("".join(f"{name}\n" for name in sorted(ids)))
 
 
 def surroundings(summary: RunSummary, usages: Iterable[Usage]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from memeval.records import Count
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RUN_FILE, as_json
 from memeval.results.fields import as_plain
 from memeval.results.summary import RunKey
+from memeval.text.names import text_digest
 
 FORMAT = 1
 SUFFIX = ".memeval"
@@ -104,7 +105,7 @@ def entry_of(key: str, name: str) -> str:
 
 def withheld(text: str) -> str:
     """Placeholder in a package for a text that may not be passed on."""
-    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return f"sha256:{text_digest(text)}"
 
 
 def is_withheld(text: str) -> bool:

@@ -6,7 +6,6 @@ read it, because accuracies of two judges differ by more than those of two syste
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from msgspec import Struct, field
 
 from memeval.records import Count, Finite
 from memeval.results.fields import as_plain, read_as
+from memeval.text.names import text_digest
 
 RECORDED = "recorded"
 """Name of the judge whose verdicts another program recorded with its answers."""
@@ -61,7 +61,7 @@ class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
     def digest(self) -> str:
         """Sixteen hex digits that identify a judge."""
         text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return text_digest(text)[:16]
 
     @property
     def shown(self) -> str:

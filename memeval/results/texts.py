@@ -16,7 +16,6 @@ import re
 import time
 import weakref
 from collections.abc import Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +25,7 @@ from memeval.errors import StorageError
 from memeval.results.files import append_whole, json_line, without_halves, writing
 from memeval.results.private import open_private
 from memeval.results.shared_lines import SharedTexts
+from memeval.text.names import text_digest
 from memeval.text.redaction import without_known
 
 TEXTS_SUFFIX = ".texts.jsonl"
@@ -52,7 +52,7 @@ def clean(text: str) -> str:
 
 def reference(text: str) -> str:
     """Digest under which a text is stored."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return text_digest(text)[:16]
 
 
 class Joined(Struct, frozen=True):

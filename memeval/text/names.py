@@ -19,7 +19,14 @@ def digest_name(identifier: str) -> str:
     """A name for the file or folder that belongs to `identifier`: the same for the same id, and
     safe on every file system.
     """
-    return hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_LENGTH]
+    return text_digest(identifier)[:DIGEST_LENGTH]
+
+
+def text_digest(text: str) -> str:
+    """sha256 of a text in hexadecimal. Data may hold halves of surrogate pairs, which strict UTF-8
+    refuses.
+    """
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def file_name(name: str) -> str:

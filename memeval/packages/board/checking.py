@@ -31,6 +31,7 @@ from memeval.results.fields import as_plain, read_as, read_json
 from memeval.results.files import as_json, file_digest, write_atomically
 from memeval.results.private import make_folder
 from memeval.results.run import Run
+from memeval.text.names import text_digest
 from memeval.text.shown import one_line
 
 NEEDED = 3
@@ -135,7 +136,7 @@ _sent_questions: set[str] = set()
 
 def _send(scores: RunScores) -> _Sent:
     asked = dict(scores.questions)
-    name = hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()
+    name = text_digest(repr(asked))
     is_new = name not in _sent_questions
     _sent_questions.add(name)
     values = tuple(map(scores.values.get, scores.questions))

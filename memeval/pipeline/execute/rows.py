@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 from msgspec.structs import replace
 
 from memeval.records import Status, Usage
 from memeval.results.rows import AnswerRow, IngestRow
 from memeval.results.verdict_row import VerdictRow
+from memeval.text.names import text_digest
 
 RETRYABLE = frozenset(
     {Status.INGEST_FAILED, Status.ANSWER_FAILED, Status.ANSWER_FILTERED, Status.JUDGE_FAILED}
@@ -36,7 +35,7 @@ def is_final(row: AnswerRow | VerdictRow | None) -> bool:
 
 def answer_digest(text: str) -> str:
     """Digest that a verdict keeps of the answer it judged."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return text_digest(text)[:16]
 
 
 def is_about(verdict: VerdictRow, answer: AnswerRow) -> bool:

@@ -18,7 +18,7 @@ from memeval.pipeline.measure.spending import (
     measure_times,
     measure_tools,
 )
-from memeval.records import CategoryId, Label, Status
+from memeval.records import CategoryId, EvalQuestion, Label, Status
 from memeval.results import CategoryResult, Record
 from memeval.results.texts import reference
 from memeval.statistics.means import (
@@ -48,7 +48,7 @@ def measure_repeat(
 
     What another program spent on `imported` answers is unknown.
     """
-    main = [record for record in records if _in(headline, record)]
+    main = [record for record in records if in_headline(headline, record)]
     metrics = _means(records, headline)
     for name, rows in _by_category_name(records).items():
         metrics[f"n_questions/{name}"] = float(len(rows))
@@ -81,7 +81,7 @@ def measure_repeat(
 
 def _means(records: Sequence[Record], headline: Headline) -> Metrics:
     """The means over questions, each of which is averaged over its repeats first."""
-    main = [record for record in records if _in(headline, record)]
+    main = [record for record in records if in_headline(headline, record)]
     averaged = [metric for metric in all_metrics().values() if metric.has_mean]
     of_categories = [metric for metric in averaged if not metric.all_categories]
     metrics: Metrics = {metric.name: mean_of(metric, main) for metric in of_categories}
@@ -126,7 +126,7 @@ def measure_cell(
     for name in deviating:
         metrics[_std_name(name)] = sample_std(repeat.get(name) for repeat in repeats)
 
-    main = [record for record in records if _in(headline, record)]
+    main = [record for record in records if in_headline(headline, record)]
     low, high, effect = interval_of(main)
     return metrics | {"accuracy_ci95_low": low, "accuracy_ci95_high": high, "design_effect": effect}
 
@@ -159,14 +159,14 @@ def measure_categories(
         rows.setdefault(record.category, []).append(record)
 
     ids = sorted(rows, key=lambda category: natural_order(str(category)))
-    ids.sort(key=lambda category: not _in(headline, rows[category][0]))
+    ids.sort(key=lambda category: not in_headline(headline, rows[category][0]))
     return tuple(
         _result(
             rows[category],
             repeats,
             str(category),
             rows[category][0].category_name,
-            _in(headline, rows[category][0]),
+            in_headline(headline, rows[category][0]),
         )
         for category in ids
     )
@@ -225,8 +225,9 @@ def _by_facet(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
     return {key: rows[key] for key in sorted(rows, key=lambda key: [*map(natural_order, key)])}
 
 
-def _in(headline: Headline, record: Record) -> bool:
-    return headline is None or record.category in headline
+def in_headline(headline: Headline, asked: Record | EvalQuestion) -> bool:
+    """Whether a question enters the accuracy."""
+    return headline is None or asked.category in headline
 
 
 def main_metrics() -> list[Metric]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from memeval.results import AnswerRow, IngestRow, Record, RunSummary, VerdictRow
 from memeval.results.record import TimelineEvent
 from memeval.results.rows import OperationDone
 from memeval.results.store import Json, Parse, R, SoundRows, read_rows
+from memeval.text.names import text_digest
 from memeval.text.redaction import without_known_in
 
 
@@ -198,4 +198,4 @@ def rows_of_run(
 def rows_digest(ids: Iterable[str], seals: Mapping[str, str]) -> str:
     """Digest of the rows of these ids, in this order, by their seals; `-` for a missing row."""
     listed = "".join(f"{row_id} {seals.get(row_id, '-')}\n" for row_id in ids)
-    return hashlib.sha256(listed.encode("utf-8", "surrogatepass")).hexdigest()
+    return text_digest(listed)

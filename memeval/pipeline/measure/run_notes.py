@@ -11,7 +11,7 @@ from memeval.metrics.lifecycle import leak_sentence
 from memeval.metrics.registry import metrics
 from memeval.pipeline.execute.repeat import Finished
 from memeval.pipeline.measure.chosen import notes_on_questions
-from memeval.pipeline.measure.figures import Headline, found_nothing, statuses
+from memeval.pipeline.measure.figures import Headline, found_nothing, in_headline, statuses
 from memeval.pipeline.measure.provenance import reads_offline
 from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.spending import requests_of, usages
@@ -94,7 +94,7 @@ def dominated(rows: Sequence[Record], headline: Headline) -> Iterator[str]:
     """Which conversation decides the accuracy nearly alone."""
     cases: dict[str, set[str]] = {}
     for row in rows:
-        if headline is None or row.category in headline:
+        if in_headline(headline, row):
             cases.setdefault(row.case_id, set()).add(row.question_id)
 
     name = dominating({case: len(questions) for case, questions in cases.items()})

@@ -13,9 +13,9 @@ from hydra.errors import OverrideParseException
 from hydra.plugins.config_source import ConfigSource
 
 from memeval.config.grids import counted_cells
-from memeval.config.integers import INTEGER_GROUPS
 from memeval.config.names import HELP, unknown_name
 from memeval.config.options import options
+from memeval.config.overrides import INTEGER_GROUPS
 from memeval.errors import FEW, MemevalError, UserError, unknown
 
 # The name of a model, in place of an option, may hold slashes.

@@ -13,8 +13,8 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig
 
 from memeval.config.grids import words_of_cell
-from memeval.config.integers import INTEGER_GROUPS
 from memeval.config.names import homes_of, plain
+from memeval.config.overrides import INTEGER_GROUPS
 from memeval.runs.compose.composition import Base, Fields, Parts, Word
 
 MANY = 12

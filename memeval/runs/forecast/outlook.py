@@ -15,6 +15,7 @@ from memeval.comparison.scores import RunScores, cases_of, read_scores
 from memeval.config.paths import outputs_dir
 from memeval.errors import MemevalError
 from memeval.metrics.registry import metric_named
+from memeval.pipeline.measure.figures import in_headline
 from memeval.pipeline.open.cell import Cell
 from memeval.records import EvalCase
 from memeval.results.run import Run
@@ -77,7 +78,7 @@ def look_ahead(plan: Plan, cases: CasesRead) -> list[Outlook]:
 def counted_questions(case: EvalCase, cell: Cell) -> int:
     """The questions of a case that enter the accuracy."""
     headline = cell.dataset.headline
-    return sum(headline is None or asked.category in headline for asked in case.questions)
+    return sum(in_headline(headline, asked) for asked in case.questions)
 
 
 def outlook_for(

@@ -25,7 +25,7 @@ from memeval.config.checks import check_overrides
 from memeval.config.grids import sweep_file
 from memeval.config.integers import as_hydra_words
 from memeval.config.names import homes_of
-from memeval.config.overrides import check_given_once
+from memeval.config.overrides import MULTIRUN, check_given_once
 from memeval.config.paths import conf_dir
 from memeval.config.plugins import check_folder
 from memeval.config.served import register
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from memeval.runs.plan import Plan
 
 VERSION_BASE = "1.3"
-MULTIRUN = ("-m", "--multirun")
 CONFIG_DIR = ("-cd", "--config-dir")
 OF_LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
 """Words that choose another launcher, and its settings."""
