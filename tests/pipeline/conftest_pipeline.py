@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,6 +35,20 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         if not name.startswith(("MEMEVAL_", "OPENAI_", "MLFLOW_"))
     }
     return {**kept, **NO_PLOTS, "MEMEVAL_HOME": str(home), "OPENAI_API_KEY": "test", **more}
+
+
+def start(
+    home: Path, *words: str, stderr: int = subprocess.STDOUT, **more: str
+) -> subprocess.Popen[str]:
+    """`python -m memeval ...` under way, in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "memeval", *words],
+        env=environment(home, **more),
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        process_group=0,
+    )
 
 
 @pytest.fixture

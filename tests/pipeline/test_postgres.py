@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 from conftest_pipeline import Command, environment, records, without_times
+from conftest_pipeline import start as start_command
 from doubles.endpoint import ScriptedEndpoint
 from forking import run_command_line
 from ports import free_port
@@ -83,14 +84,7 @@ def on_files(tmp_path_factory: pytest.TempPathFactory, port: int) -> list[str]:
 def start(
     server: Server, endpoint: ScriptedEndpoint, home: Path, *more: str
 ) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "memeval", *words(server, endpoint), *more],
-        env=environment(home),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        process_group=0,
-    )
+    return start_command(home, *words(server, endpoint), *more)
 
 
 def wait_for(endpoint: ScriptedEndpoint, calls: int, process: subprocess.Popen[str]) -> None:

@@ -12,11 +12,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest_pipeline import Command, environment, outcomes, repeated
+from conftest_pipeline import start as start_command
 from doubles.endpoint import ScriptedEndpoint
 from ports import free_port
 from postgres_server import PROGRAMS, Server
@@ -43,22 +45,12 @@ CELLS = (
     "tracking=none",
 )
 RAY = ("hydra/launcher=ray",)
+start = partial(start_command, MY_OWN_KEY=KEY)
 
 
 def slow(*values: object) -> Any:
     """A row of a table of which a sample runs by default."""
     return pytest.param(*values, marks=pytest.mark.slow)
-
-
-def start(home: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "memeval", *words],
-        env=environment(home, MY_OWN_KEY=KEY, **variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        process_group=0,
-    )
 
 
 def finish(process: subprocess.Popen[str]) -> str:

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from conftest_pipeline import HURRIED, Command, environment, outcomes, repeated
+from conftest_pipeline import HURRIED, Command, outcomes, repeated, start
 from doubles.endpoint import ScriptedEndpoint
 from ports import free_port
 
@@ -232,14 +232,3 @@ def test_ctrl_c_waits_for_the_calls_of_all_processes(tmp_path: Path) -> None:
         said, _ = second.communicate(timeout=120)
         assert second.returncode == 0, said
         assert repeated(endpoint) == 0
-
-
-def start(home: Path, *words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "memeval", *words],
-        env=environment(home),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        process_group=0,
-    )

@@ -6,14 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest_pipeline import Command, environment, without_times
+from conftest_pipeline import Command, start, without_times
 from doubles.endpoint import ScriptedEndpoint
 from ports import free_port
 
@@ -130,17 +129,6 @@ def test_cells_that_differ_in_their_judge_share_each_answer(
     assert len(asked) == 24, "12 answers, which one of three judges passes to a model"
 
 
-def start(*words: str, home: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "memeval", *words],
-        env=environment(home),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        process_group=0,
-    )
-
-
 def wait_for_calls(endpoint: ScriptedEndpoint, count: int, process: subprocess.Popen[str]) -> None:
     until = time.monotonic() + 120
     while endpoint.count() < count:
@@ -153,7 +141,7 @@ def wait_for_calls(endpoint: ScriptedEndpoint, count: int, process: subprocess.P
 def test_two_invocations_at_once_ask_for_each_thing_once(tmp_path: Path, port: int) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.02) as endpoint:
         words = (*CELLS, *asking(endpoint))
-        processes = [start(*words, home=tmp_path) for _ in range(2)]
+        processes = [start(tmp_path, *words, stderr=subprocess.PIPE) for _ in range(2)]
         for process in processes:
             _, said = process.communicate(timeout=300)
             assert process.returncode == 0, said
@@ -170,7 +158,7 @@ def test_a_sweep_that_was_killed_goes_on(memeval: Command, tmp_path: Path, port:
         calls = endpoint.count()
 
     with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
-        process = start(*CELLS, *asking(endpoint), home=killed)
+        process = start(killed, *CELLS, *asking(endpoint), stderr=subprocess.PIPE)
         wait_for_calls(endpoint, calls // 2, process)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -187,7 +175,7 @@ def test_ctrl_c_ends_a_sweep_and_the_same_command_goes_on(
 ) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
         words = (*CELLS, *asking(endpoint))
-        process = start(*words, home=tmp_path)
+        process = start(tmp_path, *words, stderr=subprocess.PIPE)
         wait_for_calls(endpoint, 20, process)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
