@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from memeval.errors import UserError
 from memeval.records import Status
-from memeval.results import Record, text_digest
+from memeval.results import Record
 from memeval.results.run import Run
+from memeval.text.names import text_digest
 from memeval.text.shown import one_line
 
 AnswerKey = tuple[str, int]

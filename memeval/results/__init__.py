@@ -9,7 +9,6 @@ from memeval.results.files import (
     is_sealed,
     json_line,
     sealed,
-    text_digest,
     write_atomically,
 )
 from memeval.results.judge import JudgeIdentity, is_same_judge, judge_shown
@@ -85,7 +84,6 @@ __all__ = [
     "read_tracked",
     "run_cost_usd",
     "sealed",
-    "text_digest",
     "texts_file",
     "write_atomically",
 ]

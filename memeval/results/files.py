@@ -37,11 +37,6 @@ def file_digests(folder: Path, *, but: str = "") -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
 
 
-def text_digest(text: str) -> str:
-    """sha256 of a string as it is written to a file."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def as_json(value: Any, indent: int | None = None) -> str:
     """JSON with characters as they are; half of a surrogate pair, which UTF-8 has no bytes for, is
     escaped.

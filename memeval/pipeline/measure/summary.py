@@ -47,11 +47,11 @@ from memeval.results import (
     RunSummary,
     hypotheses_file,
     read_records,
-    text_digest,
     write_atomically,
 )
 from memeval.results.files import writing
 from memeval.results.private import make_folder
+from memeval.text.names import text_digest
 from memeval.text.shown import one_line
 
 
