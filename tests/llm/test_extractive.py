@@ -16,6 +16,7 @@ from memeval.errors import ModelError
 from memeval.llm.contract import AnswerPrompt, ChatPrompt, Completion, JudgePrompt, Prompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.extractive.answers import NO_ANSWER
+from memeval.llm.extractive.words import TOKEN
 from memeval.records import MemoryChunk, Role
 
 CONTEXT = (
@@ -125,6 +126,18 @@ def test_units_without_date_or_speaker_are_read_too() -> None:
 def test_refuses_other_prompts_and_says_what_can(prompt: Prompt) -> None:
     with pytest.raises(ModelError, match=rf"{type(prompt).__name__}.*llm=openai"):
         complete(prompt)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("वह 3 जून को मिलती है।", ["वह", "3", "जून", "को", "मिलती", "है", "।"]),
+        ("ตื่น เช้า", ["ตื่น", "เช้า"]),
+        ("cafe\u0301's", ["cafe\u0301's"]),
+    ],
+)
+def test_marks_are_parts_of_words(text: str, words: list[str]) -> None:
+    assert TOKEN.findall(text) == words
 
 
 def test_usage_is_counted_and_marked_as_estimated() -> None:
