@@ -143,7 +143,8 @@ def _filters(words: Sequence[str], known: Sequence[Run]) -> list[str]:
 
 @checked
 def load_run(which: str | Path) -> FinishedRun:
-    """A finished run, by its key, the beginning of its key, or its folder.
+    """A finished run, by its key, the beginning of its key, its folder, or the name that `list`
+    prints.
 
     Raises `UserError` if none or several match.
     """

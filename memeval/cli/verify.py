@@ -19,8 +19,8 @@ USAGE = """
 compares finished runs with their digests, and makes their figures again: files, rows, keys, figures
 and memories; a package level by level
 
-runs* RUN                 a run key, its beginning, or a run folder (default: all runs of this
-    home); or a package FILE.memeval
+runs* RUN                 a run key, its beginning, a run folder, or a name that list prints
+    (default: all runs of this home); or a package FILE.memeval
 --data                    of a package: fail if its data is not on this machine
 --judge N:count   of a package: have its model judge N answers of each run again
 --answer N:count  of a package: answer N questions of each run again

@@ -70,7 +70,8 @@ def _folders_in(folder: Path) -> list[Path]:
 
 
 def run_folder(word: str, runs: Path) -> Path:
-    """The folder of a run, damaged or not: a key, the beginning of one, or a path.
+    """The folder of a run, damaged or not: a key, the beginning of one, or a path; of a run that
+    can be read, any word for `named_run`.
 
     Raises `UserError` if none or several match.
     """
@@ -88,7 +89,7 @@ def run_folder(word: str, runs: Path) -> Path:
         if word and Path(word).is_dir():
             return Path(word)
 
-    raise unknown("run", one_line(word), folders, LIST_HINT)
+    return named_run(word, finished_runs(runs)).folder
 
 
 def read_run(folder: Path, say: Callable[[str], None] = lambda _: None) -> Run | None:

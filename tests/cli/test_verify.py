@@ -43,6 +43,13 @@ def test_sound_runs_fit_by_key_beginning_and_folder(finished: Path) -> None:
     assert completed(finished, "verify", str(first), second.name).out.count(": sound") == 2
 
 
+def test_a_run_is_named_as_list_prints_it(finished: Path) -> None:
+    listed = memeval(finished, "list", "--json").out
+    shown = json.loads(listed)[-1]["run"]
+    assert memeval(finished, "verify", shown).out.count(": sound") == 1
+    assert memeval(finished, "verify", "@last").out.count(": sound") == 1
+
+
 @pytest.mark.parametrize("word", ["zz", "", "no/such/folder", "--nope", "\x1b[2J", "x" * 5000])
 def test_what_names_no_run_is_one_line(finished: Path, word: str) -> None:
     done = memeval(finished, "verify", word)
