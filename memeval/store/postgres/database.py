@@ -81,11 +81,11 @@ _SETUP_LOCK = 7_301_552_001
 """The advisory lock under which the tables are made: any number that is always the same."""
 _PASSING = ("08", "53", "57P", "57014", "40")
 """Errors that pass: connection, resources, shutdown, time limit, rollback."""
-_REFUSED_FOR_NOW = re.compile("too many connections|slots are reserved")
-"""Words of a server that has no connection left, but says so only after the password."""
-_START_UP = b"\0\3\0\0user\0%s\0database\0%s\0\0"
-"""PostgreSQL's first message, of protocol 3.0, without its length."""
-_LONGEST_REFUSAL = 8192
+# A connection that is refused comes without a state.
+_REFUSED_FOR_NOW = re.compile(
+    "too many clients|too many connections|slots are reserved|the database system is "
+)
+"""Words of a server that has no connection left, or that is starting or shutting down."""
 
 T = TypeVar("T")
 Row = Sequence[Any]
@@ -434,31 +434,7 @@ def _is_passing_at_start(error: Exception) -> bool:
     if getattr(reason, "sqlstate", None) or getattr(error, "connection_invalidated", False):
         return _is_passing(error)
 
-    state = _state_of_refusal(getattr(reason, "pgconn", None))
-    return state.startswith(_PASSING) or _REFUSED_FOR_NOW.search(str(reason)) is not None
-
-
-def _state_of_refusal(refused: Any) -> str:
-    """The SQLSTATE with which a server refuses a connection before it asks for a password; empty if
-    it does not refuse.
-
-    libpq knows it and gives only the message, in the server's language: so it is asked again.
-    """
-    if refused is None:
-        return ""
-
-    with suppress(OSError, ValueError):
-        address = (refused.host.decode(), int(refused.port))
-        with socket.create_connection(address, CONNECT_S) as connection:
-            message = _START_UP % (refused.user, refused.db)
-            connection.sendall((len(message) + 4).to_bytes(4, "big") + message)
-            reply = connection.makefile("rb")
-            kind, size = reply.read(1), int.from_bytes(reply.read(4), "big")
-            if kind == b"E":
-                fields = reply.read(min(size - 4, _LONGEST_REFUSAL)).split(b"\0")
-                return b"".join(field[1:] for field in fields if field[:1] == b"C").decode()
-
-    return ""
+    return _REFUSED_FOR_NOW.search(str(reason)) is not None
 
 
 _open: dict[str, Database] = {}
