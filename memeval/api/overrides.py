@@ -50,7 +50,7 @@ def plain(value: Any) -> Any:
 def as_value(value: Any) -> str:
     """A value as Hydra's override grammar writes it.
 
-    Raises `UserError` for a class, a function and other objects that are no setting.
+    Raises `UserError` for a class, a function and other objects that can't be a setting.
     """
     value = plain(value)
     if value is None:

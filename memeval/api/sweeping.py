@@ -116,7 +116,7 @@ class Sweep:
 
             rows.append(row | run.metrics)
 
-        # A figure that no run has is not a number, and not an object.
+        # A figure that no run has is NaN: a column of None would not be numeric.
         figures = {name: float for run in self.runs for name in run.metrics}
         return pd.DataFrame(rows).astype(figures)
 
@@ -201,7 +201,7 @@ def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
 def _words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
     """The overrides of a sweep: a string with commas, or a list or range for a group or a field
     outside of the groups, holds its alternatives. Raises `UserError` for an override that is not a
-    string, and for no alternative.
+    string, and for an empty list.
     """
     check_words(overrides)
     words, others = [*overrides], {}

@@ -102,7 +102,7 @@ def _run_of(words: Sequence[str], config_dir: str | None) -> Run:
 
 
 def _is_label(word: str) -> bool:
-    """Whether it is no setting, but the name under which `list` prints a run: `bm25 k=3`."""
+    """Whether the word is not a setting but a run's name as `list` prints it: `bm25 k=3`."""
     return " " in word and word in labels_of(finished_runs(outputs_dir() / "runs"))
 
 

@@ -183,7 +183,7 @@ class Endpoint:
                     async with self.load.calling(self._breaker.admit()) as exchange:
                         call.is_out = True
                         outcome = await self._try(path, content, read, most_bytes)
-                        # After a setback, those who wait for a slot must see its consequences.
+                        # Calls that wait for a slot must see the consequences of a setback first.
                         if not isinstance(outcome, Setback):
                             await slot.pass_on()
 

@@ -29,7 +29,7 @@ class Elsewhere:
     sent: int = 0
     lost: int = 0
     thread: int = field(default_factory=threading.get_ident)
-    """The thread for whose work it makes them."""
+    """The thread that it makes them for."""
 
 
 class InFlight:
@@ -95,8 +95,8 @@ class InFlight:
         self._ending.add(part)
 
     async def finish_part(self, part: object, most_s: float) -> None:
-        """`finish` for the requests of an event loop or of work. Those that other processes make
-        for the thread of the loop are part of it.
+        """`finish` for the requests of an event loop or of work. Those of a loop include the ones
+        that other processes make for its thread.
         """
         self.hold_back(part)
         is_loop, thread = part is asyncio.get_running_loop(), threading.get_ident()

@@ -22,7 +22,7 @@ class MockModel(LanguageModel):
     whether a gold occurs in the answer.
 
     A judge with a token limit is one that is asked for yes or no. Messages that a third-party
-    system wrote itself get an empty object, those of mem0 each new message as a memory. The offline
+    system wrote itself get an empty object; for mem0, each new message is a memory. The offline
     reader is never asked for entities or for notes on a chunk: the capitalised words of a turn are
     its entities, and a chunk is its own note.
     """

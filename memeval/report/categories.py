@@ -35,7 +35,7 @@ def titles_of(summaries: Sequence[RunSummary]) -> Titles:
     order of their ids; of several data sets, one after the other.
     """
     rows = [(summary.dataset, row) for summary in summaries for row in summary.categories]
-    datasets = [dataset for dataset, _ in rows]
+    datasets = list(dict.fromkeys(dataset for dataset, _ in rows))
     rows.sort(key=lambda own: (datasets.index(own[0]), natural_order(own[1].category)))
     rows.sort(key=lambda own: not own[1].headline)
     return category_titles((dataset, row.category, row.name) for dataset, row in rows)

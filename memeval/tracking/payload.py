@@ -218,7 +218,7 @@ def fingerprint(summary: RunSummary) -> str:
     """
     described = {name: value for name, value in as_plain(summary).items() if name in DESCRIBED}
     described["notes"] = [str(note) for note in summary.notes]
-    # The order of the rows is that of their display: a run logged before is the same in another.
+    # The order of the rows is only for display: a run that was logged in another one is the same.
     rows = sorted(described["categories"], key=itemgetter("category"))
     described["categories"] = sorted(rows, key=itemgetter("headline"), reverse=True)
     # Neither times nor commands: logging the same results again would make a second run of them.

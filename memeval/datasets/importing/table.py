@@ -44,7 +44,7 @@ SEPARATOR = re.compile(r"sep=(.)\r?\n")
 """The first line of some files that Excel writes."""
 BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 LONGEST = 3
-"""Such characters that may come in a row in a Western language."""
+"""The longest run of such characters in a Western language."""
 LONGEST_CELL = 1 << 26
 MOST_ROWS = 5_000_000
 Row = tuple[int, Sequence[str]]
@@ -290,11 +290,11 @@ def _decode(content: bytes, path: Path, log: ImportLog) -> str:
 def _is_western(text: str) -> bool:
     """Whether text that was decoded as cp1252 is in a Western language.
 
-    Its characters beyond ASCII come one at a time, and in rows in Cyrillic or Chinese text.
+    There, characters beyond ASCII mostly stand alone; Cyrillic or Chinese text has runs of them.
     """
     beyond = sum(len(letters) for letters in BEYOND_ASCII.findall(text))
-    in_rows = sum(len(letters) for letters in BEYOND_ASCII.findall(text) if len(letters) > LONGEST)
-    return 2 * in_rows <= beyond
+    in_runs = sum(len(letters) for letters in BEYOND_ASCII.findall(text) if len(letters) > LONGEST)
+    return 2 * in_runs <= beyond
 
 
 def _cell(value: object) -> str:

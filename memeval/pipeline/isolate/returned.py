@@ -137,7 +137,7 @@ def _chunk(chunk: Any, turns: Mapping[str, Any]) -> Retrieved:
 def _ranking(ranking: Any, turns: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     # What the built-in systems return, checked as a whole: a ranking holds hundreds of chunks.
     if type(ranking) is tuple and set(map(type, ranking)) == {tuple}:
-        with suppress(TypeError):  # something that can't be hashed is no id
+        with suppress(TypeError):  # an unhashable value is not an id
             if turns.keys() >= set(chain.from_iterable(ranking)):
                 return ranking
 
@@ -210,7 +210,7 @@ def _show(value: Any) -> str:
 
 def _is_numpy(value: Any, *kinds: str) -> bool:
     """Whether a value is of one of these types of numpy: `generic` (scalars) or `ndarray`."""
-    # To import numpy takes as long as forty modules, and without it no value is of its types.
+    # Importing numpy takes as long as forty modules; unless it is loaded, no value is of its types.
     numpy = sys.modules.get("numpy")
     return isinstance(value, tuple(getattr(numpy, kind, ()) for kind in kinds))
 

@@ -24,7 +24,7 @@ Loads = Mapping[tuple[object, ...], Load]
 
 
 def free_slots(loads: Loads) -> None:
-    """Counts the slots of a process that is gone no longer."""
+    """No longer counts the slots of a process that is gone."""
     for load in loads.values():
         load.slots = load.under_way = 0
 

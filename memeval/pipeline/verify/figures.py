@@ -126,7 +126,7 @@ def _unlike_rows(
         yield f"{len(said)} rows of {group}, not {len(made)}"
         return
 
-    # The order of the rows is that of their display, and none of the figures.
+    # The order of the rows is only for display.
     pairs = (sorted(rows, key=attrgetter("category")) for rows in (said, made))
     for own, other in zip(*pairs, strict=True):
         figures, again = asdict(own), asdict(other)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memeval.runs.schedule import Computers
 
 Start = Callable[["Plan"], "Computers | None"]
-"""Starts the processes that compute a plan; None if this one does."""
+"""Starts the processes that compute a plan; returns None if this process does."""
 _on_plan: Callable[[Plan, Start], None] | None = None
 
 

@@ -197,7 +197,7 @@ def serve(descriptor: int) -> None:
 
 _publishers: dict[tuple[str, str | None, bool], Publisher] = {}
 """This process's publishers by kind of tracking, store and whether they draw."""
-# A process that is forked from this one has no thread of theirs, and starts its own.
+# A forked child does not have their threads, so it starts publishers of its own.
 os.register_at_fork(after_in_child=_publishers.clear)
 _STORELESS = ("none", None, True)
 """The publisher that draws while others log."""
