@@ -34,6 +34,9 @@ class Run:
     summary: RunSummary
     """Everything that the run measured."""
 
+    def __hash__(self) -> int:
+        return hash(self.folder)
+
     def __repr__(self) -> str:
         name, dataset = one_line(self.name, 100), one_line(self.summary.dataset, 60)
         return f"<Run {one_line(self.key, 40)}: {name} on {dataset}>"

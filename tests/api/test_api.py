@@ -107,6 +107,7 @@ def test_runs_are_found_by_key_and_folder(run: memeval.Run) -> None:
     assert memeval.load_run(run.key).metrics == run.metrics
     assert memeval.load_run(run.key[:10]).key == run.key
     assert memeval.load_run(run.folder).key == run.key
+    assert {run, memeval.load_run(run.key)} == {run}  # the same run once, as in a set of runs
     with pytest.raises(UserError, match="unknown run 'nothing'"):
         memeval.load_run("nothing")
 
