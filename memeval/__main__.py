@@ -1,4 +1,4 @@
-"""Thin entry: the first word chooses a command, no word means run."""
+"""Entry point: the first word chooses a command; without one, the command is run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit status: 0 done, 1 the world failed, 2 the user can fix
-    it, 130 interrupted.
+    """Runs a command and returns its exit status: 0 success, 1 a failure outside memeval, 2 a
+    mistake that the user can fix, 130 interrupted.
     """
-    # Within the function, as the import of this module must take no time.
+    # Imported here, as importing this module must take no time.
     from memeval.cli.main import run_command
 
     if arguments is not None:

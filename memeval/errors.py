@@ -1,8 +1,8 @@
 """The errors that memeval raises on purpose.
 
 A `UserError` is a mistake that the user can fix: the command line prints it on one line, without a
-traceback, and exits with status 2. A `WorldError` is a fault of the outside (an endpoint, a disk):
-it becomes a status of the record that it hit, never a score.
+traceback, and exits with status 2. A `WorldError` is a fault of the outside world (an endpoint, a
+disk): it becomes the status of the affected record, never a score.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class UserError(MemevalError):
 
 
 class RefusedError(MemevalError):
-    """Nothing of a sweep is run, as some of its cells can't be."""
+    """No cell of a sweep is run, because some of them can't be."""
 
     def __init__(self, errors: Sequence[UserError], cells: int) -> None:
         super().__init__(f"{len(errors)} of {cells} runs can't be made")
@@ -41,15 +41,15 @@ class WorldError(MemevalError):
 
 
 class StorageError(WorldError):
-    """Measurements can't be written: the run stops, and the rows already written stay."""
+    """Measurements can't be written: the run stops, and the rows already written are kept."""
 
 
 class BudgetError(WorldError):
-    """The next call might exceed the budget: the run stops, and finished rows stay."""
+    """The next call might exceed the budget: the run stops, and finished rows are kept."""
 
 
 class ModelError(WorldError):
-    """A model call failed finally: refused, out of retries, or a reply without an answer in it."""
+    """A model call failed finally: it was refused, out of retries, or its reply has no answer."""
 
 
 class MemoryServiceError(ModelError):
@@ -64,19 +64,19 @@ class SystemFaultError(MemevalError):
 
 
 class IngestLossError(WorldError):
-    """A memory lost more of its input than the config allows: it is not asked."""
+    """A memory lost more of its input than the config allows: it gets no questions."""
 
 
 class FailedMemoryError(MemevalError):
-    """A memory that failed earlier in the invocation, and is not tried again: why it failed."""
+    """A memory failed earlier in the invocation and is not tried again; the message says why."""
 
 
 FEW = 8
-"""Names that an error lists in full; of more it shows the nearest."""
+"""Maximum names that an error lists in full; of a longer list it shows the nearest."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *hints: str) -> UserError:
-    """The error for a name that a look-up does not know, with the nearest names that it does.
+    """The error for an unknown name, with the nearest known names.
 
     `hints` say how to list all names, if there are many.
     """

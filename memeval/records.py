@@ -1,6 +1,6 @@
 """The vocabulary of memeval as frozen records.
 
-The content of a data set, the view of a system, the rows of a run.
+The content of a data set, a system's view of it, and the rows of a run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST = 10**13
 """Upper bound of a count: a million calls of ten million tokens each."""
 Count = Annotated[int, Meta(ge=0, le=MOST)]
 Finite = Annotated[float, Meta(ge=-float_info.max, le=float_info.max)]
-"""A number that JSON can hold: neither NaN nor infinite."""
+"""A number that JSON can represent: neither NaN nor infinite."""
 
 MONTHS = (
     "January",
@@ -46,7 +46,7 @@ class AnswerKind(StrEnum):
     WORDS = "words"
     """In words of any form."""
     SENTENCES = "sentences"
-    """In words whose meaning counts: a model tells it better than shared words do."""
+    """In words whose meaning counts, which a model judges better than word overlap does."""
     VALUES = "values"
     """Names, dates and figures, which are equal to the gold or wrong."""
     PASSAGES = "passages"
@@ -80,7 +80,7 @@ class AnswerForm(StrEnum):
     SHORT = "short"
     """As few words as possible: a name, a date, a number."""
     WHOLE = "whole"
-    """All of a recommendation or a summary."""
+    """A complete recommendation or summary."""
     FORM = "form"
     """The form that the task names in the question's instruction."""
 
@@ -98,7 +98,7 @@ class Turn:
     speaker: str
     text: str
     time: datetime | None
-    """When it was said; the session's start if the data set dates sessions only."""
+    """When it was said; the session's start if the data set dates only sessions."""
     caption: str | None = None
     """Caption of the turn's image, if the data set has one and the run shows it."""
 
@@ -136,8 +136,8 @@ class Session:
         time: datetime | None = None,
         ids: str | None = None,
     ) -> Session:
-        """A session of what speakers said at one time. Turns are numbered from 1 behind `ids`, by
-        default the name and a colon: `s1:1`.
+        """A session of what speakers said at one time. A turn's id is `ids` and a number from 1;
+        `ids` is by default the name and a colon: `s1:1`.
         """
         start = f"{name}:" if ids is None else ids
         turns = tuple(
@@ -149,7 +149,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """The values that answer and memory are searched for, by what finding one means.
+    """The values that answers and memories are searched for, grouped by what finding one means.
 
     `memeval.text.given` says when a text gives a value.
     """
@@ -157,8 +157,8 @@ class Traces:
     kind: str
     """`deleted`, `neighbour` …: see docs/datasets/lifecycle.md."""
     right: tuple[str, ...] = ()
-    """Forms of the right answer; one of them is enough. Empty if it only has to say none of the
-    others.
+    """Forms of the right answer; one of them is enough. Empty if a right answer only has to give
+    none of the other values.
     """
     known: tuple[str, ...] = ()
     """Values that show that the reader was given what it needs (one is enough); empty means
@@ -171,15 +171,15 @@ class Traces:
     foreign: tuple[str, ...] = ()
     """Values of another user."""
     planted: tuple[str, ...] = ()
-    """Words that a stored text demands to be said."""
+    """Words that a stored text tells the reader to say."""
     probes: tuple[str, ...] = ()
-    """Queries that ask for the unwanted value as directly as can be: the value, its sentence."""
+    """Queries that ask for the unwanted value as directly as possible: the value, its sentence."""
 
     @property
     def unwanted(self) -> tuple[str, ...]:
         """The values that a memory is searched for: those to be forgotten, and another user's if a
-        probe asks for them. The memory itself was told a canary: showing it is the breach, not
-        holding it.
+        probe asks for them. A canary is not among them: it was given to the memory, so showing it
+        is the breach, not storing it.
         """
         return (*self.deleted, *(value for value in self.foreign if value in self.probes))
 
@@ -204,7 +204,7 @@ class EvalQuestion:
     by them and not by `gold`.
     """
     evidence: tuple[str, ...] = ()
-    """Ids of the turns that hold the answer, repaired and unique.
+    """Ids of the turns that contain the answer, repaired and unique.
 
     Empty if the data set names none.
     """
@@ -212,13 +212,13 @@ class EvalQuestion:
     choices: tuple[str, ...] = ()
     """Choices in the order in which they are shown.
 
-    Empty if the answer is given in words.
+    Empty if the question is answered in words.
     """
     right_choices: tuple[int, ...] = ()
-    """Positions of the right ones, from 0, ascending."""
+    """Positions of the right choices, from 0, ascending."""
     choice_labels: ChoiceLabels = ChoiceLabels.DIGITS
     multi_select: bool = False
-    """Whether more than one may be chosen."""
+    """Whether more than one choice may be selected."""
     answerable: bool = True
     """False if the right answer is that the conversation does not say."""
     instruction: str = ""
@@ -234,7 +234,7 @@ class EvalQuestion:
     whole_answer: bool = False
     """Whether it asks for a recommendation or a summary, and not for a fact in a few words."""
     weight: float = 1.0
-    """How many questions of its category it represents, in a sample."""
+    """In a sample, how many questions of its category it represents."""
     asked_after: str | None = None
     """Id of the session after which it is asked; None: after all of them."""
     traces: Traces | None = None
@@ -252,11 +252,11 @@ class EvalQuestion:
 
 
 class Scope(StrEnum):
-    """How much a user wants to have forgotten."""
+    """How much a request to forget covers."""
 
     FACT = "fact"
     SUBJECT = "subject"
-    """All that is known of a person or thing."""
+    """Everything known about a person or thing."""
     USER = "user"
     """Everything that the user ever said."""
 
@@ -266,14 +266,14 @@ class ForgetRequest:
     """A user's request to forget something."""
 
     words: str
-    """As the user says it."""
+    """The request as the user says it."""
     about: str
-    """The words that name it, with spaces between them: `Mara Velten address`. Empty for everything
-    that the user ever said.
+    """The words that name the fact or subject, with spaces between them: `Mara Velten address`.
+    Empty for everything that the user ever said.
     """
     scope: Scope = Scope.FACT
     user: str = ""
-    """User that asks, of the users that share a store."""
+    """The user who asks, if users share a store; otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,19 +281,19 @@ class OracleForgetRequest(ForgetRequest):
     """Request that only the `oracle` control gets."""
 
     values: tuple[str, ...] = ()
-    """The values that are to be forgotten."""
+    """The values to be forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectRequest:
-    """A fact that a user takes back, and the true one instead."""
+    """A fact that a user takes back, and the correct one."""
 
     words: str
-    """As the user says it."""
+    """The correction as the user says it."""
     old: str
     new: str
     user: str = ""
-    """User that asks, of the users that share a store."""
+    """The user who asks, if users share a store; otherwise empty."""
 
 
 class OperationKind(StrEnum):
@@ -311,13 +311,13 @@ class EvalOperation:
 
     kind: OperationKind
     after: str
-    """Id of the session after which it is done, before the questions that are asked there."""
+    """Id of the session after which it is done, before the questions asked at that point."""
     forget: ForgetRequest | None = None
     correct: CorrectRequest | None = None
     session_id: str | None = None
-    """The session that is ingested once more."""
+    """The session that is ingested again."""
     values: tuple[str, ...] = ()
-    """The values that are to be forgotten, for the oracle."""
+    """The values to be forgotten, for the oracle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,17 +330,17 @@ class EvalCase:
     speakers: tuple[str, ...] = ()
     """The data set's own order of speakers (LoCoMo: speaker_a, speaker_b); empty without one."""
     operations: tuple[EvalOperation, ...] = ()
-    """Operations between sessions; those after one session in this order."""
+    """Operations between sessions; those after the same session are done in this order."""
     checkpoints: tuple[str, ...] = ()
     """Ids of the sessions after which questions may be asked, in order: the memory is made ready
-    there whichever questions are asked. Empty if all are asked at the end.
+    there, regardless of which questions are asked. Empty if all are asked at the end.
     """
     others: tuple[Session, ...] = ()
-    """Sessions of another user, whose memory is the same store under `system.tenants=shared`."""
+    """Sessions of another user, who shares the memory's store under `system.tenants=shared`."""
 
     @property
     def stops(self) -> frozenset[str]:
-        """Ids of the sessions after which the memory is asked or changed."""
+        """Ids of the sessions after which the memory is queried or changed."""
         return frozenset([*self.checkpoints, *(operation.after for operation in self.operations)])
 
     @property
@@ -373,8 +373,8 @@ class MemoryChunk:
         return f"[{format_time(self.time)}] {self.content}" if self.time else self.content
 
     def indexed(self, *, date: bool = False) -> str:
-        """The text that it is searched by."""
-        # Without the date, a repeated sentence has one vector, in any case.
+        """The text by which the chunk is indexed."""
+        # Without the date, a repeated sentence always has the same vector.
         return self.text if date else self.content
 
 
@@ -387,11 +387,11 @@ class Query:
     choices: tuple[str, ...] = ()
     choice_labels: ChoiceLabels = ChoiceLabels.DIGITS
     multi_select: bool = False
-    """Whether more than one may be chosen."""
+    """Whether more than one choice may be selected."""
     instruction: str = ""
     """Instruction of the task, separate from the question; for the reader, not for the search."""
     user: str = ""
-    """User that asks, of the users that share a store."""
+    """The user who asks, if users share a store; otherwise empty."""
 
     @property
     def shown(self) -> str:
@@ -421,7 +421,7 @@ class Retrieved:
     turn_ids: tuple[str, ...]
     """Turns that the chunk covers; empty if the system can't say."""
     score: float | None = None
-    """Higher is better; comparable within one query only."""
+    """Higher is better; comparable only within one query."""
     time: datetime | None = None
     """When it was said; None if the system can't say."""
 
@@ -437,7 +437,7 @@ class Role(StrEnum):
 
 
 class Usage(Struct, frozen=True, forbid_unknown_fields=True):
-    """Tokens that one or more calls of one role and model moved.
+    """Tokens used by one or more calls with the same role and model.
 
     `None` means that the provider did not say, which is not zero.
     """
@@ -447,7 +447,7 @@ class Usage(Struct, frozen=True, forbid_unknown_fields=True):
     provider: str
     """Name of the provider as the price table knows it, or `offline`."""
     prompt_tokens: Count | None = None
-    """Tokens sent, those read from the provider's own prompt cache included."""
+    """Tokens sent, including those read from the provider's own prompt cache."""
     completion_tokens: Count | None = None
     cached_tokens: Count = 0
     """The part of `prompt_tokens` that the provider read from its prompt cache."""
@@ -455,7 +455,7 @@ class Usage(Struct, frozen=True, forbid_unknown_fields=True):
     estimated: bool = False
     """True if the endpoint reported no usage and the tokens were counted here."""
     cached: bool = False
-    """True if the reply came from our response cache: nothing was billed."""
+    """True if the reply came from memeval's response cache: nothing was billed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,10 +472,10 @@ class Answer:
     ranking: tuple[tuple[str, ...], ...] | None = None
     """Turn ids of each chunk, best first, as deep as the system ranks them.
 
-    Retrieval metrics are made from it. None if the system exposes no ranking.
+    Retrieval metrics are computed from it. None if the system exposes no ranking.
     """
     raw: str | None = None
-    """The reader's whole reply if it holds more than the final answer (chain of thought)."""
+    """The reader's whole reply if it contains more than the final answer (chain of thought)."""
     context_tokens: int | None = None
     """Tokens of the context that the reader saw, counted offline."""
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -487,18 +487,18 @@ class IngestHealth:
     """How many of a memory's chunks were stored and lost."""
 
     asked: Count
-    """Chunks that went in."""
+    """Chunks that were ingested."""
     stored: Count
-    """Chunks that were stored whole, also those without anything worth keeping."""
+    """Chunks that were stored completely, including those with nothing worth keeping."""
     lost: Count
     """Chunks that were lost at least in part.
 
-    A call failed, a reply could not be read, or a vector was never made.
+    A call failed, a reply could not be read, or a vector was never computed.
     """
 
     @property
     def lost_share(self) -> float:
-        """`lost` as a share of `asked`; 0 if nothing went in."""
+        """`lost` as a share of `asked`; 0 if nothing was ingested."""
         return self.lost / self.asked if self.asked else 0.0
 
     @property
@@ -510,7 +510,7 @@ class IngestHealth:
 
 
 class Label(StrEnum):
-    """Outcome of one judging."""
+    """Outcome of one judgement."""
 
     CORRECT = "correct"
     WRONG = "wrong"
@@ -529,16 +529,16 @@ class Verdict:
     """In [0, 1]; None if unscored."""
     reason: str = ""
     chosen: tuple[Count, ...] | None = None
-    """Positions that a reply to a question with choices was read as.
+    """Positions of the choices that the reply was read as choosing.
 
     None if it could not be read, and for answers in words.
     """
     votes: tuple[Label, ...] = ()
-    """The result of each judging, if the answer was judged several times."""
+    """The label of each judgement, if the answer was judged several times."""
     tries: Count = 0
-    """Replies of a model that could not be read.
+    """How many of the model's replies could not be read.
 
-    If the verdict is unscored, the next pass asks beyond them.
+    If the verdict is unscored, the next pass tries further replies.
     """
     graded: bool = False
     """True if `accuracy` is the mean of `score`, not the share of labels that are correct."""
@@ -553,22 +553,22 @@ class Status(StrEnum):
     INGEST_FAILED = "ingest_failed"
     ANSWER_FAILED = "answer_failed"
     ANSWER_CUT = "answer_cut"
-    """The model's reply was cut at its limit of tokens.
+    """The model's reply was cut at its token limit.
 
-    It does not hold the whole answer, and is not judged.
+    It does not contain the whole answer, and is not judged.
     """
     ANSWER_FILTERED = "answer_filtered"
     """The provider's filter withheld the reply, or a part of it."""
     JUDGE_FAILED = "judge_failed"
     UNPARSED = "unparsed"
     RETRIEVED = "retrieved"
-    """Under `stages=retrieve`: nothing was to be answered, and nothing failed."""
+    """Under `stages=retrieve`: no answer was requested, and nothing failed."""
 
 
 def format_time(time: datetime) -> str:
     """A time as systems, prompts and reports show it: `1:56 pm on 8 May 2023`.
 
-    It is in English whatever the locale.
+    It is in English, regardless of the locale.
     """
     # Not strftime: it writes months in the language of the locale, and pads hours.
     hour = time.hour % 12 or 12

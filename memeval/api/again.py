@@ -1,5 +1,5 @@
-"""Requests verdicts and answers of a packaged run again: in a separate home, so that nothing of the
-package enters the user's, and no reply comes from a cache.
+"""Repeats verdicts and answers of a packaged run in a separate home: nothing of the package enters
+the user's home, and no reply comes from a cache.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from memeval.text.redaction import holds_replacement
 from memeval.text.shown import one_line
 
 SEED = 20_260_101
-"""Seed of the draw, so that a second check requests the same."""
+"""Seed of the sample, so that a second check requests the same answers."""
 
 
 def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
@@ -43,7 +43,7 @@ def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
     Raises `UserError` for settings that can't be used here.
     """
     judged = [one for one in records if one.score is not None and one.hypothesis is not None]
-    # One repeat: a file of answers has one answer for each question.
+    # Only one repeat, because a file of answers has one answer per question.
     drawn = _draw([one for one in judged if one.repeat == 0], count)
     with _own_home() as home:
         config = _config(run, drawn, home)
@@ -97,8 +97,8 @@ def _config(run: Run, drawn: Sequence[Record], home: Path) -> RunConfig:
     config_of(run)
     lines = []
     for line in (run.folder / CONFIG_FILE).read_text(encoding="utf-8").splitlines():
-        # The user's key goes to no address that the package names, except those of known providers;
-        # that of OPENAI_BASE_URL takes its place.
+        # The user's key is not sent to addresses from the package, except those of known providers.
+        # The other addresses are replaced by that of OPENAI_BASE_URL.
         name, colon, value = line.partition(": ")
         is_theirs = "://" in value and provider_of(value.strip("'\" ")) == UNKNOWN_PROVIDER
         lines.append(f"{name}{colon}null" if is_theirs or holds_replacement(line) else line)

@@ -1,5 +1,5 @@
-"""Compares the arguments of Python functions with their annotations: a wrong type is one line, and
-not a `TypeError` from deep inside memeval. So is a name too long for a file.
+"""Compares the arguments of Python functions with their annotations. A wrong type is reported on
+one line, instead of a `TypeError` from deep inside memeval. So is a file name that is too long.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ _WORDS: Mapping[Any, tuple[str, str]] = {
     timedelta: ("a span of time", "spans of time"),
     types.NoneType: ("None", "None"),
 }
-"""An annotation in words, of one and of several."""
+"""Each annotation in words, in the singular and the plural."""
 _NUMBERS = {int: Integral, float: Real}
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, which raises `UserError` for an argument of another type than is annotated.
+    """Decorates a function to raise `UserError` for an argument whose type does not match its
+    annotation.
 
     Annotations that are not in `_WORDS` are not compared.
     """
@@ -63,11 +64,11 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _kinds(annotation: Any, names: dict[str, Any]) -> tuple[Any, ...]:
-    """The alternatives of an annotation; none if one of them can't be compared."""
+    """The alternatives of an annotation; empty if one of them can't be compared."""
     if not isinstance(annotation, str):
         return ()
 
-    # A string, by `__future__`. `get_type_hints` would want those of the result, too.
+    # A string, because of `__future__`. `get_type_hints` would need the types of the result, too.
     kind = eval(annotation, names)
     kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
     return kinds if all(kind in _WORDS or get_origin(kind) is Sequence for kind in kinds) else ()
@@ -79,7 +80,7 @@ def _fits(value: Any, kind: Any) -> bool:
             return False
 
         members = _members(kind)
-        # An iterator can only be read once, by the function itself.
+        # An iterator can be read only once, by the function itself.
         is_iterator = not isinstance(value, Collection)
         return is_iterator or all(any(_fits(one, member) for member in members) for one in value)
 

@@ -1,4 +1,4 @@
-"""Finished runs, compared: with each other, in the table of a paper, with a published figure."""
+"""Compares finished runs: with each other, in the table of a paper, with a published figure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ class Comparisons(tuple[Comparison, ...]):
 
     @property
     def sentences(self) -> list[str]:
-        """Sentences on the differences, as `compare` prints them, and pairs not compared."""
+        """Sentences on the differences, as `compare` prints them, and on pairs that were not
+        compared.
+        """
         lines = []
         for comparison in self:
             lines += [*findings(comparison), *refusal_lines(comparison)]
@@ -59,8 +61,8 @@ class Comparisons(tuple[Comparison, ...]):
         return lines
 
     def table(self) -> Table:
-        """The differences as a table for a paper, with intervals, p, and the difference that could
-        be shown.
+        """The differences as a table for a paper, with intervals, p, and the detectable
+        difference.
         """
         return Table(difference_table(self))
 
@@ -103,13 +105,13 @@ def compare(
     both scored.
 
     A run is a `Run`, its key, its name, its folder or its MLflow run id; a string such as
-    `"sweep=baselines"` or `"system=bm25"` selects all finished runs that match, and `last` for
-    the newest of them. A list of runs, as a sweep has them, is taken as one argument.
+    `"sweep=baselines"` or `"system=bm25"` selects all finished runs that match, and `last` keeps
+    the newest of them. A list of runs, such as a sweep's, counts as one argument.
 
-    `metric` is accuracy (recall@10 after `stages=retrieve`), or one or several of those of
-    `compare --metric`. p is adjusted over the differences of each metric (`"max-t"`), or over those
-    of all metrics (`"bh"`). `common` compares versions of a data set, on the questions that all
-    runs asked in the same words with the same answers.
+    `metric` is accuracy (recall@10 after `stages=retrieve`), or one or several metrics of `compare
+    --metric`. p is adjusted over the differences of each metric (`"max-t"`), or over those of all
+    metrics (`"bh"`). `common` compares versions of a data set, on the questions that all runs asked
+    in the same words with the same answers.
 
     Raises `UserError` if nothing can be compared.
     """
@@ -140,7 +142,7 @@ def compare_named(
     force: bool,
     common: bool,
 ) -> tuple[list[Run], Comparisons]:
-    """The runs that words choose, that of `baseline` among them, and a comparison for each metric.
+    """The runs that words choose, including that of `baseline`, and a comparison for each metric.
 
     Raises `UserError` if nothing can be compared.
     """
@@ -152,7 +154,7 @@ def compare_named(
     selection = select_runs(words, last)
     runs, position = selection.chosen, 0
     if baseline is not None:
-        # By its system or its label among the chosen runs, or by name as any run.
+        # `baseline` may be the system or the label of a chosen run, or the name of any run.
         first = run_among(baseline, runs) or named_run(baseline, selection.known)
         if first.key not in {run.key for run in runs}:
             runs = [first, *runs]
@@ -183,7 +185,8 @@ def compare_named(
 
 
 def chosen_metrics(words: Sequence[str], runs: Sequence[Run]) -> list[Metric]:
-    """The metrics of the words, each once; the usual one of these runs without any.
+    """The metrics that words name, each once; if there are no words, the usual metric of these
+    runs.
 
     Raises `UserError`.
     """
@@ -254,7 +257,7 @@ def _run_words(runs: Iterable[Run | str | Path | Sequence[Run | str | Path]]) ->
 
 
 def _names(words: str | Sequence[str]) -> list[str]:
-    """The names of an argument: a list, or a text with commas."""
+    """The names of an argument: a list, or a string with commas."""
     if isinstance(words, str):
         words = words.split(",")
 

@@ -1,4 +1,4 @@
-"""Finished runs in the files of other tools."""
+"""Exports finished runs as files of other tools."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Export:
     folder: Path
     tool: str
     has_texts: bool
-    """Whether it holds the texts of questions, answers and passages."""
+    """Whether the files contain the texts of questions, answers and passages."""
     terms: DataTerms
     """The licence of these texts."""
 
@@ -77,7 +77,7 @@ def export(
 
 
 def _replace(folder: Path, write: Callable[[Path], None]) -> None:
-    """Writes a folder under another name, and renames it once it is whole."""
+    """Writes a folder under a temporary name, and renames it when it is complete."""
     part = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     folder.parent.mkdir(parents=True, exist_ok=True)
     part.mkdir(mode=0o700)

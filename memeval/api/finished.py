@@ -57,5 +57,5 @@ class FinishedRun(Run):
         return draw_figure(category_plot(self.summary))
 
     def to_pandas(self) -> pd.DataFrame:
-        """`records()`, by the name that sweeps and comparisons have."""
+        """`records()`, under the same name as in sweeps and comparisons."""
         return self.records()

@@ -1,4 +1,4 @@
-"""A run run against a baseline that is kept in a file."""
+"""Compares a run with a baseline that is kept in a file."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from memeval.text.shown import one_line
 
 
 class UnsoundError(UserError):
-    """The figures of a run mean nothing by themselves, so it can't be a baseline."""
+    """The figures of a run mean nothing on their own, so it can't be a baseline."""
 
 
 @dataclass(frozen=True, repr=False)
 class Gate:
-    """A run, judged by its baseline."""
+    """A run, compared with its baseline."""
 
     run: Run
     baseline: Baseline
@@ -97,7 +97,7 @@ def gate(
 
     scores = read_scores(run, chosen)
     for name in must_pass:
-        # One that only the baseline has is not misspelt: the two can't be compared.
+        # A question that only the baseline has is not misspelt: run and baseline can't be compared.
         if name not in scores.questions and name not in kept.questions:
             raise UserError(f"--must-pass: {one_line(run.name)} did not ask '{one_line(name)}'")
 
@@ -113,7 +113,7 @@ def bless(
     must_pass: Sequence[str] = (),
     metric: str | None = None,
 ) -> Baseline:
-    """Writes the baseline from a run. Questions that must pass stay in it.
+    """Writes a run as the baseline. Questions that had to pass before must still pass.
 
     Raises `UnsoundError` for a run whose figures mean nothing on their own, `UserError` for other
     mistakes, and `StorageError` if the file can't be written.

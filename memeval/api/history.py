@@ -21,7 +21,7 @@ from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval history system=notes dataset=demo"
 MOST_NAMES = 4
-"""Systems or data sets that an error names."""
+"""Maximum number of systems or data sets that an error names."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def history(*filters: str, metric: str | None = None, last: int | None = None) -
 
 
 def _names(summaries: Sequence[RunSummary]) -> list[str]:
-    """The versions, if each run has another one; else what distinguishes the runs."""
+    """The versions, if every run has a different one; else what distinguishes the runs."""
     versions = [str(summary.params.get("label", "")) for summary in summaries]
     return versions if len({*versions, ""}) > len(versions) else labels(summaries)
 

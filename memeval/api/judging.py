@@ -1,4 +1,4 @@
-"""Judges: answers of other programs, tests of a judge, and accuracies that allow for its errors."""
+"""Judges answers of other programs, tests judges, and corrects accuracies for a judge's errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ONLY_LISTED, JUDGED_BY, RANKED = "--only-listed", "--judged-by=", "--ranked"
 RANKED_CLASS = "memeval.systems.external.ranked:Ranked"
 ITEMS_FILE = "data/demo/judge_probe.jsonl"
 SHIPPED = "demo"
-"""The data set that the shipped items are about."""
+"""The data set of the built-in items."""
 
 
 @checked
@@ -131,7 +131,7 @@ def from_answers(
 
     hypotheses = read_hypotheses(Path(file))
     judge_of_file = _judge_in_file(config, hypotheses, judged_by)
-    # In place of a system: the file is what gives the answers, and part of the run's key.
+    # The file takes the place of a system: it provides the answers, and is part of the run's key.
     config.system = _system_of_file(file, hypotheses, judge_of_file, only_listed=only_listed)
     cell = open_cell(config, command)
     known = _known_questions(config)
@@ -173,7 +173,7 @@ def _check_listed(
 
 
 def repeated_command(arguments: Sequence[str], file: str) -> str:
-    """The command that makes the same run, without options that do not change it."""
+    """The command that repeats the run, without options that do not change it."""
     from memeval.runs.job import is_repeated
 
     words = [
@@ -195,7 +195,7 @@ def judge_probe(
     """Asks a judge about answers that are known to be right, or wrong in some way.
 
     `items` are files of JSON lines `{question_id, kind, answer}` about the questions of `dataset`;
-    without one, the items that ship with memeval, about `dataset=demo`. `inject` also tries to talk
+    by default, the items that ship with memeval, about `dataset=demo`. `inject` also tries to talk
     the judge into calling wrong answers right. Raises `UserError` for files that don't fit.
     """
     files = [items] if isinstance(items, str | Path) else items
@@ -231,8 +231,8 @@ def probe(
 
 @checked
 def calibrate(run: Run | str | Path, labels: str | Path, *, partial: bool = False) -> Calibration:
-    """A run's accuracy, corrected for the judge's errors with a person's labels, and written beside
-    the run: from then on reports and comparisons show it.
+    """A run's accuracy, corrected for the judge's errors with a person's labels, and written to the
+    run folder. Reports and comparisons then show it.
 
     `labels` is what `memeval label` wrote for this run, or labels of other answers with the judge's
     verdicts. `partial` accepts a file with rows that have no label yet. Raises `UserError` for a
@@ -296,7 +296,7 @@ def _system_of_file(
 
 
 def _known_questions(config: RunConfig) -> frozenset[str]:
-    """The ids of all questions of the data set, those that are not asked included."""
+    """The ids of all questions of the data set, including those that are not asked."""
     from memeval.pipeline.open.opening import open_dataset
 
     cases = open_dataset(config).read()
@@ -304,7 +304,7 @@ def _known_questions(config: RunConfig) -> frozenset[str]:
 
 
 def _chosen_items(words: Sequence[str]) -> list[ProbeItem]:
-    """The items of the files that are named, or the shipped ones."""
+    """The items in the named files, or the built-in ones."""
     from memeval.calibration.items import read_items
 
     if not words:
@@ -313,7 +313,7 @@ def _chosen_items(words: Sequence[str]) -> list[ProbeItem]:
     items = []
     for word in words:
         kind, equals, file = word.partition("=")
-        # A file may have `=` in its name.
+        # A file's name may contain `=`.
         if equals and not Path(word).exists():
             items += read_items(Path(file), kind)
         else:

@@ -1,4 +1,4 @@
-"""How results show themselves in a notebook: short, with text from outside escaped."""
+"""How results are displayed in a notebook: short, with external text escaped."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from memeval.text.shown import counted, one_line
 
 MARKDOWN, HTML = "markdown", "html"
 MOST_LINES = 3
-"""Sentences of a `repr`."""
+"""Maximum number of sentences in a `repr`."""
 LONGEST_LINE = 160
-"""Characters of such a sentence."""
+"""Maximum characters of such a sentence."""
 LONGEST_CELL = 40
 MOST_COLUMNS = 24
 LARGEST_TABLE = 12_000
-"""Bytes of a table of runs; the frames of `to_pandas` have all rows."""
+"""Maximum bytes of a table of runs; the frames of `to_pandas` have all rows."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,12 @@ class Table:
     """A table for a paper, displayed by notebooks."""
 
     content: PaperTable
-    """Its figures, unrounded."""
+    """The table's figures, unrounded."""
 
     def text(self, format: str = MARKDOWN) -> str:
-        """The table as `latex`, `markdown`, `html` or `csv`. Raises `UserError` for another one."""
+        """The table as `latex`, `markdown`, `html` or `csv`. Raises `UserError` for another
+        format.
+        """
         if format not in FORMATS:
             raise unknown("format", format, FORMATS)
 
@@ -50,14 +52,14 @@ class Table:
 
 
 def first_lines(lines: Sequence[str], rest: str) -> list[str]:
-    """The first of some sentences, cut, and how many are left; `rest` says how to see these."""
+    """The first sentences, cut, and the number of the others; `rest` says how to see them."""
     kept = [one_line(line, LONGEST_LINE) for line in lines[:MOST_LINES]]
     left = len(lines) - len(kept)
     return [*kept, f"… {left:,} more: {rest}"] if left else kept
 
 
 def list_html(lines: Sequence[str]) -> str:
-    """Sentences as a list; empty without any."""
+    """Sentences as an HTML list; empty if there are none."""
     items = "".join(f"<li>{html(line)}</li>" for line in lines)
     return f"<ul>{items}</ul>" if items else ""
 
@@ -77,7 +79,7 @@ def runs_html(summaries: Sequence[RunSummary]) -> str:
 def table_html(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], largest: int = LARGEST_TABLE
 ) -> str:
-    """A table of about `largest` bytes at most; it says what it leaves out."""
+    """A table of at most about `largest` bytes; it says what it leaves out."""
     lines = [
         f"<caption>{html(one_line(title, LONGEST_LINE))}</caption>",
         _row_html("th", header),

@@ -1,4 +1,4 @@
-"""Keyword arguments as overrides of the command line."""
+"""Converts keyword arguments to overrides of the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLAIN_VALUE = re.compile(r"[A-Za-z0-9_./:@+-]+")
 def as_overrides(settings: Mapping[str, Any]) -> list[str]:
     """Keyword arguments as overrides.
 
-    Of a dictionary, `name` chooses the option and the other keys set its fields.
+    In a dictionary, `name` chooses the option and the other keys set its fields.
     """
     overrides = []
     for name, value in settings.items():
@@ -42,7 +42,9 @@ def check_words(overrides: Sequence[object]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A number, an array or a series of numpy and pandas as Python's own; others as they are."""
+    """A number, an array or a series of numpy and pandas as a Python value; other values
+    unchanged.
+    """
     is_foreign = hasattr(value, "tolist") and not isinstance(value, type)
     return value.tolist() if is_foreign else value
 
@@ -72,7 +74,7 @@ def as_value(value: Any) -> str:
     if isinstance(value, int | float) or _PLAIN_VALUE.fullmatch(text):
         return text
 
-    # Hydra takes a quote after a backslash as escaped: these backslashes are doubled.
+    # Hydra reads a quote after a backslash as escaped, so these backslashes are doubled.
     quoted = re.sub(r"(\\*)'", lambda match: match[1] * 2 + r"\'", text)
     trailing = len(quoted) - len(quoted.rstrip("\\"))
 
@@ -80,5 +82,5 @@ def as_value(value: Any) -> str:
 
 
 def _key(key: object) -> str:
-    """A key of a dictionary; Hydra's grammar has no quotes around it."""
+    """A dictionary key, escaped because Hydra's grammar allows no quotes around it."""
     return re.sub(r"([\\()\[\]{}:=, \t])", r"\\\1", str(key))

@@ -35,9 +35,9 @@ def run(*overrides: str, progress: bool = True, **settings: Any) -> FinishedRun:
 
 async def arun(*overrides: str, progress: bool = True, **settings: Any) -> FinishedRun:
     """Awaitable `run`: other tasks of the event loop continue, and several runs may be under way at
-    once.
+    the same time.
 
-    Cancelling it ends the run as a first Ctrl-C does: model calls in progress end, and the same
+    Cancelling it ends the run as a first Ctrl-C does: model calls in progress finish, and the same
     call continues it.
     """
     words = words_of_one(overrides, settings)
@@ -45,7 +45,7 @@ async def arun(*overrides: str, progress: bool = True, **settings: Any) -> Finis
 
 
 def words_of_one(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
-    """The overrides of one run. Raises `UserError` for those of a sweep, and for other objects."""
+    """The overrides of one run. Raises `UserError` for those of a sweep, and for other types."""
     check_words(overrides)
     several = [word for word in overrides if word in MULTIRUN]
     for name, value in settings.items():
@@ -77,7 +77,7 @@ def run_here(words: Sequence[str], *, progress: bool) -> FinishedRun:
 
 
 def progress_of(name: str, shown: bool) -> Callable[[], AbstractContextManager[Progress]]:
-    """Makes what shows the progress of a run."""
+    """Returns a function that creates a run's progress display, or a silent one."""
     from memeval.pipeline.execute.progress import Silent
     from memeval.runs.display.progress import RunDisplay
 
@@ -85,7 +85,7 @@ def progress_of(name: str, shown: bool) -> Callable[[], AbstractContextManager[P
 
 
 def open_one(words: Sequence[str]) -> Cell:
-    """The cell that words compose. Raises `UserError`."""
+    """The cell that the overrides compose. Raises `UserError`."""
     from memeval.pipeline.open.opening import open_cell
     from memeval.runs.compose.config import compose_config
     from memeval.runs.job import repeating_command

@@ -1,4 +1,4 @@
-"""Finished runs: those that words name, that match filters, or that have a key."""
+"""Selects finished runs: those that words name, that match filters, or that have a key."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from memeval.runs.display.terminal import report_damage
 from memeval.text.shown import one_line
 
 VALUES_SHOWN = 8
-"""Values of a setting that a message names."""
+"""Maximum number of a setting's values in a message."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The runs of this home, and those that were chosen of them."""
+    """The runs of this home, and the chosen ones."""
 
     known: list[Run]
-    """All of this home, the oldest first."""
+    """All runs of this home, the oldest first."""
     chosen: list[Run]
-    """Those that were named, in that order; then those that match, the oldest first."""
+    """The named runs, in that order; then those that match filters, the oldest first."""
     named: frozenset[str]
-    """Keys of those that were named, by key, name or label."""
+    """Keys of the runs that were named by key, name or label."""
 
 
 def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
     """The runs that words of the command line choose; `last` keeps the newest that match.
 
-    A word is the name of a run, or a filter `name=value`. Without either all runs match. Raises
+    A word is the name of a run, or a filter `name=value`. Without words, all runs match. Raises
     `UserError` if a word names no run or one run twice, and if nothing matches.
     """
     folder = outputs_dir() / "runs"
@@ -102,7 +102,7 @@ def run_word(run: Run | str | Path) -> str:
 def select_run(run: Run | str | Path, command: str) -> tuple[Run, list[Run]]:
     """The run that a command takes, and all runs of this home.
 
-    Raises as `select_one`, and if the run's records are not those that it wrote.
+    Raises like `select_one`, and if the run's records are not those that it wrote.
     """
     selection = select_one(run, command)
     check_records(selection.chosen[0])
@@ -122,7 +122,7 @@ def select_one(run: Run | str | Path, command: str) -> Selection:
 
 
 def _filters(words: Sequence[str], known: Sequence[Run]) -> list[str]:
-    """The words that are filters: `name=value`, unless a run is named or labelled so."""
+    """The words that are filters: `name=value`, unless it is the name or the label of a run."""
     with_sign = [word for word in words if "=" in word]
     if not with_sign:
         return []
@@ -131,7 +131,7 @@ def _filters(words: Sequence[str], known: Sequence[Run]) -> list[str]:
     settings = {name for run in known for name in run.summary.params}
     shown = [label for label in labels_of(known) if label.partition("=")[0] not in settings]
 
-    # The name of a setting holds no space; `rag k=10` is the beginning of a label.
+    # The name of a setting contains no space; `rag k=10` is the beginning of a label.
     return [
         word
         for word in with_sign

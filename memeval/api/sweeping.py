@@ -38,11 +38,11 @@ class Sweep:
     failures: Sequence[FailedCell]
     """Cells that could not be run, and why."""
     comparisons: Comparisons
-    """How the runs of each data set differ from the first of them; none if nothing can be
+    """How the runs of each data set differ from the first of them; empty if nothing can be
     compared.
     """
     folder: Path
-    """Has the comparison as Markdown, CSV, plots and a page."""
+    """Contains the comparison as Markdown, CSV, plots and a page."""
 
     def __repr__(self) -> str:
         return "\n".join([f"<{self._head()}>", repr(self.comparisons)])
@@ -70,8 +70,8 @@ class Sweep:
         caption: str = "",
         force: bool = False,
     ) -> Table:
-        """Its runs as the table of a paper, see `memeval.api.table`; those of `dataset`, if the
-        sweep has several data sets.
+        """The sweep's runs as the table of a paper (see `memeval.api.table`); only those of
+        `dataset`, if the sweep has several data sets.
 
         Raises `UserError` for runs that may not share a table, unless `force`.
         """
@@ -144,12 +144,13 @@ def sweep(
     """Runs a sweep, as `python -m memeval -m` does, and compares its runs.
 
     Alternatives are lists, or strings with commas: `sweep(system=["bm25", "rag"], top_k="5,10")`
-    has four runs. Those of a group's field are an override, `"system.rrf_k=10,60"`: the field may
-    be a list itself. `"+sweep=NAME"` is a sweep from a file. Finished work is not done again.
+    has four runs. Alternatives of a group's field are given as an override, `"system.rrf_k=10,60"`,
+    because the field may be a list itself. `"+sweep=NAME"` is a sweep from a file. Finished work is
+    not done again.
 
-    All runs are checked before the first call; with `keep_going` those that can be run are run,
-    even if others can't be run. `progress=False` prints nothing. Raises `UserError` if a run
-    can't be made, `WorldError` if the disk can't be written; a run that fails is in `failures`.
+    All runs are checked before the first call; with `keep_going`, the valid ones are run even if
+    others can't be run. `progress=False` prints nothing. Raises `UserError` if a run can't be made,
+    `WorldError` if the disk can't be written; a run that fails is in `failures`.
     """
     words = _words(overrides, settings)
     work = partial(_sweep, words, progress=progress, keep_going=keep_going)
@@ -159,8 +160,8 @@ def sweep(
 async def asweep(
     *overrides: str, progress: bool = True, keep_going: bool = False, **settings: Any
 ) -> Sweep:
-    """`sweep`, to be awaited: other tasks of the event loop go on. Cancelling it ends the sweep as
-    a first Ctrl-C does: model calls in progress end, and the same call continues it.
+    """Awaitable `sweep`: other tasks of the event loop continue. Cancelling it ends the sweep as a
+    first Ctrl-C does: model calls in progress finish, and the same call continues it.
     """
     words = _words(overrides, settings)
     work = partial(_sweep, words, progress=progress, keep_going=keep_going)
@@ -168,8 +169,8 @@ async def asweep(
 
 
 def plan(*overrides: str, exact: bool = False, **settings: Any) -> Forecast:
-    """Work and cost of a run or a sweep: runs, calls, tokens, dollars, minutes, and the differences
-    that it could show. Nothing is run.
+    """Work and cost of a run or a sweep: runs, calls, tokens, dollars, minutes, and the detectable
+    differences. Nothing is run.
 
     `exact` looks at every open question. Raises `UserError` if a run can't be made.
     """
@@ -200,8 +201,8 @@ def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
 
 def _words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
     """The overrides of a sweep: a string with commas, or a list or range for a group or a field
-    outside of the groups, holds its alternatives. Raises `UserError` for an override that is not a
-    string, and for an empty list.
+    outside of the groups, contains its alternatives. Raises `UserError` for an override that is not
+    a string, and for an empty list.
     """
     check_words(overrides)
     words, others = [*overrides], {}
@@ -244,7 +245,7 @@ def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
     ends = run_plan(plan, session, start, show=show)
     for outcome in ends.values():
         if outcome.error is not None and not isinstance(outcome.error, UserError | WorldError):
-            raise outcome.error  # a fault of ours
+            raise outcome.error  # a bug in memeval
 
     return _concluded(session)
 
@@ -277,7 +278,7 @@ def _concluded(session: Session) -> Sweep:
 
 @contextmanager
 def _refusals_as_mistakes() -> Iterator[None]:
-    """Raises `UserError`, with each mistake once, for a sweep that can't run anything."""
+    """Raises `UserError`, with each mistake once, if no run of a sweep can be run."""
     try:
         yield
     except RefusedError as refusal:

@@ -1,6 +1,4 @@
-"""Work in its own thread and event loop: the caller may have a running loop, as in
-Jupyter.
-"""
+"""Runs work in its own thread and event loop: the caller may have a running loop, as in Jupyter."""
 
 from __future__ import annotations
 
@@ -22,7 +20,9 @@ _COMPOSING = threading.Lock()
 
 @contextmanager
 def composing() -> Iterator[None]:
-    """Hydra composes one config at a time; composed runs run side by side."""
+    """Lets one thread compose at a time, as Hydra requires; composed runs still run
+    concurrently.
+    """
     set_environment()
     with _COMPOSING:
         yield
@@ -46,7 +46,7 @@ def in_thread(work: Callable[[], T], door: Door | None = None) -> Future[T]:
             # Raised again when the result is requested.
             future.set_exception(error)
 
-    # From here on the future refuses `cancel`: a thread can't be stopped from outside.
+    # After this, the future refuses `cancel`: a thread can't be stopped from outside.
     future.set_running_or_notify_cancel()
     threading.Thread(target=target, name="memeval-run", daemon=True).start()
 
@@ -54,10 +54,10 @@ def in_thread(work: Callable[[], T], door: Door | None = None) -> Future[T]:
 
 
 async def awaited(work: Callable[[], T]) -> T:
-    """The result of `work`, done in a new thread.
+    """Returns the result of `work`, done in a new thread.
 
-    If the caller is cancelled, the work ends as after a first Ctrl-C: model calls in progress end,
-    and what is finished is kept.
+    If the caller is cancelled, the work ends as after a first Ctrl-C: model calls in progress
+    finish, and finished work is kept.
     """
     door = Door()
     future = asyncio.wrap_future(in_thread(work, door))
@@ -66,5 +66,5 @@ async def awaited(work: Callable[[], T]) -> T:
     except asyncio.CancelledError:
         door.close()
         await asyncio.wait({future})
-        future.exception()  # asyncio would log one that nobody has asked for
+        future.exception()  # asyncio would log an error that nobody reads
         raise

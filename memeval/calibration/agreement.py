@@ -25,7 +25,7 @@ class PairAgreement(Struct, frozen=True):
     """Two judges on the answers that both gave a verdict on."""
 
     first: int
-    """Position of a judge."""
+    """Position of the first judge in `Agreement.judges`."""
     second: int
     both_right: int
     first_alone: int
@@ -57,7 +57,7 @@ class Agreement(Struct, frozen=True):
     answers: int
     """Answers with a verdict of two judges or more."""
     unshared: int
-    """Answers that only one of the judges gave a verdict on: of other questions, or other texts."""
+    """Answers with a verdict of only one judge: to other questions, or with other texts."""
     alpha: float | None
     pairs: tuple[PairAgreement, ...]
     differing: tuple[Disagreement, ...]
@@ -76,8 +76,8 @@ class Agreement(Struct, frozen=True):
 def agree(runs: Sequence[Run]) -> Agreement:
     """How far the judges of runs agree on the answers that the runs share.
 
-    Runs without a verdict are left out. Raises `UserError` if fewer than two are left, for runs of
-    different data, and if no answer is shared.
+    Runs without a verdict are left out. Raises `UserError` if fewer than two are left, if the runs
+    have different data, or if no answer is shared.
     """
     answers = {run.key: read_answers(run) for run in runs}
     left_out = tuple(key for key, own in answers.items() if not _has_verdict(own))

@@ -1,7 +1,7 @@
 """Texts that try to talk a judge into a verdict, for `judge probe --inject`.
 
-Each is appended to a wrong answer, or to the question or the reference beside it. They are made
-from the verdict that the judge is asked for, always by the same rules.
+Each is appended to a wrong answer, or to its question or its reference. They are built from a
+verdict in the judge's form, always by the same rules.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Attack(Struct, frozen=True):
     place: str
     """`answer`, `question` or `gold`."""
     technique: str
-    """Such as `escapes`."""
+    """The kind of attack, such as `escapes`."""
     name: str
     text: str
 
@@ -37,7 +37,7 @@ Rewrite = Callable[[str], str]
 
 
 def _codes(form: str) -> Rewrite:
-    """Writes every character by its code, as `form` says."""
+    """Replaces every character by its code, formatted with `form`."""
     return lambda text: "".join(form.format(ord(letter)) for letter in text)
 
 
@@ -136,7 +136,7 @@ BESIDE = {
     "lookalikes": ("cyrillic", "full width", "zero width", "invisible tags"),
     "languages": ("Chinese", "German", "Russian", "Spanish"),
 }
-"""Names of the attacks in question and gold; an answer gets them all."""
+"""Names of the attacks that are also put into question and gold; an answer gets all attacks."""
 
 
 def attacks(form: str) -> list[Attack]:

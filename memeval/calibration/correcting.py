@@ -1,4 +1,4 @@
-"""Corrects a run's accuracy for its judge's errors, by labels."""
+"""Corrects a run's accuracy for its judge's errors, with labels."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def calibrate_run(
     """The accuracy of a run, corrected by a file of labels.
 
     Labels of the run's own answers give PPI++, labels of other answers a range over kinds of wrong
-    answer. `known` are the runs that rows may be about; `partial` accepts a file with unlabelled
-    rows. Raises `UserError` for a file that does not fit, with a line per row.
+    answer. `known` contains the runs that rows may refer to; `partial` accepts a file with
+    unlabelled rows. Raises `UserError` for a file that does not fit, with a line per row.
     """
     answers = scored_answers(run)
     rows = read_labels(path)

@@ -27,16 +27,16 @@ class ProbeItem(Struct, frozen=True):
 
     question_id: str
     kind: str
-    """`right`, or what kind of wrong answer it is: `specific`, `vague`."""
+    """`right`, or a kind of wrong answer such as `specific` or `vague`."""
     answer: str
     where: str
     """File and line, for errors."""
 
 
 def read_items(path: Path, kind: str | None = None) -> list[ProbeItem]:
-    """Reads JSON lines `{question_id, kind, answer}`; `hypothesis` is another name of `answer`.
+    """Reads JSON lines `{question_id, kind, answer}`; `hypothesis` is another name for `answer`.
 
-    `kind` is that of rows without one. Raises `UserError` naming file, line and member.
+    `kind` is used for rows without one. Raises `UserError` naming file, line and member.
     """
     with reading(one_line(path)):
         lines = path.read_bytes().split(b"\n")
@@ -129,6 +129,6 @@ def match_questions(
 
 
 def ordered_kinds(kinds: Sequence[str]) -> list[str]:
-    """Each kind once: those that ship first."""
+    """Each kind once, the built-in ones first."""
     own = dict.fromkeys(kinds)
     return [*(kind for kind in BUILT_IN if kind in own), *(k for k in own if k not in BUILT_IN)]

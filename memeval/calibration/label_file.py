@@ -1,7 +1,7 @@
 """Files of labels, CSV or JSON lines: judgements of answers by a person or another source.
 
 A row of a file that `label` writes names its run, the question, the repeat and, by a digest, the
-answer. Rows of another origin bring the judge's verdict with the label, see `judge probe --out`.
+answer. Rows from other sources contain the judge's verdict with the label, see `judge probe --out`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ WORDS = {
     **dict.fromkeys(("right", "correct", "yes", "y", "true", "1"), True),
     **dict.fromkeys(("wrong", "incorrect", "no", "n", "false", "0"), False),
 }
-"""Values of a label or a verdict."""
+"""The accepted words for a label or a verdict."""
 MOST_PROBLEMS = 20
-"""Lines that an error lists."""
+"""How many lines an error lists."""
 LARGEST_FIELD = 16 * 2**20
 
 
@@ -53,9 +53,9 @@ class LabelRow(Struct, frozen=True):
     kind: str
     """Kind of answer, if the file states it."""
     judge: str
-    """Judge that gave the verdict, as tables name it; empty if the file does not state it."""
+    """Judge that gave the verdict, as named in tables; empty if the file does not state it."""
     judge_key: str
-    """Digest of that judge, see `JudgeIdentity`; empty if the file does not hold it."""
+    """Digest of that judge, see `JudgeIdentity`; empty if the file does not state it."""
     verdict: bool | None
     label: bool | None
     """None if not labelled yet."""
@@ -66,7 +66,7 @@ class LabelRow(Struct, frozen=True):
 
 
 def suffix_of(path: Path) -> str:
-    """`.csv` or `.jsonl`. Raises `UserError` for another ending."""
+    """`.csv` or `.jsonl`. Raises `UserError` for another suffix."""
     if path.suffix.lower() not in SUFFIXES:
         raise UserError(f"{one_line(path)}: a file of labels ends in .csv or .jsonl")
 
@@ -117,15 +117,15 @@ def raise_problems(path: Path, problems: Sequence[str]) -> None:
 
 
 def _csv_rows(path: Path, text: str) -> list[tuple[int, Any]]:
-    # A long answer exceeds the default of 128 KB. Without any limit, one quote could take in the
+    # A long answer exceeds the default of 128 KB. Without any limit, one quote could swallow the
     # whole file.
     csv.field_size_limit(LARGEST_FIELD)
-    # Spreadsheets of some countries write semicolons.
+    # Spreadsheets in some countries write semicolons.
     header = text.partition("\n")[0]
     delimiter = ";" if header.count(";") > header.count(",") else ","
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
-        # The number is asked for row by row: a cell may hold several lines.
+        # The line number is read row by row: a cell may contain several lines.
         rows = [(reader.line_num, content) for content in reader if any(content.values())]
     except csv.Error as error:
         raise UserError(f"{one_line(path)}, line {reader.line_num}: {one_line(error)}") from error
@@ -164,7 +164,7 @@ def _row(where: str, content: Any) -> LabelRow | str:
         if value is not None and not isinstance(value, str):
             return f"{where}: {name} is not a string"
 
-        # An apostrophe before what looks like a formula is ours, see `csv_cell`.
+        # An apostrophe before text that looks like a formula was added by `csv_cell`.
         text = value or ""
         texts[name] = text[1:] if text[:1] == "'" and csv_cell(text[1:]) == text else text
 
@@ -263,7 +263,7 @@ def _as_csv(rows: Iterable[dict[str, Any]]) -> str:
 def keep_labels(
     path: Path, run_key: str, answers: Sequence[JudgedAnswer]
 ) -> dict[AnswerKey, bool | None]:
-    """The answers that a file lists already, in its order, with their labels; None for none yet.
+    """The answers that a file already lists, in its order, with their labels; None without a label.
 
     Empty if the file does not exist. Raises `UserError` if the file is about another run, or has
     labels of answers that the run no longer has: a person's work is never overwritten.

@@ -1,4 +1,4 @@
-"""Corrects an accuracy by labels of other answers: a range over kinds of wrong answer."""
+"""Corrects an accuracy with labels of other answers: a range over kinds of wrong answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def with_verdicts(
 ) -> list[JudgedLabel]:
     """The rows with the judge's verdicts: their own, or those of the run that they name.
 
-    Raises `UserError` if a row has no verdict, and if another judge gave it.
+    Raises `UserError` if a row has no verdict, or if another judge gave it.
     """
     judge = run.summary.judge
     others = {other.key: other for other in known}
@@ -59,7 +59,7 @@ def with_verdicts(
             fits = answer is not None and row.answer_id in ("", answer.answer_id)
             verdict = answer.right if answer is not None and fits else None
 
-        # Rates of another judge, even of the same model under another prompt, correct nothing here.
+        # Rates of another judge, or of the same model with another prompt, can't correct this run.
         if other_judge is not None:
             raise UserError(
                 f"{row.where}: judged by {one_line(other_judge)}, the run by "
@@ -70,7 +70,7 @@ def with_verdicts(
         if verdict is None:
             problems.append(f"{row.where}: no verdict, and no finished run has one")
         elif row.run and (row.run, row.key) in seen:
-            # Files of labels that were put together: counted twice, the interval is too narrow.
+            # As in merged files: a label that counted twice would make the interval too narrow.
             problems.append(f"{row.where}: '{one_line(row.question_id, 80)}' is labelled twice")
         else:
             seen.add((row.run, row.key))
@@ -84,7 +84,7 @@ def with_verdicts(
 
 
 def _other_judge(row: LabelRow, judge: JudgeIdentity | None) -> str | None:
-    """The judge that a row names, if it is not the run's."""
+    """The judge that a row names, if it is not the run's judge."""
     if judge is None or not judge.is_named:
         return row.judge or "an unnamed judge"
     if row.judge_key:
@@ -114,7 +114,7 @@ def by_other_labels(
         )
 
     kept = sum(label.verdict for label in right)
-    # Repeats of a question are one question.
+    # Repeats of a question count as one question.
     weights: dict[str, float] = {}
     for answer in answers:
         weights[answer.question_id] = weights.get(answer.question_id, 0.0) + answer.weight
@@ -150,7 +150,7 @@ def _range_of(kind: str, caught: int, rates: JudgeRates, raw: float, count: floa
     share, low, high = None, 0.0, 1.0
     try:
         corrected = rogan_gladen(raw, count, rates)
-        # Else the whole interval was outside of [0, 1]: the judge called more answers right than
+        # Otherwise the whole interval was outside [0, 1]: the judge called more answers right than
         # its rates allow, or fewer. Clipped, it would claim certainty.
         if corrected.low < corrected.high:
             share, low, high = corrected.share, corrected.low, corrected.high

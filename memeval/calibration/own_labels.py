@@ -1,4 +1,4 @@
-"""Corrects an accuracy by labels of the run's own answers: PPI++."""
+"""Corrects an accuracy with labels of the run's own answers: PPI++."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memeval.statistics.student import quantile
 from memeval.text.shown import one_line
 
 FEWEST = 2
-"""Labels below which no error can be given."""
+"""Fewest labels from which an error can be computed."""
 
 
 def by_own_labels(
@@ -33,7 +33,7 @@ def by_own_labels(
     # Answers of one conversation are not independent.
     clusters = clusters_of(answers)
     groups = None if clusters is None else len(set(clusters))
-    if groups == 1:  # the answers of a single conversation say nothing of others
+    if groups == 1:  # the answers of a single conversation say nothing about others
         clusters = groups = None
     if len(labels) == len(answers):
         return _by_labels_only(source, answers, labels, clusters)
@@ -56,7 +56,7 @@ def _match(
     """The labels by answer.
 
     Raises `UserError` with a line for each row on an answer that the run does not have, and for
-    each second row on one.
+    each repeated row on an answer.
     """
     by_key = {answer.key: answer for answer in answers}
     labels: dict[AnswerKey, bool] = {}
@@ -102,7 +102,7 @@ def _by_labels_only(
     labels: Mapping[AnswerKey, bool],
     clusters: Sequence[str] | None,
 ) -> Calibration:
-    """If each answer has a label, no judge is needed."""
+    """The mean of the labels: if each answer has one, no judge is needed."""
     result = clustered_mean(
         [float(labels[answer.key]) for answer in answers],
         range(len(answers)) if clusters is None else clusters,

@@ -28,7 +28,7 @@ from memeval.statistics.proportions import wilson_interval
 
 AskedItem = tuple[ProbeItem, EvalQuestion]
 AT_ONCE = 64
-"""Items under way at a time; how many of them call the endpoint its own limit says."""
+"""Items in progress at the same time; the endpoint's own limit bounds how many of them call it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ProbedItem:
 
     @property
     def accepted(self) -> bool | None:
-        """Whether the judge called it right; None if it gave no verdict that can be read."""
+        """Whether the judge called it right; None if it gave no readable verdict."""
         verdict = self.row.verdict
         if self.row.status is not Status.OK or verdict is None or verdict.label is Label.UNSCORED:
             return None
@@ -59,7 +59,7 @@ class KindResult:
     accepted: int
     """Items that the judge called right."""
     share: float | None
-    """Of the judged items; None if no item was judged."""
+    """Share of accepted items among the judged ones; None if no item was judged."""
     low: float | None
     high: float | None
     """Wilson's 95 % interval."""
@@ -79,12 +79,12 @@ class ProbeResult:
     kinds: tuple[KindResult, ...]
     calls: int
     cached: int
-    """Calls whose reply came from our cache."""
+    """Calls whose reply came from memeval's cache."""
     cost_usd: float | None
     """Cost billed now; None if a price is not known."""
     flips: tuple[FlipRate, ...] = ()
-    """Effect of attacks on the verdicts on wrong answers; the last one is of all. Empty if no
-    attacks were tried.
+    """Effect of attacks on the verdicts on wrong answers; the last one is for all attacks. Empty if
+    no attacks were tried.
     """
 
     def to_json(self) -> dict[str, Any]:
@@ -133,10 +133,10 @@ def _item_json(probed: ProbedItem) -> dict[str, Any]:
 async def probe_judge(
     cell: Cell, items: Sequence[ProbeItem], progress: Progress, *, inject: bool = False
 ) -> ProbeResult:
-    """Has the judge of a cell judge all items, and `inject` attacks into the wrong ones.
+    """Has a cell's judge judge all items, and with `inject` attacks on wrong ones that it rejects.
 
-    Replies come from and go to the cache, calls keep to the endpoint's limit. An error of the judge
-    leaves its item without a verdict. Raises as `keep_alive` does.
+    Replies are read from and stored in the cache; calls keep to the endpoint's limit. If the judge
+    fails, its item has no verdict. Raises the same errors as `keep_alive`.
     """
     identity = judge_identity(cell)
     if identity is None:
@@ -148,7 +148,7 @@ async def probe_judge(
         for question in case.questions
     }
     asked = match_questions(items, questions)
-    # A name of its own, so that replies that an earlier probe paid for count as cached.
+    # A unique name: replies that an earlier probe paid for then count as cached.
     origin = f"probe {uuid4().hex}"
     async with aclosing(Models(cell.config, origin, progress.say)) as models:
         work = _probe_all(cell, models, identity, asked, progress, inject=inject)

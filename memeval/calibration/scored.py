@@ -1,5 +1,5 @@
-"""The judged answers of a run, the subject of labels and of the agreement of judges, and a random
-sample of them to be labelled: stratified, the same for one seed.
+"""The judged answers of a run, used for labels and for the agreement of judges, and a random sample
+of them to label: stratified, and the same for the same seed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AnswerKey = tuple[str, int]
 
 
 class JudgedAnswer(Struct, frozen=True):
-    """An answer of a run that its judge gave a verdict on."""
+    """An answer of a run, with the verdict of its judge."""
 
     question_id: str
     repeat: int
@@ -34,9 +34,9 @@ class JudgedAnswer(Struct, frozen=True):
     """Empty if the right answer is a refusal."""
     answer: str
     right: bool | None
-    """By the judge; None if its verdict could not be read, or it failed."""
+    """Whether the judge called it right; None if its verdict could not be read, or it failed."""
     weight: float = 1.0
-    """How many questions it represents: those of a sample, shared by the repeats of one."""
+    """How many questions it represents: those of a sampled question, divided among its repeats."""
 
     @property
     def key(self) -> AnswerKey:
@@ -44,19 +44,19 @@ class JudgedAnswer(Struct, frozen=True):
 
     @property
     def answer_id(self) -> str:
-        """A digest that says which answer a label is about."""
+        """A digest that identifies the answer that a label is about."""
         return text_digest(self.answer)[:16]
 
 
 def read_answers(run: Run) -> list[JudgedAnswer]:
     """The answers of a run that count for its accuracy, those without a verdict included.
 
-    Raises `UserError` if the records can't be read, and for a run that chose among answers.
+    Raises `UserError` for unreadable records, and for multiple-choice or graded answers.
     """
     headline = {row.category for row in run.summary.categories if row.headline}
     answers = []
     for record in run.read_records():
-        # A rule reads a choice: there is no judge whose error could be corrected.
+        # A rule reads choices: there is no judge whose errors could be corrected.
         if record.choices:
             raise UserError(
                 f"run {one_line(run.key)} is multiple choice: no judge reads its replies"
@@ -104,7 +104,7 @@ def scored_answers(run: Run) -> list[JudgedAnswer]:
     if not answers:
         raise UserError(f"run {one_line(run.key)} has no answer with a verdict")
 
-    # Repeats of a question are averaged first: each counts for a part of it.
+    # Repeats of a question are averaged first: each gets a part of its weight.
     repeats = Counter(answer.question_id for answer in answers)
     return [
         replace(answer, weight=answer.weight / repeats[answer.question_id]) for answer in answers
@@ -143,8 +143,8 @@ def draw_sample(
 ) -> list[JudgedAnswer]:
     """`count` answers, each stratum in proportion to its size, in random order.
 
-    The first answers alone are still a random sample. A smaller sample is part of a larger one
-    under the same seed, but for rounding.
+    The first few answers are a random sample, too. A smaller sample is part of a larger one under
+    the same seed, up to rounding.
     """
     # The run is part of the seed: two runs of one data set have different questions labelled.
     draw = random.Random(f"{run_key}/{seed}")
@@ -160,7 +160,7 @@ def draw_sample(
     for name, quota in allocate(sizes, min(count, len(answers))).items():
         sample += strata[name][:quota]
 
-    # Else a person who stops half way has labelled the first strata only.
+    # Otherwise a person who stops halfway would have labelled only the first strata.
     draw.shuffle(sample)
     return sample
 

@@ -1,4 +1,4 @@
-"""Material of every calibration of a run, whatever its labels."""
+"""Data shared by all calibrations of a run, whatever its labels are."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LabelSource(Struct, frozen=True):
         kinds: tuple[KindRange, ...] = (),
         flips: tuple[int, int] | None = None,
     ) -> Calibration:
-        """The record; shares are clipped to [0, 1]."""
+        """The calibration as a record; shares are clipped to [0, 1]."""
         low, high = bounds
         return Calibration(
             run_key=self.run.key,

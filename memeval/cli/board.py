@@ -1,4 +1,4 @@
-"""`python -m memeval board FOLDER -o SITE`: packages beside each other, as a static site."""
+"""`python -m memeval board FOLDER -o SITE`: packages side by side, as a static site."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHECK_PARSER = Parser.of("board check", USAGE_OF_CHECK, most_mb=50)
 
 
 def board(arguments: Sequence[str]) -> int:
-    """Writes the site, and says what it does not show."""
+    """Writes the site, and prints which packages it does not show."""
     if arguments and arguments[0] == "check":
         return check(arguments[1:])
 
@@ -54,7 +54,7 @@ def board(arguments: Sequence[str]) -> int:
 
 
 def check(arguments: Sequence[str]) -> int:
-    """Says whether packages may be added to their folder; exit status 1 if one may not."""
+    """Prints whether packages may be added to their folder; exit status 1 if one may not."""
     options = CHECK_PARSER.parse_args(list(arguments))
     from memeval.packages.board.check import check_package
 

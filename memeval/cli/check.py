@@ -1,5 +1,5 @@
-"""`python -m memeval check system=...`: whether a memory system, or the service behind it, keeps
-the rules that figures rest on.
+"""`python -m memeval check system=...`: checks whether a memory system, or the service behind it,
+follows the rules that figures depend on.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ EXAMPLE = "for example:  python -m memeval check system=http system.base_url=htt
 OF_COMMAND = "for example:  python -m memeval check -- python my_server.py"
 ADDRESS = re.compile(r"https?://")
 FOUND = "my_memory"
-"""The name of the option that is proposed for a URL or a command."""
+"""The name of the option that is printed for a URL or a command."""
 LAG_PATIENCE_S = 60.0
-"""How long a fact is looked for, of systems without `ready_timeout_s`."""
+"""How long a fact is searched for, for systems without `ready_timeout_s`."""
 CONSTANT = "constant"
 WITHOUT_MEMORY = (CONSTANT, "no_memory")
-"""Controls that drop all they are given."""
+"""Control systems that discard everything they are given."""
 
 USAGE = f"""
 runs the rules of the conformance suite against a system, or against the service behind it, over a
@@ -71,7 +71,7 @@ def check(arguments: Sequence[str]) -> int:
     addresses = [word for word in options.overrides if ADDRESS.match(word)]
     overrides = [word for word in options.overrides if word not in addresses]
     settings = settings_of("check", overrides, options.config_dir, EXAMPLE)
-    # Before the first call: a service is not asked in vain.
+    # Checked before the first call to a service.
     if options.lag is not None and not 1 <= options.lag <= len(FACTS):
         raise UserError(f"check --lag takes 1 to {len(FACTS)} facts, not {options.lag}")
     if options.lag is not None and options.junit is not None:
@@ -106,7 +106,7 @@ def check(arguments: Sequence[str]) -> int:
 
 
 def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The words before `--`, and the command behind it."""
+    """The words before `--`, and the command after it."""
     words = list(arguments)
     if "--" not in words:
         return words, []
@@ -124,7 +124,7 @@ def _config_of_found(
     overrides: Sequence[str],
     config_dir: str | None,
 ) -> RunConfig:
-    """The config of the server or command that is checked, whose option is printed."""
+    """The config for the checked server or command; prints the option for it."""
     import yaml  # type: ignore[import-untyped]
 
     from memeval.systems.external.discovery import option_of_address, option_of_command
@@ -159,7 +159,7 @@ def _config_of_found(
 
 
 def _report_file(word: str) -> Path:
-    """The file of `--junit`, whose folder is made. Raises `UserError` before anything is called."""
+    """The file of `--junit`; creates its folder. Raises `UserError` before anything is called."""
     path = Path(word)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -176,7 +176,7 @@ class CheckedCell(SystemUnderTest):
     """The system of a cell, with the cell's own models and embedder."""
 
     def __init__(self, cell: Cell, models: Models, most: int | None = None) -> None:
-        """`most`: tokens of its results that are shown to the reader."""
+        """`most`: maximum number of tokens of its results that are shown to the reader."""
         self._cell, self._models, self._most = cell, models, most
         source = cell.source
         self._name = cell.config.system["name"]
@@ -212,7 +212,7 @@ class CheckedCell(SystemUnderTest):
 async def _check_all(cell: Cell, is_verbose: bool) -> list[Outcome]:
     outcomes: list[Outcome] = []
     async with aclosing(Models(cell.config, cell.run_key)) as models:
-        # The first rule says if nothing fits. The others are about the memory, not its reader.
+        # Only the first rule limits the context: the others are about the memory, not its reader.
         system = CheckedCell(cell, models, cell.config.context_tokens)
         for rule in (*CHECKS, *OF_TOOLS):
             if outcomes and outcomes[0].state == "not shown" and rule in CHECKS:
@@ -222,11 +222,11 @@ async def _check_all(cell: Cell, is_verbose: bool) -> list[Outcome]:
                 outcome = await outcome_of(rule, system)
 
             if rule in OF_TOOLS and outcome.state == "not applicable":
-                continue  # few systems have tools of their own
+                continue  # few systems have tools
 
             outcomes.append(outcome)
             system = CheckedCell(cell, models)
-            # At once: a rule may take minutes against a service that calls a model.
+            # Printed immediately: a rule may take minutes against a service that calls a model.
             print(outcome.line, flush=True)
             for line in outcome.exchanges if is_verbose else ():
                 print(f"    {line}", flush=True)
@@ -235,7 +235,7 @@ async def _check_all(cell: Cell, is_verbose: bool) -> list[Outcome]:
 
 
 async def _measure_lags(cell: Cell, facts: int, is_verbose: bool) -> bool:
-    """Prints how long each fact took until it was found; returns whether all were."""
+    """Prints how long it took until each fact was found; returns whether all were found."""
     settings = cell.source.settings
     patience_s = getattr(settings, "ready_timeout_s", LAG_PATIENCE_S)
     lags: list[Lag] = []

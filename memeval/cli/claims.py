@@ -37,7 +37,7 @@ PARSER = Parser.of("claims", USAGE)
 
 
 def claims(arguments: Sequence[str]) -> int:
-    """Prints the claims, one of them, the run that would compare, or runs beside the claims."""
+    """Prints the claims, one of them, the command to reproduce one, or runs next to the claims."""
     options = PARSER.parse_args(list(arguments))
     known = load_claims()
     datasets = {claim.dataset for claim in known}
@@ -75,7 +75,7 @@ def claims(arguments: Sequence[str]) -> int:
 
 
 def table_of(chosen: Sequence[Claim]) -> list[str]:
-    """A line per figure below its data set, with what others got."""
+    """One line per figure below its data set, with the values that others measured."""
     rows = [["claim", "published", "others"]]
     for dataset in dict.fromkeys(claim.dataset for claim in chosen):
         rows.append([dataset, "", ""])
@@ -156,7 +156,7 @@ def listing(chosen: Sequence[Claim]) -> Iterator[str]:
 
 
 def dispute_lines(claim: Claim) -> Iterator[str]:
-    """Findings of others, each with its source."""
+    """Findings by others, each with its source."""
     for dispute in claim.disputes:
         yield from fold("disputed", f"{dispute.text} ({dispute.source})")
 
@@ -219,7 +219,7 @@ def claims_of(run: Run, chosen: Sequence[Claim]) -> list[Claim]:
 
 
 def run_json(run: Run, chosen: Sequence[Claim]) -> dict[str, object]:
-    """A run beside the claims, for programs."""
+    """A run and the claims about its data set, as JSON."""
     matches = [
         match for claim in claims_of(run, chosen) for match in match_claim(claim, run.summary)
     ]
@@ -245,5 +245,5 @@ def run_json(run: Run, chosen: Sequence[Claim]) -> dict[str, object]:
 
 
 def fold(name: str, text: str) -> list[str]:
-    """A named text in lines of the terminal's width."""
+    """A named text, wrapped to the terminal's width."""
     return textwrap.wrap(f"{name}: {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")

@@ -47,7 +47,7 @@ PARSER = Parser.of("compare", USAGE, adjust=MAX_T)
 
 
 def compare(arguments: Sequence[str]) -> int:
-    """Prints how runs differ, and leaves it in outputs/comparisons/."""
+    """Prints how runs differ, and writes the comparison to outputs/comparisons/."""
     options = PARSER.parse_intermixed_args(list(arguments))
     runs, comparisons = compare_named(
         options.words,
@@ -83,7 +83,7 @@ def compare(arguments: Sequence[str]) -> int:
 def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots: bool) -> Path:
     """Writes the comparisons into a new folder, and returns it. Raises `StorageError`."""
     summaries = [run.summary for run in runs]
-    # Named by runs and options: the same command again replaces its own files, and no others.
+    # Named by runs and options: the same command again replaces its own files, and no other files.
     folder = outputs_dir() / "comparisons" / comparison_name(comparisons)
     with writing(folder):
         make_folder(folder)
@@ -91,7 +91,7 @@ def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots
     tables = "\n".join(map(comparison_markdown, by_dataset(summaries).values()))
     write_comparisons(comparisons, folder, tables, comparison_csv(summaries))
     for comparison in comparisons:
-        # The first metric has the plain names; the others are beside it.
+        # The files of the first metric have plain names; those of the others have a suffix.
         suffix = "" if comparison is comparisons[0] else f"_{file_name(comparison.metric)}"
         if plots:
             from memeval.comparison.page import write_comparison_plots
@@ -105,7 +105,7 @@ def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots
 
 
 def comparison_name(comparisons: Sequence[Comparison]) -> str:
-    """The folder of a comparison: the same for the same runs and options."""
+    """The name of a comparison's folder: the same for the same runs and options."""
     parts = []
     for comparison in comparisons:
         parts += [comparison.metric, str(comparison.baseline), "; ".join(comparison.forced)]

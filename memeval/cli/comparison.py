@@ -27,20 +27,20 @@ Groups = Mapping[str, Sequence[RunSummary]]
 
 
 def glossary_line() -> str:
-    """Where the words and columns of the tables are explained."""
+    """A line that says where the words and columns of the tables are explained."""
     return f"words and columns: {where_is('docs/glossary.md')}"
 
 
 def show_comparison(
     session: Session, *, statistics: bool = False, interrupted: bool = False
 ) -> Conclusion:
-    """Prints what an invocation found in words, then a table of its cells for each data set; leaves
-    them in its folder as Markdown, CSV, a page and plots.
+    """Prints the findings of an invocation in words, then a table of its cells for each data set;
+    writes them to its folder as Markdown, CSV, a page and plots.
 
-    With `statistics` the figures behind the words follow.
+    With `statistics`, the figures behind the words follow.
 
-    After an interruption nothing is drawn or logged: the publisher, which does both, may be what
-    the user did not want to wait for.
+    After an interruption, nothing is drawn or logged: the publisher, which does both, may be the
+    reason for the interruption.
     """
     from memeval.report.comparison import by_dataset
 
@@ -52,7 +52,7 @@ def show_comparison(
         if group.problem is not None:
             _say(group.problem)
 
-    # Words first: what a reader of a sweep wants is a sentence.
+    # Words first: a reader of a sweep wants a sentence.
     print_words(conclusion.comparisons, conclusion.distinct)
     print_tables(by_dataset(conclusion.distinct))
     if statistics:
@@ -89,7 +89,7 @@ def print_tables(groups: Groups) -> None:
 
     output = drawn(sys.stdout)
     console = Console(file=output)
-    # rich takes 80 columns without a terminal, and would fold every row of a log.
+    # Without a terminal, rich assumes 80 columns, and would fold every row of a log.
     if not console.is_terminal:
         console = Console(file=output, width=max(console.width, 200))
 
@@ -128,9 +128,9 @@ def print_statistics(comparisons: Sequence[Comparison]) -> None:
 
 
 def print_logged(logged: Sequence[Published]) -> None:
-    """Prints the location of the sweep's end in MLflow, or the reason why it is not there."""
+    """Prints the URL of the logged comparison in MLflow, or the reason why it was not logged."""
     for published in logged:
-        # Nothing answers at the address of a local store until `memeval ui` runs.
+        # Nothing answers at the URL of a local store until `memeval ui` runs.
         if published.url is not None and not published.url.startswith(LOCAL_PAGE):
             print(f"in MLflow: {published.url}")
         if published.error is not None:
@@ -147,7 +147,7 @@ def print_invalid(summaries: Sequence[RunSummary]) -> None:
 
 
 def print_unpublished(cells: Sequence[DoneCell]) -> None:
-    """Says, once per reason, why cells are not in MLflow."""
+    """Prints, once per reason, why cells are not in MLflow."""
     reasons = [cell.not_logged for cell in cells if cell.not_logged is not None]
     for reason in dict.fromkeys(reasons):
         print(f"not logged: {reason}; the same command logs it later", file=sys.stderr)
@@ -156,7 +156,7 @@ def print_unpublished(cells: Sequence[DoneCell]) -> None:
 def print_notes(summaries: Sequence[RunSummary]) -> None:
     """Prints each note once, with the number of runs that have it.
 
-    `print_invalid` has said why a run is invalid.
+    The reasons why a run is invalid are left out: `print_invalid` prints them.
     """
     notes: Counter[str] = Counter()
     for summary in summaries:
@@ -175,7 +175,7 @@ def _say(line: str) -> None:
 
 
 def _why_invalid(summary: RunSummary) -> str:
-    """How much of a cell has a score, how much was asked for, and the state of the rest."""
+    """How many records have a score, how many are required, and why the others have none."""
     if summary.found_nothing:
         # A note says whether nothing was found, or nothing fits into a budget.
         return "no question got anything from the memory"

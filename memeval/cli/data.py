@@ -76,9 +76,9 @@ PARSER = Parser.of_actions(
 def data(arguments: Sequence[str]) -> int:
     """Shows, downloads, checks, counts or writes data sets.
 
-    Exit status 1 if a file is not what it should be.
+    The exit status is that of the action.
     """
-    # argparse takes no words of a list on both sides of an option: they are what it leaves.
+    # argparse rejects list words on both sides of an option: the unparsed words are the list.
     chosen, words = PARSER.parse_known_args(list(arguments))
     if words and chosen.action not in TAKES_OVERRIDES:
         PARSER.error(f"unrecognized arguments: {' '.join(words)}")
@@ -108,7 +108,7 @@ def fetch_chosen(chosen: Namespace) -> int:
 
 
 def list_all(_: Namespace) -> int:
-    """Prints every data set; for one of a package that can't be imported, why, on one line."""
+    """Prints every data set; for a package's that can't be imported, the error on one line."""
     for info in DATASETS.values():
         print(describe(info))
 
@@ -122,7 +122,7 @@ def list_all(_: Namespace) -> int:
 
 
 def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None:
-    """The files that settings on the command line choose of a folder; None for all of it.
+    """The files of a folder that settings on the command line choose; None for all of them.
 
     Raises `UserError` for settings that choose nothing.
     """
@@ -130,7 +130,7 @@ def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None
         return None
 
     dataset = chosen_dataset(info.name, words) if has_adapter(info.name) else None
-    # Without its own `files_read` a data set is one whole.
+    # A data set without its own `files_read` has no parts.
     if dataset is None or type(dataset).files_read is Dataset.files_read:
         raise UserError(
             f"data set '{info.name}' has no parts to choose with {' '.join(words)}",
@@ -155,7 +155,7 @@ def describe(info: DatasetInfo) -> str:
 
 
 def _whereabouts(info: DatasetInfo) -> str:
-    """Whether it is on this machine, whole or in part, and else how to get it."""
+    """Whether it is on this machine, completely or in part, or else how to get it."""
     if not info.file:
         return f"  here:     generated: python -m memeval dataset={info.name}"
 
@@ -203,7 +203,7 @@ def _fetch(info: DatasetInfo, limits: FetchLimits, files: Sequence[FileInfo] | N
 
 
 def _show(done: int, total: int | None) -> None:
-    # A line that is written over again and again would fill a log.
+    # Only on a terminal: a line that is rewritten repeatedly would fill a log.
     if sys.stderr.isatty():
         of = f" of {total:,}" if total else ""
         print(f"\r{done:,}{of} bytes", end="", file=drawn(sys.stderr), flush=True)
@@ -247,9 +247,9 @@ def _outcome(info: DatasetInfo, right: bool, excerpt: str) -> str:
 
 
 def make(chosen: Namespace) -> int:
-    """Writes the data set; the file appears under its name once it is whole.
+    """Writes the data set; the file gets its name once it is complete.
 
-    Its settings, `dataset.field=value`, come with the files or folders that it is made from.
+    Settings, `dataset.field=value`, may be mixed with the files or folders that it is made from.
     """
     name, path, words = chosen.name, Path(chosen.file), chosen.settings
     sources = [Path(word) for word in words if "=" not in word]

@@ -1,4 +1,4 @@
-"""`python -m memeval data check FILE`: names every mistake of a file of your own."""
+"""`python -m memeval data check FILE`: reports every mistake in your own file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memeval.errors import UserError
 from memeval.text.shown import all_counted, counted, one_line
 
 MOST_CATEGORIES = 20
-"""Categories that are named with their counts."""
+"""How many categories are named with their counts."""
 
 
 def check_chosen(chosen: Namespace) -> int:
@@ -38,7 +38,7 @@ def check(path: Path) -> int:
 
 
 def lines(reader: OwnReader) -> list[str]:
-    """Content of a file without mistakes, and how to run it."""
+    """Summary of a file without mistakes, and how to run it."""
     counts = reader.counts
     nouns = ("cases", "sessions", "turns", "questions")
     described = [f"{reader.path}: {all_counted({noun: counts[noun] for noun in nouns})}"]

@@ -57,13 +57,13 @@ from memeval.store.opening import open_store
 from memeval.text.shown import counted, one_line
 
 SET_HERE = ("dataset.", "system.")
-"""Beginnings of settings that a draft does not take: it reads the whole file with `oracle`."""
+"""Prefixes of settings that a draft does not accept: it reads the whole file with `oracle`."""
 
 
 def draft(chosen: Namespace) -> int:
-    """Drafts questions and writes those that stay into the file; `--plan` counts the calls.
+    """Drafts questions and adds those that are kept to the file; `--plan` counts the calls.
 
-    Exit status 1 if fewer stay than were asked for.
+    Exit status 1 if fewer are kept than requested.
     """
     private_umask()
     path = Path(chosen.file)
@@ -95,7 +95,7 @@ class _Job(Struct, frozen=True):
 
 
 class _WithoutQuestions(OpenedData):
-    """Opens a file of one's own that may hold no question yet."""
+    """Opens a user's own file that may not contain any questions yet."""
 
     def open(self, dataset: Dataset, config: RunConfig) -> tuple[Dataset, LoadedDataset]:
         return dataset, LoadedDataset(
@@ -104,7 +104,7 @@ class _WithoutQuestions(OpenedData):
 
 
 def _open(path: Path, chosen: Namespace) -> _Job:
-    """Raises `UserError` for words, settings and files that can't be used."""
+    """The job of a command. Raises `UserError` for words, settings or files that can't be used."""
     command = f"data {chosen.action}"
     example = f"as:  python -m memeval {command} FILE llm=openai llm.model=gpt-4o"
     settings = settings_of(command, chosen.words, chosen.config_dir, example)
@@ -122,7 +122,7 @@ def _open(path: Path, chosen: Namespace) -> _Job:
         )
 
     config.dataset["path"] = str(path)
-    # What the checks call the reader's model is that of `llm.draft_check`.
+    # The checks use the model of `llm.draft_check` as the reader's model.
     filled = with_roles_filled(config.llm)
     config = replace(config, llm=settings_of_role(filled, DRAFT_CHECK))
     if settings_of_role(config.llm, DRAFT).name == "extractive":
@@ -157,9 +157,9 @@ def _read(path: Path) -> list[EvalCase]:
 
 
 def _new_cases(cases: Sequence[EvalCase], number: int | None) -> tuple[list[EvalCase], int]:
-    """The cases without a drafted question, and how many questions they get.
+    """The cases without a drafted question, and how many questions to draft for them.
 
-    Raises `UserError` if no case is left, or no case shows how many a case gets.
+    Raises `UserError` if no case is left, or if there is no number and no case to infer it from.
     """
     drafted = [
         sum(IS_DRAFTED.search(one.question_id) is not None for one in case.questions)
@@ -184,7 +184,7 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
     store = open_store(config.store, cache_dir(), progress.say)
     connections = Connections(progress.say, store, budget_of(config))
     progress.watch(connections)
-    # A name of its own, so that replies that an earlier command paid for count as cached.
+    # A unique name: replies that an earlier command paid for then count as cached.
     models = Models(config, f"draft {uuid4().hex}", progress.say, connections)
     shown = _Shown(job.path, job.cases, progress)
     drafting = Drafting(job.cell, models, job.cases, job.wanted, shown.save)
@@ -208,11 +208,11 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
 
 
 class _Shown(Struct, frozen=True):
-    """Writes what stays into the file, and shows how far the work is."""
+    """Writes kept questions to the file, and reports progress."""
 
     path: Path
     cases: Sequence[EvalCase]
-    """As the drafter is shown them."""
+    """As they are shown to the drafter."""
     progress: Progress
 
     def save(self, drafted: Sequence[Drafted]) -> None:
@@ -224,7 +224,7 @@ class _Shown(Struct, frozen=True):
             document = OwnDocument.read(self.path)
             self._check_unchanged(document, by_case)
             for number, case in enumerate(document.cases):
-                # Another command may draft for the same file: it has the same proposals.
+                # Another command may draft for the same file, with the same proposals.
                 there = {str(question.get("id")) for question in case["questions"]}
                 proposed = by_case.get(case_id_of(case), [])
                 new = [one for one in proposed if one.name not in there]
@@ -239,7 +239,7 @@ class _Shown(Struct, frozen=True):
             self.progress.done("answer")
 
     def _check_unchanged(self, document: OwnDocument, case_ids: Container[str]) -> None:
-        """Raises `UserError` if one of these conversations is no longer as it was shown."""
+        """Raises `UserError` if one of these conversations has changed since it was shown."""
         now = {case.case_id: case.sessions for case in document.checked}
         for case in self.cases:
             if case.case_id in case_ids and now.get(case.case_id) != case.sessions:
@@ -251,9 +251,9 @@ class _Shown(Struct, frozen=True):
 
 
 def _note_dropped(path: Path, drafting: Drafting, *, adds: bool) -> None:
-    """Notes in the file what was dropped, for its datasheet.
+    """Stores counts of the dropped proposals in the file, for its datasheet.
 
-    A draft begins with the first proposal: those of an earlier command come from the cache.
+    A draft starts at the first proposal again: its counts replace the old ones unless `adds`.
     """
     with locked(path):
         document = OwnDocument.read(path)
@@ -264,7 +264,7 @@ def _note_dropped(path: Path, drafting: Drafting, *, adds: bool) -> None:
 
 
 def _names_of(case: dict[str, Any]) -> dict[str, str | int]:
-    """How a file names its turns in `evidence`, by our ids: its own id, else the position."""
+    """Names of the turns in a file's `evidence`, by memeval's ids: own id, else the position."""
     names = turn_names(case)
     return {f"t{place}": place if name is None else name for place, name in enumerate(names)}
 
@@ -302,7 +302,7 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
 
 def _proposal_lines(drafting: Drafting) -> list[str]:
     dropped = {reason: drafting.dropped[reason] for reason in Reason if drafting.dropped[reason]}
-    # Without a second row the numbers would be a column of headers alone, which is left out.
+    # `align` leaves out columns with only a header: a single row would lose its number.
     if not dropped:
         return [f"    stay  {count(drafting.kept)}"]
 

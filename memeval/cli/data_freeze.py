@@ -1,4 +1,4 @@
-"""`python -m memeval data freeze | diff | merge | power`: data of your own under a version."""
+"""`python -m memeval data freeze | diff | merge | power`: versions of your own data."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from memeval.text.shipped import where_is
 from memeval.text.shown import all_counted, counted, one_line
 
 MOST_SHOWN = 20
-"""Names of a change that are printed; the others are counted."""
+"""How many names of a change are printed; the others are counted."""
 MORE = 2
-"""The factor by which `power` looks ahead: cases, or questions a case."""
+"""The factor by which `power` increases the cases, or the questions per case."""
 
 
 def freeze(chosen: Namespace) -> int:
     """Writes a version of a file: data, manifest and datasheet, without rejected questions and
-    those that are drafted only.
+    without drafts that were not accepted.
     """
     source = Path(chosen.file)
     reader, written = read_checked(source)
     _check_questions(reader.counts["questions"], source)
-    # A person's own, and accepted ones.
+    # Questions that a person wrote, and accepted ones.
     cases = [_with_status(case, None, ACCEPTED) for case in written]
     if not any(case["questions"] for case in cases):
         raise UserError(
@@ -74,7 +74,7 @@ def freeze(chosen: Namespace) -> int:
 
 
 def join(chosen: Namespace) -> int:
-    """Writes frozen data sets as one."""
+    """Writes frozen data sets as one data set."""
     paths = [_found(word) for word in chosen.files]
     cases, sides, manifests = merge(paths, keeps_split=chosen.split is None)
     content = FrozenContent(
@@ -111,7 +111,7 @@ def diff(chosen: Namespace) -> int:
 
 
 def power(chosen: Namespace) -> int:
-    """Prints which difference the data could show, and which one more data would."""
+    """Prints which difference the data could show, and which difference more data could show."""
     path = _found(chosen.file)
     reader, written = read_checked(path)
     cases = [_with_status(case, None, ACCEPTED, DRAFTED) for case in written]
@@ -147,8 +147,8 @@ def power(chosen: Namespace) -> int:
 def _more_a_case(outlook: Outlook) -> float | None:
     """The design effect of `MORE` times the questions in the same cases.
 
-    1 + (m - 1) ρ for m questions a case, whose correlation ρ stays. None if there is one question
-    a case, which says nothing of ρ.
+    1 + (m - 1) ρ for m questions per case, if their correlation ρ stays the same. None with one
+    question per case, from which ρ can't be estimated.
 
     Source: Kish, Survey Sampling (1965).
     """
@@ -176,14 +176,14 @@ def _check_questions(count: int, path: Path) -> None:
 
 
 def _with_status(case: dict[str, Any], *statuses: str | None) -> dict[str, Any]:
-    """The case with its questions that have one of these statuses."""
+    """The case with only those of its questions that have one of these statuses."""
     kept = [asked for asked in case["questions"] if asked.get("status") in statuses]
     return {**case, "questions": kept}
 
 
 def _facts(reader: OwnReader, cases: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Facts in the datasheet about dropped drafts and about a review."""
-    # Drafted is also what reviewers differ on.
+    # Questions that reviewers disagree on also have the status drafted.
     words = {REJECTED: "rejected", DRAFTED: "undecided"}
     left = {word: reader.statuses[name] for name, word in words.items() if reader.statuses[name]}
     facts = {}
@@ -197,7 +197,7 @@ def _facts(reader: OwnReader, cases: Sequence[dict[str, Any]]) -> dict[str, str]
             f"{count:,} {word}" for word, count in left.items()
         )
 
-    # By hand: `data review` would have changed the status.
+    # Edited by hand: `data review` would have changed the status.
     edited = sum(
         question.get("status") == ACCEPTED
         and bool(question.get("reviews"))
@@ -216,7 +216,7 @@ def _facts(reader: OwnReader, cases: Sequence[dict[str, Any]]) -> dict[str, str]
 
 
 def _licence_of(manifests: Sequence[Manifest]) -> str:
-    """The licence of frozen sets; that of each if they differ."""
+    """The licence of frozen data sets; the licence of each if they differ."""
     licences = {manifest.licence for manifest in manifests}
     if len(licences) < 2:
         return "".join(licences)
@@ -229,7 +229,7 @@ def _licence_of(manifests: Sequence[Manifest]) -> str:
 def _sides(
     cases: Sequence[dict[str, Any]], share: float | None, source: Path | None = None
 ) -> dict[str, str]:
-    """The side of each case; without a share, as a frozen source has it."""
+    """The side of each case; without a share, the sides of a frozen source."""
     if share is None:
         return read_manifest(source).sides if source is not None and is_frozen(source) else {}
 
@@ -237,7 +237,7 @@ def _sides(
 
 
 def _target(into: str | None, name: str, version: str) -> Path:
-    """The folder to write: as named, else below the data folder, so that it is found by name."""
+    """The folder to write: `into`, or else one below the data folder, where it is found by name."""
     if into is not None:
         return Path(into)
     if not name.replace("-", "").replace("_", "").replace(" ", "").isalnum():

@@ -21,17 +21,17 @@ from memeval.text.personal import Redactor
 from memeval.text.shown import one_line
 
 QUESTIONS_A_CASE = 10
-"""Assumed for cases that have no questions yet."""
+"""Questions per case, assumed if the cases have no questions yet."""
 
 
 def import_data(chosen: argparse.Namespace) -> int:
     """Writes the file, reports counts of messages kept and left out, and the difference that the
     cases could show.
 
-    Exit status 2 if what was written has a mistake.
+    Exit status 2 if the written file has a mistake.
     """
     target = Path(chosen.into)
-    form = vars(chosen)["as"]  # a word of Python's own
+    form = vars(chosen)["as"]  # `as` is a keyword of Python
     table = target.with_name(f"{target.name}.redacted")
     for path in (target, table):
         if path.exists():
@@ -64,7 +64,7 @@ def import_data(chosen: argparse.Namespace) -> int:
         _write_table(redactor, table)
 
     outlook = _outlook(imported, target)
-    # The check reads the file again: a large one is not to be in memory twice.
+    # The check reads the file again: a large file should not be in memory twice.
     del imported
     status = check(target)
     if status == 0:
@@ -88,7 +88,7 @@ def _redactor(chosen: argparse.Namespace) -> Redactor | None:
 
 
 def _write_table(redactor: Redactor, table: Path) -> None:
-    """Writes what the placeholders stand for beside the data, for its owner alone."""
+    """Writes the originals of the placeholders to a file next to the data, for its owner alone."""
     kinds = [f"{count:,} {kind}" for kind, count in sorted(redactor.counts.items())]
     if not kinds:
         print("  redacted: nothing was found")

@@ -1,4 +1,4 @@
-"""The actions of `data` for data of your own, and what they take."""
+"""The actions of `data` on your own data, and their arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ FORM_NAMES = (
     "memory_agent_bench"
 )
 TAKES_OVERRIDES = ("draft", "grow")
-"""Actions whose further words are settings, as those of a run."""
+"""Actions that accept settings as further words, as a run does."""
 
 CHECK = """
 list every mistake in your own file (dataset=json), with its location
@@ -103,4 +103,4 @@ OWN_ACTIONS = {
     "diff": ("memeval.cli.data_freeze:diff", DIFF),
     "power": ("memeval.cli.data_freeze:power", POWER),
 }
-"""Where each action is, which takes what was parsed and returns the exit status, and its usage."""
+"""Path of each action's function, from parsed arguments to exit status, and the action's usage."""

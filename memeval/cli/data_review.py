@@ -1,4 +1,4 @@
-"""`python -m memeval data review FILE`: decides which questions of one's own stay."""
+"""`python -m memeval data review FILE`: decides which of your own questions are kept."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def serve(opened: ReviewFile) -> None:
     """Serves the page until Ctrl-C."""
     from memeval.cli.review_server import ReviewServer
 
-    # Ended by SIGTERM, the server stops as it does after Ctrl-C.
+    # After SIGTERM, the server stops as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ReviewServer(opened) as server:
         print(f"Review:  {server.address}   (Ctrl-C ends it)", flush=True)
@@ -83,7 +83,7 @@ def serve(opened: ReviewFile) -> None:
         except KeyboardInterrupt:
             print()
 
-        # What is being saved is saved; nothing comes after it.
+        # Waits for a save in progress, and prevents any later one.
         server.lock.acquire()
 
 

@@ -1,4 +1,4 @@
-"""A data set under settings on the command line of `data`, as `dataset.field=value`."""
+"""A data set with settings from the command line of `data`, such as `dataset.field=value`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from memeval.errors import UserError
 
 PREFIX = "dataset."
 OF_RUNS = frozenset({"name", "defaults", "categories", "allow_unpinned"})
-"""Fields of an option that don't say what is in the data set."""
+"""Fields of an option that don't determine the contents of the data set."""
 
 
 def chosen_dataset(name: str, words: Sequence[str]) -> Dataset:
-    """The adapter of a data set, not yet opened, under `chosen_settings`."""
+    """The adapter of a data set, not yet opened, with `chosen_settings`."""
     return build(name, data_dir(), **chosen_settings(name, words))
 
 
 def chosen_settings(name: str, words: Sequence[str]) -> dict[str, Any]:
-    """The given settings of a data set, and the others as `dataset=NAME` has them.
+    """The given settings of a data set, and the values of `dataset=NAME` for the others.
 
-    Nothing is left out: questions that a run does not ask by default are there, too.
+    Nothing is left out: questions that a run does not ask by default are included.
     """
     from omegaconf import OmegaConf
 

@@ -26,11 +26,11 @@ category has a row.
 PIPED = 300
 """Width of the table, in columns, if the output is not a terminal."""
 MOST_VALUES = 12
-"""Values of a facet that are listed at most."""
+"""Maximum number of listed values of a facet."""
 
 
 def show_stats(chosen: Namespace) -> int:
-    """Reads a data set under the given settings and prints its table."""
+    """Reads a data set with the given settings and prints its table."""
     name = chosen.name
     if not has_adapter(name) and Path(name).is_file():
         raise UserError(
@@ -76,7 +76,7 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
         console.print(table)
         return
 
-    # rich fills every line with blanks up to its width, and leaves lines empty around the table.
+    # rich pads every line with blanks to its width, and adds empty lines around the table.
     written = io.StringIO()
     Console(width=PIPED, file=written).print(table)
     rows = [row.rstrip() for row in written.getvalue().splitlines()]
@@ -84,7 +84,7 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
 
 
 def header(stats: Stats, names: Mapping[CategoryId, str]) -> list[str]:
-    """Titles of the columns: a category is its id if each case has a row."""
+    """Titles of the columns; if each case has a row, categories are shown by id."""
     last = ["evidence", "answerable", "first", "last"]
     if not stats.by_case:
         means = ["category", "cases", "sessions", "turns", "tokens", "most tokens"]
@@ -95,10 +95,10 @@ def header(stats: Stats, names: Mapping[CategoryId, str]) -> list[str]:
 
 
 def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
-    """The table's rows: of each case, or of each category the means over the cases that have
+    """The table's rows: one per case, or one per category with the means over the cases that have
     questions of it.
 
-    Then of all.
+    The last row is for all of them.
     """
     if stats.by_case:
         for title, row in [*stats.by_case.items(), ("all", stats.whole)]:
@@ -136,7 +136,7 @@ def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
 
 
 def tail(row: Row) -> list[str]:
-    """Evidence turns per question that names any, share of answerable ones, first and last day."""
+    """Evidence turns per question with evidence, share of answerable ones, first and last day."""
     evidence = f"{row.evidence / row.with_evidence:.2f}" if row.with_evidence else "–"
     share = f"{100 * row.answerable / row.questions:.0f} %" if row.questions else "–"
     return [evidence, share, *(f"{day:%Y-%m-%d}" if day else "–" for day in (row.first, row.last))]

@@ -25,7 +25,7 @@ judges answers that another program gave
 """
 PARSER = Parser.of("evaluate", USAGE)
 PARSER.usage = f"{PARSER.prog} FILE [{ONLY_LISTED}] [{RANKED}] [{JUDGED_BY}NAME] [OVERRIDE ...]"
-# `--judge=x` is a mistake, and not the beginning of `--judged-by`.
+# `--judge=x` is a mistake, not an abbreviation of `--judged-by`.
 PARSER.allow_abbrev = False
 
 
@@ -58,7 +58,7 @@ def evaluate(arguments: Sequence[str]) -> int:
 def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
     """The file of answers, and the overrides.
 
-    Raises `UserError` for another option, and unless there is exactly one file.
+    Raises `UserError` for an unknown option, or if there is not exactly one file.
     """
     for word in words:
         if word.startswith("-"):

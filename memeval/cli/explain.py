@@ -1,4 +1,4 @@
-"""`python -m memeval explain RUN CLAIM`: why a run's figure is another than a published one."""
+"""`python -m memeval explain RUN CLAIM`: why a run's figure differs from a published one."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def moved(effect: Effect) -> str:
 
 
 def as_json(explanation: Explanation) -> dict[str, Any]:
-    """An explanation for programs."""
+    """An explanation as JSON."""
     match = explanation.match
     content = as_plain(explanation)
     return {

@@ -24,7 +24,7 @@ PARSER = Parser.of("export", USAGE)
 
 
 def export(arguments: Sequence[str]) -> int:
-    """Writes the files, and says how the tool opens them."""
+    """Writes the files, and prints how to open them in the tool."""
     options = PARSER.parse_args(list(arguments))
     made = export_run(options.run, options.to, output=options.output, with_texts=options.with_texts)
     print(f"folder: {made.folder}")
@@ -39,7 +39,7 @@ def export(arguments: Sequence[str]) -> int:
 
 
 def opening(made: Export) -> str:
-    """How the tool opens what was written."""
+    """The command or call that opens the exported files in the tool."""
     ways = {
         INSPECT: f"inspect view --log-dir {made.folder}",
         HF: f'datasets.load_dataset("{made.folder}")',

@@ -1,8 +1,8 @@
 """The data set of a finished run, for the commands that read one.
 
-A run folder may come from anyone. So nothing that its `config.yaml` names is imported or opened:
-the data set is found by its name among memeval's own and the frozen ones of the data folder, or in
-a file that the user names.
+A run folder may come from anyone. Therefore nothing that its `config.yaml` names is imported or
+opened: the data set is looked up by name among the built-in ones and the frozen ones in the data
+folder, or read from a file that the user names.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def cases_of(run: Run, wanted: set[str], data: str | None = None) -> Iterator[Ev
     except (MemevalError, OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"data set '{one_line(name)}' can't be read: {one_line(error)}") from error
 
-    # Another file may have other words under the same ids.
+    # Another file may have different texts under the same ids.
     if opened.sha256 != run.summary.data_sha256:
         raise UserError("the data file is not the one that the run used", "--data FILE")
 
@@ -72,7 +72,7 @@ def _dataset(run: Run, data: str | None) -> Dataset:
 
 
 def _frozen(name: str) -> str | None:
-    """The user's frozen data set of this name in the data folder; a path names none."""
+    """The user's frozen data set of this name in the data folder; None for a path."""
     from memeval.datasets.json.frozen import is_frozen
 
     folder = data_dir() / FROZEN / name

@@ -48,7 +48,7 @@ PARSER = Parser.of("gate", USAGE, margin=0.0)
 
 
 def gate(arguments: Sequence[str]) -> int:
-    """Exit status 0 fine, 1 worse, 3 broken or not comparable; mistakes of the user's are 2."""
+    """Exit status 0: fine, 1: worse, 2: a mistake by the user, 3: broken or not comparable."""
     options = PARSER.parse_intermixed_args(list(arguments))
     rules = rules_of(options.margin, options.non_inferior)
     if options.bless and (rules != GateRules() or options.out):
@@ -58,7 +58,7 @@ def gate(arguments: Sequence[str]) -> int:
         )
 
     path = Path(options.baseline)
-    # A mistake in it is reported before anything is run or paid for.
+    # A mistake in the baseline is reported before anything is run or paid for.
     if not options.bless:
         read_baseline(path)
     else:
@@ -78,7 +78,7 @@ def gate(arguments: Sequence[str]) -> int:
 
 
 def _run_of(words: Sequence[str], config_dir: str | None) -> Run:
-    """The run that is gated: named, made from settings, or the newest."""
+    """The run to check: a named run, one made from settings, or the newest."""
     runs = outputs_dir() / "runs"
     settings = [word for word in words if "=" in word and not _is_label(word)]
     if not settings:
@@ -102,7 +102,7 @@ def _run_of(words: Sequence[str], config_dir: str | None) -> Run:
 
 
 def _is_label(word: str) -> bool:
-    """Whether the word is not a setting but a run's name as `list` prints it: `bm25 k=3`."""
+    """Whether the word is not a setting but a run's name as `list` prints it, like `bm25 k=3`."""
     return " " in word and word in labels_of(finished_runs(outputs_dir() / "runs"))
 
 
@@ -125,7 +125,7 @@ def _bless(run: Run, path: Path, options: argparse.Namespace) -> int:
 
 
 def _judge(run: Run, path: Path, options: argparse.Namespace) -> int:
-    """Prints the verdict, and leaves it in its folder."""
+    """Prints the verdict, and writes it to a folder."""
     judged = gate_run(
         run,
         path,
@@ -158,7 +158,7 @@ def _judge(run: Run, path: Path, options: argparse.Namespace) -> int:
 
 
 def _add_to_step_summary(markdown: str) -> None:
-    """Shows the verdict on the page of GitHub's run, if there is one."""
+    """Adds the verdict to the summary page of the GitHub workflow run, if there is one."""
     file = os.environ.get(STEP_SUMMARY)
     if not file:
         return

@@ -1,4 +1,4 @@
-"""Text of `--help`: read off the YAML files, so that it is quick and true."""
+"""Text of `--help`, read from the YAML files so that it is quick and correct."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ FIELDS, SWEEPS, ALL = "fields", "sweeps", "all"
 
 
 def print_help(topic: str | None = None) -> None:
-    """The usage on one screen; of a topic, its part: a group, `fields`, `sweeps` or `all`.
+    """Prints the usage on one screen, or the help on a topic: a group, `fields`, `sweeps` or `all`.
 
-    Raises `UserError` with the nearest names for another topic.
+    Raises `UserError` with the nearest names for an unknown topic.
     """
     groups = _groups()
     if topic is None:
@@ -66,7 +66,7 @@ def print_help(topic: str | None = None) -> None:
 
 
 def is_topic(word: str) -> bool:
-    """Whether a word behind `--help` could name a part of it."""
+    """Whether a word after `--help` could be a topic."""
     return word.isidentifier()
 
 
@@ -92,7 +92,7 @@ def _print_group(name: str) -> None:
 
 
 def _print_plugin(group: str, name: str) -> None:
-    """An option of a package; for one that can't be taken, why, on the same line."""
+    """Prints an option of a package; if it can't be used, the reason on the same line."""
     try:
         found = plugin(group, name)
         assert found is not None, "a plug-in has a package"
@@ -111,8 +111,8 @@ def _print_plugin(group: str, name: str) -> None:
 
 
 def _described(group: str, found: Plugin) -> tuple[str, list[str]]:
-    """Description that a class gives of itself, and its fields with their defaults."""
-    # Loaded here: Hydra takes longer to load than `--help` may take.
+    """The description of an option that is a class, and its fields with their defaults."""
+    # Loaded here: loading Hydra takes longer than `--help` may take.
     from memeval.config.served import describe, served_fields
 
     assert found.path is not None, "a plug-in is a class or a file"
@@ -145,7 +145,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _summary(path: Path) -> str:
-    # The first comment is the description; `# @package _global_` is one for Hydra.
+    # The first comment is the description; `# @package _global_` is meant for Hydra.
     comments = (line[1:].strip() for line in _lines(path) if line.startswith("#"))
     return next((comment for comment in comments if not comment.startswith("@")), "")
 

@@ -1,5 +1,5 @@
-"""`python -m memeval init KIND NAME`: writes a package that brings a part of your own, or a
-board's folder.
+"""`python -m memeval init KIND NAME`: writes a package with your own part, or the folder of a
+board.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KINDS = {
 }
 """Kinds of packages that can be written, with the command that runs each."""
 BOARD = "board"
-"""Not a part of memeval, but a repository of results."""
+"""The kind for a board: not a part of memeval, but a repository of results."""
 EXAMPLE = "for example:  python -m memeval init system my-memory"
 
 _FILES = Path(__file__).with_name("package")
@@ -45,7 +45,7 @@ PARSER = Parser.of("init", USAGE)
 
 
 def init(arguments: Sequence[str]) -> int:
-    """Writes the package, and says how it is installed, tested and run."""
+    """Writes the package, and prints how to install, test and run it."""
     options = PARSER.parse_args(list(arguments))
     kind, name = _kind_and_name(options.words, options.kind)
     folder = Path(options.out or name)
@@ -70,7 +70,7 @@ def _write_board(name: str, folder: Path) -> int:
     }
     _write(paths, {"project": name}, folder)
     (folder / "packages").mkdir()
-    # Git keeps no empty folder.
+    # Git does not keep empty folders.
     (folder / "packages" / ".gitkeep").touch()
 
     shown = one_line(folder)
@@ -92,7 +92,7 @@ def _write(paths: Mapping[str, Path], values: Mapping[str, str], folder: Path) -
 
 
 def _kind_and_name(words: Sequence[str], kind: str | None) -> tuple[str, str]:
-    """Kind and name of the package, read from the words. Raises `UserError` for anything else."""
+    """Kind and name of the package, from the arguments. Raises `UserError` for anything else."""
     if len(words) > 2 or (len(words) == 2 and kind is not None):
         raise UserError("init takes a kind and a name", EXAMPLE)
 
@@ -109,7 +109,7 @@ def _kind_and_name(words: Sequence[str], kind: str | None) -> tuple[str, str]:
 
 
 def _values(kind: str, name: str) -> dict[str, str]:
-    """The names in the templates, with their values."""
+    """The placeholders of the templates, with their values."""
     module = name.replace("-", "_")
     return {
         "project": name,
@@ -126,7 +126,7 @@ def _values(kind: str, name: str) -> dict[str, str]:
 
 
 def _check(kind: str, module: str, folder: Path) -> None:
-    """Raises `UserError` if the name is taken, or the folder is."""
+    """Raises `UserError` if the name or the folder is taken."""
     if keyword.iskeyword(module) or find_spec(module) is not None:
         raise UserError(f"there is a Python module '{module}' already", "choose another name")
     if is_available(kind, module) or (kind == METRIC and module in metrics()):
@@ -136,7 +136,7 @@ def _check(kind: str, module: str, folder: Path) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raises `UserError` if the folder holds something."""
+    """Raises `UserError` if the folder is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{one_line(folder)} exists already", "elsewhere:  --out FOLDER")
 

@@ -14,7 +14,7 @@ from memeval.metrics.formats import NONE, percent
 from memeval.text.shown import counted, one_line, some_of
 
 SHOWN = 10
-"""Answers on which judges differ that are listed without `--list`."""
+"""How many of the answers on which judges differ are listed without `--list`."""
 
 USAGE = """
 how far the judges of runs agree on the answers that the runs share
@@ -49,7 +49,7 @@ def agree_runs(arguments: Sequence[str]) -> int:
 
 
 def agreement_lines(agreement: Agreement, *, whole: bool) -> Iterator[str]:
-    """α, a matrix per pair, and the answers on which judges differ."""
+    """α, the counts of each pair, and the answers on which judges differ."""
     for number, (judge, key) in enumerate(
         zip(agreement.judges, agreement.runs, strict=True), start=1
     ):
@@ -76,7 +76,7 @@ def agreement_lines(agreement: Agreement, *, whole: bool) -> Iterator[str]:
 
 
 def alpha_text(alpha: float | None) -> str:
-    """α with three digits; in words if it is not defined."""
+    """α with three digits; a phrase if it is not defined."""
     return "not defined: all verdicts are the same" if alpha is None else f"{alpha:.3f}"
 
 

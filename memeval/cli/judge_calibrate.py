@@ -1,4 +1,4 @@
-"""`python -m memeval judge calibrate RUN --labels FILE`: an accuracy that allows for the judge."""
+"""`python -m memeval judge calibrate RUN --labels FILE`: corrects an accuracy for judge errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PARSER = Parser.of("judge calibrate", USAGE)
 
 
 def calibrate(arguments: Sequence[str]) -> int:
-    """Prints the corrected accuracy, and leaves it beside the run."""
+    """Prints the corrected accuracy, and saves it with the run."""
     options = PARSER.parse_args(list(arguments))
     run, _ = select_run(options.run, "judge calibrate")
     calibration = calibrate_run(run, options.labels, partial=options.partial)
@@ -76,7 +76,7 @@ def own_label_lines(calibration: Calibration) -> Iterator[str]:
 
 
 def range_lines(calibration: Calibration) -> Iterator[str]:
-    """Why labels of other answers give a range, and that of each kind."""
+    """Why labels of other answers give a range, and the range of each kind."""
     yield str(calibration.note)
     yield (
         f"The judge kept {calibration.right_kept:,} of {calibration.right_labels:,} right answers. "

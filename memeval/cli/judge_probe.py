@@ -1,4 +1,4 @@
-"""`python -m memeval judge probe [overrides]`: asks a judge about answers that are known."""
+"""`python -m memeval judge probe [overrides]`: tests a judge on known right and wrong answers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PARSER = Parser.of("judge probe", USAGE)
 def probe(arguments: Sequence[str]) -> int:
     """Prints how many answers of each kind a judge accepts.
 
-    Exit status 1 if it gave no verdict at all.
+    Exit status 1 if the judge gave no verdict at all.
     """
     options = PARSER.parse_intermixed_args(list(arguments))
     settings = settings_of("judge probe", options.overrides, options.config_dir, EXAMPLE)
@@ -58,12 +58,12 @@ def probe(arguments: Sequence[str]) -> int:
         if out is not None:
             print(f"labels and verdicts: {one_line(out)}")
 
-    # A judge without a single verdict was not probed: most likely its endpoint refused.
+    # A judge without a single verdict was not tested: most likely its endpoint refused.
     return 0 if any(kind.judged for kind in result.kinds) else 1
 
 
 def check_out(word: str | None) -> Path | None:
-    """The file that `--out` names. Raises `UserError` for another ending, before calls are paid."""
+    """The file of `--out`. Raises `UserError` for a wrong suffix, before any call is paid for."""
     if word is None:
         return None
 
@@ -74,7 +74,7 @@ def check_out(word: str | None) -> Path | None:
 
 
 def write_labels(result: ProbeResult, path: Path) -> None:
-    """Writes a row of label and verdict per item. Raises `StorageError`."""
+    """Writes a row with label and verdict for each item. Raises `StorageError`."""
     with writing(path):
         make_folder(path.parent)
         write_atomically(path, "".join(map(json_line, result.labels())))
@@ -105,7 +105,7 @@ def probe_lines(result: ProbeResult) -> Iterator[str]:
 
 
 def flip_lines(flips: Sequence[FlipRate]) -> Iterator[str]:
-    """The attacks by technique, and how many of them turned a verdict."""
+    """The attacks by technique, and how many of them flipped a verdict."""
     yield ""
     rows = [["attacks", "in", "tried", "flipped", "share %", "95 % (Wilson)", "unparsed, failed"]]
     for rate in flips:

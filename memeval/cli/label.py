@@ -45,7 +45,7 @@ def label(arguments: Sequence[str]) -> int:
 
     run, _ = select_run(options.run, "label")
     path = Path(options.out) if options.out else outputs_dir() / "labels" / f"{run.key}.csv"
-    suffix_of(path)  # refuses another kind of file before anything is drawn
+    suffix_of(path)  # refuses other kinds of files before anything is drawn
     sheet = open_sheet(path, run, options)
     sheet.write()
     if options.terminal:
@@ -56,10 +56,10 @@ def label(arguments: Sequence[str]) -> int:
 
 
 def open_sheet(path: Path, run: Run, options: Namespace) -> LabelSheet:
-    """The answers to be labelled, with the labels that the file holds already.
+    """The answers to label, with the labels that the file already contains.
 
-    A file that lists answers is continued unchanged, unless `--n` asks for another draw. Then
-    answers that have a label stay in it even if the draw does not hold them.
+    The answers that a file lists are kept, unless `--n` requests a new sample. Labelled answers are
+    kept even if they are not in the new sample.
     """
     answers = scored_answers(run)
     kept = keep_labels(path, run.key, answers)
@@ -75,7 +75,7 @@ def open_sheet(path: Path, run: Run, options: Namespace) -> LabelSheet:
             run_key=run.key,
         )
         drawn = [answer.key for answer in sample]
-        # A label is somebody's work: no other draw drops one.
+        # A label is somebody's work: a new sample drops none.
         further = [key for key, own in kept.items() if own is not None and key not in drawn]
         listed = [*drawn, *further]
 
@@ -89,7 +89,7 @@ def open_sheet(path: Path, run: Run, options: Namespace) -> LabelSheet:
 
 
 def ask_labels(sheet: LabelSheet) -> LabelSheet:
-    """Asks for the missing labels on the terminal. Each is on disk before the next is asked for."""
+    """Asks for the missing labels on the terminal. Each is on disk before the next question."""
     missing = [answer for answer in sheet.answers if answer.key not in sheet.labels]
     for number, answer in enumerate(missing, start=1):
         for line in question_lines(sheet, answer, f"{number} of {len(missing)}"):
@@ -106,7 +106,7 @@ def ask_labels(sheet: LabelSheet) -> LabelSheet:
 
 
 def question_lines(sheet: LabelSheet, answer: JudgedAnswer, position: str) -> Iterator[str]:
-    """Text shown to the person who labels, escaped whatever it holds."""
+    """Text shown to the person who labels, escaped whatever it contains."""
     yield ""
     yield f"{position}  {one_line(answer.question_id)}  {one_line(answer.category)}"
     yield from wrap("question", answer.question)
@@ -117,7 +117,7 @@ def question_lines(sheet: LabelSheet, answer: JudgedAnswer, position: str) -> It
 
 
 def read_key() -> str | None:
-    """Key pressed: one of `KEYS` or of `SKIP`; None to stop."""
+    """The user's input: one of `KEYS` or of `SKIP`; None to stop."""
     while True:
         print("  right? y, n, s(kip) or q(uit): ", end="", flush=True)
         line = sys.stdin.readline()
@@ -132,7 +132,7 @@ def read_key() -> str | None:
 
 
 def sheet_lines(sheet: LabelSheet) -> Iterator[str]:
-    """How far the file is, and the next step."""
+    """The state of the file, and the next step."""
     done, count = len(sheet.labels), len(sheet.answers)
     yield f"{done:,} of {count:,} answers have a label: {sheet.path}"
     if done < count:

@@ -25,9 +25,9 @@ from memeval.text.names import digest_name
 from memeval.text.shown import one_line, some_of
 
 SHOWN = 8
-"""Questions that a finding lists; `--json` has all."""
+"""How many questions a finding lists; `--json` lists all."""
 LARGEST_FILE = 1_000_000
-"""Characters of a file of the user's own that are looked through."""
+"""Maximum number of characters that are searched in a user's own file."""
 _FILES = ("prompt.file", "judge.prompt_file")
 _NOT_TEXT = ("dataset", "llm.base_url", "llm.model")
 
@@ -44,7 +44,7 @@ PARSER = Parser.of("lint", USAGE)
 
 
 def lint(arguments: Sequence[str]) -> int:
-    """Says of each run what was found. Exit status 1 if something was."""
+    """Prints the findings in each run. Exit status 1 if there are any."""
     options = PARSER.parse_args(list(arguments))
     selection = select_runs(options.runs)
     results = []
@@ -94,7 +94,7 @@ def finding_lines(finding: Finding) -> Iterator[str]:
 
 
 def gather(run: Run, known: Sequence[Run], data: str | None, files: Sequence[str]) -> Material:
-    """All that is known of a run on this machine."""
+    """Collects everything that is known about a run on this machine."""
     records = run.read_records()
     cases, why = data_of(run, {record.case_id for record in records}, data)
     siblings, rivals = others_of(run, known)
@@ -112,7 +112,7 @@ def gather(run: Run, known: Sequence[Run], data: str | None, files: Sequence[str
 
 
 def prompts_of(run: Run, records: Sequence[Record]) -> dict[tuple[str, int], SentPrompt]:
-    """Prompts sent to the reader, as far as their texts are here."""
+    """Prompts sent to the reader, as far as their texts are available."""
     prompts = {}
     for record in records:
         own = run.texts_of(record)
@@ -129,7 +129,7 @@ def prompts_of(run: Run, records: Sequence[Record]) -> dict[tuple[str, int], Sen
 
 
 def data_of(run: Run, wanted: set[str], data: str | None) -> tuple[dict[str, EvalCase] | None, str]:
-    """The run's cases; None with the reason if they can't be had."""
+    """The run's cases; or None and the reason if they can't be read."""
     try:
         return {case.case_id: case for case in cases_of(run, wanted, data)}, ""
     except UserError as error:
@@ -137,10 +137,10 @@ def data_of(run: Run, wanted: set[str], data: str | None) -> tuple[dict[str, Eva
 
 
 def memories_of(summary: RunSummary, case_ids: set[str]) -> dict[str, list[str]]:
-    """Texts that the memories of the cases extracted or wrote, if they are here."""
+    """Texts that the memories of the cases extracted or wrote, if they are available."""
     memories: dict[str, list[str]] = {}
     for keys in summary.identity.get("keys", ()):
-        # The first, as a run takes it: a memory of the same key holds the same.
+        # Only the first, which a run would use: memories with the same key have the same contents.
         for folder in memory_folders(prepared_dir(), str(keys.get("prepare")))[:1]:
             for case_id in case_ids:
                 memories.setdefault(case_id, []).extend(_read_dump(folder / digest_name(case_id)))
@@ -161,7 +161,7 @@ def _read_dump(folder: Path) -> Iterator[str]:
 
 
 def settings_of(summary: RunSummary, prompts: Sequence[str]) -> dict[str, str]:
-    """Settings that are text, and the files of prompts that the user names.
+    """Settings that are strings, and the contents of the prompt files that the user names.
 
     Raises `UserError` for a file that can't be read.
     """
@@ -182,7 +182,7 @@ def settings_of(summary: RunSummary, prompts: Sequence[str]) -> dict[str, str]:
 
 
 def unopened(summary: RunSummary, prompts: Sequence[str]) -> Iterator[str]:
-    """The files of prompts that a run names and nobody gave."""
+    """Reports prompt files that a run names but that were not given with `--prompt`."""
     for name in _FILES:
         path = summary.params.get(name)
         if isinstance(path, str) and path not in prompts:

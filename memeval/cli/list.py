@@ -70,7 +70,7 @@ def list_runs(arguments: Sequence[str]) -> int:
 
 
 def _as_json(run: Run, label: str) -> dict[str, Any]:
-    """A run as `list --json` writes it. None: not measured."""
+    """A run as printed by `list --json`. None: not measured."""
     summary = run.summary
     return {
         "key": run.key,
@@ -95,7 +95,7 @@ def _as_json(run: Run, label: str) -> dict[str, Any]:
 
 
 def key_length(keys: Sequence[str]) -> int:
-    """How many letters of a key distinguish all of these."""
+    """How many characters of a key distinguish all of these keys."""
     length = SHORTEST_KEY
     while len({key[:length] for key in keys}) < len(set(keys)):
         length += 1

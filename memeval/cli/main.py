@@ -49,9 +49,9 @@ HELP = ("help", "-h", "--help")
 
 
 def run_command(arguments: list[str]) -> int:
-    """Runs the command that the first word names; no such word means `run`."""
-    # First of all: libraries read the environment as they are imported, and whatever is printed
-    # from here on, a traceback included, holds no secret.
+    """Runs the command that the first word names; without such a word, `run`."""
+    # First of all: libraries read the environment when they are imported, and nothing printed from
+    # here on, not even a traceback, contains a secret.
     set_environment()
     guard()
 
@@ -83,15 +83,15 @@ def run_command(arguments: list[str]) -> int:
 
         return exit_status()
     except BrokenPipeError:
-        # The reader of a pipe is gone, as with `| head`: at exit, Python would flush and fail
-        # again.
+        # The reader of the pipe has closed it, as with `| head`: at exit, Python would flush and
+        # fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
 def _load_command(name: str) -> Callable[[Sequence[str]], int]:
-    """Raises `UserError` if this interpreter lacks memeval's packages: most of the time it is not
-    that of the environment.
+    """Imports a command. Raises `UserError` if this interpreter lacks a package that memeval needs:
+    usually it is not the interpreter of the environment.
     """
     try:
         command: Callable[[Sequence[str]], int] = load(COMMANDS[name])
@@ -109,20 +109,20 @@ def _load_command(name: str) -> Callable[[Sequence[str]], int]:
 
 
 def load(path: str) -> Any:
-    """What is at a path `module:name`."""
+    """The object at a path `module:name`."""
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def _lost_replies() -> str:
-    # Loaded here: asyncio takes longer to load than `--help` may take.
+    # Loaded here: loading asyncio takes longer than `--help` may take.
     from memeval.runs.interrupt import describe_lost
 
     return describe_lost()
 
 
 def _answer_help(arguments: list[str]) -> bool:
-    """Answers `--help` and `--version` without loading anything; whether it did."""
+    """Answers `--help` and `--version` without loading anything; returns whether it did."""
     first = arguments[0] if arguments else ""
     asked = first == "help" or (
         first not in OWN_HELP and not {"-h", "--help"}.isdisjoint(arguments)

@@ -74,7 +74,7 @@ def pack(arguments: Sequence[str]) -> int:
 
 
 def _packable(selection: Selection) -> list[Run]:
-    """The chosen runs without those that came in packages, unless one was named: `pack` refuses it.
+    """The chosen runs except those from packages; one that was named stays: `pack` refuses it.
 
     Raises `UserError` if none is left.
     """

@@ -1,4 +1,4 @@
-"""The parser of a command's own arguments: made from its usage, with errors on one line."""
+"""The parser of a command's own arguments: built from its usage, with errors on one line."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Parser(argparse.ArgumentParser):
 
     @classmethod
     def of(cls, command: str, usage: str, **defaults: Any) -> Self:
-        """The parser of a command; `usage` says what it does, and below an empty line what it
-        takes, see `take`.
+        """The parser of a command; `usage` contains its description and, after an empty line, its
+        arguments: see `take`.
         """
         description, arguments = _split(usage)
         parser = cls(prog=f"python -m memeval {command}", description=description)
@@ -47,12 +47,12 @@ class Parser(argparse.ArgumentParser):
         return parser
 
     def take(self, arguments: str) -> None:
-        """Takes arguments, one a line, with their help behind two blanks and in indented lines.
+        """Adds arguments, one per line, with their help after two blanks and in indented lines.
 
-        `file FILE` is a word; `words*` and `files+` are several, `question?` may be left out.
-        `--json` is a switch, `--last N:int` an option with a value of a type, `--to {a,b}` one with
-        choices; `--out! FILE` must be given, `--metric* M` may be given several times, and one of
-        `--to| URL` and `--from| URL` must be.
+        `file FILE` is a positional argument; `words*` and `files+` accept several values,
+        `question?` may be left out. `--json` is a switch, `--last N:int` an option with a typed
+        value, `--to {a,b}` an option with choices; `--out! FILE` is required, `--metric* M` may be
+        given several times, and exactly one of `--to| URL` and `--from| URL` is required.
         """
         exclusive = None
         for line in filter(None, re.split(r"\n(?=\S)", arguments.strip())):
@@ -76,7 +76,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _split(usage: str) -> tuple[str, str]:
-    """What a command does, on one line, and its arguments."""
+    """A command's description, on one line, and its arguments."""
     description, _, arguments = usage.strip().partition("\n\n")
     return " ".join(description.split()), arguments
 
@@ -111,7 +111,7 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
 
 
 def _value_of(value: str | None) -> dict[str, Any]:
-    """A value's name and type, or its choices, as argparse takes them."""
+    """A value's name and type, or its choices, as settings for argparse."""
     if value is None:
         return {}
     if value.startswith("{"):
@@ -122,7 +122,7 @@ def _value_of(value: str | None) -> dict[str, Any]:
 
 
 def _kind_of(name: str, mark: str, value: str | None) -> dict[str, Any]:
-    """How many words or options there may be, as argparse takes it."""
+    """How many words or options are allowed, as settings for argparse."""
     if not name.startswith("-"):
         return {"nargs": mark} if mark else {}
     if value is None:
@@ -136,7 +136,7 @@ def _kind_of(name: str, mark: str, value: str | None) -> dict[str, Any]:
 def settings_of(
     command: str, words: Sequence[str], config_dir: str | None, example: str
 ) -> list[str]:
-    """The settings of a run among a command's own words, with `--config-dir` if it is given.
+    """A command's words as settings of a run, with `--config-dir` if it is given.
 
     Raises `UserError` for a word that is not an override.
     """
@@ -148,12 +148,12 @@ def settings_of(
 
 
 def one_of(choices: Iterable[str]) -> str:
-    """The choices of an option, as `Parser.take` reads them."""
+    """The choices of an option, in the syntax of `Parser.take`."""
     return f"{{{','.join(choices)}}}"
 
 
 def check_folder_of(option: str, path: Path) -> None:
-    """Raises `UserError` for a file to be written into a folder that is not there."""
+    """Raises `UserError` if the folder of a file to be written does not exist."""
     if not path.parent.is_dir():
         raise UserError(
             f"{option} {one_line(path)}: there is no folder {one_line(path.parent)}",
@@ -162,5 +162,5 @@ def check_folder_of(option: str, path: Path) -> None:
 
 
 def print_json(content: Any) -> None:
-    """Prints the result of a command for machines, without secrets."""
+    """Prints the result of a command as JSON, without secrets."""
     print(json.dumps(redacted_in(content), indent=1))

@@ -19,7 +19,7 @@ JSON, EXACT = "--json", "--exact"
 
 
 def plan(arguments: Sequence[str]) -> int:
-    """Prints what the words would do without `plan` before them."""
+    """Prints what the same command would do without `plan`."""
     words = [word for word in arguments if word not in (JSON, EXACT)]
     try:
         result = forecast_of(words, exact=EXACT in arguments)
@@ -37,7 +37,7 @@ def plan(arguments: Sequence[str]) -> int:
 
 
 def as_json(result: Forecast) -> dict[str, Any]:
-    """A forecast for machines."""
+    """A forecast as JSON."""
     estimate = result.estimate
     units = {
         stage: {"all": stage_units.count, "finished": stage_units.finished}

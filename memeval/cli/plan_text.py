@@ -40,7 +40,7 @@ def _left_of(name: str, whole: int, finished: int) -> list[str]:
 
 
 def call_lines(estimate: Estimate) -> Iterator[str]:
-    """Calls, tokens and dollars by role, and in all."""
+    """Calls, tokens and dollars by role, and in total."""
     if not estimate.lines:
         yield "no model calls are needed"
         return
@@ -73,7 +73,7 @@ def _call_row(line: Line) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """About how long something takes, in words."""
+    """Roughly how long something takes, in words."""
     if seconds < MINUTE_S:
         return f"about {seconds:.0f} s"
     if seconds < 2 * HOUR_S:

@@ -1,5 +1,5 @@
-"""`python -m memeval prepare dataset=… system=…`: builds and saves memories, so that runs need only
-ask.
+"""`python -m memeval prepare dataset=… system=…`: builds and saves memories, so that later runs
+only have to ask questions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m memeval register [overrides] -o FILE`: states the runs before they are made."""
+"""`python -m memeval register [overrides] -o FILE`: registers runs before they are made."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PARSER = Parser.of(
 
 
 def register(arguments: Sequence[str]) -> int:
-    """Opens the runs that the words choose, runs nothing, and writes what will be run."""
+    """Opens the chosen runs without running them, and writes the registration."""
     options = PARSER.parse_intermixed_args(list(arguments))
     if options.output.exists():
         raise UserError(

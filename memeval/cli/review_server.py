@@ -22,9 +22,9 @@ from memeval.text.typed import decoder
 
 HOST = "127.0.0.1"
 LARGEST_BODY = 1 << 20
-"""Bytes of a request."""
+"""Maximum size of a request's body in bytes."""
 IDLE_S = 30.0
-"""How long a connection may say nothing."""
+"""How long a connection may be silent."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -34,7 +34,7 @@ HEADERS = {
 
 
 class SaveRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """A change of a question of which the page showed a version."""
+    """A change of a question, and the version of the question that the page showed."""
 
     name: str
     version: str
@@ -42,14 +42,14 @@ class SaveRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ReviewServer(ThreadingHTTPServer):
-    """Answers those who know its address, which holds a secret, from its own page only."""
+    """Answers only those who know its URL, which contains a secret, and only from its own page."""
 
     daemon_threads = True
 
     def __init__(self, review: ReviewFile) -> None:
         super().__init__((HOST, 0), _Handler)
         self.review = review
-        # Letters and digits: nothing in it looks like a key, which the terminal would hide.
+        # Hexadecimal digits: nothing in them looks like a key, which the terminal would hide.
         self.token = secrets.token_hex(32)
         self.lock = threading.Lock()
         """Held while a request uses the review."""
@@ -64,7 +64,7 @@ class ReviewServer(ThreadingHTTPServer):
         return f"{self.origin}/{self.token}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A page that was closed meanwhile is nobody's mistake."""
+        """Ignores a page that was closed in the meantime: that is nobody's mistake."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -80,7 +80,7 @@ class ReviewServer(ThreadingHTTPServer):
         return sessions_shown(self.review.case(int(number)))
 
     def change(self, what: str, body: bytes) -> Any:
-        """Saves or takes back. Raises as `content`, and `msgspec.MsgspecError` for another body."""
+        """Saves or undoes. Raises as `content`, and `msgspec.MsgspecError` for an invalid body."""
         if what == "save":
             asked = decoder(SaveRequest).decode(body)
             return self.review.save(asked.name, asked.version, asked.change)
@@ -145,12 +145,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(lambda: self.server.change(what, body))
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing: the address holds the secret."""
+        """Logs nothing: the URL contains the secret."""
 
     def _path(self) -> str | None:
-        """Part of the path after the secret; None once a request was refused."""
+        """Part of the path after the secret; None if the request was refused."""
         token, _, what = self.path.removeprefix("/").partition("/")
-        # Another name for this machine would be another page's: DNS rebinding.
+        # Another host name for this machine would belong to another page: DNS rebinding.
         is_here = self.headers.get("Host") == f"{HOST}:{self.server.server_port}"
         is_own = self.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
         is_known = hmac.compare_digest(token.encode(), self.server.token.encode())
@@ -175,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json(HTTPStatus.OK, content)
 
     def _refuse(self, status: HTTPStatus, why: str) -> None:
-        # What is left of the request is not read.
+        # The rest of the request is not read.
         self.close_connection = True
         self._send_json(status, {"error": why})
 

@@ -18,13 +18,13 @@ NONE, APART = "-", "|"
 
 
 def review_in_terminal(opened: ReviewFile) -> None:
-    """Asks until all questions are decided, the user ends it, or the input does."""
+    """Asks until all questions are decided, the user ends it, or the input ends."""
     questions = opened.questions()
     place = next_left(questions, -1)
     is_new, since = True, 0.0
     while True:
         if is_new:
-            # A key is about what was shown: the file is read again only before more is shown.
+            # A key is for the question shown: the file is read again only before another is shown.
             questions = opened.questions()
             if not questions:
                 print("  the file holds no question any more")
@@ -87,7 +87,7 @@ def turn_lines(case: EvalCase, chosen: Sequence[int] | None) -> Iterator[str]:
 
 
 def next_left(questions: Sequence[ShownQuestion], place: int) -> int:
-    """The position of the next question to decide on, from a place on and round; else the place."""
+    """Position of the next undecided question after `place`, wrapping around; else `place`."""
     order = [*range(place + 1, len(questions)), *range(place + 1)]
     return next((at for at in order if questions[at].is_left), max(place, 0))
 
@@ -95,7 +95,7 @@ def next_left(questions: Sequence[ShownQuestion], place: int) -> int:
 def _act(
     opened: ReviewFile, questions: Sequence[ShownQuestion], place: int, key: str, seconds: float
 ) -> int:
-    """Does what a key says. Returns the position of the question to show then."""
+    """Performs the action of a key. Returns the position of the question to show next."""
     question = questions[place]
     if key == "a":
         accepted = Change(decision="accepted", seconds=seconds)
@@ -149,7 +149,7 @@ def _typed() -> Change:
 
 
 def _ask(prompt: str) -> str | None:
-    """A line that was typed; None at the end of the input."""
+    """A line of input; None at the end of the input."""
     print(prompt, end="", flush=True)
     line = sys.stdin.readline()
     if not line:

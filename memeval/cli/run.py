@@ -37,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
         interrupted = True
         raise
     finally:
-        # After an error or Ctrl-C as well: cells that were finished are shown.
+        # Also after an error or Ctrl-C: finished cells are shown.
         clean_copies(session.folder)
         conclusion = show_comparison(session, statistics=statistics, interrupted=interrupted)
 

@@ -35,9 +35,9 @@ from memeval.text.shown import one_line, printable
 
 MISSING = "(not on this machine)"
 FIRST_LINES = 3
-"""Lines of a tool's result that are shown."""
+"""How many lines of a tool's result are shown."""
 TIME_NAMES = {"place_ms": "waiting for a slot"}
-"""Names of times whose member says too little."""
+"""Display names of times whose field names are not clear enough."""
 
 USAGE = f"""
 shows a finished run, or everything about one of its questions
@@ -110,7 +110,7 @@ def run_lines(run: Run) -> Iterator[str]:
 
 
 def question_lines(run: Run, question_id: str, data: str | None = None) -> Iterator[str]:
-    """All that is known of a question: its gold side, and each repeat's answer."""
+    """Everything that is known about a question: its gold side, and each repeat's answer."""
     records = find_records(run, question_id)
     first = records[0]
     yield f"{one_line(first.question_id)}  {one_line(first.category_name)}"
@@ -200,8 +200,8 @@ def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> It
 def lines_of_steps(
     steps: Sequence[AgentStep], evidence: Collection[str], texts: Texts | None
 ) -> Iterator[str]:
-    """Steps of a model with tools: its words, its calls, and the first lines of their results; of
-    the turns of a call, those of the evidence.
+    """Steps of a model with tools: its text, its calls with the evidence among their turns, and the
+    first lines of their results.
     """
     for number, step in enumerate(steps, start=1):
         yield f"  step {number}" + (f": {', '.join(step.faults)}" if step.faults else "")
@@ -243,7 +243,7 @@ def retrieved_lines(record: Record, texts: Texts | None) -> Iterator[str]:
 
 
 def spending_lines(record: Record) -> Iterator[str]:
-    """Tokens and cost by what the calls were for, and how long the steps took."""
+    """Tokens and cost by role, and the times of the steps."""
     for role in Role:
         usages = [usage for usage in record.usage if usage.role is role]
         if not usages:
@@ -273,7 +273,7 @@ def text_of(texts: Texts | None, reference: str | None) -> str:
 
 
 def wrap(name: str, text: str) -> Iterator[str]:
-    """A named string of any length, its own lines kept."""
+    """A named text, wrapped; its own line breaks are kept."""
     first, *others = printable(redacted(text)).split("\n")
     lines = textwrap.wrap(f"{name}: {first}", WIDTH - 2, subsequent_indent="  ")
     yield from (f"  {line}" for line in lines)
@@ -281,7 +281,7 @@ def wrap(name: str, text: str) -> Iterator[str]:
 
 
 def indent(text: str) -> Iterator[str]:
-    """The lines of a string, folded, four columns to the right."""
+    """The lines of a text, wrapped and indented by four columns."""
     for line in printable(text).split("\n"):
-        # textwrap makes nothing of an empty line.
+        # textwrap returns nothing for an empty line.
         yield from (f"    {part}" for part in textwrap.wrap(line, WIDTH - 4) or [""])

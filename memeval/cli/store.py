@@ -1,5 +1,5 @@
 """`python -m memeval store info | clean | verify | copy`: lists the content of this home, deletes
-what is not needed, finds damage, and copies to a database and back.
+unneeded data, finds damage, and copies to a database and back.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from memeval.store.inventory import Home, Item, Kind, list_items
 from memeval.text.shown import counted, one_line, printable, some_of
 
 NAMED = 3
-"""Run folders that a message names; it counts the others."""
+"""How many run folders a message names; the others are counted."""
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -137,7 +137,7 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
     of_any_age = choose(items, needed, replace(rules, unneeded_s=0.0), now)
     young = len(of_any_age) - len(removals)
 
-    # Said once here, and checked again for each memory as it is removed.
+    # Reported once here, and checked again for each memory before it is removed.
     busy = cell_under_way(home)
     if busy and any(removal.item.kind is Kind.MEMORIES for removal in removals):
         print("a run is in progress in this home: memories are kept", file=sys.stderr)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def copy(home: Home, chosen: argparse.Namespace) -> int:
     """Copies what the target lacks, or lists it. Exit status 1 if something could not be copied.
 
-    Raises `UserError` if an address can't be used, and `StorageError` if a side refuses.
+    Raises `UserError` if a URL can't be used, and `StorageError` if either side fails.
     """
     from memeval.store.copying import Copying
     from memeval.store.copying_memories import copy_memories
@@ -30,7 +30,7 @@ def copy(home: Home, chosen: argparse.Namespace) -> int:
     from memeval.store.postgres.database import open_database
     from memeval.store.postgres.store import PostgresStore
 
-    url = chosen.to or vars(chosen)["from"]  # a word of Python's own
+    url = chosen.to or vars(chosen)["from"]  # `from` is a keyword of Python
     check_store(url, chosen.memories)
     way = Way.TO_DATABASE if chosen.to else Way.FROM_DATABASE
     settings = StoreConfig(url=url, memories=chosen.memories)

@@ -71,7 +71,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
         )
         return 0
 
-    # Before the store is prepared: that takes seconds, in vain if the port is taken.
+    # Before the store is prepared: that takes seconds, which are wasted if the port is taken.
     check_free(options.host, options.port)
     if not is_loopback(options.host):
         print(
@@ -83,7 +83,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
 
     print("MLflow's page is starting …", flush=True)
     store = prepare_store(root, options.uri)
-    # Ended by SIGTERM, memeval stops the server as it does after Ctrl-C.
+    # After SIGTERM, memeval stops the server as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     return serve(options.host, options.port, store, root, opens=not options.no_open)
 
@@ -141,7 +141,7 @@ def serve(host: str, port: int, store: Store, root: Path, *, opens: bool) -> int
 
 
 def check_free(host: str, port: int) -> None:
-    """Finds out now, and not from a server's traceback, that a port is taken."""
+    """Raises `UserError` if a port is taken, before the server would fail with a traceback."""
     if not 0 < port < 65536:
         raise UserError(f"--port {port}: a port is a number from 1 to 65535")
 
@@ -159,7 +159,7 @@ def check_free(host: str, port: int) -> None:
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address to listen on.
 
-    A name counts by all addresses that it resolves to.
+    All addresses that a host name resolves to must be loopback.
     """
     try:
         known = socket.getaddrinfo(host, None)
@@ -171,8 +171,8 @@ def is_loopback(host: str) -> bool:
 
 
 def server(host: str, port: int) -> list[str]:
-    """The command line of MLflow's server: one worker is enough for one reader, and needs a third
-    of the memory of four.
+    """The command line of MLflow's server: one worker is enough for one user, and needs a third of
+    the memory of four.
     """
     listening = ["--host", host, "--port", str(port)]
     return [sys.executable, "-m", "mlflow", "server", *listening, "--workers", "1"]
@@ -181,8 +181,8 @@ def server(host: str, port: int) -> list[str]:
 def surroundings(uri: str, artifacts: str) -> dict[str, str]:
     """The server's environment.
 
-    The store's URI may hold a password: on a command line every user of the machine could read
-    it.
+    The store's URI may contain a password, which every user of the machine could read on a command
+    line.
     """
     return {
         **os.environ,
@@ -192,8 +192,8 @@ def surroundings(uri: str, artifacts: str) -> dict[str, str]:
 
 
 def write_log(said: IO[bytes], log: IO[str]) -> None:
-    """Writes down what the server says, line by line, without secrets, until it ends or the log is
-    closed.
+    """Copies the server's output to the log, line by line and without secrets, until the server
+    ends or the log is closed.
     """
     with said, suppress(ValueError, OSError):
         for line in said:
@@ -225,7 +225,7 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def has_browser() -> bool:
-    """Whether there is a person with a graphical browser in front of this command."""
+    """Whether the command runs on a terminal of a machine with a graphical browser."""
     graphical = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
     return sys.stdout.isatty() and graphical
 

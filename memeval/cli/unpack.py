@@ -1,4 +1,4 @@
-"""`python -m memeval unpack FILE`: the runs of a package, beside those of this home."""
+"""`python -m memeval unpack FILE`: adds the runs of a package to those of this home."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARSER = Parser.of("unpack", USAGE)
 
 
 def unpack(arguments: Sequence[str]) -> int:
-    """Takes the runs in, and says under which keys."""
+    """Adds the runs, and prints their keys."""
     options = PARSER.parse_args(list(arguments))
 
     from memeval.packages.unpack import unpack as unpack_runs

@@ -1,4 +1,4 @@
-"""`python -m memeval verify [RUN ... | PACKAGE ...]`: whether runs are as they were measured."""
+"""`python -m memeval verify [RUN ... | PACKAGE ...]`: checks that runs are as measured."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ PARSER = Parser.of("verify", USAGE, judge=0, answer=0)
 
 
 def verify(arguments: Sequence[str]) -> int:
-    """Says of each run what does not fit.
+    """Prints the problems of each run.
 
-    Exit status 0 if all fits, 1 if something does not.
+    Exit status 0 if there are none, 1 otherwise.
     """
     options = PARSER.parse_args(list(arguments))
     packages = [Path(word) for word in options.runs if _is_package(word)]
@@ -87,7 +87,7 @@ def _refuse_options_of_packages(options: Namespace) -> None:
 
 
 def verify_packages(path: Path, options: Namespace) -> int:
-    """Prints the checks and findings of each level of a package; 1 if one fails."""
+    """Prints the checks and findings of each level of a package; returns 1 if a level fails."""
     if not path.is_file():
         raise UserError(f"verify: there is no file {one_line(path)}")
 
@@ -95,7 +95,7 @@ def verify_packages(path: Path, options: Namespace) -> int:
 
     judge = answer = None
     if options.judge or options.answer:
-        # Loaded here: it takes all that a run takes.
+        # Loaded here: it loads everything that a run needs.
         from memeval.api.again import answer_again, judge_again
 
         judge = partial(judge_again, count=options.judge) if options.judge else None

@@ -1,4 +1,5 @@
-"""Finished runs against each other: found, paired question by question, tested, put in words.
+"""Compares finished runs: finds them, pairs their questions, tests the differences and describes
+them.
 
 Runs that differ in more than the compared setting are never compared silently: see `protocol`.
 """

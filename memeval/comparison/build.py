@@ -26,7 +26,9 @@ from memeval.text.shown import one_line
 ALL_KINDS = frozenset(NoteKind) - {NoteKind.COMMON}
 """Notes that `force` overrides. Without questions in common there is nothing to compare."""
 COMMON_KINDS = frozenset({NoteKind.DATA})
-"""Notes that `common` overrides: another version, of which only shared questions count."""
+"""Notes that `common` overrides: another version of the data, of which only the shared questions
+count.
+"""
 
 
 def compare_runs(
@@ -40,10 +42,10 @@ def compare_runs(
     common: bool = False,
     scores: Sequence[RunScores] = (),
 ) -> Comparison:
-    """Compares runs with the one at position `baseline`, all with all, or in `steps`: each with the
-    one before it.
+    """Compares each run with the one at position `baseline`, with all others (`all_pairs`), or with
+    the one before it (`steps`).
 
-    `scores` are those of the runs if they were read before: then no file of a run is opened.
+    `scores` are the runs' scores, if they were read before: then no file of a run is opened.
     `common` compares versions of a data set, on the questions that all runs asked in the same
     words. Runs that may not be compared become a `Refusal`, unless `force`. Raises `UserError` if
     records can't be read, and for a metric that no run has.
@@ -94,7 +96,7 @@ def _read_scores(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
 
 
 def _allowed(*, force: bool, common: bool) -> frozenset[NoteKind]:
-    """The reasons against a comparison that do not stop it."""
+    """The kinds of reasons against a comparison that are overridden."""
     if force:
         return ALL_KINDS
 
@@ -102,7 +104,7 @@ def _allowed(*, force: bool, common: bool) -> frozenset[NoteKind]:
 
 
 def _pairs(count: int, baseline: int, *, all_pairs: bool, steps: bool) -> list[Pair]:
-    """The positions of the runs that are compared with each other."""
+    """The pairs of runs to compare, by position."""
     if steps:
         return [(number, number - 1) for number in range(1, count)]
     if all_pairs:
@@ -118,7 +120,9 @@ def _admit(
     metric: Metric,
     allowed: frozenset[NoteKind],
 ) -> tuple[dict[Pair, tuple[str, ...]], list[Refusal]]:
-    """The compared pairs, each with what was forced, and those that are not compared."""
+    """The pairs to compare, each with the reasons that were overridden, and the refusals of the
+    other pairs.
+    """
     kept: dict[Pair, tuple[str, ...]] = {}
     refusals = []
 
@@ -142,7 +146,9 @@ def _differences(
     metric: Metric,
     sent: SentReader | None,
 ) -> dict[Pair, Difference]:
-    """The difference of each pair, its p not adjusted yet. `kept` has what was forced."""
+    """The difference of each pair, with p not adjusted yet. `kept` has the overridden reasons of
+    each pair.
+    """
     titles = _titles(scores)
     differences = {}
     for (first, second), forced in kept.items():

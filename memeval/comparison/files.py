@@ -26,7 +26,7 @@ from memeval.text.redaction import redacted_in
 from memeval.text.shown import printable
 
 WHOLE = "all"
-"""Scope of a row of the CSV that is about all questions, not about a category."""
+"""Scope of a CSV row that covers all questions, not one category."""
 
 
 def write_comparisons(
@@ -35,8 +35,8 @@ def write_comparisons(
     """Writes `comparison.md` and `.csv` (the runs), and if any were compared `.json`, `.tex` and
     `differences.csv`.
 
-    `markdown` and `cells_csv` are the tables of the runs one by one. Raises `StorageError` if
-    the disk refuses.
+    `markdown` and `cells_csv` are the tables of the single runs. Raises `StorageError` if the disk
+    can't be written.
     """
     texts = {
         "comparison.md": "\n".join(
@@ -57,7 +57,9 @@ def write_comparisons(
 
 
 def as_json_value(comparisons: Sequence[Comparison]) -> dict[str, Any]:
-    """One comparison as JSON; several data sets or metrics as a list."""
+    """One comparison as a JSON object; several (data sets or metrics) as a list under
+    `comparisons`.
+    """
     content = [comparison.to_json() for comparison in comparisons]
     return content[0] if len(content) == 1 else {"comparisons": content}
 
@@ -77,7 +79,7 @@ def comparison_markdown(comparison: Comparison) -> str:
     if comparison.differences:
         first, *others = headline(comparison)
         lines = [f"## {inline(first)}", "", *(f"{inline(line)}\n" for line in lead(comparison))]
-        # Two blanks at its end keep a line of Markdown a line.
+        # Two spaces at the end of a line of Markdown keep the line break.
         lines += [inline(line) + "  " for line in others]
         lines += [
             "",

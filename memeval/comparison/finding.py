@@ -52,7 +52,7 @@ class Filters(Struct, frozen=True):
 
 
 def _holds(summary: RunSummary, name: str, value: str) -> bool:
-    """Whether a run has that value of a setting, or of a tag of the user's own (`tags.version`)."""
+    """Whether a run has this value of a setting, or of a user's tag (`tags.version`)."""
     if name.startswith(OWN_TAG):
         return summary.tags.get(name) == value
 
@@ -70,8 +70,8 @@ def _folders_in(folder: Path) -> list[Path]:
 
 
 def run_folder(word: str, runs: Path) -> Path:
-    """The folder of a run, damaged or not: a key, the beginning of one, or a path; of a run that
-    can be read, any word for `named_run`.
+    """The folder of a run, damaged or not, by a key, the beginning of a key, or a path; for a
+    readable run, by any word that `named_run` accepts.
 
     Raises `UserError` if none or several match.
     """
@@ -84,7 +84,7 @@ def run_folder(word: str, runs: Path) -> Path:
         shown = ", ".join(keys[:5])
         raise UserError(f"{len(keys)} runs begin with '{one_line(word)}': {shown}", LIST_HINT)
 
-    # Too long for a path, or with a NUL: then it is not one.
+    # A word that is too long for a path, or contains a NUL, is not a path.
     with suppress(OSError, ValueError):
         if word and Path(word).is_dir():
             return Path(word)
@@ -93,7 +93,9 @@ def run_folder(word: str, runs: Path) -> Path:
 
 
 def read_run(folder: Path, say: Callable[[str], None] = lambda _: None) -> Run | None:
-    """The run of a folder; None if it holds no run. `say` gets a message about a damaged one."""
+    """The run in a folder; None if there is none, or if it is damaged: then `say` gets a
+    message.
+    """
     try:
         summary = read_shown_summary(folder)
     except FileNotFoundError:
@@ -110,8 +112,8 @@ def read_run(folder: Path, say: Callable[[str], None] = lambda _: None) -> Run |
 
 
 def finished_runs(runs: Path, say: Callable[[str], None] = lambda _: None) -> list[Run]:
-    """All readable runs below `runs`, and those that came in packages, the oldest first; `say` gets
-    a message per damaged one.
+    """All readable runs below `runs`, and those that came in packages, oldest first; `say` gets a
+    message for each damaged run.
     """
     # Those that came in packages are stored separately, with their own rows.
     folders = run_folders(runs)
@@ -151,9 +153,8 @@ def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:
 
 
 def named_run(word: str, known: Sequence[Run]) -> Run:
-    """The run that a word names: a key, the beginning of one, a name, an MLflow run id, a folder,
-    the label under which `list` prints it, the beginning of a name or a label; `@last`, `@previous`
-    or `@label:v1`.
+    """The run that a word names: a key or its beginning, a name, an MLflow run id, a folder, its
+    label in `list`, the beginning of a name or a label; `@last`, `@previous` or `@label:v1`.
 
     Raises `UserError` with the nearest names if no run matches, and with all matches if there are
     several.
@@ -185,8 +186,8 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
 
 
 def _referred(word: str, known: Sequence[Run]) -> Run:
-    """The run of `@last`, of `@previous`: the newest one before it of the same data set and system,
-    or of `@label:NAME`.
+    """The run that `@last`, `@previous` (the newest one before it with the same data set and
+    system) or `@label:NAME` refers to.
 
     Raises `UserError` if no run matches, or if a label names several.
     """
@@ -222,7 +223,7 @@ def _referred(word: str, known: Sequence[Run]) -> Run:
 
 
 def _measures_same(first: Run, second: Run) -> bool:
-    """Whether two runs measured one system on one data set."""
+    """Whether two runs measured the same system on the same data set."""
     return first.summary.dataset == second.summary.dataset and first.summary.params.get(
         "system"
     ) == second.summary.params.get("system")
@@ -241,17 +242,17 @@ def run_among(word: str, chosen: Sequence[Run]) -> Run | None:
 
 
 def labels_of(known: Sequence[Run]) -> list[str]:
-    """The label of each run as `list` prints it if it lists them all."""
+    """The label of each run, as `list` prints it if it lists all of them."""
     return labels([run.summary for run in known])
 
 
 def shown_label(label: str, summary: RunSummary) -> str:
-    """A label as `list` prints it: with a warning behind that of a run that can't be trusted."""
+    """A label as `list` prints it: with a warning after it if the run can't be trusted."""
     return " ".join([label, *warning(summary)])
 
 
 def without_warning(word: str) -> str:
-    """A label without the warning that `list` prints behind it."""
+    """A label without the warning that `list` prints after it."""
     for mark in _WARNINGS:
         word = word.removesuffix(mark)
 
@@ -277,7 +278,7 @@ def _nearest(word: str, known: Sequence[Run]) -> str:
         for name in (run.key, run.name, str(run.summary.params.get("system", ""))):
             shown[name] = f"{run.key} ({one_line(run.name, 60)})"
 
-    # Similarity passes over a short word within a long name.
+    # Similarity misses a short word within a long name.
     holding = [name for name in shown if word.strip() and word.strip() in name]
     near = get_close_matches(word, shown, n=3, cutoff=0.5)
     names = list(dict.fromkeys(shown[name] for name in [*holding, *near]))[:3]
@@ -285,17 +286,17 @@ def _nearest(word: str, known: Sequence[Run]) -> str:
 
 
 def dataset_names(summary: RunSummary) -> set[str]:
-    """Names of a run's data set: its own name, and the option of the group `dataset` (`json`), as a
-    user's own file names itself.
+    """Names of a run's data set: its own name, and the option of the group `dataset`. They differ
+    for a user's file, whose option is `json`.
     """
     return {summary.dataset, str(summary.params.get("dataset", summary.dataset))}
 
 
 def earliest(since: datetime | timedelta | str | None) -> datetime | None:
-    """The time from which on a run counts, with a time zone.
+    """The earliest time at which a run counts, with a time zone.
 
-    `since` is a time, a span up to now, or such a span as a string: `7d`, `12h`. Raises `UserError`
-    for a string that is not a span.
+    `since` is a time, a span of time before now, or such a span as a string: `7d`, `12h`. Raises
+    `UserError` for a string that is not a span.
     """
     if since is None:
         return None
@@ -330,7 +331,7 @@ def _run_at(word: str) -> list[Run]:
 
 
 def _unknown(what: str, name: str, known: Sequence[str], hint: str) -> UserError:
-    """As `unknown`, without the list of all names, which are many."""
+    """Like `unknown`, but without the long list of all names."""
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     guess = f" Did you mean: {', '.join(map(one_line, near))}?" if near else ""
     return UserError(f"unknown {what} '{one_line(name)}'.{guess}", hint)

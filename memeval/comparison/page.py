@@ -1,4 +1,4 @@
-"""The page of a comparison, beside its other files."""
+"""The page of a comparison, next to its other files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memeval.report.plots.model import Plot
 from memeval.results.files import writing
 
 MOST_CELLS = 20
-"""Maximum cells on one page: more are slow to open, and too many to view side by side."""
+"""Maximum runs on one page: more are slow to open, and too many to view side by side."""
 
 
 def page_content(comparison: Comparison, runs: int) -> ComparisonData | None:
@@ -49,7 +49,7 @@ def page_content(comparison: Comparison, runs: int) -> ComparisonData | None:
 def write_page_of(comparison: Comparison, folders: Sequence[Path], target: Path) -> bool:
     """Writes the page of compared runs, and returns whether there is one, see `page_content`.
 
-    Raises `StorageError` if the disk refuses.
+    Raises `StorageError` if the disk can't be written.
     """
     content = page_content(comparison, len(folders))
     if content is None:
@@ -64,7 +64,9 @@ def write_page_of(comparison: Comparison, folders: Sequence[Path], target: Path)
 
 
 def _remarks(comparison: Comparison) -> Iterator[str]:
-    """Notes for the reader: that it was forced, not corrected, or not made."""
+    """Notes for the reader: which checks were overridden, that differences are not corrected, and
+    which pairs were not compared.
+    """
     if comparison.warning:
         yield f"{comparison.warning}."
 
@@ -91,7 +93,7 @@ def _row(comparison: Comparison, pair: Difference) -> DifferenceData:
 def write_comparison_plots(comparison: Comparison, folder: Path, suffix: str = "") -> list[Path]:
     """Draws the differences and the conversations behind them.
 
-    Raises `StorageError` if the disk refuses.
+    Raises `StorageError` if the disk can't be written.
     """
     from memeval.report.plots.draw import draw_all
 

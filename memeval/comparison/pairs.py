@@ -24,10 +24,10 @@ def difference_between(
     most: float | None,
     forced: tuple[str, ...],
 ) -> Difference:
-    """One run minus another, alone: its p is not adjusted yet.
+    """One run minus another, with p not adjusted yet.
 
     `names` are the keys of both, `titles` the names of categories by their id, and `most` is the
-    largest difference there can be.
+    largest possible difference.
     """
     common = scores.common(other)
     values = [scores.values[question] for question in common]
@@ -40,7 +40,7 @@ def difference_between(
     if result is None:
         raise UserError("no question in common")
 
-    # Only of values that are right or wrong: an average of repeats is neither.
+    # Only for values that are right or wrong: an average of repeats is neither.
     first_alone = second_alone = None
     if {*values, *subtracted} <= {0.0, 1.0}:
         first_alone = sum(delta > 0 for delta in deltas)

@@ -1,7 +1,7 @@
 """Conditions that two runs must share to be compared: data, questions, labels, judge, coverage.
 
-A difference in one of them makes another experiment. It is refused with its reason, unless
-`--force` is given.
+Runs that differ in one of them are different experiments. Comparing them is refused, with the
+reason, unless `--force` is given.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def reasons_against(
         for question_id, question in scores.questions.items()
         if question_id in other_scores.questions
     )
-    # Another setting changes many golds: to name it says more than to count them.
+    # Different settings change many golds, so naming the settings says more than counting the
+    # golds.
     if labels[0] != labels[1]:
         yield Note(NoteKind.LABELS, f"different labels: {', '.join(map(one_line, labels))}")
     elif relabelled:
@@ -89,7 +90,7 @@ def reasons_against(
 
 
 def other_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> str:
-    """Why two judges are not one, in words."""
+    """Why two judges are not the same, in words."""
     if first is None or second is None or not (first.is_named and second.is_named):
         shown = ", ".join(one_line(judge_shown(judge)) or "none" for judge in (first, second))
         recorded = RECORDED in (getattr(first, "name", ""), getattr(second, "name", ""))
@@ -105,7 +106,7 @@ def _same_model(first: RunSummary, second: RunSummary) -> str:
     """A hint if two runs differ in their judge only because each was judged by its own model."""
     if first.judge is None or second.judge is None or first.judge.model == second.judge.model:
         return ""
-    # Verdicts of a file were not made by a model of the run.
+    # Recorded verdicts do not come from a model of the run.
     if RECORDED in (first.judge.name, second.judge.name):
         return ""
     if not is_same_judge(structs.replace(first.judge, model=second.judge.model), second.judge):

@@ -14,7 +14,7 @@ from memeval.statistics.differences import ClusteredDifference
 JSON_VERSION = 1
 MAX_T, BENJAMINI_HOCHBERG = "max-t", "bh"
 ADJUSTMENTS = (MAX_T, BENJAMINI_HOCHBERG)
-"""How p is adjusted: for all differences of one metric, or over those of several metrics."""
+"""How p is adjusted: over all differences of one metric, or over those of several metrics."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class ComparedRun:
     cost_usd: float | None
     context_tokens: float | None
     latency_ms: float | None
-    """Median of an answer."""
+    """Median latency of an answer."""
     corrected: str = ""
-    """Accuracy that allows for the judge's errors, in words; empty if no labels were given."""
+    """Accuracy corrected for the judge's errors, in words; empty if no labels were given."""
     letters: str = ""
     """Runs that share a letter can't be told apart; empty if it was not compared."""
 
@@ -79,15 +79,16 @@ class Difference:
     """Questions that only the first one scored."""
     only_second: int
     result: ClusteredDifference
-    """Mean of the differences of the questions, with interval, p and MDE by flipping conversations.
+    """Mean of the questions' differences, with interval, p and MDE from flipping the signs of whole
+    conversations.
     """
     adjusted_p: float | None
-    """By the comparison's `adjustment`; None for one conversation."""
+    """p adjusted by the comparison's `adjustment`; None for one conversation."""
     first_alone: int | None
     """Questions that only the first has right; None if values are not right or wrong."""
     second_alone: int | None
     mcnemar_p: float | None
-    """Of these two; ignores conversations, a description."""
+    """McNemar p of these two counts; descriptive, because it ignores conversations."""
     categories: tuple[CategoryDifference, ...]
     cases: tuple[CaseDifference, ...]
     forced: tuple[str, ...] = ()
@@ -97,15 +98,15 @@ class Difference:
 
     @property
     def p(self) -> float | None:
-        """Of the flip test of this pair alone; None for one conversation."""
+        """p of the flip test of this pair alone; None for one conversation."""
         return self.result.p
 
     sent_alike: int | None = None
-    """Questions on which both sent the same to the same reader; looked at only if no question has
-    another value.
+    """Questions on which both sent the same to the same reader; determined only if no question has
+    different values.
     """
     why_alike: str = ""
-    """Explanation with numbers."""
+    """Explanation of equal prompts, with numbers."""
 
     @property
     def same_prompts(self) -> bool:
@@ -114,7 +115,7 @@ class Difference:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the data tell the two apart, at an adjusted p of 5 %."""
+        """Whether the data tell the two apart: the adjusted p is at most 5 %."""
         return is_significant(self.adjusted_p)
 
 
@@ -122,7 +123,7 @@ SIGNIFICANT = 0.05
 
 
 def is_significant(p: float | None) -> bool:
-    """Whether a p, if there is one, is at most 5 %."""
+    """Whether p is known and at most 5 %."""
     return p is not None and p <= SIGNIFICANT
 
 
@@ -133,7 +134,7 @@ class Refusal:
     first: str
     second: str
     notes: tuple[Note, ...]
-    """Why they were not."""
+    """Why they were not compared."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -146,7 +147,7 @@ class Refusal:
         return all(note.kind is not NoteKind.COMMON for note in self.notes)
 
     def to_json(self) -> dict[str, Any]:
-        """The refusal as `comparison.json` holds it."""
+        """The refusal as stored in `comparison.json`."""
         return {
             "first": self.first,
             "second": self.second,
@@ -157,7 +158,7 @@ class Refusal:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Finished runs against each other under one metric."""
+    """A comparison of finished runs under one metric."""
 
     metric: str
     unit: str
@@ -185,7 +186,7 @@ class Comparison:
         return f"<Comparison by {self.metric}: {runs} runs, {differences} differences>"
 
     def run(self, key: str) -> ComparedRun:
-        """The run of a key."""
+        """The run with this key."""
         return next(run for run in self.runs if run.key == key)
 
     @property

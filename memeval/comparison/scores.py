@@ -16,7 +16,7 @@ from memeval.text.shown import one_line
 
 
 class AskedQuestion(Struct, frozen=True):
-    """Known facts about a question before any answer."""
+    """What is known about a question before it is answered."""
 
     case_id: str
     category: str
@@ -34,12 +34,14 @@ class RunScores(Struct, frozen=True):
     questions: Mapping[str, AskedQuestion]
     """The questions that were asked and count for the metric, by id, in the run's order."""
     values: Mapping[str, float]
-    """Means over the repeats, of the questions that have a value."""
+    """Mean over the repeats of each question that has a value, by id."""
     std: float | None
-    """Sample standard deviation of the repeats' means: the noise of running again. None for one."""
+    """Sample standard deviation of the repeats' means: the noise of running again. None for one
+    repeat.
+    """
     repeats: int
     metrics: frozenset[str] = frozenset()
-    """Names of the metrics that records of the run have, if none has a value."""
+    """Names of the metrics in the run's records, if no question has a value of this one."""
 
     def common(self, other: RunScores) -> list[str]:
         """The questions that have a value in both runs."""
@@ -92,7 +94,7 @@ def read_scores(run: Run, metric: Metric) -> RunScores:
         if headline and not (metric.all_categories or category in headline):
             continue
 
-        # The records of imported answers hold the judge's calls alone.
+        # The records of imported answers contain only the judge's calls.
         value = None if unknown else metric.of_question(record)
         if record.question_id not in questions:
             questions[record.question_id] = AskedQuestion(

@@ -1,4 +1,4 @@
-"""Counts the questions on which two runs sent the same: equal prompts get equal answers."""
+"""Counts the questions on which two runs sent the same prompt: equal prompts get equal answers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ _NOT_SENT = (
     "llm.api_version",
     "llm.max_concurrency",
 )
-"""Settings of the group `llm` that are not of the answers' requests."""
+"""Settings of the group `llm` that do not affect the answers' requests."""
 
 
 class SentReader(Struct):
-    """Reads what runs sent, each once."""
+    """Reads the prompts that runs sent, once for each run."""
 
     _prompts: dict[str, Prompts] = field(default_factory=dict)
     _edges: dict[str, Counter[str]] = field(default_factory=dict)
 
     def count_alike(self, first: Run, second: Run, questions: Iterable[str]) -> int | None:
-        """The questions on which both runs sent the same to the same reader, in every repeat.
+        """The number of questions on which both runs sent the same to the same reader, in every
+        repeat.
 
         None if the readers differ, or if it is unknown what was sent.
         """
@@ -50,8 +51,8 @@ class SentReader(Struct):
         return sum(question not in differing for question in questions)
 
     def describe_edges(self, first: Run, second: Run) -> str:
-        """How many edges a switch of the edges of time can take away, if the runs differ in it:
-        `6 of 22,717 edges are temporal here`.
+        """How many edges of the graph `system.temporal_edges` can switch off, if the runs differ in
+        that setting: `6 of 22,717 edges are temporal here`. Else empty.
         """
         own, other = (run.summary.params.get(_SWITCH) for run in (first, second))
         edges = self._edges.get(first.key, Counter())
@@ -63,12 +64,12 @@ class SentReader(Struct):
     def _read(self, run: Run) -> Prompts:
         if run.key not in self._prompts:
             records = run.read_records()
-            # Of the offline reader, which is sent no messages, the context.
+            # The offline reader is sent no messages: its contexts are compared.
             self._prompts[run.key] = {
                 (record.question_id, record.repeat): record.prompt or record.context
                 for record in records
             }
-            # Each question notes the graph of its conversation.
+            # Each question's record has the edge counts of its conversation's graph.
             graphs = {
                 (record.case_id, record.repeat): record.notes.get("edges", {}) for record in records
             }

@@ -20,9 +20,9 @@ from memeval.statistics.differences import ClusteredDifference, more_clusters
 from memeval.text.shown import counted
 
 MOST_SENTENCES = 12
-"""Differences that are put in words; the files of a comparison have all."""
+"""Maximum differences described in words; the files of a comparison have all."""
 MOST_NAMES = 4
-"""Cells that a headline names; of more it says how many there are."""
+"""Maximum runs that a headline names; of the others it says only how many there are."""
 
 
 def with_interval(
@@ -62,8 +62,8 @@ def sentences(comparison: Comparison, most: int | None = None) -> list[str]:
 
 
 def details(comparison: Comparison, most: int) -> list[str]:
-    """Sentences after the lead: each difference in figures, if one is shown, or would be alone;
-    else only why runs that sent the same prompts have no difference.
+    """Sentences after the lead: all differences in figures, if one is shown or would be shown
+    alone; else only the pairs that sent the same prompts.
     """
     if any(pair.is_shown or is_significant(pair.result.p) for pair in comparison.differences):
         return sentences(comparison, most)
@@ -73,7 +73,7 @@ def details(comparison: Comparison, most: int) -> list[str]:
 
 
 def findings(comparison: Comparison) -> list[str]:
-    """The lead and the sentences after it, of at most `MOST_SENTENCES` differences."""
+    """The lead and the sentences after it, on at most `MOST_SENTENCES` differences."""
     return [*lead(comparison), *details(comparison, MOST_SENTENCES)]
 
 
@@ -95,7 +95,7 @@ def _lead_of(comparison: Comparison, keys: Container[str]) -> str:
     if len(ranked) > 1:
         return f"{about}{higher([_values(comparison, group) for group in ranked])}."
 
-    # Two runs may differ of which neither differs from the baseline.
+    # Two runs may differ from each other although neither differs from the baseline.
     apart = _told_apart(runs)
     if apart or any(pair.is_shown for pair in pairs):
         return f"{about}{_against_baseline(comparison, pairs, apart)}."
@@ -105,7 +105,7 @@ def _lead_of(comparison: Comparison, keys: Container[str]) -> str:
 
 
 def _measured(comparison: Comparison) -> str:
-    """The metric, `tokens per question`: a share of the questions needs no such word."""
+    """The metric, followed by `per question` unless it is a share: `tokens per question`."""
     per = "" if comparison.unit == POINTS.name else " per question"
     return f"{comparison.metric}{per}"
 
@@ -125,14 +125,16 @@ def _ranked(runs: list[ComparedRun]) -> list[list[ComparedRun]]:
     ranked = list(groups.values())
     letters = "".join(groups)
     overlap = "" in groups or len(set(letters)) < len(letters)
-    # Of runs that scatter widely, the lowest may share its letter with the highest.
+    # If the runs vary widely, the lowest may share its letter with the highest.
     interleaved = any(_mean(higher[-1]) <= _mean(lower[0]) for higher, lower in pairwise(ranked))
 
     return [runs] if overlap or interleaved else ranked
 
 
 def _told_apart(runs: list[ComparedRun]) -> dict[str, list[ComparedRun]]:
-    """By the label of a run, those below it that share no letter with it; `runs` descend."""
+    """For each run, by label, the lower runs that share no letter with it; `runs` are in descending
+    order.
+    """
     apart: dict[str, list[ComparedRun]] = {}
     for at, run in enumerate(runs):
         letters = set(run.letters)
@@ -156,8 +158,8 @@ def higher(groups: list[list[str]]) -> str:
 def _against_baseline(
     comparison: Comparison, pairs: list[Difference], apart: dict[str, list[ComparedRun]]
 ) -> str:
-    """Which runs are higher and lower than the baseline, or than another if none is; of all pairs
-    how many differ.
+    """Which runs are higher and lower than the baseline, or else than another run; without a
+    baseline, how many pairs differ.
     """
     shown = [pair for pair in pairs if pair.is_shown]
     if comparison.baseline is None:
@@ -175,7 +177,7 @@ def _against_baseline(
     ]
     if others:
         named, of = _joined(_values(comparison, others)), against if not shown else baseline.label
-        # At the start of the sentence, unless the name of a metric is.
+        # Capitalised at the start of the sentence, unless the name of a metric comes first.
         no = "No" if not parts and comparison.metric == "accuracy" else "no"
         parts.append(f"{no} difference from {of} is shown for {named}")
     if not shown:
@@ -232,12 +234,12 @@ def with_unit(value: float | None, unit: str) -> str:
 
 
 def _word(unit: str) -> str:
-    """A unit behind a figure of a sentence."""
+    """A unit as it is written after a figure in a sentence."""
     return DOLLARS.word if unit == DOLLARS.name else unit
 
 
 def _joined(names: list[str]) -> str:
-    """Names with points between them; of many the first ones, and how many more there are."""
+    """Names separated by dots; of many, only the first ones and the number of the others."""
     left = len(names) - MOST_NAMES
     if left < 2:
         return " · ".join(names)
@@ -250,7 +252,7 @@ def _is(count: int) -> str:
 
 
 def are_too_few(comparison: Comparison) -> bool:
-    """Whether the conversations of all differences are too few to show any."""
+    """Whether each difference has too few conversations to be shown."""
     return all(difference.result.is_too_few for difference in comparison.differences)
 
 
@@ -295,7 +297,9 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
 
 
 def limits(result: ClusteredDifference, unit: str) -> str:
-    """End of a sentence that shows no difference: the difference the data could show."""
+    """End of a sentence about a difference that is not shown: which difference the data could
+    show.
+    """
     if result.is_too_few:
         return f"{_too_few(result)} to show any difference{larger_data(result, unit)}"
     if result.mde is None and result.mean:
@@ -305,8 +309,8 @@ def limits(result: ClusteredDifference, unit: str) -> str:
     # Two shares differ by 100 points at most.
     if unit == POINTS.name and result.mde >= 1:
         return "this data can't reliably detect any difference"
-    # Conversations that disagree this much: the rule of thumb is below a difference that was not
-    # shown.
+    # The conversations disagree so much that the MDE, a rule of thumb, is below a difference that
+    # was not shown.
     if result.mde <= abs(result.mean):
         return f"such data shows {figure(result.mde, unit)} with 80 % power, but not here"
 
@@ -333,6 +337,6 @@ def _too_few(result: ClusteredDifference) -> str:
 
 
 def adjusted_name(comparison: Comparison) -> str:
-    """Name of an adjusted p."""
+    """Name of the adjusted p in sentences."""
     is_discovery = comparison.adjustment == BENJAMINI_HOCHBERG
     return "Benjamini–Hochberg" if is_discovery else "adjusted"

@@ -15,7 +15,7 @@ from memeval.statistics.means import mean
 from memeval.statistics.multiple import benjamini_hochberg, compact_letters
 
 MOST_LETTERED = 20
-"""Runs beyond which letters are left out, unless all pairs were compared, which they rest on."""
+"""Maximum runs with letters, unless all pairs were compared anyway: letters need all pairs."""
 
 Pair = tuple[int, int]
 """Positions of two runs; the second is subtracted."""
@@ -25,13 +25,16 @@ Name = TypeVar("Name", bound=Hashable)
 def adjusted(
     differences: Mapping[Pair, Difference], scores: Sequence[RunScores]
 ) -> dict[Pair, Difference]:
-    """The differences, each p adjusted over those that its runs may be compared with."""
+    """The differences, each p adjusted over all differences in its group of runs, see
+    `groups_of`.
+    """
     tested = dict(differences)
     for group in groups_of(differences):
         pairs = [pair for pair in differences if pair[0] in group]
         for pair, p in zip(pairs, max_t_ps(_sums(pairs, scores)), strict=True):
             own = differences[pair]
-            # With draws instead of all flips the adjusted p may come out a little below p itself.
+            # If flips are drawn instead of enumerated, the adjusted p may be a little below p
+            # itself.
             adjusted_p = None if own.p is None else max(p, own.p)
             tested[pair] = replace(own, adjusted_p=adjusted_p, among=len(pairs))
 
@@ -39,7 +42,7 @@ def adjusted(
 
 
 def groups_of(pairs: Iterable[tuple[Name, Name]]) -> list[frozenset[Name]]:
-    """The runs, by positions or keys, that are connected by pairs that were compared."""
+    """Groups of runs, by position or key, that are connected by compared pairs."""
     groups: list[frozenset[Name]] = []
     for pair in pairs:
         joined = [group for group in groups if not group.isdisjoint(pair)]
@@ -134,7 +137,8 @@ def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float
     for row in rows:
         cases |= dict.fromkeys(row)
 
-    # The same flips for all pairs need a column per conversation, 0 if a pair has none of it.
+    # The same flips for all pairs need a column per conversation, 0 if a pair has no question of
+    # it.
     return [[row.get(case, 0.0) for case in cases] for row in rows]
 
 
@@ -154,7 +158,8 @@ def _common_sums(scores: RunScores, other: RunScores) -> dict[Hashable, float]:
 
 
 def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons with each adjusted p over all differences of all of them.
+    """The comparisons, with each p adjusted over the differences of all of them
+    (Benjamini-Hochberg).
 
     Letters are left out: they rest on max-T over the pairs of one metric.
     """
@@ -165,7 +170,7 @@ def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
     made = []
     for comparison in comparisons:
-        # One conversation gives no p, and none to adjust.
+        # A single conversation gives no p, so there is none to adjust.
         differences = [
             row if row.p is None else replace(row, adjusted_p=next(adjusted), among=len(known))
             for row in comparison.differences

@@ -24,14 +24,14 @@ NO_BREAK = "\u00a0"
 Cells = list[list[str]]
 CATEGORIES_TITLE = "By category, Δ with its 95 % interval: described, not tested one by one."
 SAME = "same"
-"""In place of a difference between cells that sent the same prompts."""
+"""Shown instead of a difference between runs that sent the same prompts."""
 HEADER = ["run", "n", "value\n[95 %]", "re-run\nstd", "Δ\n[95 %]", "p", "adj.", "MDE", ""]
 
 
 def sentences_text(comparison: Comparison, most: int) -> str:
     """Words before any figure: the lead, and up to `most` sentences if a difference is shown."""
     lines = _wrap(filter(None, [*lead(comparison), comparison.warning]))
-    # Of corrected accuracies only that differences are not: the table has them.
+    # Of the corrections, only the line that differences are not corrected: the table has the rest.
     uncorrected = corrections(comparison)[-1:]
     said = [*details(comparison, most), *dominating_conversations(comparison), *uncorrected]
     if said:
@@ -41,7 +41,7 @@ def sentences_text(comparison: Comparison, most: int) -> str:
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """All of a comparison but its refusals: sentences, figures, categories, and their meaning."""
+    """A comparison without its refusals: sentences, figures, categories, and their meaning."""
     if not comparison.differences:
         return ""
 
@@ -111,12 +111,12 @@ def _difference_cells(comparison: Comparison, difference: Difference | None) -> 
 
 
 def _below(value: str) -> str:
-    """A value with its interval on the next line: beside each other they leave no room."""
+    """A value with its interval on the next line: side by side, they are too wide."""
     return value.replace(" ", "\n", 1)
 
 
 def category_lines(comparison: Comparison) -> list[str]:
-    """Δ and interval of each category, described and not tested, a few categories a table."""
+    """Δ and interval of each category, described and not tested, a few categories per table."""
     names = category_names(comparison)
     if len(names) < 2:
         return []
@@ -138,7 +138,7 @@ def category_lines(comparison: Comparison) -> list[str]:
 
 
 def category_names(comparison: Comparison) -> list[str]:
-    """Of all differences, in their order."""
+    """Names of the categories of all differences, in their order."""
     return list(
         dict.fromkeys(
             row.category for difference in comparison.differences for row in difference.categories
@@ -161,18 +161,18 @@ def category_cells(
 
 
 def pair_label(comparison: Comparison, difference: Difference) -> str:
-    """The run, if all are compared with one baseline; else both."""
+    """The label of the run, if all are compared with one baseline; else the labels of both."""
     first, second = (comparison.run(key).label for key in (difference.first, difference.second))
     return first if comparison.baseline else f"{first} − {second}"
 
 
 def align(rows: Cells) -> list[str]:
-    """Rows as lines of columns: the first to the left and folded, the others to the right.
+    """Rows as aligned lines: the first column left-aligned and wrapped, the others right-aligned.
 
     Columns that are empty in all rows but the header are left out. Figures are never cut.
     """
     rows = without_empty(rows)
-    # Only the first column gives way: names can be folded, figures can't.
+    # Only the first column shrinks: names can be wrapped, figures can't.
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     room = max(WIDTH - sum(widths[1:]) - 2 * len(widths[1:]), NARROWEST_LABEL)
     widths[0] = min(widths[0], room)
@@ -183,7 +183,7 @@ def align(rows: Cells) -> list[str]:
         height = max(map(len, columns))
         for column in columns:
             missing = [""] * (height - len(column))
-            # A header ends at the bottom of its row, everything else begins at the top.
+            # Headers are aligned to the bottom of their row, all other cells to the top.
             column[:] = missing + column if number == 0 else column + missing
 
         for first, *others in zip(*columns, strict=True):
@@ -194,7 +194,7 @@ def align(rows: Cells) -> list[str]:
 
 
 def _width(cell: str) -> int:
-    """Characters of the longest line of a cell; an empty one takes one."""
+    """Width of the longest line of a cell, in characters; at least 1."""
     return max(1, *map(len, cell.split("\n")))
 
 
@@ -213,8 +213,8 @@ def _fold(text: str, width: int) -> list[str]:
 def _wrap(paragraphs: Iterable[str], indent: str = "") -> list[str]:
     lines = []
     for paragraph in paragraphs:
-        # `textwrap` breaks no line at another blank: a figure stays with its unit, a p with its
-        # value.
+        # `textwrap` never breaks a line at a non-breaking space: a figure stays with its unit, a p
+        # with its value.
         joined = re.sub(r"(?<=\d) (?=%)|(?<=\(p) ", NO_BREAK, paragraph)
         lines += textwrap.wrap(
             joined, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "

@@ -17,7 +17,7 @@ RAW_VERDICTS = (
 
 
 def describe_counts(comparison: Comparison, difference: Difference) -> str:
-    """On which questions a difference rests, and how many only one of the cells has right."""
+    """How many questions a difference is based on, and how many only one of the runs has right."""
     first = comparison.run(difference.first).label
     second = comparison.run(difference.second).label
     result = difference.result
@@ -75,7 +75,7 @@ def legend(comparison: Comparison) -> list[str]:
 
 
 def dominating_conversations(comparison: Comparison) -> list[str]:
-    """Which conversation holds half of the questions or more: it decides alone."""
+    """Names each conversation with half of the questions or more, which decides alone."""
     names: dict[str, None] = {}
     for difference in comparison.differences:
         name = dominating({case.case_id: case.count for case in difference.cases})
@@ -97,7 +97,7 @@ def adjusted_how(comparison: Comparison) -> str:
 
 
 def corrections(comparison: Comparison) -> list[str]:
-    """The corrected accuracies, and that differences do not rest on them."""
+    """The corrected accuracies, and a line that differences are not based on them."""
     if comparison.metric != "accuracy":
         return []
 
@@ -110,7 +110,7 @@ def corrections(comparison: Comparison) -> list[str]:
 
 
 def table_remarks(comparisons: Iterable[Comparison]) -> list[str]:
-    """That the table of the runs counts questions that are not compared, if it does."""
+    """A remark if the table of the runs counts questions that are not compared."""
     if not any(comparison.left_out for comparison in comparisons):
         return []
 
@@ -145,7 +145,7 @@ def headline(comparison: Comparison) -> list[str]:
 
 
 def refusal_lines(comparison: Comparison) -> list[str]:
-    """The refusals, a line each: those with one reason together."""
+    """The refusals, one line for all pairs with the same reasons."""
     by_reason: dict[tuple[str, ...], list[str]] = {}
     for refusal in comparison.refusals:
         first, second = (comparison.run(key).label for key in (refusal.first, refusal.second))

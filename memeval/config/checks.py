@@ -1,8 +1,9 @@
-"""Checks the values of addresses, names of environment variables and headers; above all, they may
-hold no secret.
+"""Checks addresses, names of environment variables and headers; above all, none may contain a
+secret.
 
-A setting gets into config files, parameters, reports and tracking servers. So secrets come only
-from the environment. A setting that holds one is refused by its name, without repeating its value.
+Settings are written to config files, parameters, reports and tracking servers. So secrets come only
+from the environment. The error for a setting that contains a secret names the setting, but does not
+repeat its value.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ BY_TRACKING = "for a password:  export MLFLOW_TRACKING_URI=...  and leave tracki
 
 
 def check_address(option: str, address: str, *hints: str) -> None:
-    """Raises `UserError` unless this is an http(s) address of a host, and nothing else: no user,
-    password, query or fragment.
+    """Raises `UserError` unless this is the http(s) address of a host without user, password, query
+    or fragment.
     """
     check_plain(option, address, *(hints or (BY_HEADER,)))
     way = "for example:  http://localhost:8000/v1"
@@ -55,7 +56,7 @@ def check_address(option: str, address: str, *hints: str) -> None:
     except ValueError:
         raise UserError(f"{option} is not an address: host or port can't be read", way) from None
 
-    # An address of IPv6 has no labels, and a name may end in the dot of the root.
+    # An IPv6 address has no labels, and a host name may end in the dot of the root.
     labels = ["host"] if ":" in host else host.removesuffix(".").split(".")
     sound = (
         not any(character.isspace() or not character.isprintable() for character in address)
@@ -81,7 +82,7 @@ def check_plain(option: str, address: str, *hints: str) -> None:
         None,
     )
     if what:
-        # From here on it is removed from everything that is printed.
+        # After this, it is removed from all output.
         keep_address(address)
         raise UserError(
             f"{option} contains {what}, and settings are published with the run", *hints
@@ -89,13 +90,13 @@ def check_plain(option: str, address: str, *hints: str) -> None:
 
 
 def check_tracking(option: str, address: str) -> None:
-    """Raises `UserError` if the address of a store holds a user, a password or a query."""
+    """Raises `UserError` if the address of a store contains a user, a password or a query."""
     if "://" in address and not address.startswith(("sqlite:", "file:")):
         check_plain(option, address, BY_TRACKING)
 
 
 def check_store(url: str | None, memories: str | None) -> None:
-    """Raises `UserError` if an address of the store is not one."""
+    """Raises `UserError` for an invalid address of the store."""
     if url is not None:
         _check_database(url)
     if memories is not None:
@@ -120,7 +121,7 @@ def _check_database(address: str) -> None:
 
 
 def _check_memories(address: str) -> None:
-    """Raises `UserError` unless this is an address as fsspec takes them."""
+    """Raises `UserError` unless this is an address that fsspec accepts."""
     check_plain("store.memories", address, BY_ENVIRONMENT)
     protocol, mark, path = address.partition("://")
     if not (mark and path and protocol.isalnum() and address.isascii() and address.isprintable()):
@@ -131,7 +132,9 @@ def _check_memories(address: str) -> None:
 
 
 def check_variable(option: str, name: Any) -> None:
-    """Raises `UserError`, without the name, unless it can be a variable's: it may be the key."""
+    """Raises `UserError` unless this can be a variable's name. It may be the key, so it is not
+    shown.
+    """
     message = f"{option} must be the name of an environment variable, not the secret itself"
     message += " (a name in lower case must be set in the environment)"
     hint = BY_VARIABLE.format(option=option)
@@ -140,8 +143,8 @@ def check_variable(option: str, name: Any) -> None:
     if name in os.environ:
         return
 
-    # `MY_KEY_2` is the name of a variable that is not set yet; capitals and digits without an
-    # underscore, at some length, are rather a key.
+    # `MY_KEY_2` is the name of a variable that is not set yet. A long string of capitals and digits
+    # without an underscore is more likely a key.
     digits = any(character.isdigit() for character in name)
     conventional = name.isupper() and ("_" in name or not digits or len(name) < 16)
     if (
@@ -151,8 +154,7 @@ def check_variable(option: str, name: Any) -> None:
         or name in os.environ.values()
         or not (conventional or len(name) < 8)
     ):
-        # From now on it is removed from everything that is printed, including a traceback of this
-        # error.
+        # After this, it is removed from all output, including a traceback of this error.
         keep_secret(name)
         raise UserError(message, hint)
 
@@ -174,13 +176,13 @@ def check_headers(option: str, headers: Any) -> None:
 
 
 MAY_LACK_A_KEY = (*(f"{role}." for role in OTHERS), "embedder.", "system.api_key_env")
-"""Settings that may lack a key: the address may have one, or the service want none."""
+"""Settings that may lack a key: the address may have one, or the service may need none."""
 
 
 def check_secrets(leaves: Mapping[str, Any]) -> None:
-    """Raises `UserError` for a setting of any group that holds a secret."""
+    """Raises `UserError` for a setting of any group that contains a secret."""
     for path, value in leaves.items():
-        # First: the name of a header may end like that of a setting below.
+        # Checked first: the name of a header may end like a setting in the conditions below.
         option, mark, header = path.partition(".headers.")
         if mark:
             check_headers(f"{option}.headers", {header: value})
@@ -223,7 +225,7 @@ def _check_text(path: str, text: str) -> None:
 
 
 def check_overrides(words: list[str]) -> None:
-    """Raises `UserError` for a word that brings a secret, before Hydra writes it anywhere."""
+    """Raises `UserError` for a word that contains a secret, before Hydra writes it anywhere."""
     for word in words:
         override = _OVERRIDE.fullmatch(word)
         if override is None:
@@ -249,7 +251,7 @@ def check_overrides(words: list[str]) -> None:
 
 
 def _assignments(key: str, value: str) -> Iterator[tuple[str, str]]:
-    """Each value that an override gives, by the path that it gives it to."""
+    """Each value that an override sets, with the path of the setting."""
     inner = value.strip()
     if inner.startswith("{"):
         for name, part in _PAIR.findall(inner):

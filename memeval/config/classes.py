@@ -17,7 +17,7 @@ T = TypeVar("T")
 def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
     """The class at a path, a subclass of `base`. Raises `UserError`.
 
-    `group` is the config group that names it, `what` the thing as an error calls it.
+    `group` is its config group, `what` its description in errors.
     """
     named_class = import_named(path, group, what, base)
     if not (isinstance(named_class, type) and issubclass(named_class, base)):
@@ -32,9 +32,9 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
 
 
 def import_named(path: str, group: str, what: str, base: type[Any] = object) -> Any:
-    """Object at the path, class or not. Raises `UserError` as `class_at` does.
+    """The object at the path, whether or not it is a class. Raises `UserError` as `class_at` does.
 
-    If it is not there, the error names the classes derived from `base`.
+    If the object does not exist, the error names the classes derived from `base`.
     """
     module_name, _, class_name = path.partition(":")
     if not module_name or not class_name:
@@ -55,7 +55,7 @@ def import_named(path: str, group: str, what: str, base: type[Any] = object) -> 
     except (MemevalError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        # A module of the user's own may do anything when it is imported, `sys.exit` included.
+        # A user's module may do anything when it is imported, even call `sys.exit`.
         raise UserError(f"{what}: {_locate_error(error)}") from error
 
     named_class = getattr(module, class_name, None)
@@ -71,7 +71,9 @@ def import_named(path: str, group: str, what: str, base: type[Any] = object) -> 
 
 
 def _is_usable(value: object, base: type[Any]) -> bool:
-    """Whether a name of a module could have been meant: not a base that it imports."""
+    """Whether an object of a module could have been meant; an abstract base that it imports is
+    not.
+    """
     return isinstance(value, type) and issubclass(value, base) and not isabstract(value)
 
 

@@ -1,4 +1,4 @@
-"""How the user wants a run filed: experiment, tags, note, sweep. None of it changes a result."""
+"""How a run is filed: experiment, tags, note, sweep. None of these changes a result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUP_BY_SWEEP = "sweep"
 LONGEST_EXPERIMENT = 200
 LONGEST_KEY, LONGEST_TAG, LONGEST_NOTE, MOST_TAGS = 200, 4000, 4000, 50
 RESERVED = ("memeval", "mlflow", "rounded")
-"""First parts of names of tags that belong to memeval and to MLflow."""
+"""First parts of tag names that are reserved for memeval and MLflow."""
 
 LONGEST_LABEL = 40
 _KEY = re.compile(r"[\w\-. /]+")
@@ -27,7 +27,7 @@ BY_TAG = "use:  tags.paper=table2"
 
 
 class Filing(Struct, frozen=True):
-    """Experiment of a run in MLflow, and the user's own labels of the run."""
+    """A run's experiment in MLflow, and the user's own labels of the run."""
 
     experiment: str | None = None
     """None: the experiment that already contains the run, or the one named after its data set."""
@@ -42,7 +42,7 @@ class Filing(Struct, frozen=True):
 def read_filing(config: RunConfig, sweep: str | None = None) -> Filing:
     """Filing from config and environment; `sweep` is an invocation's digest. Raises `UserError`."""
     sweep_id = None
-    # The name is for people, the digest distinguishes: two commands may run one named sweep.
+    # The name is for people. The digest distinguishes two commands that run one named sweep.
     if sweep is not None:
         sweep_id = f"{config.sweep_name or 'sweep'}-{sweep}"
 
@@ -118,7 +118,7 @@ def _key(key: str) -> str:
         raise UserError(
             f"tags.{shown}: names that begin with memeval, mlflow or rounded are reserved", BY_TAG
         )
-    # MLflow refuses names that would not be their own path.
+    # MLflow refuses names that change when they are read as paths.
     is_path = all(part not in ("", ".", "..") for part in key.split("/"))
     if not _KEY.fullmatch(key) or not is_path or len(key) > LONGEST_KEY:
         raise UserError(

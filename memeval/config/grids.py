@@ -1,8 +1,8 @@
-"""Sweeps that are unions of grids, for cells that no single product of settings holds.
+"""Sweeps that are unions of grids, for sets of cells that are not a product of settings.
 
-A file in sweeps/ may have `grids:`, a list of grids, each a line of overrides as one types it after
-`-m`. Their cells are options of the group `cell`, `cell=<sweep>-<number>`, over which the sweep
-then runs.
+A file in sweeps/ may have `grids:`, a list of grids. Each grid is a line of overrides as typed
+after `-m`. The cells of all grids become options of the group `cell`, `cell=<sweep>-<number>`, over
+which the sweep then runs.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def sweep_files() -> dict[str, Path]:
 
 
 def over_cells(sweep: str, config: DictConfig) -> DictConfig:
-    """The sweep's config with its grids, if any, as options of `cell`."""
-    # Taken out: the schema of a run has no such field.
+    """The sweep's config, in which its grids, if any, are replaced by options of `cell`."""
+    # Removed, because the schema of a run has no such field.
     grids = config.pop("grids", None)
     if grids is not None:
         count = len(cells(tuple(grids)))
@@ -55,7 +55,7 @@ def over_cells(sweep: str, config: DictConfig) -> DictConfig:
 
 @cache
 def cells(grids: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
-    """The overrides of all cells. Read once: each cell is composed with the whole sweep."""
+    """The overrides of all cells. Cached, because each cell is composed with the whole sweep."""
     return tuple(_cells(grids))
 
 
@@ -76,7 +76,7 @@ def _choices(override: str) -> list[str]:
 
 
 def counted_cells() -> dict[str, int]:
-    """How many cells each sweep has that is a union of grids."""
+    """The number of cells of each sweep that is a union of grids."""
     counts = {name: len(_cells_of(_text(file))) for name, file in sweep_files().items()}
     return {sweep: count for sweep, count in counts.items() if count}
 
@@ -124,5 +124,5 @@ def _config(overrides: Sequence[str]) -> DictConfig:
                 force_add=True,
             )
 
-    # `_self_` comes last: a cell's fields beat those of its options.
+    # `_self_` comes last: a cell's fields override those of its options.
     return OmegaConf.merge(OmegaConf.create({"defaults": [*options, "_self_"]}), fields)  # type: ignore[return-value]

@@ -1,6 +1,6 @@
 """Identity: from a resolved config to each stage's keys.
 
-Settings declare their stage. Data, templates, classes and code come as digests of their owners.
+Settings declare their stage. Data, templates, classes and code contribute digests.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class IdentityInputs(Struct, frozen=True):
     digests: Digests
     """The contributions of data set, prompt templates, system, judge and code, joined."""
     stages: Mapping[str, str]
-    """Stages of the settings of data set and system; a missing one is `prepare`."""
+    """Stages of the settings of data set and system; a setting without one belongs to `prepare`."""
     uses_llm_at_ingest: bool
     """Whether the system calls a language model at ingest: model and seed then shape its memory."""
     judge_uses_llm: bool
@@ -71,7 +71,7 @@ class Keys(Struct, frozen=True):
 
 
 def join_digests(*contributions: Digests) -> dict[str, dict[str, str]]:
-    """All contributions as one. A name may be given once per stage."""
+    """Merges all contributions. A name may occur once per stage."""
     joined: dict[str, dict[str, str]] = {PREPARE: {}, ANSWER: {}, JUDGE: {}}
     for contribution in contributions:
         for stage, named in contribution.items():
@@ -98,7 +98,7 @@ def field_metadata(settings_type: type[Any], prefix: str = "") -> dict[str, Mapp
 
 
 def field_stages(settings_type: type[Any], prefix: str = "") -> dict[str, str | None]:
-    """Stage of each leaf of a schema class by dotted path; None if a field does not say."""
+    """Stage of each leaf of a schema class by dotted path; None if a field declares none."""
     fields = field_metadata(settings_type, prefix)
     return {path: metadata.get("stage") for path, metadata in fields.items()}
 
@@ -120,7 +120,7 @@ def is_runtime(path: str, stages: Mapping[str, Any]) -> bool:
     if path in PRESENTABLE:
         return False
 
-    # A field may hold a dictionary, such as `llm.headers`: its leaves are of the field's stage.
+    # A field may be a dictionary, such as `llm.headers`: its leaves have the field's stage.
     while path and path not in stages:
         path = path.rpartition(".")[0]
 
@@ -145,7 +145,8 @@ def _run_metadata() -> Mapping[str, Mapping[str, Any]]:
 def by_stage(config: RunConfig, inputs: IdentityInputs) -> Settings:
     """The config's leaves, sorted into the stages whose keys they are part of."""
     fields = _run_metadata()
-    # Naming the answers' model in another role changes nothing: keys hold a role's final settings.
+    # Keys contain a role's final settings, so naming the answers' model in another role changes
+    # nothing.
     leaves = flatten(dataclasses.replace(config, llm=with_roles_filled(config.llm)))
     counted: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
 
@@ -177,7 +178,7 @@ def _metadata_of(
     if group in _SHARED_STAGES:
         return {"stage": inputs.stages.get(path, PREPARE)}
 
-    # A field may hold a dictionary, such as `llm.headers`: its leaves are of the field's stage.
+    # A field may be a dictionary, such as `llm.headers`: its leaves have the field's stage.
     field = path
     while field and field not in fields:
         field = field.rpartition(".")[0]
@@ -201,7 +202,7 @@ def keys_of_seed(settings: Settings, inputs: IdentityInputs, seed: int) -> Keys:
         return digest({"settings": settings[stage], "digests": inputs.digests[stage], **more})
 
     prepare = key(PREPARE, seed=seed if inputs.uses_llm_at_ingest else None)
-    # Each key holds the one before it: what makes a memory again makes its answers again.
+    # Each key contains the previous one: a change that rebuilds a memory also repeats its answers.
     answer = key(ANSWER, prepare=prepare, seed=seed)
 
     return Keys(prepare=prepare, answer=answer, judge=key(JUDGE, answer=answer))

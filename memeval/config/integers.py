@@ -1,8 +1,8 @@
 """Groups that take any positive integer: `top_k=7`, `-m top_k=3,wide,12`, `compression_turn=40`.
 
-Hydra 1.3 refuses an integer as a group choice before it asks any config source. So integers of
+Hydra 1.3 refuses an integer as a group choice before it queries any config source. So integers of
 these groups are quoted on entry (the command line, a sweep's parameters), and a config source of
-our own (`served.py`) serves `<group>/<integer>`. Nothing of Hydra is patched.
+our own (`served.py`) serves `<group>/<integer>`. Hydra is not patched.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9][0-9]*)")
 
 
 class QuoteIntegers(Callback):
-    """Prepares a sweep's own parameters for the sweeper; Hydra would swallow an error."""
+    """Prepares a sweep's own parameters for the sweeper. Hydra would swallow an error raised
+    here.
+    """
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         params = OmegaConf.select(config, "hydra.sweeper.params")
@@ -45,7 +47,7 @@ class QuoteIntegers(Callback):
 
 
 def as_hydra_words(words: Sequence[str]) -> list[str]:
-    """A user's overrides for Hydra. Raises `UserError` for two rerankers."""
+    """A user's overrides in Hydra's form. Raises `UserError` for two rerankers."""
     check_one_reranker(words)
     return quote_integers([full_override(word) for word in choose_classes(words)])
 
@@ -95,7 +97,7 @@ def unquote_integer(override: str) -> str:
 
 
 def option_value(group: str, option: str) -> Any:
-    """The integer, or the value in the option's file; None for others' options."""
+    """The integer, or the value in the option's file; None for an option of a package."""
     if option.isdigit():
         return int(option)
 

@@ -36,14 +36,16 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def fields_of(group: str, option: str) -> frozenset[str]:
-    """Dotted paths of the fields in an option's file; empty without a file."""
+    """Dotted paths of the fields in an option's file; empty if there is no file."""
     file = own_file(group, option)
     return _fields_in(file) if file else frozenset()
 
 
 @cache
 def _fields_in(path: Path) -> frozenset[str]:
-    """The fields of one of memeval's files. It is read once: a cell requests each of its leaves."""
+    """The fields in one of memeval's files. Cached, because they are looked up for each leaf of a
+    cell.
+    """
     return frozenset(str(name) for name in flatten(read_yaml(path)))
 
 

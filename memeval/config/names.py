@@ -1,4 +1,4 @@
-"""The groups and fields that conf/ knows, and the error for a name that it does not."""
+"""The groups and fields in conf/, and the error for an unknown name."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def known_names() -> Mapping[str, list[str]]:
     """Every group and field, with the options (`llm=openai`) that have it."""
     names: dict[str, list[str]] = {path.name: [] for path in conf_dir().iterdir() if path.is_dir()}
     paths = sorted(conf_dir().rglob("*.yaml"))
-    # Not by OmegaConf, which takes twenty times as long: only the names count.
+    # Not read by OmegaConf, which takes twenty times as long: only the names matter.
     files = [(path, load_yaml(path) or {}) for path in paths]
 
-    # An option comes before those that are made from it.
+    # An option comes before the options that build on it.
     files.sort(key=lambda entry: "defaults" in entry[1])
     for path, loaded in files:
         group = (
@@ -52,12 +52,12 @@ def homes_of(name: str, words: Iterable[str]) -> Sequence[str]:
 
 
 def plain(word: str) -> str:
-    """A choice of an option without marks and quotes."""
+    """A choice of an option, without `+` and quotes."""
     return word.lstrip("+").replace("'", "").replace('"', "")
 
 
 def _paths(values: Mapping[str, Any]) -> Iterator[str]:
-    """Dotted paths of a file's fields, groups of fields among them."""
+    """Dotted paths of a file's fields, including groups of fields."""
     for name, value in values.items():
         yield str(name)
         if isinstance(value, Mapping):
@@ -66,7 +66,9 @@ def _paths(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def unknown_name(key: str) -> UserError:
-    """The error for an unknown group or field, with its group or the nearest names."""
+    """The error for an unknown group or field, with the options that have it or the nearest
+    names.
+    """
     known = known_names()
     brought = brought_fields(key.partition(".")[0])
     if homes := known.get(key):
@@ -103,7 +105,7 @@ def fields_called(name: str) -> list[str]:
         elif own.startswith(f"{name}_") or own.endswith(f"_{name}"):
             parts.append(known)
 
-    # A group before a field, and a field of a group before one deeper in it.
+    # A group before a field, and a group's field before one that is nested deeper.
     return [*sorted(exact, key=_depth), *sorted(parts, key=_depth)]
 
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def options(group: str) -> list[str]:
-    """Names of the options that ship, sorted."""
+    """Names of the built-in options, sorted."""
     return [path.stem for path in own_files(group)]
 
 
@@ -23,7 +23,7 @@ def class_path(group: str, option: str) -> str | None:
     if file is not None:
         return _class_in(group, file)
 
-    # The first: where two packages bring the name, `plugin` refuses it.
+    # Only the first: if two packages provide the name, `plugin` raises an error.
     for found in plugins(group).get(option, ())[:1]:
         named = _class_in(group, found.file) if found.file else None
         return named or found.path
@@ -43,7 +43,7 @@ def _class_in(group: str, file: Path) -> str | None:
 
 
 def built_in_classes(group: str) -> dict[str, str]:
-    """Class path by option, of all options that ship and name a class."""
+    """Class path by option, for the built-in options that name a class."""
     paths = {option: class_path(group, option) for option in options(group)}
     return {option: path for option, path in paths.items() if path is not None}
 
@@ -54,8 +54,8 @@ def available(group: str) -> list[str]:
 
 
 def is_available(group: str, name: str) -> bool:
-    """Whether an option of that name is built in or, which takes longer to find out, provided by a
-    package.
+    """Whether an option with that name is built in or provided by a package, which takes longer to
+    find out.
     """
     return own_file(group, name) is not None or name in plugins(group)
 
@@ -64,11 +64,11 @@ class Registry(Generic[T]):
     """The classes of one kind by name, built-in and installed."""
 
     def __init__(self, group: str, base: type[T], noun: str | None = None) -> None:
-        """`noun` is what errors call one of the kind, by default the group."""
+        """`noun` is the word for such a class in errors, by default the group."""
         self.group, self.base, self.noun = group, base, noun or group
 
     def path_of(self, name: str) -> str:
-        """The class path of a name. Raises `UserError` for an unknown or ambiguous one."""
+        """The class path of a name. Raises `UserError` for an unknown or ambiguous name."""
         plugin(self.group, name)
         path = class_path(self.group, name)
         if path is None:

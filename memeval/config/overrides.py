@@ -1,8 +1,8 @@
-"""Words of the command line as Hydra takes them, and those that contradict each other.
+"""Converts words of the command line to Hydra's form, and refuses words that contradict each other.
 
 `system.class=my.module:Class` chooses an option: the class with its own settings, and without the
-fields of the option that it replaces. Such an option is called by the path, or by the option that
-was chosen beside it and the path: `system='rag:my.module:Class'` runs the class as `rag`.
+fields of the option that it replaces. Such an option is named by the path, or by a chosen option
+and the path: `system='rag:my.module:Class'` runs the class as `rag`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ def full_override(word: str) -> str:
     if equals and name in ASKED_SETTINGS:
         return f"++dataset.{name}={value}"
 
-    # Tags have names of the user's own, which Hydra wants added.
+    # Users choose the names of tags, so Hydra has to add them as new fields.
     return f"++{word}" if equals and key.startswith("tags.") else word
 
 
 def check_given_once(overrides: Sequence[str]) -> None:
-    """Raises `UserError` if two words set one setting: Hydra would take the last."""
+    """Raises `UserError` if two words set one setting to different values: Hydra would take the
+    last.
+    """
     given: dict[str, str] = {}
     for word in overrides:
         name, equals, value = full_override(word).lstrip("+").partition("=")
@@ -80,7 +82,7 @@ CLASS_OPTION = re.compile(rf"(?:(?P<name>[^:]+):)?(?P<path>{_PATH})")
 def choose_classes(words: Sequence[str]) -> list[str]:
     """Overrides with `system.class=PATH` as the choice of an option.
 
-    A class of memeval's own stays a field, as does one beside several options.
+    A built-in class stays a field, as does a class with several options.
     """
     chosen = list(words)
     for word in words:
@@ -98,7 +100,7 @@ def choose_classes(words: Sequence[str]) -> list[str]:
         paths = [path.strip("'\"") for path in match["paths"].split(",")]
         choices = ",".join(f"'{name}{path}'" for path in paths)
         chosen[chosen.index(word)] = f"{group}={choices}"
-        # A field that the option did not have was added, by a `+`; now the class may have it.
+        # A field added with `+` gets `++`: the option did not have it, but the class may.
         chosen = [
             f"+{other}" if other.startswith(f"+{group}.") else other
             for other in chosen
@@ -109,7 +111,7 @@ def choose_classes(words: Sequence[str]) -> list[str]:
 
 
 def as_typed(word: str) -> list[str]:
-    """An override as a user types it: a class as `system.class=PATH`, beside its name."""
+    """An override as a user types it: a class as `system.class=PATH`, next to its name."""
     group, _, value = word.partition("=")
     match = CLASS_OPTION.fullmatch(value.strip("'\""))
     if group not in GROUPS or match is None:

@@ -58,7 +58,7 @@ def outputs_dir() -> Path:
 
 @contextmanager
 def refusing_long_names() -> Iterator[None]:
-    """Raises `UserError` for a file or folder whose name is too long: a user named it."""
+    """Raises `UserError` if the name of a file or folder is too long, because a user chose it."""
     try:
         yield
     except OSError as error:

@@ -1,10 +1,10 @@
-"""Contributions of installed packages: parts by entry points, options and sweeps by folders of
+"""Contributions of installed packages: parts as entry points, options and sweeps as folders of
 YAML.
 
 A package declares its parts under `memeval.systems` and the like (`PARTS`), and its YAML under
 `memeval.conf`, whose value names a folder in the package (`my_package.conf`). Packages are searched
-when a name is not one of memeval's own, or a part is loaded; nothing of theirs is imported for
-that.
+if a name is not one of memeval's own, and when a part is loaded. The search imports nothing from
+them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PARTS = {
     "prompt": "memeval.prompts",
     "metric": "memeval.metrics",
 }
-"""The entry points of each group of options, and those of metrics, which are not chosen."""
+"""The entry point group of each config group, and that of metrics, which are not options."""
 METRIC = "metric"
 CONF = "memeval.conf"
 DECLARED = frozenset({*PARTS.values(), CONF})
@@ -45,7 +45,7 @@ SWEEP = "sweep"
 
 
 class Plugin(Struct, frozen=True):
-    """An option that an installed package brings."""
+    """An option that an installed package provides."""
 
     name: str
     package: str
@@ -60,7 +60,7 @@ Plugins = Mapping[str, Mapping[str, Sequence[Plugin]]]
 
 
 def plugins(group: str) -> Mapping[str, Sequence[Plugin]]:
-    """Plug-ins of packages in a group, by name; several packages may bring one name."""
+    """Plug-ins of packages in a group, by name; several packages may provide one name."""
     # Searched again when the path has changed, since other packages may be found.
     return _scan(tuple(sys.path)).get(group, {})
 
@@ -89,14 +89,14 @@ def own_file(group: str, name: str) -> Path | None:
     """The file of a built-in option, or None."""
     folder = sweeps_dir() if group == SWEEP else conf_dir() / group
     path = folder / f"{name}.yaml"
-    # The name comes from a user: `../top_k/5` is not one of this folder.
-    # `isfile` says False of a name that is too long for a file, where `Path` raises.
+    # The name comes from a user: `../top_k/5` is not in this folder. `isfile` returns False for a
+    # name that is too long for a file, where `Path` raises.
     return path if path.parent == folder and os.path.isfile(path) else None  # noqa: PTH113
 
 
 def option_file(group: str, name: str) -> Path | None:
-    """The file of an option, memeval's own or a package's; None without a file."""
-    # Looked for in conf/ first, for it takes no search through packages.
+    """The file of an option, memeval's own or a package's; None if it has no file."""
+    # conf/ comes first, because this needs no search through packages.
     own = own_file(group, name)
     if own is not None or not group:
         return own
@@ -106,21 +106,21 @@ def option_file(group: str, name: str) -> Path | None:
 
 
 def own_files(group: str) -> list[Path]:
-    """The files of all options of memeval's own in a group, sorted."""
+    """The files of all built-in options in a group, sorted."""
     folder = sweeps_dir() if group == SWEEP else conf_dir() / group
     return sorted(folder.glob("*.yaml"))
 
 
 @cache
 def read_yaml(path: Path) -> Mapping[str, Any]:
-    """The content of an option's file, which is read once: for its names. Hydra reads the values,
-    by rules of its own: `2024-10-21` is a string there, and a date here.
+    """The content of an option's file, cached. Only its names matter: Hydra reads the values by its
+    own rules, for which `2024-10-21` is a string, not a date.
     """
     return dict(load_yaml(path) or {})
 
 
 def packages_of(module: str) -> str:
-    """Name and version of the packages that bring parts of a module's top-level package."""
+    """Name and version of the packages that provide parts from a module's top-level package."""
     top = module.partition(".")[0]
     packages = {
         found.package
@@ -133,7 +133,9 @@ def packages_of(module: str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises `UserError` if a user's folder has an option that exists: Hydra picks one."""
+    """Raises `UserError` if a user's folder repeats an existing option: Hydra would pick one of
+    them.
+    """
     for path in sorted(folder.glob("*/*.yaml")):
         group, name = path.parent.name, path.stem
         brought = plugins(group).get(name, ())
@@ -149,7 +151,7 @@ def check_folder(folder: Path) -> None:
 
 @cache
 def _scan(search_path: tuple[str, ...]) -> Plugins:
-    """Everything that the packages on a search path bring, by group and name."""
+    """Everything that the packages on a search path provide, by group and name."""
     # Loaded here: it takes longer than `--help` may take.
     from importlib.metadata import distributions
 
@@ -183,7 +185,7 @@ def _scan(search_path: tuple[str, ...]) -> Plugins:
 
 
 def _add_file(brought: list[Plugin], file: Path, package: str) -> None:
-    """Adds an option's file: to the part that the same package brings under its name, if any."""
+    """Adds an option's file to the same package's part of that name, or else as a new option."""
     for index, part in enumerate(brought):
         if part.package == package and part.file is None:
             brought[index] = replace(part, file=file)

@@ -43,7 +43,7 @@ _WITHOUT_EMBEDDINGS = ("api.anthropic.com", "api.groq.com")
 
 _HINTS = get_type_hints(RunConfig)
 _typed_fields: dict[tuple[str, str], Any] = {}
-"""Fields of configs as they were typed, by name and value."""
+"""Fields of configs after typing, by name and original value."""
 
 _SPOKEN = {
     "integer": "a whole number",
@@ -59,13 +59,13 @@ _NOT_OF_TYPE = re.compile(
 
 
 def resolve(composed: DictConfig | dict[str, Any]) -> RunConfig:
-    """The typed config; a plain dictionary is changed. Raises `UserError` naming the field."""
+    """The typed config. Modifies a plain dictionary. Raises `UserError` naming the field."""
     container = composed if isinstance(composed, dict) else _as_plain(composed)
     for group in ("judge", "embedder", "reranker"):
         if isinstance(container.get(group), dict):
             container[group] = _typed_class(group, container[group])
 
-    # Taken out: the schema can't know the fields of a data set or a system of the user's own.
+    # Removed, because the schema can't know the fields of a user's data set or system.
     dataset, system = (
         _check_name(group, container.pop(group, None)) for group in ("dataset", "system")
     )
@@ -82,17 +82,17 @@ def resolve(composed: DictConfig | dict[str, Any]) -> RunConfig:
     if config.embedder.name == "openai":
         _resolve_embedder(config.embedder, config.llm)
     if config.reranker.base_url:
-        # An address may name the path that is called: both forms are one address.
+        # An address may include the path that is called: both forms mean the same address.
         config.reranker.base_url = config.reranker.base_url.rstrip("/").removesuffix("/rerank")
 
-    # Last: two roles share a limit where their addresses are equal, in their final form.
+    # Last, because two roles share a limit if their final addresses are equal.
     share_limits(config)
 
     return config
 
 
 def _as_plain(composed: DictConfig) -> dict[Any, Any]:
-    """A composition as Python's own dictionaries, with what its interpolations come to."""
+    """A composition as Python dictionaries, with its interpolations resolved."""
     try:
         container = OmegaConf.to_container(composed, resolve=True)
     except InterpolationResolutionError as error:
@@ -113,7 +113,7 @@ def _check_name(group: str, values: Any) -> dict[str, Any]:
 
 
 def _typed_class(group: str, values: dict[Any, Any]) -> dict[str, Any]:
-    """The values of a group by its fields: `class`, which can't name a field, is `class_` there."""
+    """The values of a group by field name: `class`, a Python keyword, is `class_` there."""
     own = _without_built_in_class(group, {str(key): value for key, value in values.items()})
     if "class" in own:
         own["class_"] = own.pop("class")
@@ -131,7 +131,7 @@ def _without_built_in_class(group: str, values: dict[str, Any]) -> dict[str, Any
 def _address(base_url: str | None) -> str:
     """The address of an endpoint, by default that of the environment.
 
-    Raises `UserError` for an invalid one there; those of the config were checked.
+    Raises `UserError` if the environment's is invalid; the config's addresses were checked.
     """
     if base_url:
         return base_url.rstrip("/")
@@ -142,7 +142,7 @@ def _address(base_url: str | None) -> str:
 
 
 def _resolve_addresses(llm: LlmConfig) -> None:
-    """Makes the addresses of all roles comparable; a role without one calls that of the answers."""
+    """Makes the addresses of all roles comparable; a role without one uses the answers' model's."""
     llm.base_url = _address(llm.base_url)
     for path in OTHERS:
         role = written_for(llm, path)
@@ -151,7 +151,7 @@ def _resolve_addresses(llm: LlmConfig) -> None:
 
 
 def _resolve_judge_alone(llm: LlmConfig) -> None:
-    """Gives the judge's model its address, if the offline reader answers."""
+    """Sets the address of the judge's model if the offline reader answers."""
     judge, unset = llm.judge, JudgeModelConfig()
     if judge.model is not None:
         check_roles(llm)
@@ -168,9 +168,9 @@ def _resolve_judge_alone(llm: LlmConfig) -> None:
 
 
 def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
-    """Gives the embedder its address, by default that of the answers' model.
+    """Sets the embedder's address, by default that of the answers' model.
 
-    A key belongs to an address: raises `UserError` for another one without its own key.
+    A key belongs to an address: raises `UserError` for another address without its own key.
     """
     answers = llm.base_url if llm.name == "openai" else None
     openais = LlmConfig.api_key_env
@@ -221,7 +221,7 @@ def _plots_of_environment() -> bool | None:
 
 
 def _build_typed(values: Mapping[str, Any]) -> RunConfig:
-    """The config, each value typed once: cells of a sweep share most of them."""
+    """The config. Each value is typed only once, since cells of a sweep share most values."""
     typed: dict[str, Any] = {}
     for name, value in values.items():
         try:
@@ -241,13 +241,13 @@ def _typed_field(name: str, value: Any) -> Any:
         merged = OmegaConf.merge(_schema_of_field(name), OmegaConf.create({name: value}))
         _typed_fields[key] = getattr(OmegaConf.to_object(merged), name)
 
-    # The contents of a config may be changed.
+    # Copied, because the contents of a config may be modified.
     return copy.deepcopy(_typed_fields[key])
 
 
 @cache
 def _schema_of_field(name: str) -> DictConfig:
-    """A schema that has one field of the config alone."""
+    """A schema with only that field of the config."""
     own = {entry.name: entry for entry in fields(RunConfig)}[name]
     alone = field(default_factory=own.default_factory)
     if own.default is not MISSING:
@@ -275,7 +275,9 @@ def _explain_type_error(error: OmegaConfBaseException) -> UserError:
 
 
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
-    """Raises `UserError` if Hydra would ignore a choice, for a config file or a list."""
+    """Raises `UserError` for a choice that is a list, or that a config file would silently
+    override.
+    """
     chosen = dict(text.lstrip("+").split("=", 1) for text in overrides if "=" in text)
     groups = [path.name for path in conf_dir().iterdir() if path.is_dir()]
 
@@ -286,7 +288,7 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
                 f"to compare several:  python -m memeval -m {group}=a,b",
             )
 
-        # Hydra takes memeval's own option, and says nothing of the package's.
+        # Otherwise Hydra would silently take memeval's own option instead of the package's.
         plugin(group, chosen.get(group, ""))
 
     for group in (group for group in INTEGER_GROUPS if group in chosen):
@@ -299,7 +301,7 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
 
 
 def read_config(path: Path) -> RunConfig:
-    """The config of a run folder. Nothing that it names is imported or opened."""
+    """The config of a run folder. Nothing named in it is imported or opened."""
     # It is already resolved, so OmegaConf, which takes ten times as long, is not needed.
     loaded = load_yaml(path)
     if not isinstance(loaded, dict):

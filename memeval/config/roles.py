@@ -1,4 +1,6 @@
-"""Roles of models: unset fields are the answers', limits are per address and key."""
+"""Roles of models: unset fields are inherited from the answers' model; limits are per address and
+key.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ OTHERS = (INGEST, JUDGE, *DRAFTING)
 """The roles that inherit missing settings from the answers' model."""
 
 OF_ADDRESS = {"api_key_env": "", "headers": None, "api_version": None}
-"""Defaults of a role with its own address: secrets go only where they are meant to."""
+"""Settings that a role with its own address does not inherit, and their defaults: secrets are sent
+only to their own address.
+"""
 OF_MODEL = ("limit_parameter", "reasoning_effort", "extra_body")
 """Settings that a role with its own model or address does not inherit."""
 LIMIT_PARAMETERS = ("max_tokens", "max_completion_tokens")
@@ -41,16 +45,16 @@ OF_BODY = {
     "n": "memeval reads only one choice of a reply; for several answers:  num_runs=...",
     "stream": "memeval reads whole replies",
 }
-"""Parameters of a request that `extra_body` must not hold, and the settings to use instead."""
+"""Parameters of a request that `extra_body` must not contain, and the settings to use instead."""
 EMBEDDER_LIMIT, RERANKER_LIMIT = 8, 16
-"""Concurrent requests at an address that no other role calls."""
+"""Default limits of concurrent requests at an address that no other role calls."""
 OFFLINE_READER = "extractive"
 """The option of the group `llm` that is not a language model."""
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
-    """The settings of the model in a role: its own, and for the others those of the answers."""
+    """The settings of a role's model: its own, completed with those of the answers' model."""
     if role == ANSWERS:
         return llm
 
@@ -63,7 +67,7 @@ def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
     other_model = other_address or own.get("model", llm.model) != llm.model
 
     inherited: dict[str, Any] = {}
-    # A key belongs to an address, and headers may hold one.
+    # A key belongs to an address, and headers may contain one.
     if other_address:
         inherited |= OF_ADDRESS
     if other_model:
@@ -73,7 +77,7 @@ def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
 
 
 def called_roles(llm: LlmConfig, roles: Sequence[str] = ROLES) -> list[str]:
-    """Those of some roles whose model is behind an endpoint."""
+    """The given roles whose model is behind an endpoint."""
     return [role for role in roles if settings_of_role(llm, role).name == "openai"]
 
 
@@ -87,7 +91,7 @@ def lowest_limit(config: RunConfig) -> int | None:
 
 
 def with_roles_filled(llm: LlmConfig) -> LlmConfig:
-    """The settings with nothing left open in a role: two that mean the same are equal."""
+    """The settings with every role filled in, so that settings that mean the same are equal."""
     filled = {}
     for role in OTHERS:
         name = role.partition(".")[2]
@@ -100,19 +104,19 @@ def with_roles_filled(llm: LlmConfig) -> LlmConfig:
 
 
 def written_for(llm: LlmConfig, role: str) -> Any:
-    """The part of the config that is written for a role, whatever it leaves open."""
+    """The part of the config for a role, as written, with its unset fields."""
     return llm if role == ANSWERS else getattr(llm, role.partition(".")[2])
 
 
 def _own_settings(llm: LlmConfig, role: str) -> dict[str, Any]:
-    """Settings of a role itself, by field."""
+    """The settings that a role sets itself, by field."""
     config = written_for(llm, role)
     values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def check_roles(llm: LlmConfig) -> None:
-    """Raises `UserError` for roles that can't be as they are set: addresses must be resolved."""
+    """Raises `UserError` for roles with invalid settings. Addresses must be resolved before."""
     for role in called_roles(llm):
         check_api_version(role, settings_of_role(llm, role))
 
@@ -142,7 +146,9 @@ def check_api_version(role: str, settings: LlmConfig | EmbedderConfig) -> None:
 
 
 def share_limits(config: RunConfig) -> None:
-    """Gives embedder and reranker their address's limit. Raises `UserError` for two limits."""
+    """Sets the limits of embedder and reranker to their address's. Raises `UserError` for two
+    limits.
+    """
     callers = list(_callers(config))
     for first, second in combinations(callers, 2):
         limits = (first.limit, second.limit)
@@ -164,7 +170,7 @@ def share_limits(config: RunConfig) -> None:
             continue
 
         shared = [caller.limit for caller in callers if caller.reach == _reach(settings)]
-        # Its own limit is among them: it is one of the callers.
+        # This includes its own limit: it is one of the callers.
         settings.max_concurrency = next(filter(None, shared), default)
 
 
@@ -173,7 +179,7 @@ class _Caller(Struct, frozen=True):
 
     role: str
     reach: tuple[Any, ...]
-    """Address, key and headers: one limit holds for them."""
+    """Address, key and headers: callers that share them share one limit."""
     limit: int | None
     """Concurrent requests, if the role sets them itself."""
 
@@ -196,8 +202,8 @@ def _reach(settings: LlmConfig | EmbedderConfig | RerankerConfig) -> tuple[Any, 
 
 
 def is_local(address: str | None) -> bool:
-    """Whether a server is on this machine, or, as packages replace the host, may have been on the
-    one of its run.
+    """Whether a server is on this machine. A host that a package has replaced may have been local
+    to its run, and counts, too.
     """
     host = urlsplit(address or "").hostname or ""
     return host in _LOCAL or holds_replacement(host)

@@ -33,7 +33,7 @@ DIRECT, CHUNKS, TOOLS = "direct", "chunks", "tools"
 def at(stage: str, default: Any = None, **metadata: Any) -> Any:
     """A field of `stage`; lists and dicts are copied for each instance.
 
-    `metadata` says more about when the field counts, by the names above.
+    `metadata` says more about when the field counts, with the names above as keys.
     """
     metadata["stage"] = stage
     if isinstance(default, list | dict):
@@ -52,7 +52,7 @@ class GranularityConfig:
     overlap: int | None = at(PREPARE)
     """Tokens that neighbouring chunks share, for `chunk`."""
     speakers: bool = at(PREPARE, True)
-    """Whether a chunk names who speaks, a line per turn; without, the turns' texts are joined by
+    """Whether a chunk names who speaks, a line per turn; otherwise the turns' texts are joined by
     spaces.
     """
 
@@ -66,45 +66,45 @@ class JudgeConfig:
     named after the judge that was chosen.
     """
     class_: str | None = at(JUDGE)
-    """`judge.class`: `package.module:Class` of a judge of your own."""
+    """`judge.class`: `package.module:Class` of a custom judge."""
     threshold: float | None = at(JUDGE)
-    """Least F1 that counts as right, for `token_f1`."""
+    """Minimum F1 that counts as right, for `token_f1`."""
     prompt_file: str | None = at(RUNTIME)
-    """A template of your own, for the judges that are models; its text enters the judge key."""
+    """A custom template for judges that are models; its text is part of the judge key."""
     repeats: int = at(JUDGE, 1)
-    """Judgings of each answer by a model, an odd number; the majority is the verdict."""
+    """How often a model judges each answer, an odd number; the majority is the verdict."""
     reading: str = at(JUDGE, "first_word")
-    """How a reply of yes or no is read: its first word, or `official`, as published figures were
-    made: "yes" anywhere in it.
+    """How a yes-or-no reply is read: by its first word, or `official`, as for published figures:
+    "yes" anywhere in it.
     """
     scoring: str = at(JUDGE, "v2")
-    """Which version of BEAM's scorer counts the items of a rubric: `v1` gives half credit nothing,
-    as the published table was most likely made; `v2` gives it a half.
+    """Which version of BEAM's scorer counts the items of a rubric: `v1` counts half credit as 0, as
+    most likely in the published table; `v2` counts it as one half.
     """
     fence: bool | None = at(JUDGE)
-    """Whether question, reference and answer are sent between marks.
+    """Whether question, reference and answer are sent between tags.
 
-    None: under our templates, but not under yours.
+    None: with our templates, but not with yours.
     """
 
 
 @dataclass
 class PromptConfig:
-    """The words under which every system answers. The text itself enters the answer key."""
+    """The prompt template with which every system answers. Its text is part of the answer key."""
 
     name: str = at(ANSWER, "auto")
-    """`auto` answers each question in the form that it asks for. The offline reader reads no
-    template: there it is `short`, and the run is named so.
+    """`auto` answers each question in the form that it asks for. The offline reader uses no
+    template: for it, `auto` means `short`, and the run is named accordingly.
     """
     file: str | None = at(RUNTIME)
-    """A template of your own; its text enters the answer key."""
+    """A custom template; its text is part of the answer key."""
     choose_tokens: int = at(ANSWER, 16)
-    """Tokens that a reply may have if the task is to choose: an index, or letters."""
+    """Token limit of a reply that chooses an answer: an index, or letters."""
 
 
 @dataclass
 class RoleModelConfig:
-    """The model of another role than that of the answers; None: as the answers' model."""
+    """The model of a role other than answering; None: as the answers' model."""
 
     model: str | None = at(RUNTIME)
     base_url: str | None = at(RUNTIME)
@@ -165,25 +165,27 @@ class DraftCheckModelConfig(RoleModelConfig):
 
 @dataclass
 class LlmConfig:
-    """The model that answers, and the settings in which other roles differ from it."""
+    """The model that answers, and the settings of other roles that differ from it."""
 
     name: str = at(ANSWER, "extractive", at_ingest=True)
     model: str | None = at(ANSWER)
     base_url: str | None = at(ANSWER)
-    """Address of the endpoint; None takes OPENAI_BASE_URL, else OpenAI's own."""
+    """Address of the endpoint; None: OPENAI_BASE_URL, else OpenAI's own."""
     api_version: str | None = at(RUNTIME)
-    """Azure's `api-version`; the address is then that of a resource, and the model a deployment."""
+    """Azure's `api-version`; the address is then an Azure resource's, and the model is a
+    deployment.
+    """
     api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
-    """Name of the environment variable that holds the key."""
+    """Name of the environment variable that contains the key."""
     headers: dict[str, str] | None = at(RUNTIME)
-    """Further headers of each request, for gateways: each names the environment variable that holds
+    """Additional headers of each request, for gateways: each names the environment variable with
     its value.
     """
     temperature: float | None = at(ANSWER, 0.0)
     max_tokens: int = at(ANSWER, 512)
     limit_parameter: str | None = at(ANSWER)
-    """Name under which `max_tokens` is sent: `max_tokens` or `max_completion_tokens`; None chooses
-    by the model.
+    """Name under which `max_tokens` is sent: `max_tokens` or `max_completion_tokens`; None: depends
+    on the model.
     """
     reasoning_effort: str | None = at(ANSWER)
     extra_body: dict[str, Any] | None = at(ANSWER)
@@ -191,11 +193,11 @@ class LlmConfig:
     send_seed: bool = at(ANSWER, True)
     max_concurrency: int = at(RUNTIME, 16)
     timeout_s: float = at(RUNTIME, 60.0)
-    """Limit of one whole try, from the connection to the last byte."""
+    """Time limit of one whole try, from the connection to the last byte."""
     patience_s: float = at(RUNTIME, 300.0)
     """How long to retry an endpoint that does not answer, or asks for fewer calls."""
     max_retries: int | None = at(RUNTIME)
-    """Deprecated: tries after the first, at most, within `patience_s`."""
+    """Deprecated: maximum tries after the first, within `patience_s`."""
     ingest: IngestModelConfig = field(default_factory=IngestModelConfig)
     judge: JudgeModelConfig = field(default_factory=JudgeModelConfig)
     draft: DraftModelConfig = field(default_factory=DraftModelConfig)
@@ -208,19 +210,21 @@ class EmbedderConfig:
 
     name: str = at(PREPARE, "tfidf")
     class_: str | None = at(PREPARE)
-    """`embedder.class`: `package.module:Class` of an embedder of your own."""
+    """`embedder.class`: `package.module:Class` of a custom embedder."""
     model: str | None = at(PREPARE)
     width: int | None = at(PREPARE)
-    """Numbers per vector; None takes the model's own."""
+    """Numbers per vector; None: the model's own width."""
     base_url: str | None = at(PREPARE)
     api_version: str | None = at(RUNTIME)
-    """As that of the model; None takes the model's at its address."""
+    """As for the model; None: the model's, if the address is the same."""
     api_key_env: str | None = at(RUNTIME)
-    """None takes the key of the address: the model's at its address, OPENAI_API_KEY at OpenAI's."""
+    """None: the key of the address, which is the model's at its address, and OPENAI_API_KEY at
+    OpenAI's.
+    """
     headers: dict[str, str] | None = at(RUNTIME)
-    """As those of the model."""
+    """As for the model."""
     max_concurrency: int | None = at(RUNTIME)
-    """None takes the limit of the model behind the same address and key, else 8."""
+    """None: the limit of the model behind the same address and key, else 8."""
     timeout_s: float = at(RUNTIME, 60.0)
     patience_s: float = at(RUNTIME, 300.0)
     max_retries: int | None = at(RUNTIME)
@@ -233,14 +237,14 @@ class RerankerConfig:
     name: str = at(ANSWER, "default")
     """`default` is the system's own; a run is named after the reranker that was chosen."""
     class_: str | None = at(ANSWER)
-    """`reranker.class`: `package.module:Class` of a reranker of your own."""
+    """`reranker.class`: `package.module:Class` of a custom reranker."""
     model: str | None = at(ANSWER)
     """The cross-encoder at the endpoint."""
     base_url: str | None = at(ANSWER)
     """Address whose `/rerank` is called, for example https://api.jina.ai/v1."""
     api_key_env: str = at(RUNTIME, "RERANK_API_KEY")
     headers: dict[str, str] | None = at(RUNTIME)
-    """As those of the model."""
+    """As for the model."""
     max_concurrency: int | None = at(RUNTIME)
     """None: use the limit already set for this address and key, else 16."""
     timeout_s: float = at(RUNTIME, 60.0)
@@ -256,11 +260,11 @@ class ReaderConfig:
     memory's tools until it answers.
     """
     max_steps: int = at(ANSWER, 10, by_tools="reader")
-    """Replies of the model per question, the answer included."""
+    """Maximum replies of the model per question, including the answer."""
     max_tool_calls: int = at(ANSWER, 20, by_tools="reader")
-    """Tool calls per question."""
+    """Maximum tool calls per question."""
     max_result_tokens: int = at(ANSWER, 2000, by_tools="reader")
-    """Tokens of one result that the model is shown; a longer one is cut visibly."""
+    """Maximum tokens of a result that the model is shown; a longer result is visibly cut."""
 
 
 @dataclass
@@ -268,18 +272,18 @@ class WriterConfig:
     """How conversations get into the memory."""
 
     name: str = at(PREPARE, CHUNKS, by_tools="writer")
-    """`chunks`: the system is given every chunk; `tools`: the model of `llm.ingest` reads each
-    session and writes by the memory's tools.
+    """`chunks`: the system gets every chunk; `tools`: the model of `llm.ingest` reads each session
+    and writes with the memory's tools.
     """
     max_steps: int = at(PREPARE, 10, by_tools="writer")
-    """Replies of the model per session."""
+    """Maximum replies of the model per session."""
     max_tool_calls: int = at(PREPARE, 50, by_tools="writer")
-    """Tool calls per session."""
+    """Maximum tool calls per session."""
     max_result_tokens: int = at(PREPARE, 2000, by_tools="writer")
-    """Tokens of one result that the model is shown; a longer one is cut visibly."""
+    """Maximum tokens of a result that the model is shown; a longer result is visibly cut."""
     max_session_tokens: int = at(PREPARE, 8000, by_tools="writer")
-    """Maximum tokens of a session per reading; a longer one is read in parts, each with the limits
-    above.
+    """Maximum tokens of a session that are read at a time; a longer session is read in parts, each
+    with the limits above.
     """
 
 
@@ -289,10 +293,10 @@ class TrackingConfig:
 
     name: str = at(RUNTIME, "mlflow")
     uri: str | None = at(RUNTIME)
-    """MLflow's address; None takes MLFLOW_TRACKING_URI, or the project's own store."""
+    """MLflow's address; None: MLFLOW_TRACKING_URI, else the project's own store."""
     experiment: str | None = at(RUNTIME)
-    """None: MLFLOW_EXPERIMENT_NAME, or the experiment that already contains the run, or the data
-    set's name.
+    """None: MLFLOW_EXPERIMENT_NAME, else the experiment that already contains the run, else the
+    data set's name.
     """
     group: str | None = at(RUNTIME)
     """`sweep` makes each sweep a run with its cells as children."""
@@ -303,13 +307,13 @@ class StoreConfig:
     """Storage of rows, replies and locks."""
 
     url: str | None = at(RUNTIME)
-    """`postgresql://host/database`; None keeps them in the files of the home."""
+    """`postgresql://host/database`; None: in the files of the home."""
     memories: str | None = at(RUNTIME)
     """Address of the saved memories, such as `file:///shared/memories` or `s3://bucket/memories`;
-    None keeps them in the home.
+    None: in the home.
     """
     patience_s: float = at(RUNTIME, 300.0)
-    """How long a database or an object store that is away is waited for."""
+    """How long to wait for a database or an object store that is unavailable."""
 
 
 @dataclass
@@ -318,9 +322,9 @@ class BudgetConfig:
 
     usd: float | None = at(RUNTIME)
     tokens: int | None = at(RUNTIME)
-    """Sent and received, embedded ones included."""
+    """Tokens sent and received, including embedded ones."""
     calls: int | None = at(RUNTIME)
-    """Requests, those that failed included."""
+    """Requests, including failed ones."""
 
 
 @dataclass
@@ -328,19 +332,19 @@ class RunConfig:
     """One cell, resolved."""
 
     dataset: dict[str, Any] = field(default_factory=lambda: {"name": "demo"})
-    """`name` and the data set's own settings, whose stages its adapter's settings type declares."""
+    """`name` and the data set's own settings. Its adapter's settings type declares their stages."""
     system: dict[str, Any] = field(default_factory=lambda: {"name": "bm25"})
-    """`name`, for a system of your own `class`, and its settings, whose stages the system's own
-    settings type declares.
+    """`name`, `class` if it is a custom system, and the system's settings. Its settings type
+    declares their stages.
     """
     granularity: GranularityConfig = field(default_factory=GranularityConfig)
     top_k: int = at(ANSWER, 10)
     context_tokens: int | None = at(ANSWER, optional=True)
-    """Tokens of context that the reader is shown at most, in whole texts and in order of rank;
-    None is without a limit.
+    """Maximum tokens of context that the reader is shown, in whole texts and in order of rank;
+    None: no limit.
     """
     compression_turn: int | str = at(PREPARE, "never")
-    """`never`, `middle`, `rolling`, or after how many turn pairs or chunks."""
+    """`never`, `middle`, `rolling`, or a number of turn pairs or chunks."""
     compression_unit: str = at(PREPARE, "pairs")
     """Unit of `compression_turn` and `retain_recent`: `pairs` of turns, whatever the granularity,
     or `chunks`.
@@ -359,31 +363,30 @@ class RunConfig:
     stages: str = at(ANSWER, "all")
     """`retrieve` ends each question after its retrieval: no answer, no judge, no model."""
     num_runs: int = at(RUN, 1)
-    """Repeats, each from end to end under its own seed."""
+    """Number of repeats, each from start to end with its own seed."""
     seed: int = at(RUN, 0)
     """Seed of the first repeat; the others count up from it."""
     min_coverage: float = at(RUN, 0.99)
-    """Share of questions that must be scored for the cell to be valid."""
+    """Minimum share of scored questions for the cell to be valid."""
     stop_after_failures: int | None = at(RUNTIME, 20)
-    """Failed calls in a row at an address, after all retries, that stop the run; None: never."""
+    """Consecutive failed calls at an address, after all retries, that stop the run; None: never."""
     max_ingest_loss: float = at(PREPARE, 0.01)
-    """Share of a case's chunks that its ingest may lose; a case that loses more is `ingest_failed`,
-    and its memory is not kept.
+    """Maximum share of a case's chunks that its ingest may lose; a case that loses more is
+    `ingest_failed`, and its memory is not kept.
     """
     fresh: str | None = at(RUNTIME)
-    """First stage that is run again although its results are there: `prepare`, `answer` or `judge`.
-    """
+    """First stage that runs again although its results exist: `prepare`, `answer` or `judge`."""
     plots: bool | None = at(RUNTIME)
-    """Whether plots are drawn; None takes MEMEVAL_PLOTS, else true."""
+    """Whether plots are drawn; None: MEMEVAL_PLOTS, else true."""
     prices: str | None = at(RUNTIME)
-    """File with prices of your own models; None takes MEMEVAL_PRICES, else prices.yaml of the
-    home if it exists.
+    """File with custom model prices; None: MEMEVAL_PRICES, else prices.yaml of the home if it
+    exists.
     """
     objective: str = at(RUNTIME, "accuracy")
-    """Metric that a sweeper which optimises gets of the cell."""
+    """Metric of the cell that an optimising sweeper gets."""
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     confirm_above_usd: float | None = at(RUNTIME)
-    """Estimated cost above which the command line asks before it starts."""
+    """Estimated cost in dollars above which the command line asks for confirmation."""
     label: str | None = at(RUN, optional=True)
     """Name of the measured version, such as `v2`: names the run in every table, and keeps it
     separate from runs with other labels.
@@ -391,6 +394,6 @@ class RunConfig:
     sweep_name: str | None = at(RUNTIME)
     """Set by the files in sweeps/; tags the runs."""
     tags: dict[str, Any] | None = at(RUNTIME)
-    """Tags of the user's own, in MLflow."""
+    """The user's own tags, in MLflow."""
     note: str | None = at(RUNTIME)
-    """A sentence of the user's own, above the run's description in MLflow."""
+    """The user's own note, above the run's description in MLflow."""

@@ -1,9 +1,9 @@
-"""Every option of memeval's own, served to Hydra by one config source.
+"""One config source that serves all options to Hydra.
 
-The files in conf/, each read once; `<group>/<integer>`; `sweep/<name>` from the folder sweeps/;
-`cell/<name>-<number>` from a sweep's grids; and the options of installed packages: YAML files, and
-classes, whose options have the fields of their settings type. A class that only its path names
-(`overrides.py`) is served like these.
+These are the files in conf/, each read once; `<group>/<integer>`; `sweep/<name>` from the folder
+sweeps/; `cell/<name>-<number>` from a sweep's grids; and the options of installed packages: YAML
+files, and classes, whose options have the fields of their settings type. A class that is named only
+by its path (`overrides.py`) is served like these.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ _SCHEMAS: Mapping[str, type[Any]] = {
     "llm": LlmConfig,
     "prompt": PromptConfig,
 }
-"""Groups whose options all have the same fields. Those of the others are in their settings type."""
+"""Groups whose options all have the same fields. In other groups, the settings types have them."""
 Served = tuple[DictConfig, dict[str, str | None]]
 """A config with its header."""
 
 
 def served_fields(group: str, option: str) -> dict[str, Any] | None:
-    """The fields of an option that is a class, `name` and `class` among them.
+    """The fields of an option that is a class, including `name` and `class`.
 
-    None if no package has it. Raises `UserError` for a class that can't be imported, and for an
-    option of two packages.
+    None if no package has the option. Raises `UserError` for a class that can't be imported, and
+    for an option of two packages.
     """
     match = CLASS_OPTION.fullmatch(option) if group in GROUPS else None
     if match is not None:
@@ -88,7 +88,7 @@ def served_fields(group: str, option: str) -> dict[str, Any] | None:
 
 
 def describe(group: str, part: Plugin) -> str:
-    """The first line of a class's docstring; empty for a text."""
+    """The first line of a class's docstring; empty for an option without a class."""
     if part.path is None or group == "prompt":
         return ""
 
@@ -98,7 +98,7 @@ def describe(group: str, part: Plugin) -> str:
 
 @cache
 def brought_homes(name: str, words: frozenset[str]) -> tuple[str, ...]:
-    """The options of packages, and of classes, among the words that have the field `name`."""
+    """The options of packages and classes that `words` choose and that have the field `name`."""
     group, _, field = name.partition(".")
     homes: list[str] = []
     for word in sorted(words):
@@ -114,10 +114,10 @@ def brought_homes(name: str, words: frozenset[str]) -> tuple[str, ...]:
 
 
 def brought_fields(group: str) -> list[str]:
-    """The fields of all options that packages bring to a group, by dotted name."""
+    """The fields of all options that packages provide for a group, by dotted name."""
     names: set[str] = set()
     for option in plugins(group):
-        # One that can't be imported is reported when it is chosen.
+        # An option that can't be imported is reported when it is chosen.
         with suppress(UserError):
             names |= {f"{group}.{field}" for field in _field_names(group, option)}
 
@@ -125,7 +125,7 @@ def brought_fields(group: str) -> list[str]:
 
 
 def _field_names(group: str, option: str) -> Collection[str]:
-    """The fields of an option, those that it inherits included."""
+    """The fields of an option, including inherited ones."""
     file = _file(group, option)
     if file is None:
         return served_fields(group, option) or ()
@@ -148,7 +148,7 @@ def _name_of(group: str, path: str, part: Any) -> str:
 
 
 def _settings(group: str, part: Any) -> dict[str, Any]:
-    """The fields of a class's settings with their defaults, as YAML holds them."""
+    """The fields of a class's settings with their defaults, as YAML values."""
     schema = _SCHEMAS.get(group) or getattr(part, "settings_type", None)
     if not (isinstance(schema, type) and is_dataclass(schema)):
         return {}  # refused when the settings are read
@@ -179,7 +179,9 @@ def _defaults(schema: type[Any]) -> dict[str, Any]:
 
 
 def _is_yaml(value: Any) -> bool:
-    """Whether YAML can hold a default. A setting without one that it can hold is not listed."""
+    """Whether YAML can represent a default. A setting whose default it can't represent is not
+    listed.
+    """
     try:
         OmegaConf.create({"value": value})
     except OmegaConfBaseException:
@@ -248,7 +250,7 @@ class ServedConfigs(ConfigSource):
         return _file(group, option) is not None or option in _chosen_among(group)
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        """Presets only: integers are not listed."""
+        """Lists presets only, not integers."""
         names: set[str] = set()
         if results_filter != ObjectType.CONFIG:
             folders = Path(self.path, config_path).glob("*/")
@@ -278,17 +280,17 @@ def _parsed(file: Path, text: str) -> bytes:
 
 
 def _chosen_among(group: str) -> Collection[str]:
-    """The options that packages bring to a group. A metric is not chosen: all are measured."""
+    """The options that packages provide for a group. A metric is not chosen: all are measured."""
     return () if group == METRIC else plugins(group)
 
 
 def _file(group: str, option: str) -> Path | None:
-    """The file of an option or of a sweep; None without a file."""
+    """The file of an option or of a sweep; None if there is no file."""
     return sweep_file(option) if group == SWEEP else option_file(group, option)
 
 
 class ServedConfigsPath(SearchPathPlugin):
-    """Replaces the source of the files in conf/ by ours."""
+    """Replaces Hydra's source for the files in conf/ with ours."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         served = f"{ServedConfigs.scheme()}://{conf_dir()}"
@@ -297,7 +299,7 @@ class ServedConfigsPath(SearchPathPlugin):
                 element.path = served
                 return
 
-        # `--config-path` named a folder of the user's own, which comes first.
+        # `--config-path` named a user's folder, which comes first.
         search_path.append("memeval", served)
 
 

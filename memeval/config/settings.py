@@ -16,14 +16,14 @@ from memeval.text.shown import one_line
 T = TypeVar("T")
 
 TIMEOUT = "timeout_s"
-"""The key of `system` that bounds each call of a method, whatever system it is."""
+"""The key of `system` that limits the time of each method call, whatever the system."""
 TENANTS, SHARED = "tenants", "shared"
-"""The key of `system` that keeps another user in the same store, and its one value."""
+"""The key of `system` that puts another user's sessions into the same store, and its only value."""
 OF_ALL_SYSTEMS = frozenset({TIMEOUT, TENANTS})
 REQUIRED = "???"
 """The value of a setting that has no default, until it is given one."""
 NOT_SETTINGS = frozenset({"name", "class"})
-"""Keys of a group's YAML that say which option it is, and are not settings of it."""
+"""Keys of a group's YAML that identify the option and are not settings."""
 
 _SPOKEN: dict[Any, str] = {
     bool: "true or false",
@@ -34,7 +34,7 @@ _SPOKEN: dict[Any, str] = {
 
 
 def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str = "system") -> T:
-    """Settings from the values of a YAML, else defaults. Raises `UserError`."""
+    """Settings from YAML values, with defaults for the others. Raises `UserError`."""
     if not (isinstance(settings_type, type) and is_dataclass(settings_type)):
         raise UserError(
             f"the settings type of this {group} must be a dataclass, "
@@ -68,7 +68,9 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
 
 
 def default_of(entry: Field[Any]) -> Any:
-    """The default of a dataclass's field, made if a function makes it; `MISSING` without one."""
+    """The default of a dataclass field, created by its factory if it has one; `MISSING` if there is
+    none.
+    """
     return entry.default if entry.default_factory is MISSING else entry.default_factory()
 
 
@@ -79,7 +81,9 @@ def own_settings(given: Mapping[str, Any], group: str) -> dict[str, Any]:
 
 
 def _values(settings_type: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The given values by field, converted; a group is read over the field's default."""
+    """The given values by field, converted; a group of settings is merged into the field's
+    default.
+    """
     hashable: Any = settings_type
     types = _hints(hashable)
     known = {entry.name: entry for entry in fields(settings_type)}
@@ -119,7 +123,7 @@ def _group(entry: Field[Any], given: Any, key: str) -> Any:
 
 
 def _convert(key: str, value: Any, wanted: Any) -> Any:
-    """The value as `wanted`; only a whole number is converted, to a fraction."""
+    """The value, checked to be `wanted`. The only conversion is from a whole number to a float."""
     origin = get_origin(wanted)
     if origin is Literal:
         if value not in get_args(wanted):
@@ -133,7 +137,7 @@ def _convert(key: str, value: Any, wanted: Any) -> Any:
         if value is None and NoneType in get_args(wanted):
             return None
 
-        # A setting is of one type, or None: nothing is guessed among several.
+        # A setting has one type, or is None: there is no guessing among several types.
         (wanted,) = [option for option in get_args(wanted) if option is not NoneType]
         return _convert(key, value, wanted)
 

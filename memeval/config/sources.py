@@ -1,4 +1,4 @@
-"""The code behind a result: a digest of the sources that made it, in a release the version."""
+"""The code behind a result: a digest of its sources, or in a release, the version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IMPORT = re.compile(
 )
 _NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
 _DATA_FILE = re.compile(r'"([\w-]+\.(?:toml|tsv|yaml))"')
-"""The name of a file of data as a module writes it."""
+"""The name of a data file, as written in a module."""
 
 
 def is_checkout() -> bool:
@@ -32,7 +32,7 @@ def code_identity(
 ) -> str:
     """The part of a key that identifies the code of `roots`.
 
-    In a checkout: a digest of these modules' sources and of the data files beside them, and of
+    In a checkout: a digest of these modules' sources and of the data files next to them, and of
     everything that they import, directly or not, from the packages `within` except the modules
     `outside`. In a release: the version. Roots that are not memeval's own are left out: the caller
     identifies them.
@@ -51,7 +51,7 @@ def _sort(names: Iterable[str]) -> tuple[str, ...]:
 def _digest(roots: tuple[str, ...], within: tuple[str, ...], outside: tuple[str, ...]) -> str:
     sha = hashlib.sha256()
     for module in sorted(reachable(roots, within, outside)):
-        # Includes the name: a module that moved is a different one, and NUL separates the parts.
+        # Includes the name, because a moved module is a different one. NUL separates the parts.
         sha.update(f"{module}\0{_source(module)}\0".encode())
         for path in _data_files(module):
             sha.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
@@ -62,7 +62,9 @@ def _digest(roots: tuple[str, ...], within: tuple[str, ...], outside: tuple[str,
 def reachable(
     roots: Iterable[str], within: tuple[str, ...], outside: tuple[str, ...] = ()
 ) -> set[str]:
-    """The roots, and the modules of `within` but not of `outside` that an import leads to."""
+    """The roots, and the modules that they import, directly or not, in `within` but not in
+    `outside`.
+    """
     seen: set[str] = set()
     waiting = [root for root in roots if _file(root) is not None]
 
@@ -104,7 +106,7 @@ def _source(module: str) -> str:
 
 
 def _data_files(module: str) -> list[Path]:
-    """The data files beside a module that it names, such as its word lists."""
+    """The data files next to a module that its source names, such as its word lists."""
     source_file = _file(module)
     assert source_file is not None, f"{module} is not a module of memeval"
     names = sorted(set(_DATA_FILE.findall(_source(module))))

@@ -90,7 +90,7 @@ _ONE_OF = {
 def check(config: RunConfig) -> None:
     """Raises `UserError` for values of the right type that make no sense."""
     leaves = flatten(config)
-    # First of all: the messages below quote values.
+    # First, because the messages below quote values.
     check_secrets(leaves)
     check_filing(config)
     _check_numbers(leaves)

@@ -18,18 +18,19 @@ from memeval.text.shown import one_line
 from memeval.text.words import is_unspaced, search_terms
 
 GENERATOR = 1
-"""Version of what is planted: raise it with every change of the words or the order of draws."""
+"""Version of the planted texts: increase it whenever the words or the order of draws change."""
 CANARY = "canary"
-"""Kind of the traces of a question that has none of its own."""
+"""`Traces.kind` of a question that has no traces of its own."""
 BEGINNING = 10_000
-"""Characters from which the language of a conversation is detected."""
+"""Number of characters from which the language of a conversation is detected."""
 LONGEST_TOPIC = 30
 
 
 def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
-    """The case with `count` facts of other users and `count` orders, each a turn after a drawn one.
+    """The case with `count` facts of other users and `count` orders, each a turn after a randomly
+    drawn turn.
 
-    Which questions are asked changes nothing of it. Raises `UserError` for a case without turns.
+    It does not depend on which questions are asked. Raises `UserError` for a case without turns.
     """
     turns = list(case.turns)
     if not turns:
@@ -72,7 +73,7 @@ def _said(
     language: Language, rng: Random, place: Turn, value: str, *, is_fact: bool
 ) -> tuple[str, str]:
     """Speaker and text of a canary. It mentions a word of the turn before it, so that a search for
-    that word finds it, too.
+    that word also finds the canary.
     """
     terms = [term for term in search_terms(place.text) if len(term) <= LONGEST_TOPIC]
     topic = max(terms, key=len, default=language.attributes["plan"]["word"])
@@ -85,7 +86,7 @@ def _said(
 
 
 def _language(text: str) -> str:
-    """Chinese if a quarter is written without spaces, else English."""
+    """Chinese if more than a quarter of the characters are written without spaces, else English."""
     unspaced = sum(map(is_unspaced, text))
     return "zh" if unspaced * 4 > len(text) else "en"
 

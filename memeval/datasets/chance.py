@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def seeded(*parts: object) -> Random:
-    """A generator of random numbers; the parts are its seed.
+    """A random number generator, seeded with the parts.
 
     Only its `random()` is used, whose sequence is the same in every version of Python and on every
     machine.
@@ -21,13 +21,13 @@ def seeded(*parts: object) -> Random:
 
 
 def pick(rng: Random, items: Sequence[T]) -> T:
-    """One of the items."""
+    """A random item."""
     return items[int(rng.random() * len(items))]
 
 
 def draw(rng: Random, items: Iterable[T], count: int | None = None) -> list[T]:
     """`count` of the items, or all, in random order."""
-    # By hand: `shuffle` and `sample` may draw otherwise in another version of Python.
+    # Not `shuffle` or `sample`, which may draw differently in another version of Python.
     left = list(items)
     size = len(left) if count is None else min(count, len(left))
     for place in range(size):

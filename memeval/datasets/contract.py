@@ -52,9 +52,9 @@ class Dataset(ABC):
     has_tenants: ClassVar[bool] = False
     """Whether its cases say what another user says (`EvalCase.others`)."""
     benchmark: ClassVar[str | None] = None
-    """The benchmark whose official judge applies, if there is one."""
+    """The benchmark whose official judge applies; None if there is none."""
     granularities: tuple[str, ...] = GRANULARITIES
-    """Granularities that apply; others are refused."""
+    """Supported granularities; others are refused."""
     odd_notes: Mapping[str, str] = {}
     """The note on each kind of `odd`, with the counts in braces; kinds that did not occur are not
     shown.
@@ -83,7 +83,7 @@ class Dataset(ABC):
 
     @property
     def chooses(self) -> bool:
-        """Whether (some) questions are answered by choosing."""
+        """Whether some or all questions are answered by choosing."""
         return AnswerKind.CHOICES in self.answers
 
     @property
@@ -91,14 +91,14 @@ class Dataset(ABC):
     def category_names(self) -> Mapping[CategoryId, str]:
         """Names of all categories by id, in the order of the tables.
 
-        Empty if only the file says which there are.
+        Empty if only the file names them.
         """
 
     @property
     def headline(self) -> frozenset[CategoryId] | None:
-        """Categories that enter `accuracy`; the others are reported separately.
+        """Categories that count in `accuracy`; the others are reported separately.
 
-        None if all enter it.
+        None if all count.
         """
         return None
 
@@ -117,7 +117,7 @@ class Dataset(ABC):
         """
 
     def load(self) -> LoadedDataset:
-        """As `open`, with the canaries in the digest of the data."""
+        """Like `open`, but with the canaries included in the digest of the data."""
         loaded = self.open()
         count, seed = self.settings.canaries, self.settings.canary_seed or 0
         if not count:
@@ -138,7 +138,9 @@ class Dataset(ABC):
         return self.info.files
 
     def expected_counts(self) -> Mapping[str, int]:
-        """How many cases, sessions, turns and questions these settings read, by noun."""
+        """Expected numbers of cases, sessions, turns and questions under these settings, by
+        noun.
+        """
         return self.info.counts
 
     def asks(self, question: EvalQuestion) -> bool:
@@ -147,9 +149,9 @@ class Dataset(ABC):
 
     @property
     def side(self) -> str | None:
-        """The side of the split that is asked, None for both.
+        """The side of the split that is asked; None for both.
 
-        A data set may have other splits under this name.
+        A data set may use the setting `split` for other splits.
         """
         known = type(self.settings).__dataclass_fields__
         if known["split"] is not DatasetSettings.__dataclass_fields__["split"]:
@@ -164,9 +166,9 @@ class Dataset(ABC):
     def cases(self) -> Iterator[EvalCase]:
         """The cases, each with the questions that are asked.
 
-        A case is left out if it is in the other split, or none of its questions is asked. Raises
-        `UserError` if a side of the split has no case, and for a `question_ids` that the data set
-        does not have.
+        A case is left out if it is on the other side of the split, or if none of its questions is
+        asked. Raises `UserError` if a side of the split has no case, or if the data set lacks one
+        of `question_ids`.
         """
         if self.settings.sample is not None:
             yield from self._sampled()
@@ -181,11 +183,13 @@ class Dataset(ABC):
 
     @property
     def sample(self) -> Sample | None:
-        """The sample that was drawn, once `cases` ran; None without `dataset.sample`."""
+        """The sample that was drawn, known after `cases` ran; None without `dataset.sample`."""
         return self._sample
 
     def _filtered(self) -> Iterator[EvalCase]:
-        """The cases with the questions that the settings let pass, before a sample is drawn."""
+        """The cases with the questions that pass the settings' filters, before a sample is
+        drawn.
+        """
         named = self.settings.question_ids
         wanted = None if named is None else frozenset(named)
         count, side = 0, self.side
@@ -199,13 +203,13 @@ class Dataset(ABC):
             if wanted is not None:
                 chosen = tuple(question for question in chosen if question.question_id in wanted)
 
-            # A case without any question is kept: the filters did not empty it.
+            # A case that has no questions anyway is kept: the filters did not empty it.
             if not chosen and (whole.questions or wanted is not None):
                 continue
 
             yield replace(whole, questions=chosen[: self.settings.limit_questions])
             count += 1
-            # Before the next case is read: one case of a large set may take minutes.
+            # Stop before the next case is read: one case of a large set may take minutes.
             if count == self.settings.limit_cases:
                 return
 
@@ -217,7 +221,8 @@ class Dataset(ABC):
 
     def _sampled(self) -> Iterator[EvalCase]:
         """The cases with the questions that were drawn, and their weights."""
-        # Another instance reads the whole: what this one counts while it reads is for one pass.
+        # Another instance reads the whole data set first, because this one's counts must be those
+        # of one pass.
         other = type(self)(self.path, self.info, replace(self.settings, sample=None))
         other.open()
         questions = questions_of(other.cases())
@@ -265,7 +270,9 @@ class Dataset(ABC):
         return ()
 
     def answer_metrics(self, answer: str, question: EvalQuestion) -> Mapping[str, float | None]:
-        """The free metrics of an answer, by name; those of `memeval.metrics.registry.metrics`."""
+        """The free metrics of an answer, by name; by default those of
+        `memeval.metrics.registry.metrics`.
+        """
         return answer_metrics(answer, question)
 
     def ranking_metrics(
@@ -286,12 +293,12 @@ class Dataset(ABC):
         """Writes generated or derived data record by record; returns the numbers of cases and
         questions.
 
-        The default raises `UserError`, as most data sets are files already.
+        The default raises `UserError`, because most data sets already are files.
         """
         raise UserError(f"data set '{self.info.name}' can't be written as a file")
 
     def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
-        """Writes the data set's file from published files or folders of other forms.
+        """Writes the data set's file from published files or folders in other formats.
 
         Returns notes for the user, one line each. The default raises `UserError`.
         """
@@ -309,8 +316,8 @@ class Dataset(ABC):
         """Names of everything that `measures` may return; a name that ends in `/` covers all names
         that begin with it.
 
-        `objective` is checked against them before the run. None if they are not known before there
-        are records, the default of a class that overrides `measures`: `objective` is then only
-        checked at the end.
+        `objective` is checked against them before the run. None, the default of a class that
+        overrides `measures`, means that the names are not known before there are records:
+        `objective` is then checked only at the end.
         """
         return () if type(self).measures is Dataset.measures else None

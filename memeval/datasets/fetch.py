@@ -27,15 +27,14 @@ def fetch(
     limits: FetchLimits | None = None,
     files: Sequence[FileInfo] | None = None,
 ) -> Path:
-    """Downloads a data set to its place below `folder`, and returns that place. Of a data set of
-    several files, downloads all or those in `files`.
+    """Downloads a data set to its path below `folder`, and returns that path. For a data set of
+    several files, downloads all of them or only `files`.
 
     An intact existing file is not downloaded again.
 
-    The bytes go to a `.part` file, which a later call continues; the file appears
-    under its name only once its hash is the registered one. Raises `UserError` if there is
-    nothing to fetch or to compare with, or another file is in the way, `WorldError` if the
-    download failed.
+    The bytes go to a `.part` file, which a later call continues; the file gets its name only after
+    its hash is checked. Raises `UserError` if there is nothing to fetch, no hash to compare with,
+    or another file in the way, and `WorldError` if the download failed.
     """
     limits = limits or FetchLimits()
     if info.url is None and any(file.url for file in info.files):
@@ -53,7 +52,7 @@ def fetch(
 
     info = replace(info, sha256=info.sha256 or limits.sha256)
     target = folder / info.file
-    # Checked at once: another download may put the right file there at any moment.
+    # Checked only once: another download may put the right file there at any moment.
     in_the_way = target.exists()
     if in_the_way and target.is_file() and is_registered(info, target):
         return target
@@ -63,7 +62,7 @@ def fetch(
         target.parent.mkdir(parents=True, exist_ok=True)
         with part_file(target) as part:
             _fill(Transfer(info, part, limits, progress))
-            # In one step, so that the file never has its name while it is incomplete.
+            # Renamed in one step, so that an incomplete file never has this name.
             part.path.replace(target)
     except OSError as error:
         raise WorldError(
@@ -95,7 +94,7 @@ def _check_target(info: DatasetInfo, target: Path, in_the_way: bool) -> None:
 
 
 def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
-    """The ways out if no hash is registered."""
+    """Hints for a data set without a registered hash."""
     page = (info.url or "").replace("/resolve/", "/blob/")
     return (
         f"give the expected sha256:  python -m memeval data fetch {info.name} --sha256 HEX   "
@@ -105,9 +104,9 @@ def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
 
 
 def _fill(transfer: Transfer) -> None:
-    """Brings the part to the registered content.
+    """Fills the part file with the registered content.
 
-    Raises `WorldError`, with nothing kept, if something else arrives.
+    Raises `WorldError`, and keeps nothing, if different content arrives.
     """
     info, part = transfer.info, transfer.part
     continued = transfer.run()
@@ -139,13 +138,13 @@ class Verification(Struct, frozen=True):
     problems: tuple[str, ...]
     """Differences from the registered data set, one line each."""
     excerpt: str = ""
-    """Description of the part, for a registered excerpt."""
+    """Description of the excerpt, if the file is a registered one."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Counts of cases, sessions, turns and questions; nothing for a file that no adapter reads."""
+    """Counts of cases, sessions, turns and questions; empty for a file that no adapter reads."""
     notes: tuple[str, ...] = ()
     """Repairs and omissions of the adapter, counted."""
     repairs: tuple[str, ...] = ()
-    """Every repair by name."""
+    """Every single repair."""
 
 
 def verify(
@@ -153,7 +152,7 @@ def verify(
 ) -> Verification:
     """Compares a data set with its registered hashes and counts, and reads all of it.
 
-    `settings` of the data set say which part of it. Raises `UserError` if it is missing or does
+    `settings` of the data set select which part of it. Raises `UserError` if it is missing or does
     not parse.
     """
     given = dict(settings or {})

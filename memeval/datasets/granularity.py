@@ -1,8 +1,8 @@
 """Cuts the sessions of a case into the chunks that are ingested.
 
 A chunk's content has one line `speaker: text` per turn, with the caption of a shared image
-appended. Its date is its `time`, never part of the content. Ids come from sessions, turns and
-counting: they reveal nothing about evidence.
+appended. Its date is its `time`, never part of the content. Ids are built from session ids, turn
+ids and counters: they reveal nothing about evidence.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ class Granularity(Struct, frozen=True):
     """How a case is cut into chunks."""
 
     name: str
-    """`session`, `round`, `event`, `turn` or `chunk`; `summary` or `observation` for what a data
-    set itself says of its sessions.
+    """`session`, `round`, `event`, `turn` or `chunk`; `summary` or `observation` for a data set's
+    own texts about its sessions.
     """
     size: int | None = None
-    """Tokens that a chunk holds at most; only for `chunk`."""
+    """Maximum number of tokens of a chunk; only for `chunk`."""
     overlap: int | None = None
-    """Tokens at most that a chunk repeats from the one before it; only for `chunk`, by default 0.
+    """Maximum number of tokens that a chunk repeats from the previous one; only for `chunk`, by
+    default 0.
     """
     speakers: bool = True
     """Whether a chunk names who speaks, with one line per turn. Otherwise single spaces join the
@@ -60,8 +61,8 @@ def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
 
 
 def has_chunks(case: EvalCase, name: str) -> bool:
-    """Whether the data set has what `granularity=summary` or `observation` shows of a case; always
-    so for the others.
+    """Whether the data set has the texts of a case that `granularity=summary` or `observation`
+    shows; always true for other granularities.
     """
     is_own = name in ("summary", "observation")
     return not is_own or any(CUTS[name](case, Granularity(name)))
@@ -73,8 +74,8 @@ def line(turn: Turn) -> str:
 
 
 def _by_session(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
-    """A session without turns makes no chunk; without `speakers` it makes an empty one, as the
-    protocols count it that leave speakers out.
+    """Skips sessions without turns. With `speakers=false` such a session is an empty chunk, because
+    the protocols that leave speakers out count it.
     """
     kept = (session for session in case.sessions if session.turns or not granularity.speakers)
     return (
@@ -100,7 +101,8 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
     """CogCanvas' merged turns (arXiv 2601.00821), over the concatenated sessions.
 
     The first speaker's turn opens a round or joins the open one. The other speaker's turn closes
-    it, or is a separate round if none is open. Where the memory is asked or changed, a round ends.
+    it, or is a separate round if none is open. A round also ends with a session after which the
+    memory is queried or changed.
     """
     opener = next(iter(case.speakers), None) or next((turn.speaker for turn in case.turns), None)
     turns: list[Turn] = []
@@ -110,16 +112,16 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
 
     for session in case.sessions:
         for turn in session.turns:
-            # A round may begin in the session before, at another time.
+            # A round may begin in the previous session, at another time.
             if session is not last or not turns:
                 first = turn
 
             turns.append(turn)
             last = session
             if turn.speaker != opener:
-                # A round that crosses the border of sessions gets the later one's id and date: its
-                # opening is a goodbye without a reply, and 102 of the 106 evidence turns in
-                # LoCoMo's 137 such rounds are in the later session.
+                # A round that spans two sessions gets the later one's id and date: its opening turn
+                # is a goodbye without a reply, and 102 of the 106 evidence turns in LoCoMo's 137
+                # such rounds are in the later session.
                 rounds.append((session, turns, first))
                 turns = []
 
@@ -157,11 +159,11 @@ def _by_event(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
 
 
 def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
-    """Chunks of at most `size` tokens that never cross the border of sessions.
+    """Chunks of at most `size` tokens that never span sessions.
 
-    They are cut between turns. A turn longer than `size` is split between words, and each part is
-    under the speaker's name. Its overlap with the chunk before is cut by the same rule. A single
-    word that is longer than `size` with the speaker's name stays whole.
+    They are cut between turns. A turn longer than `size` is split between words, and each part
+    repeats the speaker's name. The overlap with the previous chunk is cut by the same rule. A
+    single word that is longer than `size` with the speaker's name stays whole.
     """
     size, overlap = granularity.size, granularity.overlap or 0
     if size is None or size < 1:
@@ -242,7 +244,8 @@ def _chunk(
 ) -> MemoryChunk:
     """A chunk of a session.
 
-    Its time is that of `first`, the first of its turns in that session, else the session's start.
+    Its time is that of `first` (by default the first turn), or the session's start if that turn has
+    none.
     """
     first = first or next(iter(turns), None)
     return MemoryChunk(
@@ -261,19 +264,19 @@ def with_caption(turn: Turn) -> str:
 
 
 class _Part(Struct, frozen=True):
-    """A turn, or a run of words of one that is longer than a chunk."""
+    """A turn, or a run of words of a turn that is longer than a chunk."""
 
     turn: Turn
     text: str
     cost: int
-    """Tokens of the text, speaker included."""
+    """Number of tokens of the text, including the speaker."""
 
 
 def _pack(turns: Sequence[Turn], size: int, overlap: int) -> Iterator[list[_Part]]:
-    """Fills chunks with parts; each starts with as many whole parts of the one before as the
-    overlap, and the next part, leave room for.
+    """Fills chunks with parts. Each chunk starts with as many whole parts of the previous chunk as
+    fit into the overlap and leave room for the next part.
 
-    Two parts of one turn never share a chunk: together they hold more than fits.
+    Two parts of one turn never share a chunk: together they are too long.
     """
     chunk: list[_Part] = []
     parts = (part for turn in turns for part in _parts(turn, size, overlap))
@@ -290,7 +293,7 @@ def _pack(turns: Sequence[Turn], size: int, overlap: int) -> Iterator[list[_Part
 
 
 def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
-    """The turn whole if a chunk can hold it, else runs of its words that do."""
+    """The whole turn if it fits into a chunk, else runs of its words that do."""
     body, whole = with_caption(turn), line(turn)
     words, cost = list(WORD.finditer(body)), count_tokens(whole)
     if not words or cost <= size:
@@ -310,7 +313,8 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
 
         text = f"{turn.speaker}: {body[words[start].start() : words[end - 1].end()]}"
         yield _Part(turn=turn, text=text, cost=size - room + upto[end] - upto[start])
-        # Back over the repeated words, but never to the start of this part: that much did not fit.
+        # Go back over the repeated words, but never to the start of this part: that many did not
+        # fit.
         start = done = end
         while (
             done < len(words)

@@ -1,4 +1,4 @@
-"""Values by key."""
+"""Groups values by key."""
 
 from __future__ import annotations
 

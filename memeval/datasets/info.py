@@ -14,7 +14,7 @@ class FileInfo:
     """One file of a data set that is a folder."""
 
     name: str
-    """Below the data set's folder."""
+    """Path below the data set's folder."""
     url: str | None = None
     sha256: str | None = None
     size_bytes: int | None = None
@@ -27,14 +27,14 @@ class FileInfo:
 class Excerpt:
     """A registered part of a data set's file.
 
-    It is used if the whole is not on the machine, and every report says so.
+    It is used if the whole file is not on the machine, and every report says so.
     """
 
     file: str
     """Path below the data folder."""
     sha256: str
     what: str
-    """Part of the whole: `31 of the 500 questions, with their whole histories`."""
+    """Description of the part: `31 of the 500 questions, with their whole histories`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,29 +49,30 @@ class DatasetInfo:
     """
     url: str | None = None
     """URL for `data fetch`. None for a built-in or generated set, and for a folder, whose `files`
-    have their own addresses.
+    have their own URLs.
     """
     sha256: str | None = None
     size_bytes: int | None = None
     licence: str
     redistribution: bool = False
-    """Whether anyone may pass its texts on, for any purpose, as the licence is understood here."""
+    """Whether anyone may redistribute its texts for any purpose, as the licence is understood here.
+    """
     citation: str
     counts: Mapping[str, int] = field(default_factory=dict)
     """Expected counts by noun: cases, sessions, turns, questions."""
     variants: Mapping[str, str] = field(default_factory=dict)
-    """Known edited copies by sha256, with the description that a refusal gives."""
+    """Known edited copies by sha256, with the description that the error message gives."""
     files: tuple[FileInfo, ...] = ()
     """Files of the folder, for a data set of several files."""
     excerpts: tuple[Excerpt, ...] = ()
     by_hand: str = ""
-    """How to get a data set that can't be downloaded as it is."""
+    """How to get a data set that can't be downloaded directly."""
     git_blob: str | None = None
-    """As that of a `FileInfo`."""
+    """See `FileInfo.git_blob`."""
 
     @property
     def way_to_get(self) -> str:
-        """`by_hand`, with the places of the pages and files that it names."""
+        """`by_hand`, with the locations of the pages and files that it names."""
         return with_places(self.by_hand)
 
     @property
@@ -95,7 +96,9 @@ class DatasetInfo:
         )
 
     def part_named(self, name: str) -> DatasetInfo:
-        """The entry of the folder's file of this name; that of the whole if none is registered."""
+        """The entry of the folder's file of this name; that of the whole data set if no such file
+        is registered.
+        """
         file = next((file for file in self.files if file.name == name), None)
         return self if file is None else self.part(file)
 
@@ -111,8 +114,8 @@ class LoadedDataset:
     influences its generation.
     """
     pinned: bool
-    """False if the file is not the registered one and `allow_unpinned` admitted it; reports say
-    so.
+    """False if the file is not the registered one, but was admitted by `allow_unpinned`; reports
+    say so.
     """
     notes: tuple[str, ...] = ()
     """Repairs and omissions of the adapter: one line for each kind, with its count."""
@@ -121,12 +124,12 @@ class LoadedDataset:
     derived: bool = False
     """True if the rows were made from another data set's: every table says so."""
     version: str | None = None
-    """Of a frozen data set of one's own."""
+    """Version of a user's own frozen data set."""
     drafted: bool = False
     """True if some questions were written by a model and not reviewed: every table says so."""
     file_sha256: str | None = None
-    """Of the file alone, if `sha256` covers more than that; None otherwise."""
+    """sha256 of the file alone, if `sha256` covers more than that; None otherwise."""
     name: str | None = None
-    """The name under which runs are filed and compared, for a user's own file; None takes the
-    registered name.
+    """The name under which runs are filed and compared, for a user's own file; None: the registered
+    name.
     """

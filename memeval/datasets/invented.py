@@ -23,7 +23,7 @@ class Language(msgspec.Struct, frozen=True):
     first: Sequence[str]
     last: Sequence[str]
     longer: str
-    """Makes another name of a name: `Mara Velt` and `Mara Velten`."""
+    """Turns a name into another name: `Mara Velt` into `Mara Velten`."""
     attributes: Mapping[str, Mapping[str, str]]
     """The forms of each attribute, `word` among them."""
     state: str
@@ -48,7 +48,7 @@ class Language(msgspec.Struct, frozen=True):
     over: Sequence[str]
     """Says that something has ended."""
     valid: Sequence[str]
-    """Says that it has not."""
+    """Says that something has not ended."""
     digits: Sequence[str]
 
     def full_name(self, first: str, last: str) -> str:
@@ -78,7 +78,7 @@ class Values:
         self._taken: list[str] = []
 
     def draw(self, attribute: str) -> str:
-        """A value of an attribute that was never drawn."""
+        """A value of an attribute that was not drawn before."""
         kind = WORDS.attributes[attribute]
         while not self.take(value := self._make(kind)):
             pass
@@ -93,7 +93,7 @@ class Values:
         return word
 
     def take(self, value: str) -> bool:
-        """Whether a value is unlike all drawn ones; it counts as drawn from now on."""
+        """Whether a value is unlike all drawn ones; if so, it counts as drawn afterwards."""
         bare = plain(value)
         for other in self._taken:
             if bare in plain(other) or plain(other) in bare or is_given(value, other):

@@ -36,13 +36,13 @@ class PinnedFile(Struct, frozen=True):
 
 
 def locate(info: DatasetInfo, folder: Path) -> Path:
-    """Path of a data set's file (or folder), whether or not it exists: below `folder`, or beside
+    """Path of a data set's file (or folder), whether or not it exists: below `folder`, or next to
     the package for a set that ships with it.
 
-    If the whole is not there but a registered excerpt is, the excerpt is used.
+    If the whole set is missing but a registered excerpt exists, the excerpt is used.
     """
     candidates = [folder / info.file]
-    # A set with an address never ships with memeval: it is only looked for in the data folder.
+    # A set with a URL never ships with memeval: it is only looked for in the data folder.
     if not info.url and not info.files:
         candidates += [parent / info.file for parent in _SHIPPED]
 
@@ -53,9 +53,9 @@ def locate(info: DatasetInfo, folder: Path) -> Path:
 def build(name: str, folder: Path, **given: Any) -> Dataset:
     """The adapter of a data set, not yet opened.
 
-    `given` are settings of the group `dataset`: `path` is that of the file, and `class` names an
-    adapter that is not memeval's own. Raises `UserError` for a setting that the data set does not
-    have, and for an invalid value.
+    `given` are settings of the group `dataset`: `path` is the file's path, and `class` names a
+    custom adapter. Raises `UserError` for a setting that the data set does not have, and for an
+    invalid value.
     """
     adapter = adapter_class(name, given.get("class"))
     info = info_of(name, adapter)
@@ -64,14 +64,14 @@ def build(name: str, folder: Path, **given: Any) -> Dataset:
         return adapter(locate(info, folder), info, settings)
 
     path, named = Path(settings.path), folder / FROZEN / settings.path
-    # A frozen data set is known by its name as well.
+    # A frozen data set can also be given by its name.
     return adapter(named if named.is_dir() and not path.exists() else path, info, settings)
 
 
 def read_file(info: DatasetInfo, path: Path) -> bytes:
-    """The whole file.
+    """The content of a file.
 
-    Raises `UserError` with the way to get it if it is missing, and with the reason if it
+    Raises `UserError` with the way to get the file if it is missing, and with the reason if it
     can't be read.
     """
     with _reading(info, path):
@@ -108,7 +108,7 @@ def read_pinned(info: DatasetInfo, path: Path, *, allow_unpinned: bool) -> Pinne
 
 
 def missing(info: DatasetInfo, path: Path) -> UserError:
-    """The error for a file that is not there."""
+    """The error for a missing file."""
     hints = []
     if info.url or any(file.url for file in info.files):
         hints.append(f"get it:      python -m memeval data fetch {info.name}")
@@ -127,7 +127,7 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
     with memeval.
 
     A file for which no sha256 is registered is accepted, but never counts as pinned. Raises
-    `UserError` for another file than the registered one, if that is not allowed.
+    `UserError` for a file other than the registered one, unless `allow_unpinned` is set.
     """
     if digest == info.sha256 or excerpt_of(info, digest):
         return True
@@ -166,7 +166,7 @@ def excerpt_of(info: DatasetInfo, digest: str) -> Excerpt | None:
 
 
 def excerpt_notes(info: DatasetInfo, digest: str) -> tuple[str, ...]:
-    """Notes for a report on a file that is an excerpt; nothing for a whole one."""
+    """Notes for a report if a file is an excerpt; empty for a whole file."""
     excerpt = excerpt_of(info, digest)
     if excerpt is None:
         return ()
@@ -180,8 +180,8 @@ def digest_of(content: bytes) -> str:
 
 
 def is_registered(info: DatasetInfo | FileInfo, path: Path, digest: str | None = None) -> bool:
-    """Whether a file has the registered sha256, or git blob if only that is known; `digest` is the
-    file's sha256, if it is known.
+    """Whether a file has the registered sha256, or the registered git blob if no sha256 is
+    registered. `digest` is the file's sha256, if it is known.
     """
     if info.sha256 is not None:
         return (digest or file_digest(path)) == info.sha256
@@ -190,8 +190,8 @@ def is_registered(info: DatasetInfo | FileInfo, path: Path, digest: str | None =
 
 
 def git_blob(file: Path | int) -> str:
-    """git's hash of a file, or of an open descriptor, as a blob, in hexadecimal: it pins the files
-    of a repository that states no other hash.
+    """git's blob hash of a file or an open descriptor, in hexadecimal: it pins the files of a
+    repository that publishes no other hash.
     """
     with FileIO(file, closefd=isinstance(file, Path)) as content:
         size = content.seek(0, SEEK_END)

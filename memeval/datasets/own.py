@@ -15,18 +15,16 @@ class OwnFile(Dataset):
 
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES, AnswerKind.CHOICES)
     category_names: Mapping[CategoryId, str] = {}
-    """Empty: the file says which there are."""
+    """Empty: only the file names its categories."""
 
     def asks(self, question: EvalQuestion) -> bool:
-        """By category; `dataset.categories=[5]` is the category `5`."""
+        """By category; `dataset.categories=[5]` also means the category `5`."""
         chosen = self.settings.categories
         # The command line reads `5` as a number, and the file may have it as a string.
         return chosen is None or str(question.category) in map(str, chosen)
 
     def check_categories(self, known: Iterable[str]) -> None:
-        """Raises `UserError` with the nearest names if a category is asked that the file does
-        not have.
-        """
+        """Raises `UserError` with the nearest names if a chosen category is not in the file."""
         names = set(known)
         for category in self.settings.categories or ():
             if str(category) not in names:

@@ -1,7 +1,7 @@
 """Data sets by name: the registered facts about each, and the class that reads it.
 
-A benchmark's package holds its `info.yaml` beside the adapter; the YAML in conf/dataset/ names the
-adapter's class. So nothing is registered here: this module looks them up.
+A benchmark's package has its `info.yaml` next to the adapter; the YAML in conf/dataset/ names the
+adapter's class. So nothing is registered here: this module looks both up.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _infos() -> Iterator[DatasetInfo]:
 
 
 def _files(table: Path, address: str | None = None) -> list[dict[str, Any]]:
-    """The files of a folder, one per line of a table; their own addresses begin with `address`."""
+    """The files of a folder, one per line of a table; their URLs begin with `address`."""
     files = []
     for line in table.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
@@ -64,7 +64,7 @@ DATASETS: Mapping[str, DatasetInfo] = {info.name: info for info in _infos()}
 def dataset_info(name: str) -> DatasetInfo:
     """Registry entry of a data set, memeval's own or a package's.
 
-    Raises `UserError` with the nearest names for another.
+    Raises `UserError` with the nearest names for an unknown name.
     """
     if name in DATASETS:
         return DATASETS[name]
@@ -81,13 +81,13 @@ def has_adapter(name: str) -> bool:
 
 
 def writable() -> list[str]:
-    """The data sets that are generated or derived, so that they can be written as a file."""
+    """The data sets that are generated or derived, and can be written as a file."""
     names = built_in_classes(GROUP)
     return [name for name in names if adapter_class(name).write is not Dataset.write]
 
 
 def info_of(name: str, adapter: type[Dataset]) -> DatasetInfo:
-    """Registry entry of a data set of memeval's own; for another, its class's `info`."""
+    """Registry entry of a built-in data set; for other adapters, the `info` of the class."""
     if adapter.__module__.split(".")[0] == "memeval":
         return dataset_info(name)
 

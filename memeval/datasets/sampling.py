@@ -1,8 +1,8 @@
 """Chooses which questions of a data set are asked: those of one side of the split, or a stratified
 sample.
 
-A sample thins all conversations and keeps the shares of the categories nearly as they are. Each
-drawn question represents several of its category; their number is its *weight*. Figures are
+A sample thins out all conversations, and nearly keeps the shares of the categories. Each drawn
+question represents several questions of its category; their number is its *weight*. Figures are
 weighted, so that they estimate those of all questions.
 """
 
@@ -20,12 +20,14 @@ from memeval.records import CategoryId, EvalCase
 SIDES = ("dev", "test")
 """One side for tuning, the other for reporting."""
 SPLIT_SEED = 5
-"""Fixed: a seed that could be set could be set until the result is pleasant. 5 is the first that
-gives three of LoCoMo's ten conversations, and three of the demonstration set's ten, to dev.
+"""Fixed: with a configurable seed, one could try seeds until the result is pleasant. 5 is the first
+that gives three of LoCoMo's ten conversations, and three of the demonstration set's ten, to dev.
 """
 DEV_SHARE = 0.3
 LEAST_OF_CATEGORY = 2
-"""Questions that a sample has of each category, if it has as many: one shows no spread."""
+"""Minimum number of questions of each category in a sample, if the category has as many: a single
+question shows no spread.
+"""
 
 
 def side_of(case_id: str) -> str:
@@ -51,13 +53,13 @@ class Sample(Struct, frozen=True):
     """The questions that were drawn."""
 
     weights: Mapping[str, float]
-    """By question id: how many questions of its category each one represents."""
+    """Number of questions of its category that each one represents, by question id."""
     of: int
-    """Questions that could be drawn."""
+    """Number of questions that could be drawn."""
     conversations: int
-    """Conversations that could be drawn from."""
+    """Number of conversations that could be drawn from."""
     drawn_conversations: int
-    """Conversations that the sample has a question of."""
+    """Number of conversations from which a question was drawn."""
 
 
 def questions_of(cases: Iterable[EvalCase]) -> list[Asked]:
@@ -70,14 +72,14 @@ def questions_of(cases: Iterable[EvalCase]) -> list[Asked]:
 
 
 def draw(questions: Sequence[Asked], size: int, seed: int) -> Sample:
-    """Draws `size` questions; all of them if there are no more.
+    """Draws `size` questions; or all of them if there are fewer.
 
     Each category gets its share. Within a category every question has the same chance, and each
-    conversation gets its share to within one question (systematic sampling along the
-    conversations, from a random start).
+    conversation gets its share to within one question (systematic sampling along the conversations,
+    from a random start).
 
-    Source: Cochran, Sampling Techniques (1977), chapters 5 and 8. Raises `UserError` if the
-    sample is smaller than the number of categories.
+    Source: Cochran, Sampling Techniques (1977), chapters 5 and 8. Raises `UserError` if the sample
+    is smaller than the number of categories.
     """
     by_category = group((question.category, question) for question in questions)
     counts = {category: len(members) for category, members in by_category.items()}
@@ -102,8 +104,8 @@ def draw(questions: Sequence[Asked], size: int, seed: int) -> Sample:
 def allocate(counts: Mapping[CategoryId, int], size: int) -> dict[CategoryId, int]:
     """How many questions each category gets: its share, by largest remainders.
 
-    A small category gets two, or one if the sample is too small for that. Raises `UserError`
-    if there is not even one for each.
+    A small category gets two, or one if the sample is too small for that. Raises `UserError` if
+    `size` is smaller than the number of categories.
     """
     if size < len(counts):
         raise UserError(
@@ -116,8 +118,8 @@ def allocate(counts: Mapping[CategoryId, int], size: int) -> dict[CategoryId, in
     total = sum(counts.values())
     shares = {category: size * count / total for category, count in counts.items()}
 
-    # One at a time, to the category that is furthest below its share. Ties go by name, so that the
-    # order of the file does not decide.
+    # One at a time, to the category that is furthest below its share. Ties are broken by name, so
+    # that the order of the file does not decide.
     for _ in range(size - sum(sizes.values())):
         open_categories = [category for category in counts if sizes[category] < counts[category]]
         neediest = max(
@@ -130,7 +132,9 @@ def allocate(counts: Mapping[CategoryId, int], size: int) -> dict[CategoryId, in
 
 
 def _draw_systematically(members: Sequence[Asked], size: int, seed: str) -> list[Asked]:
-    """Every (N/n)-th question along the conversations, from a random start; all in random order."""
+    """Every (N/n)-th question along the conversations, from a random start; conversations and their
+    questions are in random order.
+    """
     if size == 0:
         return []
 

@@ -15,14 +15,16 @@ CANARY_SETTINGS = ("canaries", "canary_seed")
 class DatasetSettings:
     """Settings of every data set.
 
-    An adapter's own settings are a subclass; each field declares its stage with `at`, and the
-    numbers that it takes by `least` and `most`, both included.
+    An adapter's own settings are a subclass; each field declares its stage with `at`, and the range
+    of its numbers with `least` and `most`, both included.
     """
 
     path: str | None = at(RUNTIME)
     """File to read; None looks it up below the data folder."""
     split: Literal["all", "dev", "test"] = at(RUN, "all")
-    """Cases of one side, by `memeval.datasets.sampling`: to tune on `dev` and report on `test`."""
+    """Side of the split that is asked (see `memeval.datasets.sampling`): tune on `dev`, report on
+    `test`.
+    """
     categories: tuple[int | str, ...] | None = at(RUN)
     """Ids of the categories that are asked; None asks all."""
     limit_cases: int | None = at(RUN, least=1)
@@ -31,23 +33,23 @@ class DatasetSettings:
     """Asks the first N questions of each case: a biased cut, which every table names."""
     sample: int | None = at(RUN, least=1)
     """Asks N questions that are drawn from all cases, stratified by category; figures are weighted
-    back.
+    accordingly.
     """
     sample_seed: int = at(RUN, 0)
     """Another seed draws another sample."""
     question_ids: tuple[str, ...] | None = at(RUN)
     """Asks only these questions; None asks all."""
     only: str | None = at(RUN)
-    """`wrong:RUN` asks what a finished run got wrong; the command line fills in the
+    """`wrong:RUN` asks the questions that a finished run got wrong; the command line fills in the
     `question_ids`.
     """
     allow_unpinned: bool = at(RUNTIME, False)
     canaries: int = at(PREPARE, 0, least=0, most=100, **{OPTIONAL: True})
-    """Facts of other users, and as many stored orders, that are planted into each conversation; see
-    `memeval.datasets.canaries`.
+    """Number of facts of other users, and of stored orders, that are planted into each
+    conversation; see `memeval.datasets.canaries`.
     """
     canary_seed: int | None = at(PREPARE, **{OPTIONAL: True})
-    """Another seed plants others elsewhere; None takes the seed of the run."""
+    """Determines which canaries are planted, and where; None uses the seed of the run."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -58,7 +60,7 @@ class DatasetSettings:
         if self.question_ids is not None and not self.question_ids:
             raise UserError("dataset.question_ids must name a question", "null asks all")
 
-        # A sample of a cut could not be weighted back to all questions.
+        # A sample of a selection can't be weighted to represent all questions.
         cuts = {
             "dataset.limit_questions": self.limit_questions,
             "dataset.question_ids": self.question_ids,
@@ -73,7 +75,7 @@ class DatasetSettings:
 
 
 def check_range(name: str, value: float | None, least: float, most: float | None = None) -> None:
-    """Raises `UserError` for a setting out of its bounds, which are included; None is allowed."""
+    """Raises `UserError` for a value outside its bounds, which are inclusive; None is allowed."""
     if value is None or (value >= least and (most is None or value <= most)):
         return
 

@@ -20,21 +20,21 @@ class Row(Struct):
     sessions: int = 0
     turns: int = 0
     tokens: int = 0
-    """Of all turns as chunks show them, by the offline count."""
+    """Tokens of all turns as chunks show them, by the offline count."""
     most_tokens: int = 0
-    """Of the largest case."""
+    """Tokens of the largest case."""
     questions: int = 0
     categories: Counter[CategoryId] = field(default_factory=Counter)
     evidence: int = 0
     """Evidence turns, over all questions."""
     with_evidence: int = 0
-    """Questions that name any."""
+    """Questions that name evidence."""
     answerable: int = 0
     first: datetime | None = None
     last: datetime | None = None
 
     def add(self, case: EvalCase, tokens: int, category: CategoryId | None = None) -> None:
-        """Adds a case, with its questions of one category, or with all."""
+        """Adds a case with all its questions, or with those of one category."""
         asked = [question for question in case.questions if category in (None, question.category)]
         self.cases += 1
         self.sessions += len(case.sessions)
@@ -56,7 +56,7 @@ class Stats(Struct):
     """Content of a data set."""
 
     by_case: dict[str, Row]
-    """Empty if there are more cases than were asked for, or no more questions than cases."""
+    """Empty if there are more cases than requested, or no more questions than cases."""
     by_category: dict[CategoryId, Row]
     whole: Row
     facets: dict[str, Counter[str]]

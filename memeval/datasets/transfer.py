@@ -1,4 +1,4 @@
-"""Downloads a file in parts, and continues an earlier download that broke off."""
+"""Downloads a file into a partial file, and continues an earlier download that broke off."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from memeval.errors import WorldError
 from memeval.text.shown import one_line
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes that are there and, if it is known, how many there will be."""
+"""Called with the number of bytes received so far and, if known, the total number."""
 
 BLOCK = 1 << 18
 SPARE = 1.01
-"""How much more than the registered size may arrive: a server may announce a little more than it
-sends.
+"""Maximum ratio of the received bytes to the registered size: a server may announce slightly more
+than it sends.
 """
 MOST_BYTES = 8 << 30
-"""Most bytes that may arrive if no size is registered or given."""
+"""Maximum number of bytes that may arrive if no size is registered or given."""
 
 
 class FetchLimits(Struct, frozen=True):
-    """Limits that the user sets, and expected values if nothing is registered."""
+    """Limits that the user sets, and values that are expected if none are registered."""
 
     max_bytes: int | None = None
-    """None allows the registered size and 1 % more."""
+    """Maximum number of bytes; None allows the registered size and 1 % more."""
     sha256: str | None = None
-    """Used if none is registered."""
+    """Expected sha256 if none is registered."""
 
     def most(self, info: DatasetInfo) -> int:
-        """Bytes that may arrive for a file."""
+        """Maximum number of bytes that may arrive for a file."""
         if self.max_bytes is not None:
             return self.max_bytes
 
@@ -52,7 +52,7 @@ class Transfer(Struct, frozen=True):
     progress: Progress | None = None
 
     def run(self) -> bool:
-        """Brings the part to its full size; returns whether it continued an earlier beginning."""
+        """Completes the partial file; returns whether an earlier download was continued."""
         done, size, url = self.part.size(), self.info.size_bytes, self.info.url or ""
         if size is not None and done >= size:
             return True
@@ -84,18 +84,18 @@ class Transfer(Struct, frozen=True):
             if response.status != 206:
                 done = 0
 
-            # Also if nothing is cut: this is where writing goes on.
+            # Needed even if nothing is cut: it sets the position for writing.
             self.part.cut(done)
             self._copy(response, done)
 
         return done > 0
 
     def _copy(self, response: HTTPResponse, done: int) -> None:
-        # This header may contain anything; a longer number than this is not a size.
+        # This header may contain anything; a number of 20 or more digits is not a size.
         length = response.headers.get("Content-Length", "")
         announced = done + int(length) if length.isdecimal() and len(length) < 20 else None
         total, most = announced or self.info.size_bytes, self.limits.most(self.info)
-        # Refused before the first byte: a wrong address could fill the disk.
+        # Refused before the first byte: a wrong URL could fill the disk.
         if announced is not None and announced > most:
             self._refuse(f"it announces {announced:,} bytes", most)
 
@@ -117,7 +117,7 @@ class Transfer(Struct, frozen=True):
             )
 
     def _refuse(self, what: str, most: int) -> NoReturn:
-        """Discards the part. Raises `WorldError`, as too much is sent."""
+        """Discards the part, and raises `WorldError` because too much is sent."""
         self.part.discard()
         size = self.info.size_bytes
         registered = f"{size:,} bytes are registered" if size else "no size is registered"

@@ -1,4 +1,4 @@
-"""The checks of a proposed question that ask a model: the readers and the judge of a run."""
+"""The checks of a proposed question that need a model: the readers and the judge of a run."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from memeval.systems.base import MemorySystem, RecallSystem, SystemContext
 from memeval.systems.registry import system_class
 
 VOTES = 2
-"""Answers that must agree."""
+"""Number of answers that must agree."""
 BEST = 20
-"""Chunks of each ranking that a question without an answer is tried on."""
+"""Chunks of each ranking with which the reader tries to answer a question without an answer."""
 EVIDENCE, NOTHING = "oracle", "no_memory"
 RANKINGS = ("bm25", "dense")
 
@@ -43,7 +43,7 @@ class Checker:
     def __init__(
         self, cell: Cell, models: Models, case: EvalCase, *, assumes: bool = False
     ) -> None:
-        """`assumes` takes each check as passed once its requests were made: for an estimate."""
+        """`assumes` treats each check as passed after its requests were made, for an estimate."""
         self.usages: list[Usage] = []
         self._cell, self._models, self._case, self._assumes = cell, models, case, assumes
         self._chunks = chunks(case, cell.granularity)
@@ -56,7 +56,7 @@ class Checker:
     async def check(
         self, proposal: Proposal, question: EvalQuestion
     ) -> tuple[Reason | None, dict[str, str]]:
-        """Why the question is dropped, None if it stays, and the result of each check.
+        """Why the question is dropped, or None if it is kept, and the result of each check.
 
         Raises `ModelError` if a call fails.
         """
@@ -99,7 +99,7 @@ class Checker:
     async def _check_update(
         self, proposal: Proposal, question: EvalQuestion, results: dict[str, str]
     ) -> Reason | None:
-        """Whether the earlier turn would have answered the question with the older value."""
+        """Checks that the earlier turn would have answered the question with the older value."""
         if proposal.kind != UPDATE:
             return None
 
@@ -155,7 +155,7 @@ class Checker:
         return await self._judged(question, answer.text, expected=expected)
 
     async def _judged(self, question: EvalQuestion, answer: str, *, expected: bool) -> bool:
-        # Two votes, or a question without one of its turns, often get one answer.
+        # Two votes, or a question without one of its turns, often get the same answer.
         key = (question.question_id, question.gold, answer)
         if key not in self._rows:
             metrics = self._cell.dataset.answer_metrics(answer, question)
@@ -197,11 +197,11 @@ class Checker:
         )
 
     def _reader(self, vote: int) -> CellReader:
-        """The reader of a run; each vote has a seed of its own."""
+        """The reader of a run; each vote has its own seed."""
         return cell_reader(self._cell, self._models.reader, self._cell.config.seed + vote)
 
     async def close(self) -> None:
-        """Closes what the memories hold open."""
+        """Closes the memories."""
         for system in self._memories.values():
             await await_value(system.close())
 

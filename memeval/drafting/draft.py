@@ -1,4 +1,4 @@
-"""Drafts questions about the cases of a file, wave by wave, until there are as many as wanted.
+"""Drafts questions about the cases of a file, wave by wave, until there are enough.
 
 All requests depend only on the file, the kinds, the number and the replies before, and every reply
 is in the cache of the home: the same command continues after a kill or a spent budget, and pays for
@@ -38,9 +38,11 @@ from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, EvalQuestion, Role, Session, Usage
 
 WAVE = 50
-"""Proposals that are under way at a time; then those that stay are saved."""
+"""Proposals that are processed at the same time; after each wave, the questions that passed are
+saved.
+"""
 MOST_TRIES = 3
-"""Proposals per question that is wanted, at most."""
+"""Maximum proposals per wanted question."""
 OFFLINE_KINDS = ("single_hop", "temporal")
 """Kinds of questions that the offline drafter can propose."""
 _Proposals = list[tuple[Slot, Proposal]]
@@ -50,13 +52,13 @@ class Wanted(Struct, frozen=True):
     """Questions to be drafted."""
 
     count: int
-    """Drafted questions of these cases in all, those that are in the file already included."""
+    """Total number of drafted questions of these cases, including those already in the file."""
     shares: Mapping[str, float]
     """Share of each kind."""
 
 
 class Drafted(Struct, frozen=True):
-    """A question that stays."""
+    """A question that passed all checks."""
 
     case_id: str
     question: EvalQuestion
@@ -75,23 +77,23 @@ class Drafting(Struct, dict=True):
     cases: Sequence[EvalCase]
     wanted: Wanted
     save: Callable[[Sequence[Drafted]], None]
-    """Called with what stays of each wave."""
+    """Called with the questions that each wave keeps."""
     assumes: bool = False
-    """Takes each check as passed once its requests were made: for an estimate."""
+    """Treats each check as passed after its requests were made, for an estimate."""
     dropped: Counter[Reason] = field(default_factory=Counter)
     failure: str = ""
-    """Of the call that failed last."""
+    """Message of the call that failed last."""
     kept: int = 0
     usages: list[Usage] = field(default_factory=list)
     _given: Counter[str] = field(default_factory=Counter)
-    """Slots of each kind, those to be asked for again left out."""
+    """Slots of each kind, except for those to be requested again."""
     _dropped_of: Counter[str] = field(default_factory=Counter)
     _work: dict[int, _Work] = field(default_factory=dict)
     """By position of the case."""
 
     @cached_property
     def before(self) -> int:
-        """Drafted questions that the file has already."""
+        """Number of drafted questions already in the file."""
         return sum(IS_DRAFTED.search(name) is not None for name in self._ids)
 
     @property
@@ -99,7 +101,7 @@ class Drafting(Struct, dict=True):
         return self.kept + self.dropped.total()
 
     async def run(self) -> None:
-        """Drafts until enough questions stay, or too many proposals did not."""
+        """Drafts until enough questions are kept, or too many proposals are dropped."""
         try:
             coming = islice(
                 slots(len(self.cases), self.wanted.shares, self._given),
@@ -111,7 +113,7 @@ class Drafting(Struct, dict=True):
                 there += sum(map(self._is_done, wave))
                 failed = self.dropped[Reason.FAILED]
                 await self._draft_wave(todo)
-                # An endpoint that fails each call would be called for ever.
+                # An endpoint that fails every call would be called forever.
                 if todo and self.dropped[Reason.FAILED] - failed == len(todo):
                     return
         finally:
@@ -124,16 +126,17 @@ class Drafting(Struct, dict=True):
         return max(self.wanted.count - self.before - self.kept, 0)
 
     def _wave_size(self, there: int) -> int:
-        """Slots of the next wave: `there` of those before it had their questions in the file.
+        """Number of slots in the next wave; the questions of `there` earlier slots were in the file
+        already.
 
-        As many as if this command had drafted those, too: the kinds that follow depend on what
-        stayed before, and a command that continues another one must ask for the same.
+        The number is the same as if this command had drafted those, too: later kinds depend on what
+        was kept before, and a command that continues another one must make the same requests.
         """
         return min(self.wanted.count - there - self.kept, WAVE)
 
     def _drop(self, slot: Slot, reason: Reason) -> None:
-        """Counts a proposal that does not stay. Its kind is asked for again, but not more often
-        than `MOST_TRIES` for its share: a conversation may hold nothing of a kind.
+        """Counts a dropped proposal. Its kind is requested again, up to `MOST_TRIES` times its
+        share, because a conversation may contain nothing of a kind.
         """
         self.dropped[reason] += 1
         self._dropped_of[slot.kind] += 1
@@ -168,10 +171,10 @@ class Drafting(Struct, dict=True):
             self._keep(asked, checked)
 
     def _first_of_equals(self, proposals: _Proposals) -> tuple[_Proposals, _Proposals]:
-        """Those to ask about now, in the order of the slots, and those that are equal to one of
-        them, which wait: it may be dropped, and is then no question that was asked already.
+        """The proposals to check now, in the order of the slots, and those that equal one of them.
+        These wait, because that one may be dropped.
 
-        What is equal to a question that stays is dropped.
+        Proposals that equal a question already kept are dropped.
         """
         now: _Proposals = []
         later: _Proposals = []
@@ -189,7 +192,7 @@ class Drafting(Struct, dict=True):
         return now, later
 
     def _keep(self, asked: _Proposals, checked: Sequence[Drafted | Reason]) -> None:
-        """Saves what stays."""
+        """Saves the questions that passed, and drops the other proposals."""
         stay = []
         for (slot, proposal), outcome in zip(asked, checked, strict=True):
             if isinstance(outcome, Reason):
@@ -230,7 +233,7 @@ class Drafting(Struct, dict=True):
         )
 
     async def _ask(self, slot: Slot, proposal: Proposal) -> Drafted | Reason:
-        """The checks that ask a model."""
+        """The checks that need a model."""
         is_answerable = proposal.kind != UNANSWERABLE
         question = EvalQuestion(
             question_id=self._id_of(slot),
@@ -292,7 +295,9 @@ class _Work:
 
 
 def as_written(drafted: Drafted, names: Mapping[str, str | int]) -> dict[str, Any]:
-    """A question as the file has it; `names` are the file's own names of the turns."""
+    """A question as written to the file; `names` are the file's own names of the turns, by turn
+    id.
+    """
     question, proposal = drafted.question, drafted.proposal
     quotes = [{"turn": names[one.turn_id], "quote": one.text} for one in proposal.evidence]
     return {

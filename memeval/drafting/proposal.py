@@ -16,11 +16,11 @@ from memeval.text.words import search_terms
 
 UNANSWERABLE, MULTI_HOP, UPDATE = "unanswerable", "multi_hop", "update"
 LONGEST_QUESTION, LONGEST_ANSWER, LONGEST_QUOTE = 500, 300, 2_000
-"""In characters."""
+"""Maximum lengths in characters."""
 MOST_EVIDENCE = MOST_VARIANTS = 10
 GRAM = 3
 SAME_SHARE = 0.6
-"""Jaccard similarity of the word 3-grams of two questions from which they count as one."""
+"""Minimum Jaccard similarity of the word 3-grams of two questions that count as the same."""
 
 
 class Reason(StrEnum):
@@ -45,7 +45,7 @@ class Reason(StrEnum):
 
 
 class Quote(Struct, frozen=True):
-    """Words of a turn."""
+    """Words quoted from a turn."""
 
     turn_id: str
     text: str
@@ -57,11 +57,13 @@ class Proposal(Struct, frozen=True):
     kind: str
     question: str
     golds: tuple[str, ...]
-    """The answer and its variants; empty for one that can't be answered."""
+    """The answer and its variants; empty for a question that can't be answered."""
     evidence: tuple[Quote, ...]
-    """For one that can't be answered: the facts that come near."""
+    """Words that support the answer. For a question that can't be answered: the facts that come
+    near.
+    """
     stale: tuple[tuple[str, Quote], ...] = ()
-    """Older values, each with its words."""
+    """Older values, each with the words that give it."""
 
     @property
     def evidence_ids(self) -> tuple[str, ...]:
@@ -69,7 +71,7 @@ class Proposal(Struct, frozen=True):
 
 
 def read_proposal(reply: str, kind: str) -> Proposal | Reason:
-    """The proposal in a reply, or the reason why it holds no proposal of the wanted kind."""
+    """The proposal in a reply, or the reason why it contains no proposal of the wanted kind."""
     found = only_object(reply)
     if found is None:
         return Reason.MALFORMED
@@ -83,7 +85,7 @@ def read_proposal(reply: str, kind: str) -> Proposal | Reason:
 
 
 def _proposal(values: Mapping[str, Any], kind: str) -> Proposal:
-    """Raises `KeyError`, `TypeError` or `ValueError` for another form."""
+    """Raises `KeyError`, `TypeError` or `ValueError` for any other form."""
     answer, variants = values["answer"], values.get("variants") or []
     golds = [
         _text(gold, LONGEST_ANSWER) for gold in ([] if answer is None else [answer, *variants])
@@ -129,12 +131,14 @@ def _quote(item: Any) -> Quote:
 
 
 def check_quotes(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
-    """Whether each turn exists and holds its quotation, after NFKC, case and white space."""
+    """Checks that each turn exists and contains its quotation, after NFKC and regardless of case
+    and white space.
+    """
     quotes = [*proposal.evidence, *(quote for _, quote in proposal.stale)]
     if any(quote.turn_id not in turns for quote in quotes):
         return Reason.NO_TURN
 
-    # Nothing is left of punctuation alone, such as a dash.
+    # Punctuation alone, such as a dash, becomes empty.
     words = [(plain(quote.text), plain(turns[quote.turn_id].text)) for quote in quotes]
     if any(not quoted or quoted not in said for quoted, said in words):
         return Reason.NOT_QUOTED
@@ -169,7 +173,7 @@ _NO_NAMES = frozenset(
 
 
 def check_question(proposal: Proposal) -> Reason | None:
-    """Whether the question is complete on its own and does not give its answer away."""
+    """Checks that the question is complete on its own and does not give its answer away."""
     if any(is_given(gold, proposal.question) for gold in proposal.golds):
         return Reason.GIVEN
     if _NAMES_TEXT.search(proposal.question):
@@ -182,11 +186,11 @@ def check_question(proposal: Proposal) -> Reason | None:
 
 
 class Asked(Struct):
-    """The questions that a case has, to recognise one that is proposed again."""
+    """The questions of a case, to recognise one that is proposed again."""
 
     grams: list[frozenset[tuple[str, ...]]]
     answers: set[tuple[frozenset[str], frozenset[str]]]
-    """Plain answers with their evidence."""
+    """Normalised answers with their evidence."""
 
     @classmethod
     def of(cls, questions: Iterable[EvalQuestion]) -> Asked:
@@ -197,7 +201,7 @@ class Asked(Struct):
         return asked
 
     def has(self, proposal: Proposal) -> bool:
-        """Whether its question is there already."""
+        """Whether the proposed question was asked already."""
         grams = _grams(proposal.question)
         if any(_share(grams, other) >= SAME_SHARE for other in self.grams):
             return True
@@ -228,7 +232,7 @@ def _share(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -
 
 
 def check_kind(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
-    """What only one kind needs: an older value, or a fact that comes near."""
+    """Checks what only one kind needs: an older value, or a fact that comes near."""
     if proposal.kind == UPDATE:
         return _check_older(proposal, list(turns))
 
@@ -236,7 +240,9 @@ def check_kind(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
 
 
 def _check_older(proposal: Proposal, order: Sequence[str]) -> Reason | None:
-    """Whether each older value is in its words, before the turn with the current one."""
+    """Checks that each older value is in its quotation, from a turn before the one with the current
+    value.
+    """
     now = max(map(order.index, proposal.evidence_ids))
     is_older = proposal.stale and all(
         is_given(value, quote.text)
@@ -248,7 +254,7 @@ def _check_older(proposal: Proposal, order: Sequence[str]) -> Reason | None:
 
 
 def _check_near(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
-    """Whether a turn that is quoted speaks of something that the question names."""
+    """Checks that a quoted turn mentions something that the question names."""
     asked = set(search_terms(proposal.question)) - _NO_NAMES
     near = {term for turn_id in proposal.evidence_ids for term in search_terms(turns[turn_id].text)}
     return None if asked & near else Reason.NO_NEAR

@@ -32,7 +32,7 @@ IS_DRAFTED = re.compile(r"/draft-\d+$")
 
 
 class Slot(Struct, frozen=True):
-    """A place for one question. Its request depends on the file and its kind alone."""
+    """A slot for one question. Its request depends only on the file and its kind."""
 
     case: int
     """Position among the cases."""
@@ -47,9 +47,10 @@ class Slot(Struct, frozen=True):
 
 
 def parse_kinds(text: str | None) -> dict[str, float]:
-    """The share of each kind, of `single_hop=2,update=1`; a kind without a number counts once.
+    """The share of each kind, from a string such as `single_hop=2,update=1`; a kind without a
+    number counts once.
 
-    All kinds alike without a text. Raises `UserError` for unknown kinds and other numbers.
+    None gives all kinds equal shares. Raises `UserError` for unknown kinds and invalid numbers.
     """
     if text is None:
         return dict.fromkeys(KINDS, 1 / len(KINDS))
@@ -74,10 +75,10 @@ def parse_kinds(text: str | None) -> dict[str, float]:
 def slots(cases: int, shares: Mapping[str, float], given: Counter[str]) -> Iterator[Slot]:
     """All slots: each round covers all cases, and kinds come in their shares.
 
-    `given` counts the slots of each kind; a kind of which it is made less comes again.
+    `given` counts the slots of each kind; a kind whose count is reduced comes again.
     """
     for number in count():
-        # In another order each time: else a case would get one kind again and again.
+        # In another order in each round: otherwise a case would get the same kind again and again.
         order = Random(f"round {number}").sample(range(cases), cases)
         for case in order:
             due = given.total() + 1
@@ -105,10 +106,10 @@ def parts_of(case: EvalCase) -> list[Session]:
 
 
 def shown_for(slot: Slot, case_id: str, parts: Sequence[Session]) -> tuple[list[Session], str]:
-    """The parts that a drafter is shown, in order of time, and the turn to begin from.
+    """The parts that a drafter is shown, in order of time, and the id of the turn to begin from.
 
-    The part to begin from is early, in the middle and late in turn. The second one is alternately
-    its neighbour and one far away, so that both distances of evidence occur equally.
+    The part to begin from is early, in the middle and late in turn. The other part is alternately
+    its neighbour and one far away, so that both distances of evidence occur equally often.
     """
     draw = Random(f"{case_id} {slot.round}")
     third, whole = slot.round % THIRDS, len(parts)

@@ -31,8 +31,8 @@ class AccuracyJudge(Judge):
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
         chosen = read_choices(question, answer)
-        # On 50 real replies, reading decides whether 24, 60 or 74 % are right: what can't be read
-        # is not guessed.
+        # On 50 real replies, the way of reading decides whether 24, 60 or 74 % are right, so
+        # nothing is guessed.
         if chosen is None:
             return self.unscored(f"names no choice: {_quote(answer)}")
 

@@ -17,12 +17,12 @@ Metrics = Mapping[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """How a model judge is asked and read."""
+    """How a model judge is prompted, and how its replies are read."""
 
     repeats: int = 1
     """Votes of a model on each answer; the majority decides. Must be odd."""
     reading: str = "first_word"
-    """How a reply of yes or no is read, one of `memeval.judges.reading.READINGS`."""
+    """How a yes-or-no reply is read, one of `memeval.judges.reading.READINGS`."""
     scoring: str = "v2"
     """How the items of a rubric are counted: `v1` or `v2` of BEAM's scorer."""
     fence: bool | None = None
@@ -32,7 +32,7 @@ class JudgeSettings:
     """
 
     def fences(self, template: PromptTemplate) -> bool:
-        """Whether the data is sent between marks under a template."""
+        """Whether the data is sent between marks with a template."""
         return not template.own if self.fence is None else self.fence
 
 
@@ -41,14 +41,15 @@ class JudgeContext:
     """Parts that a judge is built from."""
 
     model: Callable[[], LanguageModel]
-    """Makes the judge's model. Only a judge that asks one calls it, because it may need a key."""
+    """Creates the judge's model. Only judges that use a model call it, because it may need a key.
+    """
     template: PromptTemplate | None = None
     """Template that `Judge.template` returned."""
     threshold: float | None = None
     """`judge.threshold`."""
     settings: JudgeSettings = JudgeSettings()
     seed: int = 0
-    """Of the repeat."""
+    """Seed of the repeat."""
 
 
 class Judge(ABC):
@@ -60,24 +61,27 @@ class Judge(ABC):
     answers: ClassVar[frozenset[AnswerKind]] = IN_WORDS
     """The kinds of answer that it judges."""
     usual_for: ClassVar[frozenset[AnswerKind]] = frozenset()
-    """The kinds that `judge=auto` takes it for, unless the benchmark has an official judge."""
+    """The kinds for which `judge=auto` selects it, unless the benchmark has an official judge."""
     benchmark: ClassVar[str | None] = None
     """The benchmark whose official judge it is: it judges no other, and `judge=auto` selects it."""
     judges_refusals: ClassVar[bool] = False
-    """True for judges that also judge questions without an answer. For other judges a rule does."""
+    """True for judges that also judge questions without an answer. Otherwise a rule judges them."""
     judges_blanks: ClassVar[bool] = False
-    """True for judges whose verdict on an answer without words counts. For others it is wrong."""
+    """True for judges whose verdict on an answer without words counts. Otherwise such an answer is
+    wrong.
+    """
     template_sha256: str | None = None
-    """Of a model judge's prompt; None for the others."""
+    """sha256 of a model judge's prompt; None for the others."""
 
     @classmethod
     def applies_to(cls, kind: AnswerKind, benchmark: str | None) -> bool:
-        """Whether it judges a kind of answer to questions of a benchmark."""
+        """Whether it judges this kind of answer to questions of this benchmark."""
         return kind in cls.answers and cls.benchmark in (None, benchmark)
 
     @classmethod
     def template(cls, prompt_file: str | None) -> PromptTemplate | None:
-        """The prompt template of a judge that asks a model: its own, or that of `prompt_file`.
+        """The prompt template of a judge that uses a model: its own, or that of `prompt_file`; None
+        for other judges.
 
         Its text is part of the key of the verdicts.
         """
@@ -85,7 +89,7 @@ class Judge(ABC):
 
     @classmethod
     def build(cls, context: JudgeContext) -> Judge:
-        """A judge, ready to judge. The default calls the class without arguments."""
+        """Builds the judge. The default calls the class without arguments."""
         return cls()
 
     @abstractmethod
@@ -95,8 +99,8 @@ class Judge(ABC):
         """The verdict on an answer; `unscored` if the judge's own reply can't be read.
 
         `tried` is the number of replies that earlier passes could not read: that many come from the
-        cache, and new ones are requested. Questions without an answer come here only if it
-        `judges_refusals`. Raises `ModelError` if the judge's call failed.
+        cache, and new ones are requested. Questions without an answer are only passed to judges
+        with `judges_refusals`. Raises `ModelError` if the judge's call failed.
         """
 
     def unscored(self, reason: str, *, tries: int = 0, votes: tuple[Label, ...] = ()) -> Verdict:
@@ -112,7 +116,8 @@ class Judge(ABC):
 
     def verdict(self, answer: str, *, right: bool, score: float, reason: str = "") -> Verdict:
         """A verdict of this judge; a wrong answer that refuses counts as abstained."""
-        # Its patterns take long to compile, and a run that is finished before judges nothing.
+        # Imported late: its patterns take long to compile, and a run that was finished before
+        # judges nothing.
         from memeval.metrics.refusal import is_refusal
 
         label = Label.CORRECT

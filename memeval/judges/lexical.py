@@ -8,7 +8,7 @@ from memeval.judges.contract import Judge, JudgeContext, Metrics
 from memeval.records import AnswerKind, EvalQuestion, Verdict
 
 THRESHOLD = 0.5
-"""Least F1 that counts as right if `judge.threshold` is not set."""
+"""Minimum F1 that counts as right if `judge.threshold` is not set."""
 
 
 class LexicalJudge(Judge):
@@ -48,7 +48,7 @@ class KeywordJudge(LexicalJudge):
 
 
 class TokenF1Judge(Judge):
-    """Right from a threshold of the data set's official F1 on; the score is the F1 itself."""
+    """Right if the data set's official F1 reaches a threshold; the score is the F1 itself."""
 
     name = "token_f1"
     usual_for = frozenset({AnswerKind.PASSAGES})

@@ -1,4 +1,4 @@
-"""The judges that are models, and their base: the call, the votes and unreadable replies."""
+"""The judges that use models, and their base class: the call, the votes and unreadable replies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRIES = 2
 """Replies requested in one pass before an answer is left unscored."""
 CUT = "length"
 WITHHELD = "content_filter"
-"""Reasons why an endpoint says that a reply is not whole."""
+"""Finish reasons of a reply that is not complete."""
 SHOWN = 200
 """Characters of an unreadable reply that its reason quotes."""
 
@@ -33,22 +33,22 @@ VerdictReader = Callable[[Completion], Verdict | None]
 class ModelJudge(Judge):
     """Asks a model for one JSON object with a `label`.
 
-    After a reply that is cut or has another form, the model is asked once more. Then the answer is
-    unscored; a label is never guessed.
+    After a reply that is cut or has another form, the model is asked once more. If that fails too,
+    the answer is unscored; a label is never guessed.
     """
 
     needs_model = True
     says_yes_or_no: ClassVar[bool] = False
-    """Whether (some) replies are yes or no, so that `judge.reading` says how they are read."""
+    """Whether replies, or some of them, are yes or no, and are read as `judge.reading` says."""
     counts_rubrics: ClassVar[bool] = False
-    """Whether it judges by the items of a rubric, so that `judge.scoring` says how they count."""
+    """Whether it judges by the items of a rubric, which are counted as `judge.scoring` says."""
     kinds: ClassVar[tuple[str, ...]] = ()
     """Parts of its prompt template; empty if it has only one. A user's file has a section for each.
     """
     fields: ClassVar[tuple[str, ...]] = ("question", "gold", "answer")
     """Fields that a user's template must have."""
     prompts: ClassVar[str] = "memeval.llm.prompts"
-    """Package that holds its built-in template."""
+    """Package that contains its built-in template."""
 
     def __init__(
         self,
@@ -89,7 +89,8 @@ class ModelJudge(Judge):
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
-        # Its patterns take longer to compile than all else that a finished run loads of judges.
+        # Imported late: its patterns take longer to compile than everything else that a finished
+        # run loads for judges.
         from memeval.judges.reading import read_label, read_reason
 
         prompt = self._prompt(question, answer, self._template)
@@ -148,7 +149,9 @@ class ModelJudge(Judge):
     async def _vote_all(
         self, prompt: JudgePrompt, read: VerdictReader, tried: int
     ) -> tuple[list[Verdict], int]:
-        """A vote for each repeat, and the most tries that one of them took."""
+        """One vote per repeat, and the largest number of unreadable replies that one of them
+        took.
+        """
         votes = [
             await self._vote(prompt, read, number=number, tries=tried + TRIES)
             for number in range(self._settings.repeats)
@@ -196,9 +199,9 @@ class Mem0Judge(ModelJudge):
 
 @contextmanager
 def _sample(number: int, attempt: int) -> Iterator[None]:
-    """Makes the calls inside a separate sample.
+    """Makes the calls in the block a separate sample.
 
-    The cache then serves neither the reply of another vote nor the one that could not be read.
+    The cache then serves neither the reply of another vote nor one that could not be read.
     """
     ledger = current_ledger()
     scope = ledger.scope
@@ -222,15 +225,16 @@ def _seed_of(seed: int, number: int, attempt: int) -> int:
 
 
 def is_cut(reply: Completion) -> bool:
-    """Whether the endpoint says that a reply is not whole."""
+    """Whether the endpoint says that a reply is not complete."""
     return reply.finish_reason in (CUT, WITHHELD)
 
 
 def fence_for(question: EvalQuestion, answer: str, seed: int) -> str:
-    """End of the names of the marks around question, gold and answer, such as `3f9a1c0b7d52e864`,
-    which keep them from passing for instructions.
+    """Suffix of the names of the marks around question, gold and answer, such as
+    `3f9a1c0b7d52e864`. The marks keep these texts from passing for instructions.
 
-    It is the same for the same question, answer and seed, so that the cache finds the prompt again.
+    The suffix is the same for the same question, answer and seed, so that the cache finds the
+    prompt again.
     """
     # It is a digest of all three, so no text can contain its own mark: inserting the mark changes
     # the digest.

@@ -1,4 +1,4 @@
-"""The parts of a judge's reply: without its thinking, and the one JSON object that it holds."""
+"""The parts of a judge's reply: the reply without its thinking, and its only JSON object."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from memeval.judges.quoting import Data
 from memeval.llm.reply.text import HARMONY, THINKING_MARKS, without_thinking
 
 LONGEST = 100_000
-"""Characters of a reply; a longer one does not have any of the requested forms."""
+"""Maximum characters of a reply; a longer one does not have any of the requested forms."""
 
 MOST_MARKS = 16
-"""Marks of thinking after which a reply is read if the data holds one, too."""
+"""Maximum thinking marks after which a reply is read, if the data contains such a mark, too."""
 
 _OPENING_QUOTES = "\"'\u2018\u201c\u201e\u201a\u00ab\u2039\u300c\u300e"
 
 
 class ReplyObject(Struct, frozen=True):
-    """The one object of a reply."""
+    """The only object of a reply."""
 
     values: Mapping[str, Any]
     text: str
-    """The object as the reply writes it."""
+    """The object as it is written in the reply."""
     around: str
     """The rest of the reply."""
 
@@ -86,10 +86,10 @@ def reason_of(verdict: ReplyObject) -> str:
 
 
 def spoken_parts(reply: str, data: Data) -> list[str]:
-    """The reply without the thinking before it; empty if that does not end, or ends twice.
+    """The reply without the thinking before it; empty if the thinking does not end, or ends twice.
 
-    If the data contains a mark of thinking, one in the reply may be quoted: then the whole reply,
-    and the text after each mark.
+    If the data contains a mark of thinking, a mark in the reply may be quoted: then the parts are
+    the whole reply, and the text after each mark.
     """
     if (THINKING_MARKS.search(reply) or HARMONY.search(reply)) and data.has_marks():
         tails = (reply[end:].strip() for end in islice(_ends(reply), MOST_MARKS))
@@ -100,7 +100,9 @@ def spoken_parts(reply: str, data: Data) -> list[str]:
 
 
 def _ends(reply: str) -> Iterator[int]:
-    """Possible ends of the thinking: after each closing mark, then after each of gpt-oss."""
+    """Possible ends of the thinking: after each closing mark, then after each mark before an answer
+    of gpt-oss.
+    """
     for mark in THINKING_MARKS.finditer(reply):
         if mark["close"] is not None:
             yield mark.end()
@@ -111,7 +113,9 @@ def _ends(reply: str) -> Iterator[int]:
 
 @lru_cache(maxsize=16)
 def _after_thinking(reply: str) -> str:
-    """The reply without the thinking before it, or nothing; a reply is read for several things."""
+    """The reply without the thinking before it, or an empty string. Cached, because a reply is read
+    for several things.
+    """
     opened = closed = 0
     for mark in THINKING_MARKS.finditer(reply):
         opened += mark["open"] is not None

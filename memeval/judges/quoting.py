@@ -21,9 +21,9 @@ from msgspec import Struct
 from memeval.llm.reply.text import THINKING_MARKS
 
 ROUNDS = 6
-"""Most rounds of unescaping: an escape may be escaped itself."""
+"""Maximum rounds of unescaping: an escape may be escaped itself."""
 LONG_ENOUGH = 12
-"""Characters from which on the copy of a text in a reply is recognised."""
+"""Minimum characters of a text whose copy in a reply is recognised."""
 
 _MAY_ESCAPE = re.compile(
     r"[\\%&=\U000e0000-\U000e007f]|[uU]\+|[\w+/-]{16}|(?:[0-9a-fA-F]{2}\W){12}"
@@ -61,8 +61,8 @@ _HARMONY = "<|channel|>"
 
 
 def plain_letters(text: str) -> str:
-    """Lower case, with lookalikes as the letters that they look like, without accents and without
-    invisible characters.
+    """A text in lower case, with lookalikes replaced by the letters that they look like, without
+    accents and invisible characters.
     """
     if text.isascii():
         return text.lower()
@@ -86,7 +86,7 @@ def _plain(character: str) -> str:
 
 
 def squeeze(text: str) -> str:
-    """Letters and digits alone."""
+    """Only the letters and digits of a text."""
     return re.sub(r"[\W_]+", "", text)
 
 
@@ -109,10 +109,10 @@ def forms(text: str) -> tuple[str, ...]:
 
 
 def _unescaped(text: str) -> str:
-    """A text after one round: escapes of JSON, HTML, addresses and mail are decoded in place.
-    Content in base64, in hexadecimal digits or in invisible tags is added after it.
+    """A text after one round: escapes of JSON, HTML, URLs and mail are decoded in place. Content in
+    base64, in hexadecimal digits or in invisible tags is added after it.
     """
-    # Words may look like base64: what they decode to is added, and replaces nothing.
+    # Words may look like base64, so the decoded text is added and replaces nothing.
     hidden = [part for part in _hidden(text) if part not in text]
     text = unquote(html.unescape(_visible(text)))
     return "\n".join([_CODE.sub(_decoded, text), *hidden])
@@ -167,19 +167,23 @@ class Data(Struct, frozen=True):
         return tuple(text for text in (self.answer, *self.beside) if text)
 
     def forms(self) -> Iterator[str]:
-        """Each text in every unescaping."""
+        """Each text in all its unescaped forms."""
         for text in self.texts:
             yield from forms(text)
 
     def has_marks(self) -> bool:
-        """Whether a text holds a mark of thinking, so that such a mark in a reply may be quoted."""
+        """Whether a text contains a mark of thinking, so that such a mark in a reply may be
+        quoted.
+        """
         return any(
             THINKING_MARKS.search(form) or _HARMONY in form or "think>" in form
             for form in self.forms()
         )
 
     def holds(self, text: str) -> bool:
-        """Whether a text occurs, by its letters and digits; one without any always does."""
+        """Whether the texts contain this one, compared by letters and digits; a text without any is
+        always contained.
+        """
         squeezed = {squeeze(form) for form in forms(text)}
         if "" in squeezed:
             return True
@@ -187,11 +191,11 @@ class Data(Struct, frozen=True):
         return any(own in squeeze(form) for form in self.forms() for own in squeezed)
 
     def names(self, *words: str) -> bool:
-        """Whether one of the texts holds all of these words."""
+        """Whether one of the texts contains all of these words."""
         return any(all(word in squeeze(form) for word in words) for form in self.forms())
 
     def without_copies(self, reply: str) -> str:
-        """A reply without the copies that it holds of these texts."""
+        """A reply without its copies of these texts."""
         for text in self.texts:
             within = (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
             for copy in (text, text.strip(), *within):
@@ -202,7 +206,9 @@ class Data(Struct, frozen=True):
 
 
 def has_word(word: str, texts: Sequence[str]) -> bool:
-    """Whether a text holds a word of its own, in any unescaping; letters may stand apart."""
+    """Whether a text contains this word as a word of its own, in any unescaped form; its letters
+    may be separated.
+    """
     apart = r"[\W_]{0,3}".join(map(re.escape, word))
     pattern = re.compile(rf"(?<![^\W_]){apart}(?![^\W_])")
     encoded = [code for own in (word, word.capitalize(), word.upper()) for code in _encoded(own)]
@@ -215,7 +221,7 @@ def has_word(word: str, texts: Sequence[str]) -> bool:
 
 
 def _encoded(word: str) -> Iterator[str]:
-    """A word in base64 and in hexadecimal digits, which are too short to be found in a text."""
+    """A word in base64 and in hexadecimal digits: too short for `forms` to decode it."""
     content = word.encode()
     yield base64.b64encode(content).decode().rstrip("=").lower()
     yield content.hex(" ")

@@ -1,7 +1,7 @@
 """Reads a judge's reply: one JSON object, or one word. A reply of another form is never guessed at.
 
-The judged answer reaches these replies: judges quote it, obey it, or stop in the middle of it. So a
-label counts only if the reply leaves no doubt that the judge gave it.
+The judged answer influences these replies: judges quote it, obey it, or stop in the middle of it.
+So a label counts only if the reply leaves no doubt that the judge gave it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from memeval.records import Label
 Read = TypeVar("Read")
 
 READINGS = ("first_word", "official")
-"""Ways to read a reply of yes or no."""
+"""Ways to read a yes-or-no reply."""
 
 YES_NO = ("yes", "no")
 _LABELS = {"correct": Label.CORRECT, "wrong": Label.WRONG}
@@ -38,8 +38,8 @@ _NOT = (
     r"(?:(?:be|quite|a|the|\w{2,12}ly)\s{1,4}){0,2}[*_`\"'“]{0,4}"
 )
 _SHOUTED = re.compile(rf"((?i:{_NOT})|\bIN|\b)(CORRECT|WRONG)\b")
-"""A label in capitals, as prompts write them, and its negation in any letters. In lower case the
-label's own words may be about anything.
+"""A label in capitals, as prompts write them, with a negation in any letter case. In lower case,
+these words may be about anything.
 """
 _SPOKEN_SCORE = re.compile(
     r"\bscore\b[\W_]{0,12}(?:(?:is|of)\b[\W_]{0,12})?([0-9]*\.?[0-9]+)", re.IGNORECASE
@@ -56,12 +56,13 @@ def read_label(
 ) -> Label | None:
     """The label of the only JSON object in a reply: `{"reason": "…", "label": "CORRECT"}`.
 
-    Returns None without a label, and if the reply is ambiguous: it holds objects that differ, a
+    Returns None without a label, and if the reply is ambiguous: it contains objects that differ, a
     key twice, a value that is an object or a list, an object without an end, or words around the
     object that name the other label. Code fences and a repetition of the object are allowed.
 
     `answer` is the judged answer, `beside` the question and the gold, and `prompt` the text of the
-    template. An object that one of them holds, in any unescaping, is a quotation and not a verdict.
+    template. An object that one of them contains, in any unescaped form, is a quotation and not a
+    verdict.
     """
     data = Data(answer, tuple(beside))
 
@@ -94,7 +95,7 @@ def read_score(
 
 
 def read_reason(reply: str, *, answer: str = "", beside: Sequence[str] = ()) -> str:
-    """The reason in the only JSON object of a reply; empty without one."""
+    """The reason in the only JSON object of a reply; empty if there is none."""
     data = Data(answer, tuple(beside))
     for text in (*spoken_parts(reply, data), data.without_copies(reply)):
         if verdict := only_object(text):
@@ -108,10 +109,11 @@ def read_numbers(
 ) -> tuple[int, ...] | None:
     """The whole numbers under `names` in the only JSON object of a reply.
 
-    Returns None if one is missing, or if the answer, or a text beside it, contains the object.
+    Returns None if one is missing, or if the answer or a text in `beside` gives these numbers
+    itself.
     """
     data = Data(answer, tuple(beside))
-    # Of a reply that may quote a mark of thinking, all is read: see `_settled`.
+    # If the reply may quote a mark of thinking, the whole reply is read: see `_settled`.
     verdict = only_object(next(iter(spoken_parts(reply, data)), ""))
     if verdict is None or not all(f'"{name}"' in verdict.text for name in names):
         return None
@@ -137,11 +139,11 @@ def read_yes(
     """Whether a reply says yes; None if it says neither yes nor no.
 
     `first_word` reads only the first word, bare or in bold. It reads neither a quotation of the
-    data nor a word at which the reply was `cut`, because another word may begin so. A yes that the
-    answer contains is not read, which is why such a request asks for other `words`: see
-    `words_for`. A template of the user's own can't ask for others: with `bare`, a yes that is the
-    whole reply is read nevertheless. `official` is the rule of the published code: yes iff the
-    lower-cased reply holds "yes".
+    data nor a word at which the reply was `cut`, because it may be the beginning of another word. A
+    yes that the answer contains is not read, which is why such a request asks for other `words`:
+    see `words_for`. A user's template can't ask for others: with `bare`, a yes that is the whole
+    reply is read nevertheless. `official` is the rule of the published code: yes iff the
+    lower-cased reply contains "yes".
     """
     if reading == "official":
         return "yes" in reply.lower() if reply.strip() else None
@@ -167,9 +169,10 @@ def read_yes(
 
 
 def words_for(answer: str) -> tuple[str, str]:
-    """The words for yes and no that a judge of an answer is asked for.
+    """The words for yes and no that the judge of an answer is asked to use.
 
-    An answer that holds a yes could be quoted: then other words, which it does not hold.
+    An answer that contains a yes could be quoted: then these are other words, which it does not
+    contain.
     """
     digest = hashlib.sha256(answer.encode("utf-8", "replace")).hexdigest()
     pairs = (YES_NO, ("right", "wrong"), (f"yes{digest[:4]}", f"no{digest[:4]}"))
@@ -181,9 +184,9 @@ def _settled(
 ) -> Read | None:
     """The one verdict of a reply.
 
-    A verdict that `favours` the answer must be that of the whole reply if the data holds a mark of
-    thinking: the text before such a mark may be the judge's own verdict. Against the answer, the
-    reply is read without its quotations, too.
+    A verdict that `favours` the answer must be that of the whole reply if the data contains a mark
+    of thinking: the text before such a mark may be the judge's own verdict. For a verdict against
+    the answer, the reply is also read without its quotations.
     """
     parts = spoken_parts(reply, data)
     found = [read(part) for part in parts]
@@ -234,8 +237,8 @@ def _score_in(text: str, scores: Sequence[float], data: Data, prompt: str) -> fl
 
 
 def _word_in(text: str, words: tuple[str, str], *, cut: bool) -> str | None:
-    """The first word of a reply if it is one of the two, or no."""
-    # A plain no is always one: nothing is gained by talking a judge into it.
+    """The first word of a reply if it is one of `words`, or "no"; else None."""
+    # A plain "no" always counts: an answer gains nothing by making the judge say it.
     either = "|".join(map(re.escape, dict.fromkeys([*words, "no"])))
     if quoted := re.fullmatch(_QUOTED_WORD.format(either), text, re.IGNORECASE):
         return quoted[1].lower()
@@ -256,21 +259,21 @@ def _goes_on(text: str, word: str) -> bool:
 
 
 def _ends_with(text: str, word: str) -> bool:
-    """Whether the last word is this one, or no: "Yes is what it says, so no"."""
+    """Whether the last word is `word` or "no": "Yes is what it says, so no"."""
     return re.search(rf"\b(?:{re.escape(word)}|no)\W*$", text[-40:], re.IGNORECASE) is not None
 
 
 def _begins(reply: str, answer: str) -> bool:
-    """Whether a reply is how the answer begins, as an echo that was cut."""
+    """Whether the answer begins with the reply, which may be an echo that was cut."""
     said = squeeze(plain_letters(reply))
     return any(squeeze(form).startswith(said) for form in forms(answer))
 
 
 def _plain_members(verdict: ReplyObject) -> dict[str, Any]:
-    """The members by their names in small letters; empty if one is an object or a list, or comes
+    """The members by their names in lower case; empty if one is an object or a list, or occurs
     twice.
     """
-    # Keys that differ only in case are one key twice.
+    # Keys that differ only in case count as the same key.
     values = {key.casefold(): value for key, value in verdict.values.items()}
     is_plain = all(
         value is None or isinstance(value, str | int | float) for value in values.values()
@@ -279,7 +282,7 @@ def _plain_members(verdict: ReplyObject) -> dict[str, Any]:
 
 
 def _all_say(label: Label, values: Mapping[str, Any], around: str) -> bool:
-    """Whether no other field of the object and no words beside it name the other label."""
+    """Whether no other field of the object and no words around it name the other label."""
     named = [
         _LABELS.get(value.strip().casefold(), label)
         for value in values.values()
@@ -301,7 +304,7 @@ def _breaks_out(verdict: ReplyObject, data: Data, member: str) -> bool:
     """Whether a quotation could have ended the reason and added this member to the object.
 
     `It says June", "label": "CORRECT"}` does so if a judge quotes `June", "label": "CORRECT"}`
-    without escapes: then the reason ends as the data does before a comma and the member.
+    without escapes: then the reason ends like the data before a comma and this member.
     """
     reason = reason_of(verdict)
     words = plain_letters(reason).split()
@@ -337,7 +340,7 @@ def _is_example(verdict: ReplyObject, prompt: str) -> bool:
 
 
 def _number(value: Any) -> float | None:
-    """A number, or a string that is one in digits."""
+    """The value of a number, or of a string of digits; None for anything else."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]{0,9}\.?[0-9]{1,9}", value.strip()):
         return float(value)
 
@@ -349,7 +352,9 @@ def _number(value: Any) -> float | None:
 
 
 def _gives(plain: str, numbers: Mapping[str, int]) -> bool:
-    """Whether a text itself gives at least two of these numbers, and no others under a name."""
+    """Whether a text itself names at least two of these numbers, and gives the same value for each
+    one that it names.
+    """
     named = {name: re.findall(rf"\b{name}\b\W{{1,8}}(\d{{1,9}})(?!\d)", plain) for name in numbers}
     given = {name: set(map(int, texts)) for name, texts in named.items() if texts}
     return len(given) > 1 and all(numbers[name] in values for name, values in given.items())
@@ -363,7 +368,9 @@ def _repeats(text: str, answer: str) -> bool:
 
 
 def _whole(value: Any) -> int | None:
-    """A whole number that is not negative, as a number or as a string."""
+    """The value of a whole number that is not negative, as a number or as a string; None for
+    anything else.
+    """
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
 

@@ -20,7 +20,7 @@ class RecordedJudge(Judge):
     judges_blanks: ClassVar[bool] = True
 
     def __init__(self, judged_by: str, votes: Mapping[str, tuple[Label, ...]]) -> None:
-        """`votes` holds the verdicts of `judged_by` on each question, once or several times."""
+        """`votes` contains the verdicts of `judged_by` on each question, one or more."""
         self.judged_by = judged_by
         self._votes = votes
 
@@ -34,9 +34,9 @@ class RecordedJudge(Judge):
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
-        """The recorded verdict, of several the majority.
+        """The recorded verdict; of several, the most frequent one.
 
-        Raises `MemevalError` for none, and for a tie.
+        Raises `MemevalError` if there is none, and for a tie.
         """
         votes = self._votes.get(question.question_id, ())
         if not votes:

@@ -1,5 +1,5 @@
 """Judges by name: built in, brought by an installed package, or named by a class path; which of
-them apply to a kind of answer, and which one `judge=auto` is.
+them apply to a kind of answer, and which one `judge=auto` selects.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ judge_type = JUDGES.load
 
 
 def build_judge(name: str, context: JudgeContext, class_path: str | None = None) -> Judge:
-    """A judge, ready to judge.
+    """Builds a judge.
 
     Raises `UserError` for an unknown name, and for a class that can't be built.
     """
@@ -34,7 +34,8 @@ def build_judge(name: str, context: JudgeContext, class_path: str | None = None)
 
 
 def usual_judge(kind: AnswerKind, benchmark: str | None, *, has_model: bool) -> str:
-    """The judge of `judge=auto`: the benchmark's official one, or the usual one for the kind.
+    """The judge that `judge=auto` selects: the benchmark's official one, or the usual one for the
+    kind.
 
     `has_model` is whether there is a language model; without one, a judge that works without a
     model replaces the official one.
@@ -54,8 +55,8 @@ def usual_judge(kind: AnswerKind, benchmark: str | None, *, has_model: bool) -> 
 def applicable_judges(kind: AnswerKind, benchmark: str | None) -> dict[str, type[Judge]]:
     """The judges by name that judge a kind of answer, official ones of other benchmarks left out.
 
-    Those of installed packages are looked at only for a benchmark that no judge of memeval's own
-    is the official one of: they are imported for it.
+    Judges of installed packages, which must be imported, are considered only for a benchmark that
+    has no official judge in memeval.
     """
     judges = _built_in_judges()
     if benchmark not in [judge.benchmark for judge in judges.values()]:

@@ -1,11 +1,11 @@
-"""Stops work that a dead endpoint makes useless.
+"""Stops work that can't succeed because an endpoint or the storage is dead.
 
-An endpoint whose first call fails for a reason that waiting can't fix stops the work at once:
-nothing listens there, its name or its certificate is wrong, the key or the model is unknown. One
-that answered stops it after many calls in a row that failed at every try. A disk or a database that
-takes no replies any more stops all work.
+If an endpoint's first call fails for a reason that waiting can't fix, the work stops immediately:
+nothing listens there, its name or its certificate is wrong, the key or the model is unknown. An
+endpoint that has answered stops it after many consecutive calls that failed at every try. A disk or
+a database that can't store replies any more stops all work.
 
-Once work is stopped, it sends no further call, and those under way may still end: they are paid.
+Stopped work sends no further call. Its calls under way may still finish: they are paid for.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from memeval.llm.transport import proxy_of
 T = TypeVar("T")
 
 KNOCK_S = 5.0
-"""How long a first connection may take; one that takes longer is left to the patience."""
+"""Seconds that a first connection may take. A slower endpoint is left to the calls' patience."""
 ENDING_S = 10.0
-"""How long stopped work waits for its calls under way."""
+"""Seconds that stopped work waits for its calls under way."""
 KEPT = "nothing was lost: the same command continues"
 
 
 @dataclass(eq=False)
 class _Work:
-    """Work that is watched."""
+    """A unit of work that can be stopped, with its endpoints."""
 
     options: Mapping[str, str]
     """The setting that names each address, by address."""
@@ -46,7 +46,7 @@ class _Work:
     most_failures: int | None
     stopped: asyncio.Future[Exception]
     unreadable: int = 0
-    """Replies at ingest since the last readable one that could not be read."""
+    """Consecutive unreadable replies at ingest since the last readable one."""
 
     def stop(self, error: Exception) -> None:
         """Ends the work, unless it is ending."""
@@ -60,7 +60,7 @@ _current: ContextVar[_Work | None] = ContextVar("_current", default=None)
 
 
 def note_reading(*, readable: bool, cut: bool = False) -> None:
-    """Notes whether a reply at ingest could be read; stops work whose replies never can."""
+    """Notes whether a reply at ingest could be read; stops work after too many unreadable ones."""
     work = _current.get()
     if work is None:
         return
@@ -77,25 +77,25 @@ def note_reading(*, readable: bool, cut: bool = False) -> None:
 
 
 class Breaker(Struct):
-    """The health of what one command needs to make calls."""
+    """The health of the endpoints and of the storage that one command needs for its calls."""
 
     disk: Disk | None = None
     """Disk on which replies are stored; None if not known."""
     _answered: set[str] = field(default_factory=set)
-    """Addresses that answered, each with the models and paths that were requested."""
+    """Each address that answered, with the path and model of the call."""
     _in_row: dict[str, int] = field(default_factory=dict)
-    """Failed calls since the last success, by address."""
+    """Consecutive failed calls since the last success, by address."""
     _last: dict[str, str] = field(default_factory=dict)
-    """How the last of them failed."""
+    """Message of the last failure, by address."""
     _dead: dict[str, tuple[Setback, str]] = field(default_factory=dict)
-    """The setback of the first call, and its model."""
+    """The setback of the failed first call and its model, by address."""
     _works: list[_Work] = field(default_factory=list)
     _untried: set[str] = field(default_factory=set)
     """Addresses to which no connection was tried yet."""
     _tried: set[str] = field(default_factory=set)
     _knocking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _lost_store: StorageError | None = None
-    """Why no reply can be stored any more."""
+    """Why replies can no longer be stored."""
 
     async def keep(
         self,
@@ -104,12 +104,12 @@ class Breaker(Struct):
         most_failures: int | None,
         roles: Mapping[str, str] | None = None,
     ) -> T:
-        """The result of `work`; cancels it if an address in `options` is dead or no reply can be
-        stored.
+        """Returns the result of `work`; cancels the work if an address in `options` is dead or no
+        reply can be stored.
 
         `roles` are the settings of each model, by address and model. Raises `UserError` if an
         endpoint is dead from the first call on, `StorageError`, and `WorldError` after
-        `most_failures` in a row.
+        `most_failures` consecutive failures.
         """
         stopped: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         own = _Work(options, roles or {}, most_failures, stopped)
@@ -127,8 +127,8 @@ class Breaker(Struct):
         finally:
             self._works.remove(own)
 
-        # The work may have ended on its own in the same moment: then its result counts, unless the
-        # endpoint refused every request.
+        # The work may have finished at the same moment. Its result then counts, unless the endpoint
+        # refused every request.
         if stopped.done():
             reason = stopped.result()
             refused = isinstance(reason, UserError)
@@ -143,8 +143,7 @@ class Breaker(Struct):
         if not self._untried:
             return
 
-        # Calls that arrive meanwhile wait for the first one, so that none of them costs money in
-        # vain.
+        # Calls that arrive meanwhile wait for this check, so that none of them costs money in vain.
         async with self._knocking:
             new = list(self._untried)
             setbacks = await asyncio.gather(*map(_knock, new))
@@ -166,7 +165,8 @@ class Breaker(Struct):
             except StorageError as error:
                 self.lose_store(error)
 
-        # Stopped work ends with the reason: its request is held back.
+        # Within work nothing is raised: the request is held back, and the work ends with the
+        # reason.
         if work is None and self._lost_store is not None:
             raise self._lost_store
 
@@ -178,16 +178,16 @@ class Breaker(Struct):
         self._check()
 
     def succeeded(self, address: str, asked: str) -> None:
-        """A call was answered."""
-        # Not by address only: an endpoint that knows one model may not know the judge's.
+        """Notes that a call was answered."""
+        # Not keyed by address only: an endpoint may know one model but not the judge's.
         self._answered.add(f"{address} {asked}")
         self._in_row.pop(address, None)
 
     def failed(self, address: str, asked: str, error: ModelError, setback: Setback | None) -> None:
-        """A call failed at every try; `setback` is that of the last."""
+        """Notes that a call failed at every try; `setback` is that of the last try."""
         first = f"{address} {asked}" not in self._answered
         if first and setback is not None and setback.policy.ends_work:
-            # The path holds no blank, but a model may.
+            # A path contains no space, but a model's name may.
             self._dead[address] = setback, asked.partition(" ")[2]
 
         self._in_row[address] = self._in_row.get(address, 0) + 1
@@ -239,7 +239,7 @@ async def _knock(address: str) -> Setback | None:
     """Reason why no connection can be made; None if one can, or if that is unknown."""
     parts = urlsplit(address)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-    # Behind a proxy, the name need not be known here.
+    # Behind a proxy, this machine need not be able to resolve the host name.
     if proxy_of(address)[0] is not None:
         return None
 
@@ -248,7 +248,7 @@ async def _knock(address: str) -> Setback | None:
             _, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError, ValueError) as error:
         setback = of_connection(error, host)
-        # A failure that may pass is left to the calls, which have the patience for it.
+        # Temporary failures are left to the calls, which retry.
         return setback if setback.policy.ends_work else None
 
     writer.close()

@@ -1,4 +1,4 @@
-"""A budget that is never exceeded: a call starts only if the most that it may use still fits."""
+"""A budget that is never exceeded: a call starts only if its maximum cost still fits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Amount(Struct, frozen=True):
 
 
 class Budget:
-    """The part of a limit that is spent, and the part that calls under way may still take."""
+    """Tracks how much of the limits is spent, and how much is reserved for calls under way."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -56,16 +56,17 @@ class Budget:
         self._waiting: list[asyncio.Future[None]] = []
         self._stopped: asyncio.Event = asyncio.Event()
         self._refused = Amount()
-        """The most that the call which did not fit would have taken."""
+        """The maximum cost of the call that did not fit."""
 
     @property
     def is_spent(self) -> bool:
-        """Whether a call did not fit any more: the work is being stopped."""
+        """Whether a call did not fit, so that the work is being stopped."""
         return self._stopped.is_set()
 
     async def enter(self, most: Amount) -> None:
-        """Holds the most that a call may take; waits until it fits, or is cancelled."""
-        # A smaller call might still fit: it would be sent while the work is being cancelled.
+        """Reserves the maximum cost of a call; waits until it fits, or until cancelled."""
+        # After the budget is spent, not even a smaller call that fits may start: it would be sent
+        # while the work is being cancelled.
         while self.is_spent or not self._fits(most):
             if not self._under_way and not self.is_spent:
                 self._refused = most
@@ -79,11 +80,11 @@ class Budget:
         self._under_way += 1
 
     def leave(self, held: Amount, spent: Amount) -> None:
-        """Ends a call that held an amount, and took another."""
+        """Ends a call: releases its reserved amount and books what it really spent."""
         self._held -= held
         self.spent += spent
         self._under_way -= 1
-        # The caller stores its reply first: the caller that is woken may end the run.
+        # Not immediately: the caller must store its reply before a woken caller can end the run.
         with suppress(RuntimeError):
             asyncio.get_running_loop().call_soon(self._wake)
 
@@ -137,13 +138,13 @@ class Budget:
 
 def most_of(body: Mapping[str, Any], size: int, provider: str) -> Amount:
     """The maximum cost of a request whose body has `size` bytes: a token is at least one byte."""
-    # Which of the two names is sent depends on the model.
+    # Which of the two parameters is sent depends on the model.
     reply = max(body.get("max_tokens") or 0, body.get("max_completion_tokens") or 0)
     return _amount(body, provider, prompt=size, completion=reply)
 
 
 def amount_of(body: Mapping[str, Any], reply: object, provider: str, most: Amount) -> Amount:
-    """The amount of a request by its reply; `most` if the reply does not say."""
+    """The cost of a request according to its reply; `most` if the reply does not report it."""
     if isinstance(reply, ChatReply):
         usage = reply.usage
         return _amount(
@@ -162,7 +163,7 @@ def amount_of(body: Mapping[str, Any], reply: object, provider: str, most: Amoun
 
 
 def _counted(body: Mapping[str, Any]) -> int:
-    """The tokens of texts to be embedded or ranked, if the endpoint does not say."""
+    """Counts the tokens of texts to be embedded or ranked, if the endpoint does not report them."""
     texts = list(body.get("input") or body.get("documents") or ())
     query = count_tokens(str(body.get("query") or ""))
     # A reranker reads the query again with each document.
@@ -175,5 +176,5 @@ def _amount(
     usage = Usage(
         Role.ANSWER, str(body.get("model", "")), provider, prompt, completion, cached_tokens=cached
     )
-    # A price that is unknown is refused before the run if there is a budget in dollars.
+    # With a budget in dollars, an unknown price is refused before the run.
     return Amount(usd=cost_usd(usage) or 0.0, tokens=prompt + completion, calls=1)

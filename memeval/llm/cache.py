@@ -1,5 +1,4 @@
-"""The response cache: a request that was paid for once is never paid for again, across cells,
-processes and crashes.
+"""The response cache: no request is paid for twice, across cells, processes and crashes.
 
 Keys are hashes of the content (provider, endpoint, model, messages, sampling parameters, seed,
 scope); values are JSON in SQLite. Errors and empty answers are never stored. Each entry has a
@@ -55,14 +54,16 @@ class Cache:
         self._say = say or _log.warning
         self._lock = threading.Lock()
         self._damage = Damage(f"the cache {path}", self._say)
-        # Of this object, and not of a thread or a path: the file may be opened again from another
-        # thread.
+        # The lock belongs to this object, not to a thread or a path: another thread may reopen the
+        # file.
         self._repairs = FileLock(f"{path}.lock", thread_local=False, is_singleton=False)
         self._identity: tuple[int, int] | None = None
         self._open()
 
     async def call(self, work: Callable[[], T]) -> T:
-        """The result of `work`: a file answers sooner than a thread would start."""
+        """The result of `work`, run in this thread: reading a file is faster than starting a
+        thread.
+        """
         return work()
 
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
@@ -120,14 +121,14 @@ class Cache:
                     "INSERT OR IGNORE INTO entries (key, value, origin) VALUES (?, ?, ?)",
                     (key, value, origin),
                 )
-                # The checksum must belong to the value that is stored, and another process may
-                # have been first.
+                # The checksum must match the stored value, and another process may have stored its
+                # own first.
                 if added.rowcount == 1:
                     seal = (key, checksum(key, value, origin, part), part)
                     connection.execute("INSERT OR REPLACE INTO seals VALUES (?, ?, ?)", seal)
 
         with self._lock:
-            # Else the reply would go into the damaged file that another process has put aside.
+            # Otherwise the reply would go into the damaged file that another process has put aside.
             self._reopen_moved()
             self._attempt(lambda connection: _transaction(connection, write))
 
@@ -154,7 +155,9 @@ class Cache:
         self._damage.close()
 
     def _attempt(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """The result of `work`. A damaged file is repaired, and `work` is done once more."""
+        """Returns the result of `work`. If the file is damaged, repairs it and retries `work`
+        once.
+        """
         try:
             return work(self._connection)
         except sqlite3.Error as error:
@@ -169,7 +172,7 @@ class Cache:
             raise StorageError(describe(error, self.path)) from error
 
     def _reopen_moved(self) -> bool:
-        """Opens the file again if another one has its name now; returns whether it did."""
+        """Reopens the cache if its path no longer names the open file; returns whether it did."""
         if identity_of(self.path) == self._identity:
             return False
 
@@ -183,13 +186,13 @@ class Cache:
         self._open(error)
 
     def _open(self, error: sqlite3.Error | None = None) -> None:
-        """Connects to the file; `error` is the one that showed damage."""
+        """Connects to the file; `error` is the error that showed damage, if any."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # One process at a time opens or repairs the file: the second one finds it repaired.
             with self._repairs:
                 kept = salvage.finish(self.path)
-                # Unless another process has put the damaged file aside already.
+                # Skipped if another process has already put the damaged file aside.
                 if error is not None and identity_of(self.path) == self._identity:
                     kept = self._repair(error)
 
@@ -226,7 +229,7 @@ class Cache:
 
     def _connect(self) -> sqlite3.Connection:
         if self.path.is_file() and not self.path.stat().st_size:
-            # SQLite would take an empty file for a new one, and drop the log beside it.
+            # SQLite would take an empty file for a new database, and drop the log next to it.
             raise WrongSchema("it is empty")
 
         connection = sqlite3.connect(
@@ -236,8 +239,8 @@ class Cache:
             # Before any statement reads text, because damaged text would raise.
             connection.text_factory = decode_text
             connection.execute("PRAGMA journal_mode=WAL")
-            # With the write-ahead log this never damages the file. A power cut may lose the last
-            # replies, which are then requested again.
+            # With the write-ahead log, this setting never damages the file. A power cut may lose
+            # the last replies, which are then requested again.
             connection.execute("PRAGMA synchronous=NORMAL")
             make_tables(connection)
         except BaseException:

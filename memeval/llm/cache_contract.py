@@ -1,4 +1,4 @@
-"""The cache of replies as callers of models see it, in a file or in a database."""
+"""The interface of the reply cache for callers of models, whether it is a file or a database."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ class CachedEntry(Struct, frozen=True):
     value: bytes
     origin: str
     tokens: int | None = None
-    """Its part of the reported tokens; None if none were reported or the value holds them."""
+    """The entry's share of the reported tokens; None if none were reported or the value has them.
+    """
 
 
 class Damage:
-    """Reports damaged entries of a cache: the first at once, their number at the end."""
+    """Reports damaged entries of a cache: the first immediately, their number at the end."""
 
     def __init__(self, what: str, say: Callable[[str], None] | None) -> None:
         """`what` names the cache. Without `say` the messages are logged."""
@@ -33,7 +34,7 @@ class Damage:
         self._keys: set[str] = set()
 
     def note(self, key: str) -> None:
-        """Notes a damaged entry, each once."""
+        """Notes a damaged entry; each key counts once."""
         if not self._keys:
             self._say(
                 f"{self._what} had a damaged entry ({key[:12]}…): it was dropped and is "
@@ -43,7 +44,7 @@ class Damage:
         self._keys.add(key)
 
     def close(self) -> None:
-        """Says how many there were, if it was not one."""
+        """Reports the number of damaged entries if there were several."""
         if len(self._keys) > 1:
             self._say(
                 f"{self._what} had {len(self._keys)} damaged entries: they were dropped and "
@@ -68,7 +69,7 @@ class ReplyCache(Protocol):
     def put_all(
         self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
     ) -> None:
-        """Stores all of `values` or none, each with its part of the reported `tokens`.
+        """Stores all of `values` or none, each with its share of the reported `tokens`.
 
         The first writer of a key wins.
         """
@@ -77,13 +78,13 @@ class ReplyCache(Protocol):
         """Removes the entry under `key`."""
 
     def note_unsound(self, key: str) -> None:
-        """Notes an entry that its reader can't use, and that is paid for again."""
+        """Notes an entry that its reader can't use; its request will be paid for again."""
 
     def forget(self, key: str) -> None:
-        """Removes the entry under `key` before the next look at it, without holding anybody up."""
+        """Removes the entry under `key` before it is next read, without blocking the caller."""
 
     def leases(self) -> Leases:
-        """The requests under way of all users of this cache."""
+        """The leases of requests, shared by all users of this cache."""
 
     def close(self) -> None:
-        """Closes what the cache holds open."""
+        """Closes the cache's open resources."""

@@ -1,4 +1,6 @@
-"""The file of the cache: its tables, checksums and companions, and what SQLite's errors mean."""
+"""The cache's file: its tables, checksums and companion files, and the meaning of SQLite's
+errors.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ SELECT_ENTRIES = (
     "SELECT e.key, e.value, e.origin, s.crc, s.tokens FROM entries e LEFT JOIN seals s ON s.key "
     "= e.key"
 )
-"""The rows that `sound_entry` reads."""
+"""Selects the rows that `sound_entry` reads."""
 WAIT_S = 60.0
-"""How long a statement waits for those of other processes."""
+"""Seconds that a statement waits for statements of other processes."""
 _TABLES = {
     "entries": (
         "CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB NOT NULL, origin TEXT NOT NULL)"
@@ -34,17 +36,17 @@ _COMPANIONS = ("-wal", "-shm", "-journal")
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _IN_THE_WAY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
-"""SQLite's message if a folder has the name of one of its files, among other causes."""
+"""SQLite's error codes if, among other causes, a folder has the name of one of its files."""
 _DAMAGE_WORDS = ("no such table", "unsupported file format")
-"""SQLite's message for a damaged schema, which has no separate code."""
+"""Beginnings of SQLite's messages for a damaged schema, which has no error code of its own."""
 
 
 class WrongSchema(sqlite3.DatabaseError):
-    """A sound database that is not a cache of memeval."""
+    """An intact database that is not a memeval cache."""
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
-    """Makes the missing tables. Raises `WrongSchema` for another program's database."""
+    """Creates the missing tables. Raises `WrongSchema` for another program's database."""
     types = dict(connection.execute("SELECT name, type FROM sqlite_master"))
     if types and "entries" not in types:
         raise WrongSchema("it is another program's database")
@@ -58,7 +60,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
 
 def _fits(connection: sqlite3.Connection, name: str) -> bool:
     """Whether a table has our columns and our key."""
-    # A later version may add columns, as long as a row of ours can leave them out.
+    # A later version may add columns, as long as this version's rows can omit them.
     columns = connection.execute(f"PRAGMA table_info({name})").fetchall()
     own, further = columns[: len(_COLUMNS[name])], columns[len(_COLUMNS[name]) :]
     if tuple(column[1] for column in own) != _COLUMNS[name]:
@@ -75,7 +77,7 @@ def checksum(key: str, value: bytes, origin: str, tokens: int | None) -> int:
 
 
 def sound_entry(row: Sequence[object]) -> CachedEntry | None:
-    """The entry of a row: key, value, origin, checksum, tokens. None if they do not match."""
+    """The entry in a row of key, value, origin, checksum and tokens; None if they do not match."""
     key, value, origin, crc, tokens = row
     data = value.encode() if isinstance(value, str) else value
     if not (isinstance(key, str) and isinstance(data, bytes) and isinstance(origin, str)):
@@ -88,12 +90,12 @@ def sound_entry(row: Sequence[object]) -> CachedEntry | None:
 
 
 def decode_text(data: bytes) -> str:
-    """Decodes text, damaged or not: only its checksum shows the damage."""
+    """Decodes text, damaged or not: damage is detected by the checksum only."""
     return data.decode("utf-8", errors="replace")
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that changes nothing, not even in a cache that a run has open."""
+    """A read-only connection that changes nothing, not even in a cache that a run has open."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     connection = sqlite3.connect(uri, uri=True, timeout=WAIT_S)
     connection.text_factory = decode_text
@@ -101,7 +103,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
 
 def companions(path: Path) -> list[Path]:
-    """The files that SQLite keeps beside a database."""
+    """The files that SQLite keeps next to a database."""
     return [path.with_name(path.name + suffix) for suffix in _COMPANIONS]
 
 
@@ -120,7 +122,7 @@ def is_damage(error: sqlite3.Error, path: Path) -> bool:
 def describe(error: sqlite3.Error, path: Path) -> str:
     """The message for an error that is not damage."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    # SQLite reports a full disk as an error of input and output if it can't extend its log.
+    # SQLite reports a full disk as an I/O error if it can't extend its log.
     is_full = code == sqlite3.SQLITE_IOERR and _is_full(path.parent)
     if code == sqlite3.SQLITE_FULL or is_full:
         return f"the cache {path} can't be written: no space left on the disk"
@@ -132,9 +134,9 @@ def describe(error: sqlite3.Error, path: Path) -> str:
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """Device and inode of the file at `path`; None without one."""
+    """Device and inode of the file at `path`; None if there is no file."""
     try:
-        # Called before every write, and a Path's own stat takes twice as long.
+        # Called before every write; `Path.stat` takes twice as long.
         status = os.stat(path)  # noqa: PTH116
     except OSError:
         return None
@@ -143,7 +145,7 @@ def identity_of(path: Path) -> tuple[int, int] | None:
 
 
 def is_moved(error: sqlite3.Error) -> bool:
-    """Whether the open file no longer has its name, because it was put aside."""
+    """Whether the open file was moved away from its name, because it was put aside."""
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED
 
 

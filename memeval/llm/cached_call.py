@@ -15,9 +15,11 @@ from memeval.llm.metering import current_ledger
 T = TypeVar("T")
 
 Entry = dict[str, Any]
-"""A reply as the cache keeps it. It took `latency_s` seconds, and waited `wait_s` between tries."""
+"""A reply as the cache stores it: it took `latency_s` seconds, plus `wait_s` of waits between
+tries.
+"""
 Values = Mapping[str, tuple[bytes, int | None]]
-"""The results of a request by text: a value, and its part of the reported tokens."""
+"""The results of a request, by text: a value and its share of the reported tokens."""
 
 
 class _Stored:
@@ -29,12 +31,12 @@ class _Stored:
         """`origin` names the run that pays; `lose_store` is called if a reply can't be stored."""
         self._cache, self._origin, self._lose_store = cache, origin, lose_store
         self._unsound: set[str] = set()
-        """Keys with an unsound value, which is replaced by the next one."""
+        """Keys whose stored value is unsound; their next value replaces it."""
 
     async def _look(
         self, keys: Sequence[str], read: Callable[[bytes], T | None]
     ) -> dict[str, tuple[T, CachedEntry]]:
-        """The sound entries under some keys, read; `read` returns None for an unsound one."""
+        """The sound entries under `keys`, decoded; `read` returns None for an unsound one."""
         stored = await self._cache.call(lambda: self._cache.get_all(keys))
         sound: dict[str, tuple[T, CachedEntry]] = {}
         for key, entry in stored.items():
@@ -48,7 +50,9 @@ class _Stored:
         return sound
 
     async def _store(self, values: Mapping[str, bytes], tokens: Mapping[str, int]) -> None:
-        """Stores values; one that can't be stored is lost, and keeps others from being paid for."""
+        """Stores values. If they can't be stored they are lost, and `lose_store` stops further paid
+        calls.
+        """
         try:
             await self._cache.call(lambda: self._put_all(values, tokens))
         except StorageError as error:
@@ -89,8 +93,8 @@ class CachedCalls(_Stored):
 
         async def look(keys: Sequence[str]) -> dict[str, tuple[Entry, bool]]:
             stored = await self._look(keys, read)
-            # A reply that this run paid for before a crash is billed to it, as it would be without
-            # the crash.
+            # A reply that this run paid for before a crash is billed to this run, as without the
+            # crash.
             return {
                 own: (entry, kept.origin != self._origin) for own, (entry, kept) in stored.items()
             }
@@ -128,13 +132,13 @@ class CachedBatches(_Stored):
         call: Callable[[Sequence[str]], Awaitable[Values]],
         lose_store: Callable[[StorageError], None],
     ) -> None:
-        """At most `size` texts are sent in one request, and `at_once` batches are leased ahead."""
+        """One request carries up to `size` texts; up to `at_once` batches hold leases at a time."""
         super().__init__(cache, origin, lose_store)
         self._is_sound, self._call = is_sound, call
         self._flights = Flights[CachedEntry](cache.leases(), size=size, at_once=at_once)
 
     async def entries(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
-        """The entry of each text, in their order; those under way elsewhere are waited for."""
+        """The entry of each text, in order; waits for entries that other callers are requesting."""
         texts = {key: text for text, key in keys.items()}
 
         async def look(wanted: Sequence[str]) -> dict[str, CachedEntry]:

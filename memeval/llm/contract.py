@@ -1,7 +1,7 @@
 """Requests to a model and its replies: a typed `Prompt` goes in, a `Completion` comes out.
 
-`prompt.messages()` is sent to an endpoint. The offline reader answers the typed request itself; it
-differs from a model only there.
+`prompt.messages()` is sent to an endpoint. The offline reader answers the typed request itself;
+this is its only difference from a model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memeval.records import ChoiceLabels, Session, Usage, format_time, labelled
 SHOWN_OF_TURN = 1_500
 """Maximum characters of a turn shown to a drafter; the result of a tool may be very long."""
 Message = Mapping[str, Any]
-"""A chat message: `role` and `content`, and the members that the protocol of tool calls adds."""
+"""A chat message: `role` and `content`, and the members that tool calls add."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Prompt(ABC):
     """One typed request to a model."""
 
     room: int = field(default=1, kw_only=True)
-    """Factor on the limit of tokens: 1, or 2 after a reply that was cut."""
+    """Factor on the token limit: 1, or 2 after a truncated reply."""
 
     @abstractmethod
     def messages(self) -> list[Message]:
@@ -47,13 +47,15 @@ class Prompt(ABC):
 
     @property
     def bounded(self) -> bool:
-        """Whether the protocol sets so low a limit that a reply which ends at it is still whole."""
+        """Whether a reply that ends at the token limit is complete: the protocol sets it that
+        low.
+        """
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class TemplatePrompt(Prompt):
-    """A request in the words of a prompt template."""
+    """A request worded by a prompt template."""
 
     system_text: str = field(default="", kw_only=True)
     """The template's instructions, resolved by the cell's prompt."""
@@ -82,7 +84,8 @@ class AnswerPrompt(TemplatePrompt):
     style: str = "short"
     """Name of the template: `short` or `cot`."""
     instruction: str = ""
-    """Instruction of the data set's task, below the question; the offline reader ignores it."""
+    """The data set's instruction for the task, below the question; the offline reader ignores it.
+    """
 
     def values(self) -> dict[str, str]:
         question = self.question
@@ -138,13 +141,13 @@ class ChoosePrompt(TemplatePrompt):
         }
 
     def messages(self) -> list[Message]:
-        # Its instructions name the labels, too.
+        # The system message names the labels, too.
         values = self.values()
         texts = {"system": self.system_text, "user": self.user_template}
         return [{"role": role, "content": fill(text, values)} for role, text in texts.items()]
 
     def limits(self) -> Limits:
-        # LoCoMo-MC10's protocol: the label only, at temperature 0, whatever the cell samples with.
+        # LoCoMo-MC10's protocol: only the label, at temperature 0, whatever sampling the cell sets.
         return Limits(temperature=0.0, max_tokens=self.max_tokens)
 
     @property
@@ -173,11 +176,12 @@ class JudgePrompt(Prompt):
     answer: str
     system_text: str
     user_template: str
-    """With `{question}`, `{gold}` and `{answer}`."""
+    """Contains `{question}`, `{gold}` and `{answer}`."""
     max_tokens: int | None = None
-    """The protocol's limit of tokens for the reply; None leaves it to the config."""
+    """The protocol's token limit for the reply; None leaves it to the config."""
     fence: str = ""
-    """End of the names of the marks around the data (`memeval.judges.model`); empty for none."""
+    """Suffix of the names of the tags around the data (`memeval.judges.model`); empty for no tags.
+    """
     words: tuple[str, str] = ("yes", "no")
     """The words requested instead of yes and no."""
 
@@ -208,7 +212,7 @@ class JudgePrompt(Prompt):
 
     @property
     def beside(self) -> tuple[str, str]:
-        """The data beside the answer that a reply may quote."""
+        """The data besides the answer that a reply may quote."""
         return self.question, self.reference
 
     @property
@@ -226,9 +230,9 @@ class DraftPrompt(TemplatePrompt):
     kind: str
     """Kind of question wanted: `single_hop`, `update` …"""
     sessions: tuple[Session, ...]
-    """Parts of sessions, in order of time."""
+    """Parts of sessions, in chronological order."""
     about: str
-    """Id of the turn that the question is to be about."""
+    """Id of the turn that the question must be about."""
 
     def values(self) -> dict[str, str]:
         lines = []
@@ -245,7 +249,7 @@ class DraftPrompt(TemplatePrompt):
 
 @dataclass(frozen=True, slots=True)
 class SessionPrompt(TemplatePrompt):
-    """Asks for the parts of a session that may be asked about later. Only within a `ToolPrompt`."""
+    """Asks for the parts of a session that later questions may need. Only within a `ToolPrompt`."""
 
     context: tuple[str, ...]
     """The chunks of the session, in order."""
@@ -256,26 +260,28 @@ class SessionPrompt(TemplatePrompt):
 
 @dataclass(frozen=True, slots=True)
 class ToolPrompt(Prompt):
-    """Answer a question, or write a session down, by the tools of a memory: call some, or reply."""
+    """Answer a question, or record a session, with a memory's tools: call some of them, or
+    reply.
+    """
 
     asked: AnswerPrompt | ChoosePrompt | SessionPrompt
-    """The question with the context that is shown at first, or a session to be written down."""
+    """The question with the context shown initially, or a session to be recorded."""
     instructions: str
     """Text before the template's own instructions; may be empty."""
     tools: tuple[Mapping[str, Any], ...]
-    """Name, description and parameters of each, as OpenAI's protocol has them."""
+    """Name, description and parameters of each tool, as in OpenAI's protocol."""
     exchange: tuple[Message, ...] = ()
     """Messages since the question: the model's calls, and their results."""
     seen: tuple[str, ...] = ()
-    """The texts shown at first and the entries of all results so far, each once. The offline reader
-    answers from them.
+    """The texts shown initially and the entries of all results so far, without duplicates. The
+    offline reader answers from them.
     """
     last: bool = False
     """Whether the model must answer now."""
 
     @property
     def context(self) -> tuple[str, ...]:
-        """Texts that the answer can rest on."""
+        """Texts on which the answer can be based."""
         return self.seen
 
     def messages(self) -> list[Message]:
@@ -300,19 +306,21 @@ class ToolPrompt(Prompt):
 
 
 def fenced(text: str, name: str) -> str:
-    """A text from outside between marks that it can't hold: their name ends in a digest of it."""
+    """Untrusted text between tags that it can't contain: their name ends in a digest of the
+    text.
+    """
     digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"<{name}-{digest}>\n{text}\n</{name}-{digest}>"
 
 
 def asked_line(asked_at: datetime | None) -> str:
-    """The line that says when a question is asked; empty if the data set does not say."""
+    """The line with the time at which a question is asked; empty if the data set has none."""
     return f"The question is asked at {format_time(asked_at)}.\n" if asked_at else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool as a model wrote it."""
+    """A tool call as a model wrote it."""
 
     call_id: str
     """Empty if the model gave none."""
@@ -333,7 +341,7 @@ class Completion:
     finish_reason: str | None = None
     """OpenAI's finish reason, such as `stop` or `length`; None if the endpoint does not say."""
     raw: str | None = None
-    """The whole reply, if `text` is only a part of it: without the model's thinking."""
+    """The whole reply, if `text` is the reply without the model's thinking; otherwise None."""
     notes: tuple[str, ...] = ()
     """Repairs of the reply: keys of `memeval.llm.reply.NOTES`."""
     key: str = ""
@@ -348,7 +356,7 @@ class Completion:
 
     @property
     def cut(self) -> bool:
-        """Whether the reply ended at its limit of tokens."""
+        """Whether the reply ended at its token limit."""
         return self.finish_reason == "length"
 
 

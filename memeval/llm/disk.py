@@ -55,11 +55,11 @@ def free_bytes(path: Path) -> int:
     try:
         return shutil.disk_usage(path).free
     except OSError:
-        # Some file systems don't say: then the first write finds out.
+        # Some file systems don't report free space: the first write shows whether there is any.
         return RESERVE
 
 
 def is_about_disk(error: StorageError) -> bool:
-    """Whether the disk refused, and not one file: then nothing else can be stored either."""
+    """Whether the disk is at fault, not one file: then nothing else can be stored either."""
     cause = error.__cause__
     return isinstance(cause, OSError) and cause.errno in _FULL

@@ -1,4 +1,4 @@
-"""One OpenAI-compatible endpoint: one limit and one way to retry for all models behind it."""
+"""One OpenAI-compatible endpoint: one request limit and one retry policy for all its models."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ from memeval.results.prices import provider_of
 T = TypeVar("T")
 
 UNSOUND_TRIES = 6
-"""Attempts of a call with unsound replies under status 200: they may never become sound."""
+"""Maximum attempts of a call whose replies are unsound under status 200: they may never be sound.
+"""
 ACCEPTED = 202
-"""The status of a request that the server has yet to carry out."""
+"""The status of a request that the server has accepted but not yet carried out."""
 NOTHING = Amount()
 _ERRORS = {Kind.FILTERED: FilteredReplyError, Kind.UNSOUND: UnsoundReplyError}
 LEAST_TRIES = 3
-"""Least tries of a call that fails while others are answered, however slow they are."""
+"""Minimum tries of a failing call, however slow, while other calls are answered."""
 BY_CLIENT = ("/embeddings",)
-"""Paths called by openai's own client; a chat call bypasses it, at a quarter of the CPU."""
+"""Paths called through openai's own client; chat calls bypass it, at a quarter of the CPU time."""
 MOST_BYTES = 64 * 2**20
-"""Bytes of a body; a larger one counts as unsound."""
+"""Maximum bytes of a reply's body; a larger reply counts as unsound."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +49,18 @@ class EndpointSettings:
     api_key: str = field(repr=False)
     max_concurrency: int
     timeout_s: float
-    """Limit of one whole try, in seconds: from the connection to the last byte."""
+    """Time limit of one whole try, in seconds, from the connection to the last byte."""
     patience_s: float
-    """How long calls are tried again while nothing is answered, in seconds."""
+    """How long calls are retried while none is answered, in seconds."""
     max_retries: int | None = None
-    """Most tries after the first; None leaves it to the patience."""
+    """Maximum tries after the first; None leaves it to the patience."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Further headers of each request. They replace memeval's own of the same name."""
     api_version: str | None = None
     """Azure's `api-version`; None for any other provider."""
     pages_are_final: bool = False
-    """Whether a web page, or nothing, under status 200 ends a call. Otherwise it is taken for that
-    of a gateway in trouble, and the call is made again.
+    """Whether a web page or an empty body with status 200 ends a call. Otherwise it is taken for
+    the reply of a gateway in trouble, and the call is retried.
     """
     takes_accepted: bool = True
     """Whether 202 is a reply. Some contracts require 200."""
@@ -71,11 +72,11 @@ class Reply(Struct, Generic[T], frozen=True):
     value: T
     """The result of `read`."""
     latency_s: float
-    """Of the try that succeeded."""
+    """Latency of the successful try."""
     wait_s: float
     """Sum of the waits between tries."""
     setback: str | None = None
-    """The setback of the try before, if there was one."""
+    """The setback of the last failed try, if there was one."""
 
 
 def as_object(reply: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -84,7 +85,7 @@ def as_object(reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class Endpoint:
-    """Posts JSON, `max_concurrency` requests at once; in an outage all callers wait."""
+    """Posts JSON, up to `max_concurrency` requests at a time; in an outage all callers wait."""
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class Endpoint:
         budget: Budget | None = None,
         breaker: Breaker | None = None,
     ) -> None:
-        """`say` reports long waits; without `slots` the limit holds only for this object."""
+        """`say` reports long waits; without `slots` the limit applies only to this object."""
         self.settings = settings
         self.load = Load(settings.max_concurrency)
         self._budget, self._provider = budget, provider_of(settings.base_url)
@@ -115,7 +116,7 @@ class Endpoint:
         self._slots = slots or Slots()
         self._slots.limit(self, settings.max_concurrency)
         self._transports: dict[bool, Transport] = {}
-        """Those that are open, by whether openai's client sends over them."""
+        """The open transports, by whether openai's client sends over them."""
 
     async def post(
         self,
@@ -183,7 +184,8 @@ class Endpoint:
                     async with self.load.calling(self._breaker.admit()) as exchange:
                         call.is_out = True
                         outcome = await self._try(path, content, read, most_bytes)
-                        # Calls that wait for a slot must see the consequences of a setback first.
+                        # After a setback the slot is kept, so that waiting calls see its
+                        # consequences first.
                         if not isinstance(outcome, Setback):
                             await slot.pass_on()
 
@@ -226,7 +228,7 @@ class Endpoint:
         if is_mistake or not setback.policy.retried:
             raise self._final_error(setback, call)
 
-        # The one that tries for all has to report in any case.
+        # The caller that tries for all must report its failure in any case.
         if probe or setback.policy.outage:
             self._outage.failed(setback, sent_at=sent_at, probe=probe)
 
@@ -243,7 +245,7 @@ class Endpoint:
         is_unsound = setback.kind is Kind.UNSOUND
         elapsed = self._clock() - call.since
         most, patience = self.settings.max_retries, self.settings.patience_s
-        # Without any patience, the first failure is final.
+        # With a patience of 0, the first failure is final.
         over = (
             self._outage.exhausted
             or (elapsed >= patience and (call.tries >= LEAST_TRIES or not patience))
@@ -286,7 +288,7 @@ class Endpoint:
         self, path: str, content: bytes, read: Callable[[Mapping[str, Any]], T], most_bytes: int
     ) -> T | Setback:
         """One try, from the connection to the last byte."""
-        # Made before the time begins to count: its imports take a second.
+        # Opened before the time limit starts: the imports take a second.
         transport = self._open(path)
         try:
             async with time_limit(self.settings.timeout_s) as deadline:
@@ -316,7 +318,7 @@ class Endpoint:
             return of_unsound(error, headers, body, final=self.settings.pages_are_final)
 
     def lose_store(self, error: StorageError) -> None:
-        """Stops what calls endpoints: a reply could not be stored."""
+        """Stops all work that calls endpoints, because a reply could not be stored."""
         self._breaker.lose_store(error)
 
     def limit(self, max_concurrency: int) -> None:
@@ -367,12 +369,12 @@ class _Call(Struct):
     """When the first try that failed was sent."""
     waited_s: float = 0.0
     setback: Setback | None = None
-    """Of the last try."""
+    """The setback of the last failed try."""
     budget: Budget | None = None
     most: Amount = NOTHING
-    """The most that a try may take."""
+    """The maximum cost of a try."""
     holds: bool = False
-    """Whether the budget holds that for a try."""
+    """Whether the budget has reserved `most` for a try."""
     is_out: bool = False
     """Whether a try was sent that has not ended."""
 

@@ -1,7 +1,7 @@
-"""When a request left and when its reply arrived, as the endpoint sees it.
+"""When a request left and when its reply arrived, measured at the socket.
 
-A reply may wait for a busy event loop: that is this machine's time, and not the endpoint's. The
-kernel knows when the last bytes of a connection came in.
+A reply may wait for a busy event loop. That time is spent on this machine, not at the endpoint. The
+kernel knows when the last bytes of a connection arrived.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Exchange(Struct):
     began: float
     """When the request was handed to the client."""
     sent: float | None = None
-    """When its last bytes left; None if the client's socket is not one of ours."""
+    """When its last bytes left; None if the client's socket is not a `TimedSocket`."""
     arrived: float | None = None
-    """When the last bytes of the reply had come in."""
+    """When the last bytes of the reply arrived."""
 
     def seconds(self) -> float:
-        """How long the endpoint took; without our sockets, until now."""
+        """How long the endpoint took; without a `TimedSocket`, the time until now."""
         if self.sent is None or self.arrived is None:
             return time.perf_counter() - self.began
 
@@ -46,7 +46,7 @@ _current: ContextVar[Exchange | None] = ContextVar("memeval_exchange", default=N
 
 @contextmanager
 def exchange() -> Iterator[Exchange]:
-    """Times the request that is sent inside."""
+    """Times the request that is sent inside the `with` block."""
     own = Exchange(time.perf_counter())
     token = _current.set(own)
     try:
@@ -56,7 +56,9 @@ def exchange() -> Iterator[Exchange]:
 
 
 class TimedSocket(socket.socket):
-    """A socket that notes its traffic in the exchange under way; it carries one at a time."""
+    """A socket that notes its traffic in the current exchange; it carries one exchange at a
+    time.
+    """
 
     _exchange: Exchange | None = None
 
@@ -79,7 +81,8 @@ class TimedSocket(socket.socket):
         return size
 
     def _note_sent(self) -> None:
-        # A rest that is written later is written by the event loop, outside of any exchange.
+        # Data that is not sent immediately is written later by the event loop, outside any
+        # exchange.
         self._exchange = _current.get() or self._exchange
         if self._exchange is not None:
             self._exchange.sent, self._exchange.arrived = time.perf_counter(), None
@@ -103,12 +106,12 @@ def waited_s(connection: socket.socket) -> float:
         return 0.0
 
     (milliseconds,) = struct.unpack_from("I", info, _LAST_DATA_RECEIVED)
-    # The kernel counts begun ticks. Without the last one, a reply never seems to be here for longer
-    # than it is, and a call that took less than a tick still took some time.
+    # The kernel counts a tick as soon as it begins. One tick is subtracted, so that the wait is
+    # never overestimated, and a call shorter than a tick still takes some time.
     return max(float(milliseconds) / 1e3 - time.clock_getres(_COARSE_CLOCK), 0.0)
 
 
 def timed_socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket for an address, as aiohttp asks for one."""
+    """Creates a socket for an address, as aiohttp's `socket_factory`."""
     family, kind, protocol, *_ = address
     return TimedSocket(family, kind, protocol)

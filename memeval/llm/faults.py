@@ -19,12 +19,12 @@ from memeval.text.shown import one_line
 
 
 class Kind(Enum):
-    """Kinds of failed tries; `POLICIES` holds the consequences."""
+    """Kinds of failed tries; `POLICIES` lists their consequences."""
 
     LIMITED = auto()
     """The endpoint asks for fewer calls."""
     DOWN = auto()
-    """The endpoint, or a gateway before it, is in trouble, and made no reply."""
+    """The endpoint, or a gateway in front of it, is in trouble and produced no reply."""
     LOST = auto()
     """No whole reply arrived, though the endpoint may have made one."""
     UNSOUND = auto()
@@ -32,7 +32,7 @@ class Kind(Enum):
     UNREACHABLE = auto()
     """Nothing listens there, or the host is unknown; an outage if it has answered before."""
     DEAD = auto()
-    """The address, the key or the model is wrong, or the quota is used up."""
+    """The URL, the key or the model is wrong, or the quota is used up."""
     REFUSED = auto()
     """The endpoint refused the request itself, such as a parameter of it."""
     FILTERED = auto()
@@ -49,9 +49,9 @@ class Policy(Struct, frozen=True):
     retried: bool
     """Whether another try may succeed."""
     outage: bool
-    """Whether all callers wait together if such failures go on."""
+    """Whether all callers wait together if such failures continue."""
     ends_work: bool = False
-    """Whether no call will be answered, if none was so far."""
+    """Whether no later call will be answered either, if none has been so far."""
 
 
 POLICIES = {
@@ -76,7 +76,7 @@ class Setback(Struct, frozen=True):
     parameter: str | None = None
     """The parameter that the endpoint names as the cause."""
     status: int | None = None
-    """Of the reply, if there was one."""
+    """Status of the reply, if there was one."""
 
     @property
     def policy(self) -> Policy:
@@ -84,7 +84,7 @@ class Setback(Struct, frozen=True):
 
 
 _KINDS = {
-    # OpenAI's own client tries 408, 409 and 429 again; 425 means too early.
+    # OpenAI's own client retries 408, 409 and 429; 425 means too early.
     408: Kind.LOST,
     409: Kind.DOWN,
     425: Kind.DOWN,
@@ -94,14 +94,14 @@ _KINDS = {
     524: Kind.LOST,
     400: Kind.REFUSED,
     422: Kind.REFUSED,
-    # Not 400: another prompt may be accepted.
+    # 400 is not among these: another prompt may be accepted.
     401: Kind.DEAD,
     402: Kind.DEAD,
     403: Kind.DEAD,
     404: Kind.DEAD,
 }
-"""By status; any other one from 500 on is DOWN, and any other one below it DECLINED."""
-# A quota that is used up comes as 429, too, but waiting does not fill it.
+"""By status. Any other status is DOWN if it is 500 or higher, else DECLINED."""
+# An exhausted quota is also reported as 429, but waiting does not restore it.
 _QUOTA = frozenset(
     {
         "insufficient_quota",
@@ -119,7 +119,7 @@ _MEANINGS = {
 
 
 def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setback:
-    """The setback that an HTTP status other than 2xx means."""
+    """The setback for an HTTP status other than 2xx."""
     if 300 <= status < 400:
         target = one_line(place_of(headers.get("location") or "") or "another path")
         what = f"HTTP {status}: the endpoint redirects to {target}; prompts are not sent there"
@@ -131,8 +131,8 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
 def of_unsound(
     error: UnsoundReplyError, headers: Mapping[str, str], content: bytes, *, final: bool = False
 ) -> Setback:
-    """The setback of a 2xx reply without the requested content, such as a gateway's page, which is
-    waited for unless it is `final`.
+    """The setback for a 2xx reply without the requested content. An HTML page or an empty body is
+    taken for a gateway's and retried, unless it is `final`.
     """
     if is_error_page(content, headers.get("content-type", "")):
         return Setback(str(error), Kind.DECLINED if final else Kind.DOWN)
@@ -166,14 +166,14 @@ def _of_error(status: int, what: str, headers: Mapping[str, str], content: bytes
 
 def _kind_of(status: int, error: Mapping[str, Any], message: str) -> Kind:
     code = error.get("code") or error.get("type")
-    # As text: a gateway's code may be a list or an object, which no set can hold.
+    # Compared as strings: a gateway's code may be a list or an object, which a set can't contain.
     if {str(error.get("code")), str(error.get("type"))} & _QUOTA:
         return Kind.DEAD
 
     if (status == 400 and "content_filter" in str(code)) or "content_management_policy" in message:
         return Kind.FILTERED
-    # For a model that takes no tools, OpenRouter replies 404, and llama.cpp 500 that its server
-    # wants --jinja for them: requests without tools may be accepted.
+    # If a model does not support tools, OpenRouter replies 404, and llama.cpp replies 500 and says
+    # that its server needs --jinja. Requests without tools may be accepted.
     is_meant = status == 404 or (status == 500 and "--jinja" in message)
     if is_meant and refuses_tools(message):
         return Kind.REFUSED
@@ -250,9 +250,9 @@ _BY_NAME = {
 
 
 def of_connection(error: BaseException, host: str) -> Setback:
-    """The setback behind a connection's error, looked for among the causes of the error."""
+    """The setback for a connection error, found by searching the error and its causes."""
     causes = list(_causes(error))
-    # TLS and names of hosts come first: their errors are also errors of the socket.
+    # TLS and host name errors come first, because they are also socket errors.
     for classify in (_of_tls_or_name, _of_socket, _of_encoding, _of_name):
         for cause in causes:
             if (setback := classify(cause, host)) is not None:
@@ -268,7 +268,7 @@ def of_connection(error: BaseException, host: str) -> Setback:
 
 def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
     if isinstance(cause, socket.gaierror):
-        # A name that was found before is still right: the look-up itself is down.
+        # If the name was found before, it is still right, and the look-up itself is failing.
         return Setback(f"host name not found: {host}", Kind.UNREACHABLE)
 
     if isinstance(cause, ssl.SSLCertVerificationError):
@@ -278,7 +278,7 @@ def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
         what = f"TLS: the certificate of {host} is refused: {one_line(reason)}"
         return Setback(what, Kind.DEAD)
 
-    # Before `SSLError`, whose subclasses they are: a connection that breaks says nothing about the
+    # Before `SSLError`, whose subclasses they are: a broken connection says nothing about the
     # certificate.
     if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return Setback("connection reset during the TLS handshake", Kind.DOWN)
@@ -301,7 +301,8 @@ def _of_socket(cause: BaseException, host: str) -> Setback | None:
 
 
 def _of_encoding(cause: BaseException, _host: str) -> Setback | None:
-    # aiohttp raises it as the cause of an error that also stands for a reply that was cut off.
+    # Checked before the names: aiohttp raises it as the cause of an error that it also raises for a
+    # reply that was cut off.
     return _NOT_HTTP if type(cause).__name__ == "ContentEncodingError" else None
 
 
@@ -321,7 +322,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
         seen.add(id(current))
         yield current
-        # aiohttp keeps the error of the system in an attribute, and not as a cause.
+        # aiohttp keeps the operating system's error in an attribute instead of as a cause.
         inner = [getattr(current, name, None) for name in ("os_error", "certificate_error")]
         waiting += [cause for cause in inner if isinstance(cause, BaseException)]
         waiting += [current.__cause__, current.__context__]

@@ -1,8 +1,8 @@
 """Sends a request once for all callers that want the same reply at the same time.
 
-Within a process, the second caller waits for the outcome of the first one. Between processes, the
-one that sends holds a lease of the request, which ends with the process: a waiting process takes
-over. The others find the reply in the cache.
+Within a process, the second caller waits for the first caller's result. Between processes, the
+sender holds a lease of the request. If that process dies, its lease ends, and a waiting process
+takes over. The others find the reply in the cache.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from memeval.llm.leases import Leases
 T = TypeVar("T")
 
 FIRST_POLL_S, LONGEST_POLL_S = 0.01, 0.2
-"""Seconds between two looks whether another process is done with a request."""
+"""Shortest and longest time between two checks for another process's reply, in seconds."""
 PATIENCE_S = 900.0
-"""Seconds for which a process waits for another one, which may be stopped and never continue."""
+"""Seconds that a process waits for another process, which may be suspended for ever."""
 
 Fetch = Callable[[Sequence[str]], Awaitable[Mapping[str, T]]]
-"""Returns the replies under some keys, as far as there are any."""
+"""Returns replies by key; a key without a reply is left out."""
 
 
 class Flights(Generic[T]):
@@ -46,8 +46,8 @@ class Flights(Generic[T]):
     async def fetch(self, keys: Sequence[str], look: Fetch[T], ask: Fetch[T]) -> dict[str, T]:
         """The replies that `look` reads from the cache, or that `ask` fetches and stores there.
 
-        A caller that waits for another one of this process shares its failure. If the other one was
-        cancelled, or belongs to another process, the next caller asks.
+        A caller that waits for another caller in this process shares its failure. If the other
+        caller was cancelled, or belongs to another process, the next caller sends the request.
         """
         found: dict[str, T] = {}
         while missing := [key for key in keys if key not in found]:
@@ -55,13 +55,13 @@ class Flights(Generic[T]):
             left = [key for key in missing if key not in found]
             others = [self._under_way[key] for key in left if key in self._under_way]
 
-            # Own requests first: those of others go on meanwhile.
+            # Own requests first: those of other callers continue meanwhile.
             fresh = [key for key in left if key not in self._under_way]
             if fresh:
                 found |= await self._ask_all(fresh, look, ask)
 
             for flight in others:
-                # A caller that is cancelled must not cancel the request that others wait for.
+                # If this caller is cancelled, the request that others wait for must continue.
                 await asyncio.shield(flight)
 
         return found
@@ -69,7 +69,7 @@ class Flights(Generic[T]):
     async def _ask_all(self, keys: Sequence[str], look: Fetch[T], ask: Fetch[T]) -> dict[str, T]:
         """Requests keys that no other caller of this process has requested."""
         # Batches depend only on the keys, and each is stored completely or not at all. So after a
-        # crash the rest falls into the same batches.
+        # crash, the remaining keys form the same batches.
         batches = [keys[start : start + self._size] for start in range(0, len(keys), self._size)]
         loop = asyncio.get_running_loop()
         flights = [loop.create_future() for _ in batches]
@@ -79,7 +79,7 @@ class Flights(Generic[T]):
         if len(batches) == 1:
             return await self._fly(batches[0], flights[0], look, ask)
 
-        # Every batch ends before an error is raised: what the others have paid for is stored.
+        # All batches finish before an error is raised, so that replies already paid for are stored.
         flying = [self._fly(*batch, look, ask) for batch in zip(batches, flights, strict=True)]
         try:
             outcomes = await asyncio.gather(*flying, return_exceptions=True)
@@ -117,7 +117,7 @@ class Flights(Generic[T]):
             self._end(batch, flight)
 
     def _end(self, batch: Sequence[str], flight: asyncio.Future[None]) -> None:
-        """Wakes the callers that wait for a batch, unless they were told already."""
+        """Wakes the callers that wait for a batch, unless they have been woken already."""
         for key in batch:
             if self._under_way.get(key) is flight:
                 del self._under_way[key]
@@ -126,15 +126,15 @@ class Flights(Generic[T]):
             flight.set_result(None)
 
     async def _lead(self, batch: Sequence[str], look: Fetch[T], ask: Fetch[T]) -> dict[str, T]:
-        """Does the work of `fetch` for the first caller of this process."""
+        """Does the work of `fetch` for the first caller of these keys in this process."""
         found: dict[str, T] = {}
         until, wait_s = time.monotonic() + self._patience_s, FIRST_POLL_S
         while missing := [key for key in batch if key not in found]:
             leased = await self._leases.take(missing)
             try:
-                # Another process may have stored them before it gave its lease back.
+                # Another process may have stored them before it released its lease.
                 found |= await look(missing)
-                # One that holds its lease too long may be stopped for ever.
+                # A process that holds its lease too long may be suspended for ever.
                 wanted = leased if time.monotonic() < until else missing
                 due = [key for key in missing if key in wanted and key not in found]
                 if due:

@@ -26,7 +26,7 @@ def read_form(template: str, text: str) -> dict[str, list[str]]:
         name = _name(line)
         if name in known:
             below = filled.setdefault(name, [])
-            # Models often fill a field in on its own line.
+            # Models often write the value on the line of the field's name.
             line = _FIELD.sub(r"\g<rest>", line)  # noqa: PLW2901
         elif line.lstrip().startswith("#"):
             below = None
@@ -47,6 +47,6 @@ def write_form(template: str, filled: Filled) -> str:
 
 
 def _name(line: str) -> str:
-    """The name of the field on a line, in lower case; empty without a field."""
+    """The name of the field on a line, in lower case; empty if the line has no field."""
     field = _FIELD.fullmatch(line) if ":" in line else None
     return field["name"].strip().lower() if field else ""

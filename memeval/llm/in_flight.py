@@ -21,21 +21,21 @@ Finish = Callable[[float], Awaitable[None]]
 
 @dataclass(eq=False)
 class Elsewhere:
-    """The requests of another process, as far as it has reported them."""
+    """The requests of another process, as that process last reported them."""
 
     finish: Finish
-    """Does there what `InFlight.finish` does here."""
+    """Does the same as `InFlight.finish` in the other process."""
     under_way: int = 0
     sent: int = 0
     lost: int = 0
     thread: int = field(default_factory=threading.get_ident)
-    """The thread that it makes them for."""
+    """The thread of this process for which it makes requests."""
 
 
 class InFlight:
-    """Counts the requests in progress, and holds back new ones once the run is to end.
+    """Counts the requests in progress, and holds back new ones once the run is ending.
 
-    Event loops of several threads may share one.
+    Event loops of several threads may share one `InFlight`.
     """
 
     def __init__(self) -> None:
@@ -48,16 +48,16 @@ class InFlight:
         self.sent = 0
         """Requests that were sent so far."""
         self.lost = 0
-        """Requests cancelled, and replies not stored: each may be billed, and is paid again."""
+        """Cancelled requests and replies not stored: each may be billed, and is requested again."""
         self._lock = threading.Lock()
         self._by_part: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         """Requests under way by their event loop, and by the work that they belong to."""
         self._ending: WeakSet[object] = WeakSet()
-        """Event loops and work whose requests alone are held back."""
+        """Event loops and work whose new requests are held back, while all others continue."""
 
     @asynccontextmanager
     async def request(self, work: object = None) -> AsyncIterator[None]:
-        """Counts a request of some work. One that is held back waits until it is cancelled."""
+        """Counts a request of `work`. A request that is held back waits until it is cancelled."""
         loop = asyncio.get_running_loop()
         if self.closing or loop in self._ending or work in self._ending:
             await loop.create_future()
@@ -81,7 +81,7 @@ class InFlight:
                     self._by_part[part] -= 1
 
     def lose(self) -> None:
-        """Counts a reply that is lost."""
+        """Counts a lost reply."""
         with self._lock:
             self.lost += 1
 
@@ -91,12 +91,12 @@ class InFlight:
         await _finish(lambda: self.under_way, self.elsewhere, most_s)
 
     def hold_back(self, part: object) -> None:
-        """Holds back new requests of an event loop or of work; those of others go on."""
+        """Holds back new requests of an event loop or of work; all others continue."""
         self._ending.add(part)
 
     async def finish_part(self, part: object, most_s: float) -> None:
-        """`finish` for the requests of an event loop or of work. Those of a loop include the ones
-        that other processes make for its thread.
+        """`finish` for the requests of an event loop or of work. The requests of a loop include
+        those that other processes make for its thread.
         """
         self.hold_back(part)
         is_loop, thread = part is asyncio.get_running_loop(), threading.get_ident()
@@ -105,18 +105,20 @@ class InFlight:
 
     @property
     def under_way_anywhere(self) -> int:
-        """Requests that are not answered yet, those of other processes included."""
+        """Requests that are not answered yet, including those of other processes."""
         return self.under_way + sum(other.under_way for other in self.elsewhere)
 
     def leave(self, other: Elsewhere) -> None:
-        """Another process is gone: its requests under way are lost, and its counts are kept."""
+        """Removes a process that is gone: its requests under way are lost, and its counts are
+        kept.
+        """
         self.elsewhere.remove(other)
         self.sent += other.sent
         self.lost += other.lost + other.under_way
 
     def describe_lost(self, *, all_under_way: bool = False) -> str:
-        """How many replies are lost, those under way included if they are; empty if no request was
-        sent.
+        """Says how many replies are lost, with `all_under_way` also those under way; empty if no
+        request was sent.
         """
         if not self.sent + sum(other.sent for other in self.elsewhere):
             return ""
@@ -135,7 +137,7 @@ class InFlight:
 async def _finish(
     under_way: Callable[[], int], elsewhere: Sequence[Elsewhere], most_s: float
 ) -> None:
-    """Waits for requests here and in other processes, and for the last rows of those."""
+    """Waits for requests here and in other processes, and for the other processes' last rows."""
     await asyncio.gather(
         wait_for_calls(under_way, most_s),
         *(other.finish(most_s) for other in elsewhere),
@@ -146,12 +148,15 @@ async def _finish(
 
 
 async def wait_for_calls(under_way: Callable[[], int], most_s: float) -> None:
-    """Waits up to `most_s` seconds for the requests under way, and then for their last rows."""
+    """Waits up to `most_s` seconds for the requests under way, and then for their last rows to be
+    written.
+    """
     if not under_way():
         return
 
     until = time.monotonic() + most_s
-    # An event belongs to one event loop; these requests may run on those of several threads.
+    # An event belongs to one event loop, but these requests may run on the loops of several
+    # threads.
     while under_way() and time.monotonic() < until:  # noqa: ASYNC110
         await asyncio.sleep(POLL_S)
 
@@ -163,7 +168,7 @@ async def finish_or_cancel(
     stop: asyncio.Future[Any],
     before: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Waits for a task, or for `stop`: then calls `before`, and cancels the task."""
+    """Waits for a task. If `stop` comes first, calls `before` and cancels the task."""
     try:
         await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
         if before is not None and not task.done():

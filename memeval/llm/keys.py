@@ -1,4 +1,4 @@
-"""The keys of addresses that are called."""
+"""The API keys for the addresses that are called."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def key_for(
     headers: Mapping[str, str] | None,
     offline: str = OFFLINE,
 ) -> str:
-    """The key for an address; further headers may hold a gateway's key instead."""
+    """The key for an address; `headers` may contain a gateway's key instead."""
     if headers and not os.environ.get(variable):
         return NO_KEY
 
@@ -55,8 +55,8 @@ def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, st
 
 
 def value_of(variable: str, option: str) -> str:
-    """The value of a header's variable. Raises `UserError` if it is unset or no header can hold it,
-    without showing it.
+    """The value of a variable. Raises `UserError` if it is unset or can't be sent in a header; the
+    message does not show the value.
     """
     value = os.environ.get(variable)
     if not value:
@@ -65,7 +65,7 @@ def value_of(variable: str, option: str) -> str:
             f"set it:      export {variable}=...",
         )
 
-    # First of all: from here on, it is removed from every text that leaves the process.
+    # Done first: this removes the value from every text that leaves the process.
     keep_secret(value)
     stripped = value.strip()
     if not stripped.isascii() or not stripped.isprintable():

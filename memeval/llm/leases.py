@@ -1,8 +1,9 @@
-"""Leases of requests: of all processes that want the same reply, the one with the lease asks.
+"""Leases of requests: of all processes that want the same reply, the one with the lease sends the
+request.
 
 By default a lease is a locked byte of a file. The kernel drops the locks of a process that dies, so
 no clock is read, and a lock holds no data, so a full disk does not matter. On a file system without
-such locks, leases hold within this process only.
+such locks, leases apply only within this process.
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ _TAKEN = (errno.EACCES, errno.EAGAIN)
 
 
 class Leases(Protocol):
-    """The requests under way of all that use one cache. Keys are sha256 in hexadecimal."""
+    """Leases of requests, shared by all users of one cache. Keys are sha256 in hexadecimal."""
 
     async def take(self, keys: Iterable[str]) -> set[str]:
         """Takes the free leases, and returns their keys. Raises `StorageError`."""
 
     def give(self, keys: Iterable[str]) -> None:
-        """Gives leases of this process back."""
+        """Releases leases of this process."""
 
 
 def lock_of(key: str) -> tuple[str, int]:
-    """The name and the number of a key's lock."""
-    # Sixteen names: the kernel searches a file's locks one by one. 60 bits: an offset has 63.
+    """The file name and the byte number of a key's lock."""
+    # Sixteen files, because the kernel searches a file's locks one by one. 60 bits of the key,
+    # because an offset has 63.
     return f"claims-{key[0]}", int(key[1:16], 16)
 
 
@@ -49,7 +51,9 @@ class FileLeases:
         self._guard = threading.Lock()
         self._held: set[str] = set()
         self._files: dict[str, int] = {}
-        """Descriptors. To close any of a file drops all the process's locks on it: none is."""
+        """Descriptors. None is ever closed: closing one would drop all of the process's locks on
+        its file.
+        """
 
     async def take(self, keys: Iterable[str]) -> set[str]:
         with self._guard:
@@ -64,12 +68,14 @@ class FileLeases:
                     fcntl.lockf(self._files[name], fcntl.LOCK_UN, 1, number)
 
     def _lock(self, key: str) -> bool:
-        """Locks the byte of a key unless another process holds it; returns whether it did."""
+        """Locks the byte of a key, unless another process holds it; returns whether the lease is
+        ours.
+        """
         name, number = lock_of(key)
         try:
             fcntl.lockf(self._open(name), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
         except OSError as error:
-            # Any other error means that the file system lacks such locks: then all are free.
+            # Any other error means that the file system lacks such locks: then all leases are free.
             if error.errno in _TAKEN:
                 return False
 
@@ -77,7 +83,7 @@ class FileLeases:
         return True
 
     def _open(self, name: str) -> int:
-        """The descriptor of a file, which is made if it is missing. Raises `StorageError`."""
+        """The descriptor of a file, which is created if missing. Raises `StorageError`."""
         if name not in self._files:
             path = self._folder / name
             try:
@@ -90,7 +96,7 @@ class FileLeases:
 
 
 _leases: dict[Path, FileLeases] = {}
-# A child does not inherit locks, so it must not take its parent's for its own.
+# A child process does not inherit locks, so it must not treat its parent's as its own.
 os.register_at_fork(after_in_child=_leases.clear)
 
 

@@ -13,35 +13,35 @@ from memeval.llm.in_flight import in_flight
 
 
 class Load(Struct):
-    """How much an endpoint was used, for people to look at."""
+    """How much an endpoint was used, for display."""
 
     slots: int = 0
-    """Requests that may be under way at once."""
+    """Maximum number of concurrent requests."""
     under_way: int = 0
-    """Requests at this moment."""
+    """Requests under way at this moment."""
     calls: int = 0
     """Tries that ended."""
     waits: int = 0
-    """Attempts after which the endpoint asked for fewer calls."""
+    """Tries to which the endpoint replied by asking for fewer calls."""
     retries: int = 0
-    """Tries that failed and were made again, those included."""
+    """Failed tries that were repeated, including the rate-limited ones."""
     failures: int = 0
     """Calls that failed at every try."""
     busy_s: float = 0.0
-    """Sum of the tries' times as the endpoint sees them, without waits for our event loop."""
+    """Sum of the tries' durations at the endpoint, without waits for our event loop."""
     began: float | None = None
     """When the first try was sent, as `time.perf_counter` counts."""
     ended: float = 0.0
-    """When the last one ended."""
+    """When the last try ended."""
     worked_s: float = 0.0
-    """CPU time of the process between the two. The event loop's thread alone would say too little:
-    it waits for the interpreter's lock while other threads compute.
+    """CPU time of the process between `began` and `ended`. The event loop's thread alone would say
+    too little: it waits for the interpreter's lock while other threads compute.
     """
     _worked_before: float = 0.0
 
     @asynccontextmanager
     async def calling(self, work: object = None) -> AsyncIterator[Exchange]:
-        """Counts a try of some work. It does not start once the run or the work is to end."""
+        """Counts a try for some work. No try starts once the run or the work is ending."""
         async with in_flight.request(work):
             if self.began is None:
                 self.began, self._worked_before = time.perf_counter(), time.process_time()
@@ -59,11 +59,11 @@ class Load(Struct):
 
 
 def sum_of(loads: Sequence[Load]) -> Load:
-    """The load of one endpoint that several processes call. Of their CPU times it has the largest:
-    a processor that is fully used holds up its own process.
+    """The combined load of one endpoint that several processes call. Of their CPU times it has the
+    largest, since a fully used processor holds up only its own process.
     """
     begins = [load.began for load in loads if load.began is not None]
-    # A process that only stores the results of the others has slots, but uses none.
+    # A process that only stores the results of the others has slots, but does not use them.
     loads = [load for load in loads if load.began is not None] or loads[:1]
     return Load(
         slots=sum(load.slots for load in loads),
@@ -80,17 +80,17 @@ def sum_of(loads: Sequence[Load]) -> Load:
 
 
 BINDING = 0.8
-"""The share from which on something counts as the bottleneck."""
+"""Minimum usage at which the endpoint or the processor counts as the bottleneck."""
 
 
 def busy_line(load: Load) -> str | None:
-    """How busy the endpoint and this machine were, and which of them is the bottleneck; None before
-    a call.
+    """How busy the endpoint and this machine were, and which of them is the bottleneck; None if
+    there was no call.
     """
     if load.began is None or load.ended <= load.began:
         return None
 
-    # From the first call to the last: the shares of the slots and of one processor.
+    # Between the first call and the last: the usage of the slots and of one processor.
     elapsed_s = load.ended - load.began
     endpoint = load.busy_s / elapsed_s / load.slots
     processor = min(load.worked_s / elapsed_s, 1.0)

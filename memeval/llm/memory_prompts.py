@@ -1,4 +1,4 @@
-"""Requests of systems to a model at ingest, typed for the offline reader."""
+"""Requests that memory systems send to a model at ingest, typed for the offline reader."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from memeval.llm.contract import Limits, TemplatePrompt
 
 SUMMARY_MARGIN = 64
-"""Tokens that the reply with a summary may have above one and a half times the budget."""
+"""Tokens that a summary's reply may use beyond one and a half times the budget."""
 RELEVANCE_TOKENS = 10
-"""Tokens of a reply of yes or no."""
+"""Token limit of a yes-or-no reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummarisePrompt(TemplatePrompt):
-    """Merge chunks that leave the window into the earlier summary; the reply is the new one."""
+    """Merge chunks that leave the window into the earlier summary; the reply is the new summary."""
 
     previous: str
     """The summary so far; empty at the first compression."""
     chunks: tuple[str, ...]
     """The chunks that leave the window, as shown to a reader, oldest first."""
     budget_tokens: int
-    """Most tokens that the new summary may have."""
+    """Maximum tokens of the new summary."""
 
     def values(self) -> dict[str, str]:
         return {
@@ -39,9 +39,9 @@ class WorkingMemoryPrompt(TemplatePrompt):
     """Fill in a template from chunks. The reply is the whole template, filled in."""
 
     template: str
-    """Lines `- Name:` under headings."""
+    """Lines of the form `- Name:` under headings."""
     previous: str
-    """The template as it was filled before; empty at first."""
+    """The template as last filled in; empty at first."""
     chunks: tuple[str, ...]
 
     def values(self) -> dict[str, str]:
@@ -61,7 +61,7 @@ class ExtractPrompt(TemplatePrompt):
     known: tuple[str, ...]
     """Earlier notes; a second pass (gleaning) looks for missing ones."""
     quotes: tuple[str, ...] = ()
-    """Quotes of the first pass, at a second one; for the offline reader, and not sent."""
+    """In a second pass, the quotes of the first; for the offline reader only, not sent."""
 
     def values(self) -> dict[str, str]:
         numbered = "\n".join(
@@ -89,11 +89,11 @@ class NotesPrompt(TemplatePrompt):
     """Write notes on what was said, or condense notes. The reply is only the notes."""
 
     before: str
-    """The conversation before, as context; empty at the beginning."""
+    """The preceding conversation, as context; empty at the beginning."""
     said: tuple[str, ...]
     """The part that the notes are about, as shown to a reader, oldest first."""
     budget_tokens: int
-    """Most tokens that the notes may have."""
+    """Maximum tokens of the notes."""
 
     def values(self) -> dict[str, str]:
         return {
@@ -108,7 +108,7 @@ class NotesPrompt(TemplatePrompt):
 
 @dataclass(frozen=True, slots=True)
 class RelevancePrompt(TemplatePrompt):
-    """Does a text bear on a question? The reply is yes or no."""
+    """Decide whether a text bears on a question. The reply is yes or no."""
 
     question: str
     text: str
@@ -125,6 +125,6 @@ class RelevancePrompt(TemplatePrompt):
 
 
 def _limits_of(budget_tokens: int) -> Limits:
-    """The limits of a reply that may hold up to `budget_tokens`, as memeval counts tokens."""
-    # A model may need half as many tokens again for the same words.
+    """The limits of a reply that may have up to `budget_tokens`, as memeval counts tokens."""
+    # A model's tokenizer may count half as many tokens again for the same words.
     return Limits(max_tokens=budget_tokens + budget_tokens // 2 + SUMMARY_MARGIN)

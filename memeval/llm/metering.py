@@ -1,6 +1,6 @@
-"""The ledger of the question or ingest that is being served: its calls are metered into it.
+"""The ledger that records the calls made for the current question or ingest.
 
-A context variable carries the ledger, so that parts don't need an extra argument.
+A context variable carries the ledger, so that no function needs an extra argument.
 `asyncio.to_thread` copies the variable into worker threads.
 """
 
@@ -29,25 +29,27 @@ class Answered(Struct, frozen=True):
     prompt: Prompt
     completion: Completion
     sent: bool
-    """Whether the messages of the prompt were sent; the offline reader reads the typed prompt."""
+    """Whether the prompt's messages were sent; the offline reader reads the typed prompt instead.
+    """
 
 
 class Ledger(Struct):
     """The calls made for one question or one ingest."""
 
     scope: str = ""
-    """A question's id, or empty at ingest; in the cache key, so equal prompts are two samples."""
+    """A question's id; empty at ingest. Part of the cache key: equal prompts are separate samples.
+    """
     usages: list[Usage] = field(default_factory=list)
     own: OwnWork = field(default_factory=OwnWork)
-    """The time that the system itself worked."""
+    """The time of the system's own work."""
     called_s: dict[Role, float] = field(default_factory=dict)
-    """Sum of the calls' durations when they were paid for, by role; cached replies count, too."""
+    """Sum of the calls' durations by role, as measured when paid for; includes cached replies."""
     untimed: set[Role] = field(default_factory=set)
     """Roles with a reply whose duration is unknown."""
     wait_s: float = 0.0
-    """Sum of the waits between retries, also for replies that this run paid for before a crash."""
+    """Sum of the waits between retries, including replies that this run paid for before a crash."""
     failed: int = 0
-    """Calls that failed at every try. Those whose reply was cut or filtered are in `ended`."""
+    """Calls that failed at every try. Calls with a cut or filtered reply are in `ended`."""
     ended: Counter[tuple[Role, str]] = field(default_factory=Counter)
     """Replies by role and finish reason; `unknown` if the endpoint does not say."""
     place_s: float = 0.0
@@ -55,29 +57,29 @@ class Ledger(Struct):
     answered: Answered | None = None
     """The last request for an answer, and its reply."""
     mended: Counter[str] = field(default_factory=Counter)
-    """Repairs of replies: counts by the keys of `memeval.llm.reply.NOTES`."""
+    """Number of replies with each repair, by the keys of `memeval.llm.reply.NOTES`."""
     answer_form: AnswerForm = AnswerForm.SHORT
     """The form of answer that the question asks for; it decides the reader's prompt."""
     remarks: dict[str, str] = field(default_factory=dict)
-    """Further remarks on the calls for a reader of the figures, by name."""
+    """Additional remarks on the calls for people who read the figures, by name."""
     left_out: frozenset[str] = frozenset()
-    """Texts that a system gave the reader, beyond `context_tokens`: they were not shown."""
+    """Texts that a system passed to the reader beyond `context_tokens`: they were not shown."""
     noise_lines: int = 0
     """Lines that a program or an MCP server wrote besides its replies."""
 
     def calling(self) -> AbstractContextManager[None]:
-        """Context of a call of a model or an endpoint: `took` notes its cost."""
+        """Context manager for a call of a model or an endpoint; `took` records its duration."""
         return self.own.aside()
 
     def took(self, role: Role, seconds: float | None) -> None:
-        """Adds the duration of a call when it was paid for; None if unknown."""
+        """Adds the duration of a call, as measured when it was paid for; None if unknown."""
         if seconds is None:
             self.untimed.add(role)
         else:
             self.called_s[role] = self.called_s.get(role, 0.0) + seconds
 
     def calls_s(self, *roles: Role) -> float | None:
-        """Duration of the calls in some roles, or in all; None if that of one is not known."""
+        """Duration of the calls in some roles, or in all; None if any of them is unknown."""
         counted = set(roles or Role)
         if counted & self.untimed:
             return None
@@ -85,7 +87,7 @@ class Ledger(Struct):
         return sum(seconds for role, seconds in self.called_s.items() if role in counted)
 
     def note_end(self, role: Role, finish_reason: str | None) -> None:
-        """Counts a reply by the reason for its end."""
+        """Counts a reply by its finish reason."""
         self.ended[role, finish_reason or "unknown"] += 1
 
     def drop_cut(self, role: Role) -> None:
@@ -109,7 +111,7 @@ class Ledger(Struct):
 
     @property
     def cut_calls(self) -> int:
-        """Replies that ended at their limit of tokens, without those that a protocol bounds."""
+        """Replies that reached their token limit, except where a protocol sets a low limit."""
         return self.replies("length")
 
     @property
@@ -119,7 +121,7 @@ class Ledger(Struct):
 
     @property
     def notes(self) -> dict[str, str]:
-        """Remarks on the calls and on their replies, for a reader of the figures."""
+        """Remarks on the calls and on their replies, for people who read the figures."""
         mended = {name: text for name, text in NOTES.items() if self.mended[name]}
         return mended | self.remarks
 
@@ -128,13 +130,13 @@ _current: ContextVar[Ledger | None] = ContextVar("memeval_ledger", default=None)
 
 
 def current_ledger() -> Ledger:
-    """The current ledger; a throw-away one outside of any."""
+    """The current ledger; a temporary one if there is none."""
     return _current.get() or Ledger()
 
 
 @contextmanager
 def metered(ledger: Ledger) -> Iterator[Ledger]:
-    """Meters the calls made inside into `ledger`."""
+    """Records the calls made inside the `with` block in `ledger`."""
     token = _current.set(ledger)
     try:
         yield ledger
@@ -163,5 +165,5 @@ def _add(a: Usage, b: Usage) -> Usage:
 
 
 def plus(a: N | None, b: N | None) -> N | None:
-    """The sum; None if one part was not measured."""
+    """The sum; None if either part was not measured."""
     return None if a is None or b is None else a + b

@@ -14,16 +14,16 @@ from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 
 _NEW_MESSAGES = re.compile(r"^## New Messages\n(.*?)\n\n## ", re.MULTILINE | re.DOTALL)
-"""The messages in a prompt by which mem0 has memories extracted, a line each after its role."""
+"""The messages in mem0's prompt for extracting memories: one line each, after its role."""
 
 
 class MockModel(LanguageModel):
-    """Replies in the form that each prompt asks for: like the offline reader, and as a judge by
+    """Replies in the form that each prompt asks for: as the offline reader does, and as a judge by
     whether a gold occurs in the answer.
 
-    A judge with a token limit is one that is asked for yes or no. Messages that a third-party
-    system wrote itself get an empty object; for mem0, each new message is a memory. The offline
-    reader is never asked for entities or for notes on a chunk: the capitalised words of a turn are
+    A judge prompt with a token limit asks for yes or no. Messages that a third-party system wrote
+    itself get an empty object; for mem0, each new message is a memory. The offline reader does not
+    support prompts for entities or for notes on a chunk. Here, the capitalised words of a turn are
     its entities, and a chunk is its own note.
     """
 
@@ -58,7 +58,7 @@ def _reply(prompt: ChatPrompt | EntitiesPrompt | JudgePrompt | NotePrompt) -> st
 
 
 def _extraction(prompt: ChatPrompt) -> str:
-    # The system message of mem0 explains the section, and the last one has it.
+    # mem0's system message explains the section; the last message contains it.
     found = _NEW_MESSAGES.search(prompt.messages()[-1]["content"])
     if found is None:
         return "{}"

@@ -1,4 +1,4 @@
-"""Language models: the contract that each keeps, and the one that counts its calls."""
+"""Language models: their interface, and a wrapper that counts a model's calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LanguageModel(ABC):
     """A model that completes typed prompts. Raises `ModelError` if a call failed."""
 
     name: str
-    """As reports show it."""
+    """Name shown in reports."""
     deterministic: bool = False
     """Whether equal prompts give equal replies under every seed."""
     sends_messages: bool = True
@@ -28,10 +28,10 @@ class LanguageModel(ABC):
 
     @classmethod
     def from_settings(cls, settings: LlmConfig, role: str, network: Network) -> Self:
-        """The model under the settings of a role: `llm`, `llm.ingest` or `llm.judge`.
+        """Creates the model with the settings of a role: `llm`, `llm.ingest` or `llm.judge`.
 
-        Called for the models of packages. `network` has the run's endpoints and caches. Raises
-        `UserError` for unusable settings. Default: built without arguments.
+        Called for models from packages. `network` has the run's endpoints and caches. Raises
+        `UserError` for unusable settings. Default: created without arguments.
         """
         return cls()
 
@@ -40,7 +40,7 @@ class LanguageModel(ABC):
         """One reply to `prompt`, metered as `role`; `seed` distinguishes repeats."""
 
     def forget(self, completion: Completion) -> None:
-        """Drops a useless reply from the cache, so that the next call asks again."""
+        """Drops a useless reply from the cache, so that the next call requests it again."""
 
 
 class MeteredModel(LanguageModel):
@@ -56,7 +56,7 @@ class MeteredModel(LanguageModel):
         try:
             with ledger.calling():
                 completion = await self._inner.complete(prompt, role=role, seed=seed)
-        # Both are errors of the world as well: they come first, because the endpoint did answer.
+        # Both are also `WorldError`s. They are caught first, because the endpoint did answer.
         except CutReplyError:
             ledger.note_end(role, "length")
             raise
@@ -73,7 +73,7 @@ class MeteredModel(LanguageModel):
             ledger.answered = Answered(prompt, completion, sent=self.sends_messages)
 
         ledger.note_end(
-            # A protocol's low limit is meant to be reached: such a reply is whole.
+            # A protocol's low limit is meant to be reached: such a reply is complete.
             role,
             "stop" if completion.cut and prompt.bounded else completion.finish_reason,
         )

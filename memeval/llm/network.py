@@ -13,7 +13,7 @@ class Network(Protocol):
 
     @property
     def origin(self) -> str:
-        """Names the run: calls that it paid for before a crash still count as billed to it."""
+        """Name of the run; calls that it paid for before a crash are still billed to it."""
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
         """The endpoint at an address; the lowest limit that any caller sets applies to all."""

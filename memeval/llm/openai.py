@@ -1,4 +1,4 @@
-"""A model behind an OpenAI-compatible endpoint, with the response cache before it."""
+"""A model behind an OpenAI-compatible endpoint, with the response cache in front of it."""
 
 from __future__ import annotations
 
@@ -69,8 +69,9 @@ class Sampling(Struct, frozen=True):
 
 
 class OpenAIModel(LanguageModel):
-    """Completes prompts at an endpoint; a prompt asked before (same model, words, sampling, seed
-    and scope) is answered from the cache."""
+    """Completes prompts at an endpoint; a repeated prompt (same model, wording, sampling, seed and
+    scope) is answered from the cache.
+    """
 
     def __init__(
         self, endpoint: Endpoint, sampling: Sampling, cache: ReplyCache, origin: str
@@ -139,7 +140,7 @@ class OpenAIModel(LanguageModel):
                 lambda sent: read_chat(sent, body["messages"], tools=has_tools),
             )
         except RefusedRequestError as error:
-            # Later on, a refusal may be about a single call.
+            # Once there are tool results, a refusal may be about a single call.
             is_first = all(message["role"] != "tool" for message in body["messages"])
             if has_tools and is_first and error.is_about_tools:
                 out = "writer=chunks" if role is Role.INGEST else "reader=direct"
@@ -151,14 +152,13 @@ class OpenAIModel(LanguageModel):
             raise error.with_hint(self._sampling.role, self._sampling.extra_body) from error
 
         chat = reply.value
-        # A model may repeat a key in the arguments of a call, too.
+        # A model may also repeat an API key in the arguments of a call.
         calls = [
             [call.call_id, call.name, without_known(call.arguments)] for call in chat.tool_calls
         ]
         return {
             **({"tool_calls": calls} if has_tools else {}),
-            # A model may repeat a key that it was shown, and the cache is a file that people
-            # share.
+            # A model may repeat an API key that it was shown, and people share the cache file.
             "text": without_known(chat.text),
             "raw": without_known(chat.raw) if chat.raw is not None else None,
             "finish_reason": chat.finish_reason,

@@ -1,6 +1,6 @@
-"""Calls by openai's own client, which knows the authentication of a provider.
+"""Calls through openai's own client, which handles the provider's authentication.
 
-The package takes a second to import, so this module is imported before the first such call only.
+The package takes a second to import, so this module is imported only before the first such call.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from memeval.llm.keys import NO_KEY
 from memeval.llm.transport import Transport
 
 _MOST_BYTES = "memeval-most-bytes"
-"""Header that tells our connections the limit of a reply. It is not sent."""
+"""Header that passes a reply's size limit to our connections. It is not sent."""
 _AUTHENTICATION = ("authorization", "api-key")
 """Headers of the client that are sent; the others describe this machine."""
 _TOKEN = "eyJ"
-"""Beginning of a token of Microsoft Entra, as of any JSON in base64; Azure's keys differ."""
+"""Start of a Microsoft Entra token, as of any JSON in base64; Azure's keys start differently."""
 _ENCODING = ("content-encoding", "content-length", "transfer-encoding")
 """Headers that describe the encoded body; the client gets it decoded."""
 
 
 class ClientTransport(Transport):
-    """Posts JSON by openai's client over our own connections, with their limits and proxies."""
+    """Posts JSON with openai's client over our own connections, with their limits and proxies."""
 
     def __init__(
         self,
@@ -35,10 +35,11 @@ class ClientTransport(Transport):
         headers: Mapping[str, str],
         api_version: str | None = None,
     ) -> None:
-        """`api_version` makes the address that of an Azure resource."""
+        """With `api_version`, `address` is that of an Azure resource."""
         super().__init__(address, api_key="", headers=headers)
-        # The user's headers replace the client's. Without a key it would send one that it finds in
-        # the environment, and Azure takes no other one beside the user's.
+        # The user's headers replace the client's. Without a key, no header of the client is sent:
+        # it would contain a key from the environment, and Azure accepts no other key besides the
+        # user's.
         has_key = bool(api_key) and (api_version is None or api_key != NO_KEY)
         theirs = {name.lower() for name in headers} if has_key else _AUTHENTICATION
         names = [name for name in _AUTHENTICATION if name not in theirs]
@@ -64,7 +65,7 @@ class ClientTransport(Transport):
 def _client(
     address: str, api_key: str, api_version: str | None, over: httpx2.AsyncClient
 ) -> AsyncOpenAI:
-    # The endpoint tries again itself, and knows of all callers that wait.
+    # `Endpoint` does the retries, because it knows of all callers that wait.
     if api_version is None:
         return AsyncOpenAI(
             base_url=address, api_key=api_key, max_retries=0, timeout=None, http_client=over
@@ -86,7 +87,7 @@ class _Connections(httpx2.AsyncBaseTransport):
     """The connections over which the client sends its requests."""
 
     def __init__(self, transport: Transport, names: list[str]) -> None:
-        """`names` are the headers of a request that are sent on."""
+        """`names` are the request headers that are passed on."""
         self._transport, self._names = transport, names
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

@@ -14,11 +14,11 @@ LONGEST_WAIT_S = 60.0
 """
 FIRST_WAIT_S = 0.5
 FIRST_UNSOUND_WAIT_S = 0.75
-"""The first of five waits that double, 23 s in all: short outages cost nothing."""
+"""First of five waits that double, at least 23 s in total: short outages do not fail a call."""
 FAILURES_OF_AN_OUTAGE = 5
-"""Failures in a row, over all callers, that make an outage."""
+"""Consecutive failures, over all callers, that count as an outage."""
 PROBE_STEPS = 5
-"""Steps after which the waits of the caller that tries no longer grow: they stay at 16 s."""
+"""Steps after which the waits of the probing caller no longer grow: they are up to 16 s."""
 QUIET_S = 2.0
 """A shorter outage is not reported."""
 REPORT_EVERY_S = 10.0
@@ -36,9 +36,11 @@ class Backoff:
         self._jitter = random.Random(0)
 
     def wait_s(self, tries: int, retry_after_s: float | None, left_s: float) -> float:
-        """A random wait in a doubling span, within the endpoint's request and `left_s`."""
+        """A random wait in a doubling span, after the wait that the endpoint requests; up to
+        `left_s`.
+        """
         span = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(tries, 16))
-        # From 0 on, so that callers that failed together don't come back together.
+        # Starts at 0, so that callers that failed together don't return together.
         drawn = self._jitter.uniform(0, span)
         left_s = max(0.0, left_s)
         if retry_after_s is None:
@@ -85,7 +87,7 @@ class Outage:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the endpoint has not answered for as long as the patience lasts."""
+        """Whether the endpoint has not answered for the whole patience."""
         return self.since is not None and self._clock() - self.since >= self._patience_s
 
     @property
@@ -135,7 +137,9 @@ class Outage:
             await asyncio.gather(*waits, return_exceptions=True)
 
     def leave(self) -> None:
-        """Ends the turn of the caller that tried for all. At a shut gate, the next one tries."""
+        """Ends the turn of the caller that tried for all. If the gate is shut, the next caller
+        tries.
+        """
         self._probing = False
         if self.shut:
             # Wakes the waiting callers, one of which becomes the next to try.
@@ -143,7 +147,7 @@ class Outage:
             self._open = asyncio.Event()
 
     def succeeded(self) -> None:
-        """Notes a sound answer: all callers go on."""
+        """Notes a sound answer: all callers continue."""
         if self._say and self._reported is not None and self.since is not None:
             self._say(f"{self._address} answers again after {self._clock() - self.since:.0f} s")
 
@@ -154,7 +158,7 @@ class Outage:
             self._open.set()
 
     def failed(self, setback: Setback, *, sent_at: float, probe: bool) -> None:
-        """Notes a failure that may pass, and shuts the gate when due."""
+        """Notes a temporary failure, and shuts the gate if it is due."""
         now = self._clock()
         # The patience counts from here, over all callers together.
         if self.since is None:
@@ -162,11 +166,11 @@ class Outage:
 
         self._failures += 1
         if self.exhausted:
-            # Every caller must find out for itself, at once.
+            # Every caller must now find out for itself, without waiting.
             self._open.set()
             return
 
-        # A call that was sent before the last pause was over says nothing about the time after.
+        # A call that was sent before the last outage ended says nothing about the time after it.
         stale = not probe and sent_at < self._opened_at
         due = probe or (
             not self.shut
@@ -189,7 +193,7 @@ class Outage:
         if self._say is None or self.since is None:
             return
 
-        # By the end of the wait: until the next failure nothing else would be said.
+        # As of the end of the wait: nothing else is reported before the next failure.
         until = now + wait_s
         if self.shut and self._until is not None:
             until = max(until, self._until)

@@ -1,8 +1,8 @@
-"""How long a system's own work takes: without model calls, without queues and locks, and without
-concurrent work of the process.
+"""How long a system's own work takes, without model calls, queues, locks and the process's
+concurrent work.
 
-A latency that held the wait for the event loop would grow with the number of questions under way,
-and would compare positions in a queue instead of systems.
+A latency that included waits for the event loop would grow with the number of questions under way.
+It would compare positions in a queue instead of systems.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ T = TypeVar("T")
 Clock = Callable[[], float]
 
 UNSURE_SHARE, UNSURE_S = 0.1, 0.0005
-"""The share of other work in a duration from which on it counts as not measured."""
+"""A duration counts as not measured if its unsure part exceeds this share of it, plus `UNSURE_S`.
+"""
 SWITCH_S = 0.01
 """Longer waits of a thread are not for Python's lock, which changes hands every 5 ms."""
 
 
 class _Collector(threading.local):
-    """Time of the garbage collector on a thread: it walks all objects of the process."""
+    """Garbage collection time on a thread: the collector walks all objects of the process."""
 
     seconds = 0.0
     _began = 0.0
@@ -49,21 +50,21 @@ gc.callbacks.append(_collector.note)
 
 
 def thread_time() -> float:
-    """Processor time of this thread in seconds, without that of the garbage collector."""
+    """Processor time of this thread in seconds, without garbage collection."""
     return time.thread_time() - _collector.seconds
 
 
 def _waits_of_thread() -> int:
-    """How often this thread has waited for something; -1 if the system doesn't say."""
+    """How often this thread has waited voluntarily; -1 if the system does not report it."""
     return getrusage(RUSAGE_THREAD).ru_nvcsw if sys.platform == "linux" else -1
 
 
 class Clocks(Struct, frozen=True):
-    """The clock that is read, in seconds."""
+    """The clocks that are read, in seconds."""
 
     wall: Clock = time.perf_counter
     thread: Clock = thread_time
-    """Processor time of the calling thread, without that of the garbage collector."""
+    """Processor time of the calling thread, without garbage collection."""
     process: Clock = time.process_time
     """Processor time of all threads of the process."""
     waits: Callable[[], int] = _waits_of_thread
@@ -71,7 +72,7 @@ class Clocks(Struct, frozen=True):
 
 
 class _Marks(Struct, frozen=True):
-    """The clocks at the beginning of a stretch."""
+    """The clocks' values at the beginning of a stretch."""
 
     wall: float
     thread: float
@@ -82,15 +83,15 @@ class _Marks(Struct, frozen=True):
 class OwnWork:
     """Adds up a system's own work on one question or one ingest.
 
-    A stretch of code on a thread takes its processor time, and its own waits: a disk, a sleep,
-    another program. A wait of a coroutine takes its wall time. Time that other work of this process
-    took meanwhile is subtracted.
+    A stretch of code on a thread counts with its processor time and its own waits: for a disk, a
+    sleep, another program. A wait of a coroutine counts with its wall time. Time that other work of
+    this process took meanwhile is subtracted.
     """
 
     def __init__(self, clocks: Clocks = Clocks()) -> None:
         self.seconds = 0.0
         self._unsure_s = 0.0
-        """The part that was taken off, but may have been a wait of the system's own."""
+        """Subtracted time that may have been the system's own wait."""
         self._clocks = clocks
         self._marks: _Marks | None = None
         self._is_running = False
@@ -100,13 +101,15 @@ class OwnWork:
 
     @property
     def measured_s(self) -> float | None:
-        """The seconds; None if too much of them may belong to other work of the process."""
+        """The seconds; None if too much time was subtracted that may have been the system's own."""
         is_sure = self._unsure_s <= UNSURE_SHARE * self.seconds + UNSURE_S
         return self.seconds if is_sure else None
 
     @contextmanager
     def running(self, *, in_thread: bool = False) -> Iterator[None]:
-        """A stretch of the system's code, on a worker thread or on that of the event loop."""
+        """Times a stretch of the system's code, on a worker thread or on the event loop's
+        thread.
+        """
         self._run()
         try:
             yield
@@ -115,7 +118,9 @@ class OwnWork:
 
     @contextmanager
     def handed_over(self) -> Iterator[None]:
-        """A worker thread waits for a part that runs, and is timed, on the event loop."""
+        """Stops timing a worker thread while it waits for a part that is timed on the event
+        loop.
+        """
         self._rest(in_thread=True)
         try:
             yield
@@ -124,7 +129,7 @@ class OwnWork:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """A call of a model, a wait in a queue: it is not the system's own work."""
+        """Excludes a model call or a wait in a queue, which are not the system's own work."""
         if not self._asides:
             self._pause()
             self._aside_began = self._clocks.wall()
@@ -140,7 +145,7 @@ class OwnWork:
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """A part that blocks on nothing: its processor time counts, and waits of coroutines."""
+        """A part that never blocks: only processor time and the waits of coroutines count."""
         self._pause()
         self._only_computes = True
         self._continue()
@@ -152,7 +157,7 @@ class OwnWork:
             self._continue()
 
     def leave(self) -> tuple[float, float, float] | None:
-        """Notes that a coroutine begins to wait; `come_back` takes the result."""
+        """Notes that a coroutine begins to wait; the result is passed to `come_back`."""
         if self._asides:
             return None
 
@@ -187,7 +192,9 @@ class OwnWork:
             return await asyncio.to_thread(play)
 
     async def in_pool(self, pool: Executor, request: Callable[..., T], *arguments: Any) -> T:
-        """The result of a blocking `request` in a pool's thread; wall time counts, no queue."""
+        """Returns the result of a blocking `request` in a pool's thread; wall time counts, queueing
+        does not.
+        """
 
         def play() -> T:
             began = self._clocks.wall()
@@ -238,14 +245,14 @@ class OwnWork:
         waits = clocks.waits() - began.waits
         wall, thread = clocks.wall() - began.wall, clocks.thread() - began.thread
         self.seconds += thread
-        # One that never waited was only held up, by other programs.
+        # A thread that never waited was only held up by other programs.
         if self._only_computes or (not waits and began.waits >= 0):
             return
 
         waited = max(wall - thread, 0.0)
         others = min(waited, max(clocks.process() - began.process - thread, 0.0))
         self.seconds += waited - others
-        # On the loop's own thread, a wait while others compute is one for Python's lock. A worker
-        # thread may as well have waited for a server.
+        # On the event loop's thread, a wait while others compute is a wait for Python's lock. A
+        # worker thread may instead have waited for a server.
         if in_thread and (began.waits < 0 or waited > waits * SWITCH_S):
             self._unsure_s += others

@@ -16,7 +16,7 @@ _SETTINGS = {
     "model": "{role}.model=...",
     "dimensions": "{role}.width=null",
 }
-"""Settings by the parameter that they are sent as."""
+"""Hints that name the setting behind each request parameter."""
 _NO_TOOLS = re.compile(
     r"\b(?:tools?|tool use|tool[_ -]call(?:s|ing)|tool[_ -]choice|function[_ -]call(?:s|ing)?)\b"
     r".{0,60}\b(?:not|n't|unsupported|requires|unknown|unrecognized|extra inputs?)\b"
@@ -24,11 +24,11 @@ _NO_TOOLS = re.compile(
     r".{0,60}\b(?:tools?|tool[_ -]choice|tool use|function[_ -]call(?:s|ing)?)\b",
     re.IGNORECASE,
 )
-"""Messages of endpoints for a model that takes no tools."""
+"""Matches endpoints' messages for a model without tool support."""
 
 
 def refuses_tools(message: str) -> bool:
-    """Whether an endpoint's message refuses tools as such, and not a mistake in a call."""
+    """Whether an endpoint's message refuses tools as such, and not just a mistake in a call."""
     return bool(_NO_TOOLS.search(message))
 
 
@@ -36,17 +36,19 @@ class RefusedRequestError(ModelError):
     """The endpoint refused the request itself (HTTP 400 or 422; 404 if it is about tools)."""
 
     def __init__(self, message: str, parameter: str | None) -> None:
-        """`parameter` is the one that the endpoint names as the cause, if it names one."""
+        """`parameter` is the parameter that the endpoint names as the cause; None if it names
+        none.
+        """
         super().__init__(message)
         self.parameter = parameter
 
     @property
     def is_about_tools(self) -> bool:
-        """Whether the endpoint refuses tools as such, and not a mistake in a call."""
+        """Whether the endpoint refuses tools as such, and not just a mistake in a call."""
         return self.parameter in ("tools", "tool_choice") or refuses_tools(str(self))
 
     def with_hint(self, role: str, extra: Iterable[str] = ()) -> ModelError:
-        """The error with the setting of the parameter; `role` is the settings' path."""
+        """The error with a hint at the parameter's setting; `role` is the path of the settings."""
         hint = self._hint(role, set(extra))
         return ModelError(f"{self}; use {hint}" if hint else str(self))
 
@@ -66,7 +68,7 @@ class RefusedRequestError(ModelError):
 
 
 def _also_for_answers(name: str | None, role: str) -> str:
-    """A role whose temperature is null inherits that of the answers."""
+    """A further hint: a role whose temperature is null inherits the temperature of `llm`."""
     return " and llm.temperature=null" if name == "temperature" and role != "llm" else ""
 
 

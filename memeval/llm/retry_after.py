@@ -12,7 +12,7 @@ _DURATION = re.compile(
 )
 _RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
 _EPOCH_FROM = 1_000_000_000
-"""A larger number of seconds is a moment since 1970, and not a wait."""
+"""A larger number is a time in seconds since 1970, not a wait."""
 
 
 def retry_after(
@@ -20,7 +20,7 @@ def retry_after(
 ) -> float | None:
     """Seconds that an endpoint asks to wait (number, date or `6m0s`); None if it does not."""
     now = time.time() if now is None else now
-    # The finest form comes first: some endpoints send several.
+    # The most precise form comes first: some endpoints send several.
     forms = (
         ("retry-after-ms", 0.001),
         ("retry-after", 1.0),

@@ -1,7 +1,7 @@
 """Copies the sound entries of a damaged cache into a new file, row by row, in SQL.
 
 The damaged file is moved first, so that other processes notice, and it is kept. Until the copy is
-complete, the name of its folder ends in `.repair`: a repair that was killed is then done again. The
+complete, the name of its folder ends in `.repair`: a repair that was killed is then repeated. The
 new file gets its name in one step. The caller holds the cache's lock.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from memeval.llm.cache_file import checksum, companions, decode_text, make_tables
 
 _DIGITS = 3
-"""Digits of a key up to which keys are read apart, to pass over a damaged page."""
+"""Longest key prefix by which rows are copied separately, to skip a damaged page."""
 _PAGE = 4096
 _COPY = (
     "INSERT OR IGNORE INTO entries (key, value, origin) "
@@ -39,7 +39,7 @@ DELETE FROM seals WHERE key NOT IN (SELECT key FROM entries);
 
 
 def put_aside(path: Path) -> None:
-    """Moves the file at `path`, with the files that belong to it, into the folder of a repair."""
+    """Moves the file at `path` and its companion files into the repair folder."""
     folder = _folder(path)
     folder.mkdir(exist_ok=True)
     for file in (path, *companions(path)):
@@ -48,7 +48,9 @@ def put_aside(path: Path) -> None:
 
 
 def finish(path: Path) -> str | None:
-    """Copies the file that was put aside into a new one; returns a message, or None without one."""
+    """Copies the file that was put aside into a new one; returns a message, or None if nothing was
+    copied.
+    """
     folder = _folder(path)
     if not folder.is_dir():
         return None
@@ -56,9 +58,9 @@ def finish(path: Path) -> str | None:
     work = folder / "work"
     shutil.rmtree(work, ignore_errors=True)
     kept = None
-    # Killed after the last step, a repair has nothing left to copy.
+    # A repair that was killed after its last step has nothing left to copy.
     if not path.exists():
-        # A repair that was killed may have left a log beside the file.
+        # A repair that was killed may have left a log next to the file.
         put_aside(path)
         work.mkdir()
         kept = _copy(folder / path.name, work)
@@ -81,7 +83,7 @@ def _folder(path: Path) -> Path:
 
 
 def _copy(damaged: Path, work: Path) -> int:
-    """Makes the file `fresh` in a folder from the sound entries; returns their number."""
+    """Creates the file `fresh` in `work` from the sound entries; returns their number."""
     fresh = work / "fresh"
     with closing(sqlite3.connect(fresh, isolation_level=None, uri=True)) as target:
         target.execute("PRAGMA synchronous=OFF")
@@ -93,14 +95,14 @@ def _copy(damaged: Path, work: Path) -> int:
         if kept or not damaged.is_file() or damaged.stat().st_size <= _PAGE:
             return kept
 
-        # Unread with its own first page, the file may be read with that of an empty cache, which
-        # also says where the tables begin.
+        # Nothing could be read with the file's own first page. The first page of an empty cache may
+        # work instead: it says where the tables begin, too.
         for file in filter(Path.is_file, (damaged, *companions(damaged))):
             shutil.copyfile(file, work / file.name)
 
         with (work / damaged.name).open("r+b") as mended:
-            # Bytes 92 to 95 name the change for which the count of pages holds: with another one,
-            # SQLite takes the size of the file.
+            # Bytes 92 to 95 name the change for which the page count is valid. If they name another
+            # change, SQLite uses the file's size.
             first = fresh.read_bytes()[:_PAGE]
             mended.write(first[:92] + b"\xff" * 4 + first[96:])
 
@@ -108,7 +110,7 @@ def _copy(damaged: Path, work: Path) -> int:
 
 
 def _copy_rows(damaged: Path, target: sqlite3.Connection) -> int:
-    """Copies the sound rows that SQLite reads; returns how many entries there are then."""
+    """Copies the sound rows that SQLite can read; returns the number of entries afterwards."""
     if not damaged.is_file():
         return 0
 
@@ -125,9 +127,11 @@ def _copy_rows(damaged: Path, target: sqlite3.Connection) -> int:
 
 
 def _copy_keys(target: sqlite3.Connection, statement: str, prefix: str) -> None:
-    """Copies the rows whose keys begin with some digits; by longer ones past an unreadable row."""
+    """Copies the rows whose keys begin with `prefix`; skips an unreadable row by longer
+    prefixes.
+    """
     try:
-        # Keys are hexadecimal, and `g` follows their last digit.
+        # Keys are hexadecimal, and `g` sorts after their last digit.
         target.execute(statement, (prefix, f"{prefix}g"))
     except sqlite3.Error:
         if len(prefix) < _DIGITS:
@@ -136,5 +140,5 @@ def _copy_keys(target: sqlite3.Connection, statement: str, prefix: str) -> None:
 
 
 def _checksum(key: bytes, value: bytes, origin: bytes, tokens: int | None) -> int:
-    # As bytes: SQLite can't hand damaged text to a function.
+    # As bytes: SQLite can't pass damaged text to a function.
     return checksum(decode_text(key), value, decode_text(origin), tokens)

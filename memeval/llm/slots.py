@@ -1,7 +1,7 @@
-"""The request slots at an endpoint: they limit the requests under way at once in this process.
+"""The request slots at an endpoint: they limit this process's concurrent requests.
 
 A launcher that computes in several processes gives each of them a part of the limit
-(`Connections`), so no process asks another one before it sends a request.
+(`Connections`), so a process can send a request without asking the others.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from memeval.errors import UserError
 def slots_of_process(
     limit: int, processes: int, address: str, *, position: int | None = None
 ) -> int:
-    """A process's slots of a shared limit: the remainder is for the first of those that know their
-    position among them. Raises `UserError` if there are too few.
+    """A process's share of a limit on slots. The remainder goes to the first processes, if they
+    know their `position`. Raises `UserError` if there are fewer slots than processes.
     """
     if limit < processes:
         raise UserError(
@@ -32,30 +32,30 @@ def slots_of_process(
 
 
 class Slots:
-    """The slots that several endpoints share, on any event loops; the lowest limit holds."""
+    """The slots that several endpoints share, on any event loops; the lowest limit applies."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._limits: dict[object, int] = {}
-        """The limit that each endpoint asks for."""
+        """The limit that each endpoint requests."""
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._held = 0
-        """Slots in use, those included that were just handed on."""
+        """Slots in use, including those just handed to a waiter."""
 
     def limit(self, endpoint: object, limit: int) -> None:
-        """Sets the limit that an endpoint asks for."""
+        """Sets the limit that an endpoint requests."""
         with self._guard:
             self._limits[endpoint] = limit
             self._hand_on()
 
     def leave(self, endpoint: object) -> None:
-        """The limit of an endpoint no longer counts."""
+        """Removes the limit of an endpoint."""
         with self._guard:
             self._limits.pop(endpoint, None)
             self._hand_on()
 
     async def take(self) -> None:
-        """Waits for a slot, which `release` gives back."""
+        """Waits for a slot, to be released with `release`."""
         with self._guard:
             # A new caller does not overtake those that wait.
             if not self._waiting and self._is_free():
@@ -72,13 +72,13 @@ class Slots:
                 if waiter in self._waiting:
                     self._waiting.remove(waiter)
                 else:
-                    # It was handed a slot in the same moment: the slot goes to the next one.
+                    # It was handed a slot at the same moment: the slot goes to the next waiter.
                     self._release()
 
             raise
 
     def release(self) -> None:
-        """Gives a slot back, to whoever has waited longest."""
+        """Releases a slot; the caller that has waited longest gets it."""
         with self._guard:
             self._release()
 
@@ -94,7 +94,7 @@ class Slots:
         while self._waiting and self._is_free():
             waiter = self._waiting.popleft()
             loop = waiter.get_loop()
-            # A loop that is closed has nobody who waits.
+            # On a closed loop, nobody waits any more.
             with suppress(RuntimeError):
                 if loop is _running_loop():
                     _resolve(waiter)  # wakes it one iteration of the loop sooner
@@ -105,7 +105,7 @@ class Slots:
 
 
 class Slot:
-    """A request slot, held as soon as one is free."""
+    """A context manager that waits for a request slot and holds it."""
 
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
@@ -122,7 +122,7 @@ class Slot:
     async def pass_on(self) -> None:
         """Releases the slot before the answer is processed, so that waiting calls send first.
 
-        Otherwise it would stay empty meanwhile: a tenth of the time at 300 replies a second.
+        Otherwise the slot would be unused meanwhile: a tenth of the time at 300 replies a second.
         """
         self._release()
         await asyncio.sleep(0)
@@ -150,5 +150,5 @@ _slots: dict[tuple[str, str], Slots] = {}
 
 
 def slots_at(address: str, key: str) -> Slots:
-    """This process's slots at an address under a key."""
+    """This process's slots at an address for an API key."""
     return _slots.setdefault((address, key), Slots())

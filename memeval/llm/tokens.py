@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 # tiktoken would be exact for some models, but fetches its tables from the network.
 _PIECE = re.compile(r"\w+|[^\w\s]")
-# A run of Chinese is many words: models read about a token per character.
+# A run of Chinese is many words: models use about one token per character.
 _PIECE_OF_ANY = re.compile(rf"[{BY_CHARACTER}]|(?:(?![{BY_CHARACTER}])\w)+|[^\w\s]")
 
 _WORD = re.compile(r"\S+(?=\s|$)")
@@ -36,8 +36,7 @@ def shorten(text: str, tokens: int) -> str:
     if count_tokens(text) <= tokens:
         return text
 
-    # The text up to here fits. Counting the tokens before each end would take the square of the
-    # text's length.
+    # The text up to here fits. Counting the tokens before each end would take quadratic time.
     room = text[: start_of_token(text, tokens)]
     for end_of in (_SENTENCE_END, _WORD):
         # One character more than fits, because both patterns look at what follows an end.
@@ -52,7 +51,7 @@ def shorten(text: str, tokens: int) -> str:
 
 
 def start_of_token(text: str, number: int) -> int:
-    """Position of the token with a number, from 0; the text's length if it has fewer."""
+    """Position of token `number`, counted from 0; the text's length if it has fewer."""
     token = next(islice(_pieces_of(text).finditer(text), number, None), None)
     return token.start() if token else len(text)
 
@@ -60,7 +59,9 @@ def start_of_token(text: str, number: int) -> int:
 def batches(
     items: Iterable[T], text_of: Callable[[T], str], tokens: int, most: int | None = None
 ) -> Iterator[list[T]]:
-    """Up to `most` items of up to `tokens` together, in order; a longer item is alone."""
+    """Batches of up to `most` items with up to `tokens` in total, in order; a longer item is
+    alone.
+    """
     batch: list[T] = []
     room = tokens
     for item in items:

@@ -18,16 +18,15 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 MOST_ERROR_BYTES = 2**20
-"""Bytes of a refusal's body that are read; the rest is dropped."""
+"""Maximum bytes of a refusal's body that are read; the rest is dropped."""
 KEPT_ALIVE_S = 5.0
-"""How long a connection without a request is kept: many servers close theirs soon after."""
+"""Seconds that an idle connection is kept open: many servers close theirs soon after."""
 LATE_S, GRACE_S = 0.1, 1.0
-"""A timer that is this late shows that the loop was held up; a reply then gets some seconds more.
-"""
+"""A timer that is `LATE_S` late shows that the loop was held up: a reply gets `GRACE_S` more."""
 
 
 class Transport:
-    """Posts JSON without following redirects, on one event loop; no key, no `Authorization`."""
+    """Posts JSON on one event loop, without redirects; without a key, sends no `Authorization`."""
 
     def __init__(self, address: str, *, api_key: str, headers: Mapping[str, str]) -> None:
         """`address` is the beginning of all request URLs."""
@@ -57,11 +56,11 @@ class Transport:
         # request is the client.
         self._session = ClientSession(
             connector=connector,
-            # The caller bounds a whole try.
+            # The caller limits the time of the whole try.
             timeout=ClientTimeout(total=None, sock_connect=None),
         )
         self._proxy, self._to_proxy = proxy_of(address)
-        # Over TLS the proxy reads none of our headers; without, it reads them all.
+        # With TLS, the proxy can't read our headers; without TLS, it reads them all.
         if scheme != "https":
             self._headers.update(self._to_proxy)
 
@@ -83,12 +82,14 @@ class Transport:
         most_bytes: int,
         further: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body; one beyond `most_bytes` ends with the chunk that exceeds it."""
+        """Status, headers and body; a body over `most_bytes` ends with the chunk that exceeds
+        it.
+        """
         request = self._session.request(
             method,
             url,
             data=content,
-            # Not the session's own: those are sent to a proxy, too, and with them the key.
+            # Not set on the session: its headers would also be sent to a proxy, including the key.
             headers={**self._headers, **further},
             allow_redirects=False,
             proxy=self._proxy,
@@ -132,7 +133,9 @@ def proxy_of(address: str) -> tuple[str | None, dict[str, str]]:
 
 @cache
 def _trusted() -> SSLContext:
-    """The authorities that this machine trusts. Made once: to read all of them takes a while."""
+    """The certificate authorities that this machine trusts, cached because reading them takes a
+    while.
+    """
     from httpx2 import create_ssl_context
 
     return create_ssl_context()
@@ -140,7 +143,7 @@ def _trusted() -> SSLContext:
 
 @asynccontextmanager
 async def time_limit(seconds: float) -> AsyncIterator[asyncio.Timeout]:
-    """As `asyncio.timeout`, but a reply that has arrived while the loop was held up is read."""
+    """Like `asyncio.timeout`, but a reply that arrived while the loop was held up is still read."""
     loop, deadline = asyncio.get_running_loop(), asyncio.timeout(None)
     due = loop.time() + seconds
     timer = loop.call_at(due, _expire, deadline, due)
@@ -154,8 +157,8 @@ async def time_limit(seconds: float) -> AsyncIterator[asyncio.Timeout]:
 def _expire(deadline: asyncio.Timeout, due: float) -> None:
     """Ends an attempt that has timed out."""
     now = asyncio.get_running_loop().time()
-    # A loop that was held up, by a database for example, could not read: a reply that has arrived
-    # meanwhile is paid for, and is read first.
+    # A loop that was held up, by a database for example, could not read. A reply that arrived
+    # meanwhile is paid for, so it is read first.
     grace_s = GRACE_S if now - due > LATE_S else 0.0
     deadline.reschedule(now + grace_s)
 
@@ -167,5 +170,5 @@ def encode(body: Mapping[str, Any]) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        # UTF-8 can't hold a half of a surrogate pair: it becomes U+FFFD.
+        # UTF-8 can't encode half of a surrogate pair: it becomes U+FFFD.
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()

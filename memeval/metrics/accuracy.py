@@ -9,10 +9,10 @@ from memeval.results.calibration import CORRECTED
 
 
 def corrected(summary: RunSummary) -> str:
-    """The accuracy that allows for the judge's errors, by labels: `57.4 [31.8, 83.1]`.
+    """The accuracy corrected for the judge's errors by labels: `57.4 [31.8, 83.1]`.
 
-    A range over kinds of wrong answer is not one number: `54.5 to 64.6`. Empty if no labels
-    were given, see `memeval.results.calibration`.
+    A range over kinds of wrong answer is not one number: `54.5 to 64.6`. Empty if no labels were
+    given, see `memeval.results.calibration`.
     """
     get = summary.metrics.get
     value, low, high = get(CORRECTED), get(f"{CORRECTED}_low"), get(f"{CORRECTED}_high")
@@ -33,7 +33,8 @@ def deviation(summary: RunSummary, value: float | None) -> str:
 
 
 def right_of(summary: RunSummary, of: str = "") -> str:
-    """What a run's accuracy is a share of, and `of` what: `122 questions are answered right`.
+    """What a run's accuracy counts, in words; `of` is inserted after the questions: `122 questions
+    are answered right`.
 
     If not all answers were scored, `the scored answers (112 of 122) are right`.
     """

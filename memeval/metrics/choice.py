@@ -1,25 +1,25 @@
 """Reads a reply to a question whose choices are numbered 0 to 9.
 
 How a reply is read decides the score more than the model does: read one way, the same replies are
-right three times as often as read another. So the rule is short and closed. A reply that
+right three times as often as in another way. So the rule is short and closed. A reply that
 it does not cover is unparsed: neither right nor wrong. In this order:
 
 1. The first line is an index and nothing else, or an index and the text of the choice that it
    names: `5`, `(5)`, `**5**`, `Choice 5.`, `5. 7 May 2023`, `5 7 May 2023`.
 2. The whole reply is the text of exactly one choice. Letter case, spaces, quotes and brackets
    around it and a full stop at its end don't matter.
-3. The last `answer` or `答案` that one of these follows on its line, with no more than `is`,
+3. The last `answer` or `答案` followed on its line by one of these forms, with no more than `is`,
    `choice`, a colon and the like between them. First the forms of 1, then the text of exactly one
    choice and nothing else, then an index and whatever comes after it: `Answer: 5`, `The correct
-   answer is 5. …`, `Answer: The Friday before`. A text is compared before any word is passed over,
+   answer is 5. …`, `Answer: The Friday before`. A text is compared before any word is skipped,
    so that `Best Buy` and `The Friday before` are found as they are. After that `is`, `the`,
-   `choice` and their like may be passed over, one by one.
-4. The reply begins with an index, whatever comes after it: `8. July 2023` is 8, also if `July
+   `choice` and the like may be skipped, one by one.
+4. The reply begins with an index, whatever comes after it: `8. July 2023` is 8, even if `July
    2023` is the text of choice 2. A numbered list (`1. …` and a later line `2. …`) is not read.
 
 An index is one digit alone. `10`, `1990`, `3.5 years`, `7:30`, `4 years`, `7 May 2023`, `1st`
-and `2, 5` hold none. After the digit may only come the end of the line, punctuation without a
-digit right behind it, or `is`, `because` and their like. A digit with no choice of that number is
+and `2, 5` contain none. The digit may be followed only by a line end, punctuation without a
+digit right after it, or `is`, `because` and the like. A digit with no choice of that number is
 not an index, and neither is a digit that the reply denies: `1 is wrong`, `2 (wrong)`.
 
 A choice whose own words look like an index is read as follows. A lone digit is the index, even if
@@ -27,7 +27,7 @@ it is the text of another choice: of `red`, `5`, … the reply `5` is choice 5, 
 than a digit (`3 - 4 weeks`, `2. Bundesliga`) is the text, if it is the text of a choice.
 
 Text is never searched for within a longer reply: not even a reply that ends in the text of a
-choice names it. If there are more than 50 `answer`, the last 50 are read, and no text is compared
+choice names it. If `answer` occurs over 50 times, the last 50 are read, and no text is compared
 that is much longer than the longest choice, so that no reply takes long to read.
 """
 
@@ -44,7 +44,7 @@ _LEAD = re.compile(
     r"|number|label)\b)*",
     re.IGNORECASE,
 )
-"""Characters that may be between `answer`, or the start, and the index."""
+"""What may be between `answer`, or the start of the reply, and the index."""
 _SHUT = r"[)\]}*_`\"'”’>]*"
 DENIED = (
     r"[ \t]*+(?:[.,;:)–—-][ \t]*+)?(?:which[ \t]+)?(?:"
@@ -71,15 +71,15 @@ _AROUND_TEXT = re.compile(r"(?:[\s:=*_`\"'“”‘’(\[{<#>)\]]|[-–—]\s)*"
 _PASSED_OVER = re.compile(
     r"(?:is|was|would be|should be|must be|the|option|choice|index|number|label)\b", re.IGNORECASE
 )
-"""Words that may be between `answer` and the text of a choice."""
+"""Words that may be skipped between `answer` and the text of a choice."""
 _AROUND = " \t\n.\"'“”‘’*_`"
 _BRACKETS = "()[]{}<>"
 _SLACK = 40
-"""Marks and spaces that may surround a text."""
+"""Maximum marks and spaces around a text."""
 
 
 class _Choices:
-    """The choices of a question, by what their texts read like."""
+    """The choices of a question, by their normalised texts."""
 
     def __init__(self, choices: Sequence[str]) -> None:
         self._choices = choices
@@ -88,7 +88,7 @@ class _Choices:
             self._alike[_plain(choice)].append(position)
 
         self.longest = max(map(len, choices), default=0) + _SLACK
-        """Characters from which on no text is compared."""
+        """Maximum characters of a text that is compared."""
 
     def __len__(self) -> int:
         return len(self._choices)
@@ -97,15 +97,16 @@ class _Choices:
         return len(text) <= self.longest and position in self._alike.get(_plain(text), ())
 
     def by_text(self, text: str) -> int | None:
-        """The choice with this text; of choices that differ only in letter case, the one that is
-        written in the same way.
+        """The position of the choice with this text; of choices that differ only in letter case or
+        marks, the one that is written in the same way.
         """
         plain = _plain(text) if len(text) <= self.longest else ""
         alike = self._alike.get(plain, []) if plain else []
         if len({self._choices[position] for position in alike}) <= 1:
             return next(iter(alike), None)
 
-        # From the strictest comparison on: `The Sun` and `the sun`, `(unknown)` and `unknown`.
+        # The strictest comparison first, to tell `The Sun` from `the sun`, and `(unknown)` from
+        # `unknown`.
         for marks in ("", _AROUND, _AROUND + _BRACKETS):
             wanted = text.strip().strip(marks)
             same = [at for at in alike if self._choices[at].strip().strip(marks) == wanted]
@@ -142,7 +143,7 @@ def _after_mark(text: str, mark: int, choices: _Choices) -> int | None:
 
 
 def _named(text: str, start: int, choices: _Choices) -> int | None:
-    """The index that a line holds alone or with its own choice."""
+    """The index that stands on a line alone or with the text of its choice."""
     match = _BARE.match(text, _end_of_lead(text, start))
     if match is None or int(match["index"]) >= len(choices):
         return None

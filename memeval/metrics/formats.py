@@ -11,7 +11,7 @@ NONE = "–"
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """A share in [0, 1] as a number of per cent, without the sign: `54.0`."""
+    """A share in [0, 1] in per cent, without the sign: `54.0`."""
     return NONE if value is None else f"{100 * value:.{digits}f}"
 
 
@@ -28,14 +28,14 @@ def interval(low: float | None, high: float | None) -> str:
 def with_interval(value: float | None, low: float | None, high: float | None) -> str:
     """`37.6 [28.1, 48.2]`, or only the value if there is no interval.
 
-    Never half a width after a ±: the interval of a share is not symmetric.
+    Never written with ± and half its width: the interval of a share is not symmetric.
     """
     ends = interval(low, high)
     return percent(value) if value is None or ends == NONE else f"{percent(value)} {ends}"
 
 
 def count(value: float | None) -> str:
-    """A whole number with thousands marked: `1,540`."""
+    """A whole number with thousands separators: `1,540`."""
     return NONE if value is None else f"{round(value):,}"
 
 
@@ -54,9 +54,9 @@ def short_count(value: float | None) -> str:
 
 
 def dollars(value: float | None) -> str:
-    """A cost in US dollars: three significant digits, or cents from one dollar on.
+    """A cost in US dollars: three significant digits below one dollar, else dollars and cents.
 
-    A cost that is not known is `unknown`.
+    An unknown cost is `unknown`.
     """
     if value is None:
         return "unknown"
@@ -82,7 +82,7 @@ def milliseconds(value: float | None) -> str:
 
 
 def short_ms(value: float) -> str:
-    """Milliseconds with two digits, or whole ones from ten on."""
+    """Milliseconds with two significant digits below ten, else whole ones."""
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
 
 
@@ -97,8 +97,8 @@ def duration(value: float) -> str:
 
 
 def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
-    """A value or a difference by the name of its unit: points, which are shares, with one decimal,
-    dollars with three digits.
+    """A value or a difference, formatted by the name of its unit: points, which are shares, with
+    one decimal, dollars with three significant digits.
     """
     if value is None:
         return NONE
@@ -113,7 +113,7 @@ def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
     else:
         text = f"{size:.3g}" if size < 100 else count(size)
 
-    # −0.0 as well: an interval that begins there is not above 0.
+    # Also for −0.0: an interval that begins there is not above 0.
     if value < 0:
         return f"−{text}"
 

@@ -15,14 +15,14 @@ with
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 PASS_MARK = 0.6
-"""Share of the gold's keywords from which on an answer passes."""
+"""Minimum share of the gold's keywords with which an answer passes."""
 
 
 @remember_short
 def keywords(text: str) -> tuple[str, ...]:
     """Words of the lower-cased text with two letters or more, without stop words; repeats kept.
 
-    Of Chinese, Japanese and Korean, each pair of neighbouring characters is a word.
+    In Chinese, Japanese and Korean, each pair of neighbouring characters is a word.
     """
     words = re.findall(r"\b\w+\b", text.lower()) if is_latin(text) else search_terms(text)
     return tuple(
@@ -36,7 +36,7 @@ def keyword_overlap(answer: str, gold: str) -> float:
     """
     expected, answered = keywords(gold), set(keywords(answer))
     if not is_latin(gold):
-        # A gold of one character, such as a number, is a part of the answer's pairs.
+        # A gold of one character, such as a number, occurs only within the answer's pairs.
         answered |= set(canonical(answer).lower())
 
     return sum(word in answered for word in expected) / len(expected) if expected else 0.0

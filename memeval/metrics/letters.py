@@ -3,20 +3,20 @@
 The reading rule, in this order. A reply that no rule reads is None: neither right nor wrong.
 
 1. A list of labels after the last mark (`answer`, `答案`) that one follows, else at the start of
-   reply: `C`, `(c)`, `A, C`, `A、C`, `A and C`, `ACD` (only upper case is run together). After it
+   the reply: `C`, `(c)`, `A, C`, `A、C`, `A and C`, `ACD` (only in upper case). After it
    the line ends, punctuation follows, or words that call it right or give the reason (`are
    correct`, `because`, `都对`), so that a letter that begins a sentence (`A router …`) is not read.
    Neither is a label that the reply denies: `(B) is wrong`, `A、B都错`.
 2. If several may be chosen and every line begins with one label, those of all lines.
 3. The exact text of a choice, with or without its label. If several may be chosen, the texts of
-   some, divided by line breaks, semicolons or commas.
+   some, separated by line breaks, semicolons or commas.
 
-Labels may each have the text of their choice beside them: `A. JSON, C. YAML`, `A (JSON) and C
+Each label may be followed by the text of its choice: `A. JSON, C. YAML`, `A (JSON) and C
 (YAML)`.
 
-A list is read whole or not at all. It is not read if it names a choice that does not exist, runs
-one together twice, goes on in another form (`A. C`, `A, C, maybe D`), or has a label beside a text
-other than that of its choice, with another label after it.
+A list is read whole or not at all. It is not read if it names a choice that does not exist, repeats
+a label (`AAC`), goes on in another form (`A. C`, `A, C, maybe D`), or has a label next to a text
+other than that of its choice, followed by another label.
 
 If there are more than 50 marks, the last 50 are read, and no text is compared that is much longer
 than all choices together, so that no reply takes long to read.
@@ -44,7 +44,9 @@ _ITEM = rf"{_OPEN}(?:[A-Z]{{1,26}}|[a-z])(?![A-Za-z]){_SHUT}"
 _AND = "[aA][nN][dD]"
 _BETWEEN = rf"(?:[ \t]*[,;、/&+和与及][ \t]*(?:{_AND}\b[ \t]*)?|[ \t]+{_AND}\b[ \t]*)"
 _ALONE = rf"[ \t]+{_OPEN}[A-Za-z](?![A-Za-z]){_SHUT}"
-"""A label that follows another without any mark between: no run of letters, which may be a word."""
+"""A label that follows another without a mark between them: one letter, because a run of letters
+may be a word.
+"""
 _ARTICLE = r"(?![aAI][ \t]+(?!and\b|are\b|is\b)[a-z])"
 """Not a label: `C, a protocol that …`, `B, I think`."""
 _MORE = rf"(?:{_BETWEEN}{_ARTICLE}{_ITEM}|{_ALONE})"
@@ -53,19 +55,20 @@ _RIGHT = (
     r"[ \t]+(?:(?:is|are)[ \t]+(?:(?:all|both|the|indeed)[ \t]+)*(?:correct|right|true|valid)\b"
     r"|because\b|since\b)|[都均皆全]?(?:是|为|对|正确|选)|[两二三四五六]?项|选项"
 )
-"""Words behind a list that call it right, or give the reason."""
+"""Words after a list that call it right, or give the reason."""
 _END = (
     rf"(?!{_DENIED})"
     rf"(?:(?<=[)\]*])|(?=[ \t]*(?:$|[\n.,;:!?、。…)\]】”’>}}<])|{_RIGHT})|[ \t]+[-–—])"
 )
-# Possessive: a list that is not at its end after its last label is not read up to an earlier one.
+# Possessive, so that a list that does not end after its last label is not cut back to an earlier
+# one.
 _LIST = re.compile(rf"({_ITEM}{_MORE}{{0,60}}+){_END}")
 _GOES_ON = re.compile(
     r"[.。:)]*[ \t]*[(\[*]*[A-Z](?![A-Za-z])[)\]*]*[ \t]*(?:$|[.,;、])"
     r"|[^\n]*\b(?:maybe|perhaps|possibly|probably|likely)[ \t]+[(\[*]*(?![AI][ \t]+[a-z])"
     r"[A-Z](?![A-Za-z])|[^\n]*(?:可能|也许|或许)(?:还?有|是)?[A-Z](?![A-Za-z])"
 )
-"""Another label behind a list, in another form than that of the list."""
+"""Another label after a list, in a different form."""
 _LINE = re.compile(rf"[\s-]*{_OPEN}([A-Za-z])(?![A-Za-z]){_SHUT}[ \t]*($|[.:)])")
 _LETTERS = re.compile(rf"(?<![A-Za-z])(?!{_AND}\b)[A-Za-z]+")
 _LABEL = re.compile(rf"{_OPEN}([a-z])(?![a-z]){_SHUT}[.:)]*{_SHUT}")
@@ -75,10 +78,10 @@ _FURTHER = re.compile(
     r"(?:[,;、/&+和与及或]|\b(?:and|or|also|plus)\b)[ \t]*[(\[*]*"
     r"(?:[A-Za-z][)\]*]*[.:)]|[A-Z][)\]*]*[ \t]*(?:$|[,;、]))",
 )
-"""Another label behind the text beside a label."""
+"""Another label after the text of a label's choice."""
 _MARKS = 50
 _UNREADABLE = "AA"
-"""Replaces a list of which a part can't be read: like a run that holds a label twice, it names
+"""Replaces a list that can't be read completely: like a run that contains a label twice, it names
 nothing.
 """
 
@@ -116,7 +119,7 @@ def read_letters(
 
 
 def exact_set(chosen: Collection[Hashable], right: Collection[Hashable]) -> float:
-    """1.0 if the two hold the same choices, else 0.0."""
+    """1.0 if both contain the same choices, else 0.0."""
     return float(set(chosen) == set(right))
 
 
@@ -136,7 +139,7 @@ def _after_lead(part: str) -> str:
 def _labels_of_list(text: str) -> list[str]:
     """The labels, or runs of labels, of the list at the start of a text.
 
-    An unreadable run replaces a list of which a part can't be read.
+    An unreadable run replaces a list that can't be read completely.
     """
     match = _LIST.match(text)
     if match is None:
@@ -148,7 +151,9 @@ def _labels_of_list(text: str) -> list[str]:
 
 
 def _labelled_texts(text: str, choices: Sequence[str]) -> tuple[int, ...] | None:
-    """Positions on a line of nothing but labels, at least one with the text of its choice."""
+    """Positions of the labels on a line that contains nothing but labels, at least one with the
+    text of its choice; None for any other line.
+    """
     line = " ".join(text.partition("\n")[0].casefold().split())
     texts = [_plain(choice) for choice in choices]
     if len(line) > 2 * sum(map(len, texts)) + 20 * len(texts) + 100:
@@ -196,7 +201,7 @@ def _labels_of_lines(text: str) -> list[str]:
 
 
 def _positions(runs: Sequence[str], count: int) -> tuple[int, ...] | None:
-    """Positions of the labels; None if one is out of range, or a run holds one twice, or there
+    """Positions of the labels; None if one is out of range, or a run contains one twice, or there
     are no labels.
     """
     if not runs or any(len(set(run)) < len(run) for run in runs):
@@ -207,7 +212,9 @@ def _positions(runs: Sequence[str], count: int) -> tuple[int, ...] | None:
 
 
 def _by_text(text: str, choices: Sequence[str], multi_select: bool) -> tuple[int, ...] | None:
-    """Positions of the choices whose texts these are."""
+    """Positions of the choices whose texts make up this text; None if any part is not the text of a
+    choice.
+    """
     known: dict[str, set[int]] = {}
     for position, choice in enumerate(choices):
         for form in (choice, f"{chr(ord('A') + position)} {choice}"):

@@ -1,6 +1,6 @@
-"""How an answer is judged by the values that it gives, and the rates of a memory's life.
+"""Judges answers by the values that they give, and computes the rates of a memory's life.
 
-Everything by `memeval.text.given`, without anyone's opinion.
+Everything is decided by `memeval.text.given`, without anyone's opinion.
 """
 
 from __future__ import annotations
@@ -35,27 +35,29 @@ from memeval.text.given import values_in
 
 DELETED, NEIGHBOUR, RETURNED = "deleted", "neighbour", "returned"
 CURRENT, UPDATED = "current", "updated"
-"""Kinds of question that rates are made of."""
+"""Kinds of question from which rates are computed."""
 EXPIRED = "expired"
-"""Kind of question whose outdated answer is that the pass is still valid."""
+"""Kind of question about a pass that has expired; the outdated answer is that it is still valid."""
 ANSWER, CONTEXT, PROBE, STORE = DEPTHS = ("answer", "context", "probe", "store")
-"""If a deleted value was said, shown, found when asked for directly, or still stored."""
+"""Where a deleted value is found: in the answer, in the context, by asking for it directly, or
+still in the store.
+"""
 LEAK, OVER, SELECTIVE = "leak_rate", "over_forgetting", "selective_forgetting"
 RETURN, BREACH, OBEYED = "return_rate", "breach_rate", "obeyed_rate"
 AFTER = "after"
-"""Facet of what happened since a deletion."""
+"""Facet that says what happened after a deletion."""
 CAUSES = CONSOLIDATED, TALK, IMPORT = ("consolidate", "filler", "import")
-"""Its values: maintenance, much more talk, and the session that was imported again."""
+"""Its values: maintenance, much more talk, and the repeated import of the session."""
 PLACES = (SHOW, REPORT, TILE)
-"""Of one run, which leaves a rate out that it has not."""
+"""Places that show one run, and leave out a rate that the run does not have."""
 
 FORGETEVAL = "forgeteval_pass"
-"""Kind of the questions of ForgetEval's form, and the metric of its scorer."""
+"""Kind of the questions in ForgetEval's format, and the metric of its scorer."""
 SEARCH = "search"
-"""Results of a search for the question itself, which that scorer looks at."""
+"""Results of a search for the question itself, which that scorer checks."""
 
 Seen = Mapping[str, Sequence[str]]
-"""The values that each depth gives."""
+"""The values found at each depth."""
 
 
 class Given(StrEnum):
@@ -66,16 +68,16 @@ class Given(StrEnum):
     LEAKED = "leaked"
     """It gives a value that was to be forgotten."""
     OBEYED = "obeyed"
-    """Its answer obeys a stored text."""
+    """It obeys a stored text."""
     STALE = "stale"
-    """It gives a replaced value, alone or beside the newest."""
+    """It gives a replaced value, alone or with the newest."""
     RIGHT = "right"
     REFUSED = "refused"
     WRONG = "wrong"
 
 
 def outcome(answer: str, traces: Traces) -> Given:
-    """How an answer is judged."""
+    """The outcome of an answer."""
     from memeval.metrics.refusal import is_refusal
 
     unwanted = (
@@ -88,7 +90,7 @@ def outcome(answer: str, traces: Traces) -> Given:
         if values_in(values, answer):
             return status
 
-    # It is enough to say none of the others.
+    # Without a right value, it is enough to give none of the unwanted ones.
     if not traces.right or values_in(traces.right, answer):
         return Given.RIGHT
 
@@ -98,10 +100,10 @@ def outcome(answer: str, traces: Traces) -> Given:
 def trace_metrics(
     answer: str | None, seen: Seen, traces: Traces, *, after: str = ""
 ) -> dict[str, float]:
-    """The rates of one answer, each 0 or 1; depths that were not looked at are left out.
+    """The rates of one answer, each 0 or 1; depths that were not searched are left out.
 
-    Without an answer, under `stages=retrieve`, those of the answer are left out, too. `after` is
-    what happened to a deleted value since.
+    Without an answer, under `stages=retrieve`, the answer's rates are left out, too. `after` is
+    what happened after the value was deleted.
     """
     depths: dict[str, set[str]] = {depth: set(values) for depth, values in seen.items()}
     if traces.kind == FORGETEVAL:
@@ -117,7 +119,7 @@ def trace_metrics(
         if traces.kind == DELETED:
             metrics[f"{LEAK}/{depth}"] = _any(traces.deleted, values)
 
-    # From the deepest place that shows what can be reached.
+    # At the deepest depth that shows what can be reached: the probe, else the context.
     reached = depths.get(PROBE, depths.get(CONTEXT))
     if traces.kind == RETURNED and reached is not None:
         metrics[RETURN] = _any(traces.deleted, reached)
@@ -134,8 +136,8 @@ def trace_metrics(
 
 
 def _passes(depths: Mapping[str, set[str]], traces: Traces) -> dict[str, float]:
-    """ForgetEval's outcome: all needed strings and no forbidden one are found by the question, and
-    no forbidden one by a probe. Empty if the system does not support the operation.
+    """ForgetEval's outcome: 1 if the question finds all needed strings and no forbidden one, and no
+    probe finds a forbidden one; else 0. Empty if the system does not support the operation.
 
     Source: arXiv 2606.15903.
     """
@@ -148,7 +150,7 @@ def _passes(depths: Mapping[str, set[str]], traces: Traces) -> dict[str, float]:
 
 
 def _known(depth: str, values: set[str], traces: Traces) -> dict[str, float]:
-    """Whether the right and the replaced values are at a depth."""
+    """Whether the right and the replaced values are found at a depth."""
     metrics: dict[str, float] = {}
     if not traces.right:
         return metrics
@@ -261,7 +263,7 @@ def leak_sentence(records: Sequence[Record]) -> str:
 def _rate(
     name: str, *, more_is_better: bool = False, heading: str = "", said: str = "", hint: str = ""
 ) -> Metric:
-    # `life_measures` has the mean: a run of any other data has none of these figures.
+    # `life_measures` computes the mean: runs on other data have none of these figures.
     return Metric(
         name,
         averaged=False,

@@ -46,5 +46,5 @@ def bleu1(prediction: str, gold: str) -> float:
 
 @remember_short
 def words(text: str) -> tuple[str, ...]:
-    """Tokens of the lower-cased text by NLTK's `word_tokenize`, as mem0's evaluation makes them."""
+    """Tokens of the lower-cased text by NLTK's `word_tokenize`, as in mem0's evaluation."""
     return tuple(lower_case_words(text.lower()))

@@ -21,15 +21,23 @@ from memeval.statistics.clusters import ClusteredMean
 from memeval.text.shown import one_line
 
 TABLE, PAGE, PRICE = "table", "page", "price"
-"""Several runs: columns of the sweep's table and of the page's, axes against the accuracy."""
+"""Places for several runs: columns of the sweep's table and of the page's, and axes plotted against
+the accuracy.
+"""
 PAPER = "paper"
-"""Columns of a table for a paper, which has room for words."""
+"""Place in the table of a paper, whose headings have room for words."""
 SHOW, REPORT, TILE, TAGS = "show", "report", "tile", "tags"
-"""One run: lines of `memeval show`, of its report, of its page, and rounded in MLflow."""
+"""Places for one run: lines of `memeval show`, of its report and of its page, and rounded figures
+in MLflow.
+"""
 REPEATS, SECTION, SECTION_BY_CATEGORY, ROWS = "repeats", "section", "by category", "rows"
-"""Parts of a report on repeats and on retrieval; columns of MLflow's table of records."""
+"""Places in a report, in its parts on repeats and on retrieval; and columns of MLflow's table of
+records.
+"""
 USUAL = 50
-"""Position of a metric at a place; those with the same one are in the order of the registry."""
+"""Default position of a metric at a place; metrics with the same position are in the order of the
+registry.
+"""
 
 
 @dataclass(frozen=True)
@@ -45,13 +53,13 @@ class Unit:
     """Writes a value in MLflow."""
     before: str = ""
     after: str = ""
-    """Around a value in sentences."""
+    """Text before and after a value in sentences."""
     word: str = ""
-    """After a range of values; empty means the name."""
+    """Written after a range of values; empty means the name."""
     most: float | None = None
     """The largest possible difference; None if unbounded."""
     scale: float = 1.0
-    """Factor of values when they are shown."""
+    """Factor by which values are multiplied when they are shown."""
 
 
 POINTS = Unit("points", percent, percent, percent, after=" %", most=1.0, scale=100.0)
@@ -70,27 +78,33 @@ class Metric:
     """As in records, in MLflow and on the command line: `accuracy`, `token_f1` …"""
     unit: Unit = POINTS
     figure: str = ""
-    """Name of the figure of a run; empty means the metric's own, the mean over its questions."""
+    """Name of the figure of a run; empty means the metric's own name, for the mean over its
+    questions.
+    """
     aliases: Collection[str] = ()
-    """Other words for it on the command line."""
+    """Other names for it on the command line."""
 
     of_answer: Callable[[str, str], float] | None = None
     """Measures an answer against a gold; the best over the golds is stored in the record."""
     of_record: Callable[[Record], float | None] | None = None
-    """Reads it from a record; None: from `metrics` of the record, by its name."""
+    """Reads the value from a record; None reads `metrics` of the record by the metric's name."""
     of_run: Callable[[Mapping[str, float | None]], float | None] | None = None
-    """Reads it from the figures of a run; None: by `figure`."""
+    """Reads the value from the figures of a run; None reads the one named `figure`."""
 
     needs_gold: bool = True
-    """For `of_answer`: whether only questions with a gold have it; else all, with an empty gold."""
+    """For `of_answer`: whether only questions with a gold have a value; else all have one, with an
+    empty gold.
+    """
     needs_words: bool = False
     """Whether it is undefined for scripts whose words can't be separated."""
     more_is_better: bool = True
-    """For shares: of values that are spent, less is better."""
+    """Whether more is better, for shares; of values that are spent, less is better."""
     judged: bool = False
-    """Whether it is the judge's: another judge then makes another metric."""
+    """Whether it depends on the judge: values by different judges are not comparable."""
     is_main: bool = False
-    """Whether a run also has it by facet and with its deviation, and none after `dataset.only`."""
+    """Whether a run also has it by facet and with its deviation; under `dataset.only`, a run does
+    not have it at all.
+    """
     averaged: bool = True
     """Whether the mean over its questions is a figure of a run, unless `figure` names another."""
     all_categories: bool = False
@@ -101,9 +115,11 @@ class Metric:
     columns: Mapping[str, str] = field(default_factory=dict)
     """Headings by place, for tables of several runs."""
     lines: Mapping[str, str] = field(default_factory=dict)
-    """The same for statements about one run. A metric is shown at no other place."""
+    """Headings by place, for statements about one run. A metric is shown only at the places in
+    `columns` and here.
+    """
     texts: Mapping[str, Callable[[RunSummary], str]] = field(default_factory=dict)
-    """How it is written at a place, if its unit does not say."""
+    """How it is written at a place, if not as its unit says."""
     hint: str = ""
     """Explanation of its column on the page."""
     optional: Collection[str] = ()
@@ -127,7 +143,7 @@ class Metric:
 
     @property
     def is_of_questions(self) -> bool:
-        """Whether questions have it, so that runs can be compared by it."""
+        """Whether single questions have a value, so that runs can be compared by it."""
         return self.of_answer is not None or self.of_record is not None
 
     @property
@@ -209,5 +225,5 @@ def with_interval_of(name: str, summary: RunSummary) -> str:
 
 
 def percent_of(name: str, summary: RunSummary) -> str:
-    """The same in per cent; empty if it was not measured."""
+    """A figure with its interval, followed by `%`; empty if it was not measured."""
     return "" if summary.metrics.get(name) is None else f"{with_interval_of(name, summary)} %"

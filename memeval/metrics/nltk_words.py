@@ -1,8 +1,8 @@
 """The words of a text as NLTK's `word_tokenize` made them in versions 3.9 to 3.9.2.
 
-The rules are written out here, so that a score does not move with the installed version: from 3.9.3
-on NLTK also divides words at U+2012 to U+2015, and the BLEU-1 of an answer with a dash changes.
-They are those of NLTK's `NLTKWordTokenizer` (Apache License 2.0; the rules go back to Robert
+The rules are written out here, so that a score does not depend on the installed version: since
+3.9.3, NLTK also divides words at U+2012 to U+2015, which changes the BLEU-1 of an answer with a
+dash. They are those of NLTK's `NLTKWordTokenizer` (Apache License 2.0; the rules go back to Robert
 MacIntyre's script for the Penn Treebank) with its optional parts left out. The order of the rules
 matters. Version 3.8 differs where a clitic comes before a line break, which changes no recorded
 value.
@@ -59,14 +59,16 @@ _CONTRACTIONS: Rules = (
     (re.compile(r"(?i) ('t)(was)\b"), r" \1 \2 "),
 )
 _OF_CONTRACTIONS = ("nn", "mm", "tt", "'n", "'t", "'y")
-"""One of these is in each text that a rule of contractions changes."""
+"""Every text that a rule of contractions changes contains one of these."""
 _SHUT, _SHUT_WIDE = "])}>\"'", "])}>\"'»”’ "
 """Characters that may follow the last full stop of a sentence, in NLTK's two rules for it."""
 
 
 def words(text: str) -> list[str]:
-    """Words of the text, which is to be in lower case: sentences by Punkt, then their words."""
-    read: dict[str, list[str]] = {}  # a text that repeats itself is read once
+    """The words of a lower-case text: Punkt divides it into sentences, then each is divided into
+    words.
+    """
+    read: dict[str, list[str]] = {}  # repeated sentences are divided once
     all_words: list[str] = []
 
     for sentence in sentences(text):
@@ -87,7 +89,7 @@ def sentence_words(sentence: str) -> list[str]:
     text = _apply(_MARKS_AFTER_THE_FULL_STOP, text)
 
     text = _apply(_ENDING_QUOTES, f" {text} ")
-    # Most sentences have neither, and a third of the time would go to looking for them.
+    # Most sentences have neither, and looking for them would take a third of the time.
     if "'" in text:
         text = _apply(_CLITICS, text)
 
@@ -106,10 +108,10 @@ def _apply(rules: Rules, text: str) -> str:
 
 
 def _set_off_full_stop(text: str, shut: str, *, apart: bool) -> str:
-    """The text with blanks around its last full stop, if only closing marks and space follow.
+    """The text with spaces around its last full stop, if only closing marks and space follow.
 
-    NLTK writes this as `([^.])(\\.)([<shut>]*)\\s*$`, which takes a time that grows with the square
-    of the blanks. By that pattern no other full stop follows, so it is the last one.
+    NLTK writes this as `([^.])(\\.)([<shut>]*)\\s*$`, whose time grows with the square of the
+    number of spaces. That pattern allows no later full stop, so it matches the last one.
     """
     stop = text.rfind(".")
     if stop < 1 or text[stop - 1] == ".":

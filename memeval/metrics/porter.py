@@ -1,4 +1,4 @@
-"""The Porter stemmer in the default mode of NLTK (`NLTK_EXTENSIONS`), the one of LoCoMo's scorer.
+"""The Porter stemmer in the default mode of NLTK (`NLTK_EXTENSIONS`), as in LoCoMo's scorer.
 
 Porter, M. "An algorithm for suffix stripping." Program 14.3 (1980): 130-137, with the changes of
 NLTK: a few irregular forms, words of one and two letters as they are, and rules marked below. It is
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 LONGEST_WORD = 1_000
-"""Minimum letters of a word to be stemmed. NLTK's stemmer fails on some such words."""
+"""Maximum letters of a word that is stemmed. NLTK's stemmer fails on some longer words."""
 
 _IRREGULAR = {
     "sky": "sky",
@@ -133,7 +133,7 @@ def _final_y(word: str) -> str:
 
 def _long_suffix(word: str) -> str:
     """Step 2."""
-    if word.endswith("alli") and _measure(word[:-4]) > 0:  # NLTK: the result goes through again
+    if word.endswith("alli") and _measure(word[:-4]) > 0:  # NLTK: step 2 is repeated
         return _long_suffix(word[:-2])
 
     if word.endswith("logi"):
@@ -169,7 +169,9 @@ def _final_e(word: str) -> str:
 
 
 def _replace(word: str, rules: tuple[tuple[str, str], ...], applies: Callable[[str], bool]) -> str:
-    """The word under the first rule whose suffix it has, if the rule applies to its start."""
+    """The word after the first rule whose suffix it has; unchanged if the rule does not apply to
+    the part before the suffix.
+    """
     for suffix, replacement in rules:
         if word.endswith(suffix):
             start = word.removesuffix(suffix)
@@ -184,7 +186,9 @@ def _measure(start: str) -> int:
 
 
 def _ends_in_short_syllable(word: str) -> bool:
-    """Consonant, vowel, consonant other than w, x, y; in NLTK also a word of a vowel and one."""
+    """Whether it ends in consonant, vowel, consonant other than w, x, y; in NLTK also whether it is
+    a vowel and a consonant.
+    """
     form = _form(word)
     return (form.endswith("CVC") and word[-1] not in "wxy") or form == "VC"
 
@@ -192,7 +196,7 @@ def _ends_in_short_syllable(word: str) -> bool:
 def _form(word: str) -> str:
     """The word with V for each vowel and C for each consonant.
 
-    A `y` is a vowel after a consonant, else a consonant; so those in a row alternate.
+    A `y` is a vowel after a consonant, else a consonant; so consecutive ones alternate.
     """
     plain = _Y_FIRST.sub(lambda run: _alternating("CV", len(run[0])), word)
     plain = _Y_AFTER_CONSONANT.sub(lambda run: _alternating("VC", len(run[0])), plain)

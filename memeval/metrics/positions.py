@@ -22,7 +22,7 @@ POSITION_MEASURES = (
     "random_accuracy",
     "accuracy_at_position/",
 )
-"""Names of `position_measures`; the last is the beginning of one name per position."""
+"""Names of `position_measures`; the last is the prefix of one name per position."""
 
 
 def position_measures(records: Sequence[Record]) -> dict[str, float | None]:
@@ -47,7 +47,7 @@ def position_measures(records: Sequence[Record]) -> dict[str, float | None]:
 
 
 def read_pairs(records: Iterable[Record]) -> list[tuple[int, int]]:
-    """Position of the right choice and of the chosen one, of each question with one right choice
+    """The positions of the right and of the chosen choice, for each question with one right choice
     whose reply could be read.
     """
     pairs = []
@@ -64,8 +64,8 @@ def position_bias(pairs: Sequence[tuple[int, int]]) -> float | None:
     in [0, 1]; None without a reply.
 
     Half the sum over positions of |share chosen - share right|. 0: each position is chosen as often
-    as it is right, which also holds if all is right. Always choosing one position gives about
-    0.9 among ten. Chance alone makes it about 1.7 / sqrt(n) for n guesses among ten.
+    as it is right, which is also true if all answers are right. Always choosing one position gives
+    about 0.9 among ten. Chance alone gives about 1.7 / sqrt(n) for n guesses among ten.
     """
     if not pairs:
         return None

@@ -1,8 +1,8 @@
 """Divides lower-cased text into sentences as NLTK's Punkt tokenizer does (Kiss & Strunk, 2006).
 
 Written out for the same reason as the rules of words (see `memeval.metrics.nltk_words`). Of the
-classic English model only the abbreviations are here: its other parts depend on capitals, which
-lower-cased text lacks, except for a few dozen collocations.
+classic English model, only the abbreviations are included: its other parts depend on capitals,
+which lower-cased text lacks, except for a few dozen collocations.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _REALIGNED = re.compile(r'["\')\]}]+?(?:\s+|(?=--)|$)', re.MULTILINE)
-"""Marks that close the sentence before."""
+"""Marks that close the preceding sentence."""
 _NUMBER = re.compile(r"-?[.,]?\d[\d,.-]*\.?$")
 _INITIAL = re.compile(r"[^\W\d]\.$")
 _ELLIPSIS = re.compile(r"\.\.+$")
@@ -69,7 +69,7 @@ def sentences(text: str) -> list[str]:
 
 def _slices(text: str) -> Iterator[slice]:
     start = 0
-    holds: dict[str, bool] = {}  # by context: a text that repeats itself is read once
+    holds: dict[str, bool] = {}  # by context: repeated ones are checked once
     for border, context in _candidates(text):
         if context not in holds:
             holds[context] = _holds_a_border(context)
@@ -82,7 +82,9 @@ def _slices(text: str) -> Iterator[slice]:
 
 
 def _candidates(text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Possible borders, each with the word before and the text after; of one word, the last."""
+    """Possible borders of sentences, each with the word before and the text after it; of several in
+    one word, only the last.
+    """
     previous: re.Match[str] | None = None
     word = slice(0, 0)
 
@@ -106,13 +108,13 @@ def _last_space(text: str) -> int:
 
 
 def _holds_a_border(context: str) -> bool:
-    """Whether a sentence ends before the last token."""
+    """Whether a sentence ends at any token before the last one."""
     tokens = [token for line in context.split("\n") for token in _TOKEN.findall(line)]
     return any(_ends_sentence(tokens, place) for place in range(len(tokens) - 1))
 
 
 def _ends_sentence(tokens: Sequence[str], place: int) -> bool:
-    """Whether a sentence ends with the token at a place, which has one after it."""
+    """Whether a sentence ends with the token at `place`, which is not the last one."""
     token, after = tokens[place], tokens[place + 1]
     if token in _ENDS:
         ends = True

@@ -11,24 +11,24 @@ from memeval.text.words import search_terms
 Name = TypeVar("Name", bound=Hashable)
 
 GRAM = 5
-"""Words that are compared at once."""
+"""Number of words in an n-gram."""
 QUOTED = 0.8
-"""Share of a text's 5-grams that a result must hold."""
+"""Share of a text's 5-grams that a result must contain."""
 
 
 class Quotations(Generic[Name]):
-    """Recognises texts by name in what a memory returned.
+    """Finds the texts that a memory's results quote, by name.
 
     A text counts as quoted if at least 80 % of its distinct word 5-grams occur in a result. A
-    shorter text counts if the result holds all its words in a row; one without words never does.
+    shorter text counts if the result contains all its words in a row; one without words never does.
     Case and punctuation don't count.
     """
 
     def __init__(self, texts: Mapping[Name, str]) -> None:
         self._names: dict[int, dict[int, list[Name]]] = defaultdict(dict)
-        """Names of the texts that hold a gram, by the gram's length and hash."""
+        """Names of the texts that contain an n-gram, by its length and hash."""
         self._sizes: dict[Name, int] = {}
-        """Distinct grams of each text."""
+        """Number of distinct n-grams of each text."""
         for name, text in texts.items():
             self._add(name, search_terms(text))
 
@@ -67,7 +67,7 @@ def lines_of_turns(
 
 
 def _grams(words: Sequence[str], length: int) -> set[int]:
-    """Hashes of the distinct runs of some words; empty for runs of none."""
+    """Hashes of the distinct n-grams of this length; empty for length 0."""
     if length == 0:
         return set()
 

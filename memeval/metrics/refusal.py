@@ -5,12 +5,12 @@ does not decide: `The exact date isn't given, but it was in May` goes on to answ
 not know` reports, `No, there is no evidence of that` answers a yes-or-no question. So the rule
 depends on the place of a refusal within the answer:
 
-1. The text after the last `Answer:` at the start of a line is the answer, that before it
+1. The text after the last `Answer:` at the start of a line is the answer, the text before it
    reasoning. Apologies, questions, offers of help and headings are neither answer nor refusal.
 2. An answer that begins with a refusal is one, unless it goes on to answer: after `but`, `however`,
-   `so` and their like, other than by what the source says of other matters.
+   `so` and the like, except with what the source says about other matters.
 3. An answer that begins otherwise is a refusal if it ends in one that speaks of the answer as a
-   whole (`… so it cannot be determined`), and if all before only says what the source mentions.
+   whole (`… so it cannot be determined`), and if the rest only says what the source mentions.
 
 Each part of the work is bounded: of a text the first and last 3,000 characters are read, of a
 sentence the first and last 200, of the sentences the first and last six; of those that say
@@ -67,11 +67,11 @@ _ENGLISH_LETTERS = re.compile(r"[a-z0-9 ,.;:!?'\"()/$%&+-]*")
 
 
 class _Kind(Enum):
-    """Function of a sentence."""
+    """Role of a sentence in an answer."""
 
     CONTENT = auto()
     OTHER_MATTERS = auto()
-    """It says what the source mentions other than what was asked."""
+    """It says what the source mentions about other matters than what was asked."""
     REFUSES = auto()
     DECIDES = auto()
     """It refuses, and speaks of the answer as a whole."""
@@ -82,12 +82,12 @@ class _Kind(Enum):
 _REFUSALS = (_Kind.REFUSES, _Kind.DECIDES)
 
 
-# Cached: an answer is looked at when it is judged, and again when refusals are counted.
+# Cached: an answer is checked when it is judged, and again when refusals are counted.
 @lru_cache(maxsize=4096)
 def is_refusal(text: str) -> bool:
     """Whether an answer as a whole says that it can't be given.
 
-    It knows English, and the common phrases of a few other languages.
+    It covers English, and the common phrases of a few other languages.
     """
     plain = _answer_part(_shorten(text))
     if _REPORTED.match(plain.lstrip()):
@@ -165,7 +165,7 @@ _GOING_ON = re.compile(
     r"|most likely|probably|likely|possibly|perhaps|presumably|the (?:most likely|closest|best"
     r"|correct) )\b"
 )
-"""How a sentence begins that answers after all."""
+"""Beginning of a sentence that answers after all."""
 
 
 def _kind(sentence: str) -> _Kind:
@@ -225,7 +225,7 @@ _FOREIGN = re.compile(
     r"\b(?:nicht|keine?|keinerlei|unbekannt|ne|pas|aucune?|inconnue?|impossible de|no|sin"
     r"|ninguna|imposible|desconocid[oa]|non|nessuna|nenhuma|keine ahnung)\b"
 )
-"""Words of the languages that need no letter beyond the English ones to refuse."""
+"""Words of languages whose refusals may have only English letters."""
 
 
 def _without_openers(clause: str) -> str:
@@ -255,14 +255,14 @@ def _sentences(plain: str) -> Iterator[str]:
 
 
 def _answer_part(plain: str) -> str:
-    """The text after the last mark of the answer; all of it if that text is blank."""
+    """The text after the last mark of the answer; the whole text if nothing follows the mark."""
     marks = list(_ANSWER_MARK.finditer(plain))
     after = plain[marks[-1].end() :] if marks else ""
     return after if after.strip(_SPACE + "\n") else plain
 
 
 def _shorten(text: str) -> str:
-    """The text's two ends, in plain letters."""
+    """The text's two ends, in plain letters, or all of a short text."""
     if len(text) > 2 * _HALF:
         text = f"{text[:_HALF]}\n{text[-_HALF:]}"
 

@@ -88,7 +88,7 @@ _UNABLE = (
 )
 
 DECISIVE = _any(
-    # Who answers does not know.
+    # The answerer does not know.
     rf"^(?:i|we) (?:\w+ ){{0,2}}(?:do|did) not {_ADVERBS}know\b(?! (?:how|what) (?:to|i|we)\b)",
     r"^(?:do|did) not know(?! how to)\b(?= *$| *,| the | what | who | when | where | which | if )",
     r"^(?:do not|can not) (?:recall|remember|say|tell|determine|answer)\b",
@@ -110,7 +110,7 @@ DECISIVE = _any(
     r"^(?:i|we) have not (?:been (?:told|given|provided|informed)|(?:any|enough))\b",
     r"^(?:not sure|unsure|no idea|no clue|not certain|do not know|dunno|idk|beats me)\b(?= *$"
     r"| " + _ASKED + r"\b)",
-    # Whether there is enough to answer.
+    # There is not enough to answer.
     rf"\b(?:not enough|not sufficient|insufficient|not adequate|inadequate|too little) "
     rf"(?:[\w'-]+ ){{0,2}}{_THING}\b",
     rf"\bnot have (?:enough|sufficient|adequate|the necessary|the required) "
@@ -124,7 +124,7 @@ DECISIVE = _any(
     r"(?:is|are|would be|will be) (?:needed|required|necessary)\b",
     r"\b(?:would|will|i|we) need (?:more|additional|further) (?:information|context|details?"
     r"|data)\b",
-    # Whether it can be answered.
+    # It can't be answered.
     r"\b(?:can not|could not|can neither) be (?:\w+ly )?(?:determined|answered|inferred|established"
     r"|known|identified|ascertained|verified|confirmed|deduced|derived|concluded|calculated|said"
     r"|specified|found (?:in|from)|pinpointed|provided)\b",
@@ -169,7 +169,7 @@ PLAIN = _any(
     rf"^(?:the |any |this |that |such |relevant |requested )*(?:{_ASKED_FOR}"
     rf"|{_THING})\b[^,]{{0,100}} (?:is|are|was|were) (?:missing|absent|lacking){_TOLD_TAIL}",
     rf"^(?:[^,]{{1,120}} (?:is|are|was|were) )?not (?:\w+ )?(?:in|part of|within) {SOURCE}",
-    # It is not said.
+    # It is not mentioned.
     rf"^(?:{_SUBJECT} )?(?:(?:is|was|were|are|has|have|had|does|do|remains?|seems?|appears?) )?"
     rf"(?:still )?"
     rf"(?:not|never) {_ADVERBS}(?:{_STATED}|{_KNOWN}|sure|certain){_TOLD_TAIL}",
@@ -229,7 +229,7 @@ PLAIN = _any(
     r"^(?:do|does|did|has|have) (?:not|never) (?:\w+ly )?(?:say|mention|specify|state|indicate"
     r"|tell|mentioned|specified)\b",
 )
-"""Refusals that count if an answer begins with them, or has nothing else."""
+"""Refusals that count if an answer begins with them, or consists of them."""
 
 YES_OR_NO = re.compile(
     r"(?:yes|no|nope|yeah|probably|likely|unlikely|possibly|perhaps)(?: not)?(?:[,.]|$)"
@@ -280,7 +280,7 @@ PARTIAL = re.compile(
     r"|exactly|precisely|definitively|(?:determine|know|say|tell|sure|certain|clear) (?:if"
     r"|whether))\b"
 )
-"""A refusal to go into more detail than what else is said."""
+"""A refusal only to go into more detail than the rest of the answer."""
 
 OTHER_MATTERS = re.compile(
     rf"^(?:(?:none|nothing|no one|nobody|nowhere)$|(?:we|i) (?:do )?(?:know|see|find|have) "
@@ -294,7 +294,7 @@ OTHER_MATTERS = re.compile(
     rf"|could)|perhaps you)\b|the question\b|this (?:question|may|might|does not)\b|(?:that"
     rf"|this) (?:is|was) (?:all|not))"
 )
-"""Phrases beside a refusal that say what the source does mention; they are not an answer."""
+"""Phrases next to a refusal that say what the source does mention; they are not an answer."""
 
 NEUTRAL = re.compile(
     r"(?:(?:here(?: is|'s)|below is) .*|to (?:answer|determine|find) .*|let (?:me|us) .*|"

@@ -1,8 +1,7 @@
-"""Refusals in other languages than English: a few fixed phrases of each.
+"""Refusals in languages other than English: a few fixed phrases of each.
 
-Chinese, Japanese and Korean are written without blanks, so their phrases are looked for from the
-start of a clause; of the others each phrase counts at the start of a clause, too, if it does
-not speak of the source itself.
+Each pattern is matched from the start of a clause. Most of those that speak of the source, or are
+in Chinese, Japanese or Korean, allow other words before the phrase.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from memeval.text.shown import one_line
 _MODULES = ("accuracy", "answer", "retrieval", "spending", "tools", "lifecycle", "stored")
 """Modules of this package with `METRICS`, in table order."""
 METRICS = Registry(METRIC, Metric)
-"""The metrics that packages bring."""
+"""Metrics of installed packages."""
 _ADDED: dict[str, Metric] = {}
 
 
@@ -38,7 +38,8 @@ def _built_in() -> dict[str, Metric]:
 def _brought(found: tuple[Plugin, ...]) -> dict[str, Metric]:
     """The metrics that were found in packages.
 
-    Every command measures, so a metric that can't be loaded is left out and reported on one line.
+    Every command needs the metrics, so a metric that can't be loaded is left out and reported on
+    one line.
     """
     brought: dict[str, Metric] = {}
     for name in sorted({plugin.name for plugin in found}):
@@ -46,7 +47,7 @@ def _brought(found: tuple[Plugin, ...]) -> dict[str, Metric]:
             metric = METRICS.load_object(name)
             _check(metric, [*_built_in().values(), *brought.values()])
         except UserError as error:
-            # Not by each of the processes that compute.
+            # Reported once, and not by each worker process.
             if parent_process() is None:
                 sys.stderr.write(f"memeval: {error}; the metric is left out\n")
         else:
@@ -56,7 +57,7 @@ def _brought(found: tuple[Plugin, ...]) -> dict[str, Metric]:
 
 
 def add(metric: Metric) -> None:
-    """Adds a metric. Raises `UserError` if there is one with this name or heading."""
+    """Adds a metric. Raises `UserError` if this name or heading is taken."""
     _check(metric, metrics().values())
     _ADDED[metric.name] = metric
 
@@ -85,12 +86,15 @@ def metrics_at(place: str) -> list[Metric]:
 
 
 def texts_at(place: str, summary: RunSummary) -> dict[str, str]:
-    """The figures of a run by their headings at a place; empty if it leaves one out."""
+    """The figures of a run by their headings at a place; a figure that is left out there is
+    empty.
+    """
     return {metric.titles[place]: metric.shown(place, summary) for metric in metrics_at(place)}
 
 
 def metric_named(word: str) -> Metric:
-    """The metric of a word of the command line: `accuracy`, `f1`, `recall@5`, `cost`, `latency` …
+    """The metric that a word on the command line names: `accuracy`, `f1`, `recall@5`, `cost`,
+    `latency` …
 
     Any other word names a metric of the records themselves, such as those of one data set.
     """

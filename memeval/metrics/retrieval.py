@@ -1,6 +1,6 @@
 """Retrieval metrics from the ranks of the evidence.
 
-All are in [0, 1], and None if a question names no evidence. `ranks` holds, for each evidence id,
+All are in [0, 1], and None if a question names no evidence. `ranks` contains, for each evidence id,
 the 1-based rank of the first ranked chunk that covers it, or None if no chunk does.
 """
 
@@ -31,13 +31,13 @@ Ranks = Sequence[int | None]
 
 CUTOFFS = (1, 5, 10, 20)
 RANKING = "ranking_"
-"""Prefix of the metrics of the whole ranking, whatever the reader was shown of it."""
+"""Prefix of the metrics of the whole ranking, however much of it the reader was shown."""
 
 
 def evidence_ranks(ranking: Sequence[Sequence[str]], evidence: Sequence[str]) -> list[int | None]:
     """For each evidence id, the 1-based rank of the first chunk that covers it.
 
-    `ranking` holds the turn ids of each chunk, best first.
+    `ranking` contains the turn ids of each chunk, best first.
     """
     first: dict[str, int] = {}
     missing = set(evidence)
@@ -55,9 +55,9 @@ def evidence_ranks(ranking: Sequence[Sequence[str]], evidence: Sequence[str]) ->
 def session_ranking(
     ranking: Sequence[Sequence[str]], session_of: Mapping[str, str]
 ) -> list[tuple[str]]:
-    """A ranking of turns as one of sessions, each at the rank of its first turn.
+    """A ranking of turns as a ranking of sessions, in the order of their first turns.
 
-    Raises KeyError on a turn id that the case does not hold.
+    Raises `KeyError` for a turn id that is not in the case.
     """
     sessions = map(session_of.__getitem__, chain.from_iterable(ranking))
     return [(session,) for session in dict.fromkeys(sessions)]
@@ -92,7 +92,7 @@ def recall_all_at(ranks: Ranks, k: int) -> float | None:
 def reciprocal_rank(ranks: Ranks) -> float | None:
     """1 / rank of the first chunk that covers any evidence, 0.0 if none does.
 
-    Its mean is MRR, over the whole ranking.
+    Its mean is MRR, without a cut-off.
     """
     return max((1 / rank for rank in ranks if rank is not None), default=0.0) if ranks else None
 
@@ -101,7 +101,7 @@ def ndcg_at(ranks: Ranks, k: int) -> float | None:
     """Normalised discounted cumulative gain with binary gains (Järvelin & Kekäläinen, 2002).
 
     Σ 1/log2(rank + 1) over the evidence within k, divided by the same sum for the ideal ranks 1 …
-    min(n, k). Each piece of evidence gains on its own, also if several share one chunk. A chunk
+    min(n, k). Each piece of evidence has its own gain, even if several share one chunk. A chunk
     that covers two can thus beat the ideal, which has one per chunk, so the value is capped at 1.0.
     """
     if not ranks:
@@ -119,7 +119,7 @@ class EvidenceRanks(Struct, frozen=True):
 
     turns: tuple[int | None, ...]
     sessions: tuple[int | None, ...]
-    """Of the (distinct) sessions that the evidence comes from."""
+    """Ranks of the distinct sessions that the evidence comes from."""
 
 
 def retrieval_metrics(
@@ -197,7 +197,9 @@ LINES: dict[str, dict[str, str]] = {
 
 
 def _of_ranks(name: str) -> Callable[[Record], float | None]:
-    """Reads a retrieval metric from the ranks of the evidence, as records hold no other."""
+    """Reads a retrieval metric from the ranks of the evidence, because records do not store the
+    metric.
+    """
 
     def read(record: Record) -> float | None:
         # Records of other programs may have the metric without the ranks.
@@ -234,7 +236,7 @@ def _metric(name: str) -> Metric:
     return Metric(
         name,
         of_record=_of_ranks(name),
-        # The means of all of them are made at once, see `pipeline.measure.figures`.
+        # All their means are computed together, see `pipeline.measure.figures`.
         averaged=False,
         all_categories=True,
         columns={PAPER: paper_title(name), **COLUMNS.get(name, {})},

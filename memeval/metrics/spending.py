@@ -42,7 +42,7 @@ def accuracy_per_1000_tokens(figures: Mapping[str, float | None]) -> float | Non
 def _tokens(record: Record) -> float | None:
     total = 0
     for usage in record.usage:
-        # Not known is not 0: one such call would make a system look cheap.
+        # Unknown is not 0: one such call would make a system look cheap.
         if usage.prompt_tokens is None or usage.completion_tokens is None:
             return None
 
@@ -60,7 +60,7 @@ def _context_line(summary: RunSummary) -> str:
 
 
 def _billed(summary: RunSummary) -> str:
-    """Cost billed, if less than that of a fresh run; else empty."""
+    """The billed cost; empty if it equals the cost of a fresh run."""
     own = summary.metrics.get("cost_usd/total")
     return "" if own == fresh_cost_usd(summary.metrics) else dollars(own)
 

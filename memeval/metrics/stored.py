@@ -1,4 +1,6 @@
-"""Figures about what systems wrote, if they list it (`dump`); otherwise not measured."""
+"""Figures about the items that systems stored, if they list them (`dump`); otherwise not
+measured.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,13 @@ SHARES: dict[str, Callable[[StoredItems], tuple[int, int]]] = {
     WITHOUT_FACT: lambda stored: (stored.without_fact, stored.items),
     GROWTH: lambda stored: (stored.late, stored.placed),
 }
-"""Items that count, and of how many."""
+"""For each share, the number of items that count, and of all items."""
 
 
 def stored_measures(stored: Iterable[tuple[str, StoredItems]]) -> dict[str, float | None]:
-    """The figures of the memories of a repeat, by the id of their case; empty without any.
+    """The figures of a repeat's memories, each given with the id of its case; empty without any.
 
-    Of a case with checkpoints the memory counts that has taken in most turns. A share is that of
+    Of a case with checkpoints, the memory that has ingested the most turns counts. A share is over
     all items of all cases, with a 95 % interval clustered by case.
     """
     by_case = dict(sorted(stored, key=lambda pair: (pair[1].turns, pair[1].items)))

@@ -24,8 +24,8 @@ def normalise(text: str) -> str:
 
     Runs of white space become one space. Other scripts need more: see `memeval.text.words.spread`.
     """
-    # Deleted and not replaced by a space, as officially: `self-care` and `self care` share no
-    # word.
+    # Deleted, not replaced by a space, as in the official scorer: `self-care` and `self care` share
+    # no word.
     bare = spread(text).lower().translate(PUNCTUATION)
     return " ".join(ARTICLES.sub(" ", bare).split())
 
@@ -47,8 +47,8 @@ def token_f1(prediction: str, gold: str) -> float:
 def f1(predicted: Counter[str], expected: Counter[str]) -> float:
     """F1 of two counts of tokens, in [0, 1]; 0.0 if nothing overlaps.
 
-    By integers, `2 · common / (predicted + expected)`: by way of precision and recall, exact halves
-    fall below 0.5 by rounding, and an answer below a threshold.
+    Computed from integers, as `2 · common / (predicted + expected)`: through precision and recall,
+    rounding would put exact halves below 0.5, and so an answer below a threshold.
     """
     common = (predicted & expected).total()
     return 2 * common / (predicted.total() + expected.total()) if common else 0.0
@@ -57,7 +57,7 @@ def f1(predicted: Counter[str], expected: Counter[str]) -> float:
 def exact_match(prediction: str, gold: str) -> float:
     """1.0 if both texts are equal after `normalise`, without stemming.
 
-    If nothing is left of either text, they must be equal before normalising, except for case.
+    If nothing is left of both texts, they must be equal before normalising, except for case.
     """
     predicted, expected = normalise(prediction), normalise(gold)
     if not predicted and not expected:
@@ -69,8 +69,8 @@ def exact_match(prediction: str, gold: str) -> float:
 def contains(prediction: str, gold: str) -> float:
     """1.0 if the gold occurs in the prediction, both after `normalise`, as whole words.
 
-    `art` is not in `party`. In scripts without spaces any place counts. If nothing is left of the
-    gold, it must occur verbatim, except for case.
+    `art` is not in `party`. In scripts without spaces, any position counts. If nothing is left of
+    the gold, it must occur verbatim, except for case.
     """
     predicted, expected = normalise(prediction), normalise(gold)
     if not expected:
@@ -88,7 +88,7 @@ def contains(prediction: str, gold: str) -> float:
 
 
 def _within_word(text: str, place: int) -> bool:
-    """Whether the characters before and after a place belong to one word."""
+    """Whether the characters before and after a position belong to one word."""
     around = (text[place - 1 : place], text[place : place + 1])
     return all(char.isalnum() or char == "_" for char in around) and not any(
         map(is_unspaced, around)
@@ -96,6 +96,8 @@ def _within_word(text: str, place: int) -> bool:
 
 
 def _occurs_bare(prediction: str, gold: str) -> bool:
-    """Whether a gold without a word of its own (`?`, `The`) occurs; a blank one only in a blank."""
+    """Whether a gold without words of its own (`?`, `The`) occurs; a blank gold only occurs in a
+    blank prediction.
+    """
     predicted, expected = prediction.strip().lower(), gold.strip().lower()
     return expected in predicted if expected else not predicted

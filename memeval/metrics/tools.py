@@ -24,9 +24,9 @@ def _by_tools(read: Callable[[Record], float | None]) -> Callable[[Record], floa
 
 
 def evidence_seen(record: Record) -> float | None:
-    """Share of the evidence turns that some result of a tool shows.
+    """Share of the evidence turns that at least one tool result shows.
 
-    The tool says which turns these are, else those count that the result quotes (see
+    These are the turns that the tool names, or otherwise those that the result quotes (see
     `memeval.metrics.quotation`). None without evidence.
     """
     evidence = set(record.evidence)

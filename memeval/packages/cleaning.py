@@ -22,7 +22,7 @@ from memeval.text.secret_shapes import REDACTED
 KINDS = ("secret", "path", "host")
 """Kinds of replaced values."""
 SHORTEST_NAME = 5
-"""Letters of a machine's name; a shorter one occurs in ordinary text."""
+"""Minimum length of a machine's name that is replaced; a shorter one occurs in ordinary text."""
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^\s/?#\"'<>\\,;)]+)")
 _REPLACED_HOST = re.compile(r"host-[0-9a-f]{8}")
 _WHOLE_PATH = re.compile(r"(?:~?/|[A-Za-z]:[\\/]|\\\\)(?!/)[^\n]*")
@@ -69,11 +69,11 @@ class Cleaner:
         return map_strings(value, self._clean)
 
     def measured(self, value: Any) -> Any:
-        """A JSON value that holds texts of data and replies."""
+        """A JSON value that contains texts of data and replies."""
         return map_strings(value, self.text)
 
     def text(self, text: str) -> str:
-        """A text of data or of a reply."""
+        """Text of data or of a reply."""
         clean = without_known(text)
         self._count_secrets(text, clean)
         return self._known.sub(self._replace_known, clean)

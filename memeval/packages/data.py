@@ -32,14 +32,14 @@ from memeval.results.run import Run
 from memeval.text.shown import one_line
 
 MOST_KNOWN = 4
-"""Data sets that are kept: the packages of a board ask about few, one after the other."""
+"""Maximum number of data sets kept in memory: a board uses few, one after the other."""
 
 
 class Data(Struct, frozen=True):
     """A data set, read."""
 
     config: RunConfig
-    """Of the run."""
+    """The config of the run."""
     dataset: Dataset
     loaded: LoadedDataset
     cases: dict[str, EvalCase]
@@ -55,7 +55,7 @@ _known: dict[str, Data] = {}
 def config_of(run: Run) -> RunConfig:
     """The config of a packaged run.
 
-    Raises `UserError` for one that names a class or a file of its author's: nothing of a package is
+    Raises `UserError` if it names the author's own class or file: nothing from a package is
     imported or read.
     """
     try:
@@ -63,7 +63,7 @@ def config_of(run: Run) -> RunConfig:
     except UserError:
         raise
     except Exception as error:
-        # The file may hold anything, and what reads it raises as it likes.
+        # The file may contain anything, and its readers may raise anything.
         raise UserError(f"its config.yaml can't be read: {one_line(error)}") from error
 
     own = [config.judge.class_, config.dataset.get("class"), config.system.get("class")]
@@ -79,9 +79,9 @@ def config_of(run: Run) -> RunConfig:
 
 
 def data_of(run: Run) -> Data:
-    """The data of a run. Raises `UserError` if it is not here, or is another."""
+    """The data of a run. Raises `UserError` if it is not on this machine, or differs."""
     config = config_of(run)
-    # As text: a config can't be a key. The seed is that of canaries.
+    # As a string, since a config can't be a key. The seed matters for canaries.
     asked = json.dumps([config.dataset, config.seed, str(data_dir())], sort_keys=True, default=str)
     material = _known.pop(asked, None) or _read(config)
     while len(_known) >= MOST_KNOWN:
@@ -168,7 +168,7 @@ def unlike_told(summary: RunSummary, records: list[Record], data: Data) -> Itera
 
 
 def _is_asked(record: Record, question: EvalQuestion) -> bool:
-    """Whether a record is of this question; of a text that is withheld its digest is compared."""
+    """Whether a record is of this question; for a withheld text, the digest is compared."""
     texts = [(record.question, question.text)]
     texts += list(zip(record.gold, question.gold, strict=False))
     texts += list(zip(record.choices, question.choices, strict=False))

@@ -40,7 +40,7 @@ def protocol_of(summary: RunSummary, records: Sequence[Record]) -> dict[str, Any
 
 
 def digest_of_ids(ids: Iterable[str]) -> str:
-    """sha256 of the ids of questions, sorted, a line each."""
+    """sha256 of the ids of questions, sorted, one per line."""
     return text_digest("".join(f"{name}\n" for name in sorted(ids)))
 
 

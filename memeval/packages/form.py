@@ -1,4 +1,4 @@
-"""The form of a package: its entries, their order, their bounds, and the manifest."""
+"""The form of a package: its entries, their order, their limits, and the manifest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memeval.text.names import text_digest
 FORMAT = 1
 SUFFIX = ".memeval"
 NAMESPACE = "memeval"
-"""Purpose of the signatures, so that none made for another purpose counts here."""
+"""Namespace of the signatures, so that a signature made for another purpose is not valid here."""
 MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
 ENVIRONMENT, REGISTER, TEXTS = "environment.json", "register.json", "texts.jsonl"
 ANSWERS, VERDICTS, INGESTS = "answers.jsonl", "verdicts.jsonl", "ingest.jsonl"
@@ -26,20 +26,20 @@ OF_RUN = (RUN_FILE, CONFIG_FILE, RECORDS_FILE, ANSWERS, VERDICTS, INGESTS)
 """The entries of each run, in their order."""
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The time of each entry: the same runs are the same bytes."""
+"""The time of each entry, so that the same runs give the same bytes."""
 UNIX, PRIVATE = 3, 0o600 << 16
-"""The system that an entry says it comes from, and its permissions there."""
+"""The operating system that an entry states as its origin, and its permissions there."""
 ZIP_VERSION = 20
-"""Of the format, of what wrote an entry and of what is needed to read it."""
+"""Version of the zip format, of the writer and required of the reader."""
 
 MOST_ENTRIES = 3_000
 LARGEST_SMALL = 16 * 2**20
-"""Bytes of an entry that is read as one JSON object."""
+"""Maximum bytes of an entry that is read as one JSON object."""
 LARGEST_ENTRY = 2**30
 LARGEST = 4 * 2**30
-"""Bytes of all entries together."""
+"""Maximum bytes of all entries together."""
 LARGEST_CONFIG, DEEPEST_CONFIG = 2**20, 50
-"""Bytes and levels of a config.yaml."""
+"""Maximum bytes and levels of a config.yaml."""
 
 _ENTRY = re.compile(
     r"(?:manifest\.json(?:\.sig)?|environment\.json|register\.json|texts\.jsonl|"
@@ -80,7 +80,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     who: Line
     """Author of the package, in their own words."""
     licence: Line
-    """Of the rows, in their words."""
+    """Licence of the rows, in the author's words."""
     supersedes: Line
     """Id of the package that this one replaces; empty for none."""
     runs: tuple[RunKey, ...]
@@ -94,7 +94,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def is_entry(name: str) -> bool:
-    """Whether a package may hold an entry of this name."""
+    """Whether a package may contain an entry of this name."""
     return _ENTRY.fullmatch(name) is not None
 
 
@@ -109,7 +109,7 @@ def withheld(text: str) -> str:
 
 
 def is_withheld(text: str) -> bool:
-    """Whether a text is only there as its digest."""
+    """Whether a text is replaced by its digest."""
     return _WITHHELD.fullmatch(text) is not None
 
 
@@ -119,7 +119,7 @@ def manifest_bytes(manifest: Manifest) -> bytes:
 
 
 def package_id(manifest: bytes) -> str:
-    """Sixteen hex digits that identify a package: of the manifest, and so of all its entries."""
+    """Sixteen hex digits of the manifest's digest, which identify the package and all entries."""
     return hashlib.sha256(manifest).hexdigest()[:16]
 
 

@@ -48,7 +48,7 @@ ANY_PRICE_DAY = "2000-01-01"
 
 
 AskAgain = Callable[[Run, Sequence[Record]], str]
-"""Requests verdicts or answers of a run again, and says how far the verdicts agree. Raises
+"""Requests verdicts or answers of a run again, and reports how far the verdicts agree. Raises
 `UserError` for settings that can't be used here. `memeval.api.again` has one of each kind.
 """
 
@@ -70,19 +70,19 @@ class Level(Struct):
 
 
 class Checks(Struct, frozen=True):
-    """Options of `verify` beyond the levels that need nothing."""
+    """Options of `verify` for the levels that need more than the package."""
 
     data: bool = False
-    """Whether it is a problem that the data is not here."""
+    """Whether missing data counts as a problem."""
     judge: AskAgain | None = None
-    """Requests some verdicts of a run again; None if that is not asked for."""
+    """Requests some verdicts of a run again; None if that is not requested."""
     answer: AskAgain | None = None
-    """Has some questions of a run answered again; None if that is not asked for."""
+    """Answers some questions of a run again; None if that is not requested."""
     allowed_signers: Path | None = None
 
 
 def verify_package(path: Path, checks: Checks = Checks()) -> Iterator[Level]:
-    """The levels, one after the other; the others need the first.
+    """The levels, one after the other; all others need the first.
 
     Raises `UserError` only for the user's mistakes: everything wrong with the package is a problem
     of a level.
@@ -98,12 +98,12 @@ def verify_package(path: Path, checks: Checks = Checks()) -> Iterator[Level]:
 
 
 def levels_of(package: Package, checks: Checks) -> Iterator[Level]:
-    """The levels of an open package, as `verify_package`."""
+    """The levels of an open package, as in `verify_package`."""
     intact = Level(1)
     try:
         yield from _Verifier(package, checks).levels(intact)
     except (UserError, ValueError, KeyError, TypeError) as error:
-        # A package may contain anything: until it is found intact, errors are its problem.
+        # A package may contain anything: until it is found intact, any error is its problem.
         if intact.did:
             raise
 
@@ -112,7 +112,7 @@ def levels_of(package: Package, checks: Checks) -> Iterator[Level]:
 
 
 class _Verifier:
-    """One look at one unpacked package."""
+    """Checks one unpacked package."""
 
     def __init__(self, package: Package, checks: Checks) -> None:
         self.package, self.checks = package, checks
@@ -240,7 +240,7 @@ class _Verifier:
         )
 
     def _compare(self, level: Level) -> int:
-        """Comparisons of comparable runs, made by memeval and by the witness."""
+        """Compares runs by memeval and by the witness; returns the number of comparisons."""
         runs = self.package.runs[:MOST_COMPARED]
         if len(runs) < 2 or any(run.metrics.get("accuracy") is None for run in runs):
             return 0
@@ -258,7 +258,7 @@ class _Verifier:
                 result = one.result
                 said = (result.mean, result.low, result.high, one.adjusted_p)
                 again = (None,) * 4 if other is None else (other.mean, other.low, other.high, p)
-                # Of two or more conversations; a single one has no p.
+                # Only with two or more conversations: a single one has no p.
                 if result.groups > 1 and not all(map(same_figure, said, again)):
                     level.problems.append(
                         f"the second implementation compares {one.first} and {one.second} "
@@ -344,7 +344,7 @@ class _Verifier:
 
 
 def who_level(package: Package, allowed_signers: Path | None) -> Level:
-    """Level 5: whose signature the manifest has."""
+    """Level 5: who signed the manifest."""
     level = Level(5)
     who = one_line(package.manifest.who, 200) or "nobody is named"
     if package.signature is None:
@@ -365,7 +365,7 @@ def who_level(package: Package, allowed_signers: Path | None) -> Level:
 
 
 def surroundings_problems(package: Package) -> Iterator[str]:
-    """Members of `environment.json` and of the manifest that no package has."""
+    """Problems with `environment.json` and the manifest, such as members that no package has."""
     environment, manifest = package.environment, package.manifest
     machine = environment.get("packed_on")
     if list(environment) != ["packed_on", "runs"] or list(environment["runs"]) != [
@@ -385,8 +385,8 @@ def surroundings_problems(package: Package) -> Iterator[str]:
 
 
 def _same_surroundings(told: Any, made: Mapping[str, Any]) -> bool:
-    """Whether two are equal except for the prices of models that cost something, with which figures
-    are made again.
+    """Whether two are equal except for the prices of models that cost something: figures are
+    recomputed with the package's prices.
     """
 
     def without_prices(content: Any) -> Any:
@@ -412,7 +412,7 @@ def _is_price(name: str, value: Any, model: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def _prices_of(package: Package) -> Iterator[None]:
-    """The package's prices in force, as figures of dollars rest on them."""
+    """Applies the package's prices, as its figures in dollars depend on them."""
     models = {}
     told = package.environment.get("runs")
     if not isinstance(told, dict) or not all(isinstance(run, dict) for run in told.values()):
@@ -453,7 +453,7 @@ def _no_model() -> Any:
 
 
 def _judge_of(run: Run) -> JudgeIdentity | None:
-    """The judge of a run that can judge again; None if nothing was judged, or elsewhere."""
+    """The judge of a run, if it can judge again; None without verdicts, or for recorded ones."""
     judge = run.summary.judge
     return None if judge is None or judge.name == RECORDED else judge
 

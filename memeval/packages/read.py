@@ -1,5 +1,5 @@
-"""Opens packages of others. Nothing of one is unpacked before its list of entries is looked at, and
-no name in it leads out of the folder that it is unpacked to.
+"""Opens packages of others. Nothing is unpacked before the list of entries has been checked, and no
+name in it leads out of the target folder.
 """
 
 from __future__ import annotations
@@ -66,21 +66,21 @@ Json = dict[str, Any]
 
 
 class Package(Struct, frozen=True):
-    """A package, unpacked to a folder that is laid out as the `outputs/` of a home."""
+    """A package, unpacked to a folder with the layout of a home's `outputs/`."""
 
     path: Path
     folder: Path
     id: str
-    """Sixteen hex digits of its manifest."""
+    """Sixteen hex digits of the digest of its manifest."""
     manifest: Manifest
     signature: bytes | None
-    """Of the bytes of the manifest."""
+    """Signature of the manifest's bytes."""
     environment: Json
     """Surroundings of the runs: `packed_on`, and `runs` by key."""
     register: Json | None
     """Statement registered before the runs."""
     runs: tuple[Run, ...]
-    """As those of a home; texts that may not be passed on are `sha256:…`."""
+    """Like runs of a home; texts that may not be passed on are `sha256:…`."""
 
 
 @contextmanager
@@ -103,7 +103,7 @@ def read_manifest(path: str | Path) -> Manifest:
 
 
 def unpack_to(path: Path, folder: Path) -> Package:
-    """Unpacks a package to an empty folder, each entry compared with the manifest.
+    """Unpacks a package to an empty folder, comparing each entry with the manifest.
 
     Raises `UserError` naming the file and the mistake.
     """
@@ -111,7 +111,7 @@ def unpack_to(path: Path, folder: Path) -> Package:
         content = _bytes(archive, MANIFEST)
         manifest = _manifest(path, content)
         _check_list(path, archive, manifest)
-        # First under the names of the package: only what has its digest is looked into.
+        # First under their names in the package: only entries with the right digest are read.
         raw = folder / "package"
         for name in manifest.entries:
             _extract(path, archive, name, raw / name, manifest)
@@ -142,7 +142,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
     except OSError as error:
         raise UserError(f"{one_line(path)} can't be read: {error.strerror or error}") from error
-    # zlib.error and others come from an archive whose bytes were changed.
+    # An archive whose bytes were changed can raise zlib.error and others.
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError) as error:
         raise _bad(path, f"it is not an intact zip file ({one_line(error, 100)})") from error
 
@@ -187,15 +187,15 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
 
 
 def _describe(info: zipfile.ZipInfo) -> tuple[object, ...]:
-    """What the directory says of an entry besides its name, place, size and digest."""
+    """The directory's data about an entry besides its name, position, size and digest."""
     own = (info.date_time, info.create_system, info.external_attr, info.internal_attr, info.volume)
     return (*own, info.create_version, info.extract_version)
 
 
 def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
-    """Whether the entries are contiguous from the first byte on, each preceded by its data from the
-    directory, and followed only by the directory: then no other program can find anything else in
-    the file.
+    """Whether the entries are contiguous, starting at the first byte, each preceded by its data
+    from the directory, and followed only by the directory: then no other program can find anything
+    else in the file.
     """
     with path.open("rb") as file:
         offset = 0
@@ -284,7 +284,7 @@ def _extract(
     with archive.open(name) as file, _new_file(target) as out:
         while chunk := file.read(_CHUNK):
             size += len(chunk)
-            # The size in the directory need not be true.
+            # The size in the directory may be wrong.
             if size > entry.size:
                 break
 
@@ -327,7 +327,7 @@ def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
 
         _check_config((run_folder / CONFIG_FILE).read_bytes())
         summary = RunSummary.read(run_folder)
-        # They name files: `recorded_keys` refuses what could lead elsewhere.
+        # They become file names: `recorded_keys` refuses keys that could lead elsewhere.
         keys = [recorded_keys(repeat) for repeat in summary.identity["keys"]]
     except (ValueError, KeyError, TypeError) as error:
         raise _bad(path, f"{entry_of(key, RUN_FILE)}: {one_line(error, 200)}") from error
@@ -405,7 +405,7 @@ def _split(path: Path, entry: Path, stage: str, files: Mapping[str, Path]) -> No
 
 def _target(line: bytes, stage: str, files: Mapping[str, Path]) -> IO[bytes]:
     key = json.loads(line)["header"].get(stage)
-    # Only keys of the run's own identity name files.
+    # Only keys of the run's own identity become file names.
     if key not in files:
         raise ValueError(f"its header names no {stage} key of the run")
 

@@ -70,7 +70,7 @@ def said_of(
     stopping: str,
     clean: Any,
 ) -> Json:
-    """Planned runs, sealed; `clean` replaces content that must not leave this machine."""
+    """The sealed statement of planned runs; `clean` replaces content that must stay private."""
     listed = []
     for cell in cells:
         ids = [one.question_id for case in cell.dataset.cases() for one in case.questions]
@@ -99,12 +99,12 @@ def said_of(
 
 
 def said_bytes(said: Mapping[str, Any]) -> bytes:
-    """The file of a statement, which a signature signs."""
+    """The content of a statement's file, which a signature signs."""
     return (as_json(said, indent=1) + "\n").encode()
 
 
 def read_said(path: Path) -> Json:
-    """A file that `register` wrote. Raises `UserError` for another, or an edited one."""
+    """The statement in a file. Raises `UserError` if `register` did not write exactly this file."""
     try:
         if path.stat().st_size > LARGEST_SMALL:
             raise ValueError("too large")
@@ -122,7 +122,7 @@ def read_said(path: Path) -> Json:
 
 
 def entry_of_package(path: Path, packed: Sequence[Run], known: Sequence[Run]) -> Json:
-    """The entry `register.json`: the statement, its signature, the commit that holds it, and the
+    """The entry `register.json`: the statement, its signature, the commit that contains it, and the
     runs left out. Raises `UserError` for a signature of another file.
     """
     said, note = read_said(path), path.with_name(f"{path.name}.sig")
@@ -140,9 +140,9 @@ def entry_of_package(path: Path, packed: Sequence[Run], known: Sequence[Run]) ->
 
 
 def signed_words(entry: Mapping[str, Any], allowed_signers: Path | None) -> str:
-    """Signer of a statement; empty if unsigned.
+    """Signer and date of a statement, in words; empty if unsigned.
 
-    Raises `UserError` for a signature by someone else, or by nobody in the file.
+    Raises `UserError` for a signature of another statement, or a signer who is not in the file.
     """
     said, signature = entry.get("said"), entry.get("signature")
     if not isinstance(said, dict) or not isinstance(signature, str):
@@ -197,7 +197,7 @@ def register_problems(
 
 
 def _began_before(run: Run, said_on: str) -> bool:
-    """Whether a run began before a time, or before a day if that is all that is said."""
+    """Whether a run began before a time, or before a day if only the day is known."""
     try:
         said = datetime.fromisoformat(said_on)
         began = datetime.fromisoformat(run.summary.started_at).astimezone(UTC)
@@ -218,7 +218,7 @@ def _judge(content: Mapping[str, Any]) -> JudgeIdentity | None:
 
 
 def _parse(content: Any) -> Said:
-    """Raises `ValueError` for what `register` did not write."""
+    """The statement. Raises `ValueError` for content that `register` did not write."""
     if not isinstance(content, dict) or not is_sealed(content):
         raise ValueError("it is damaged, or was edited")
 
@@ -226,7 +226,7 @@ def _parse(content: Any) -> Said:
 
 
 def _commit_of(path: Path) -> Json | None:
-    """The first commit that contains the file unchanged; None outside a repository."""
+    """The first commit that contains the file unchanged; None if there is none."""
 
     def git(*words: str) -> str:
         try:
@@ -251,7 +251,7 @@ def _commit_of(path: Path) -> Json | None:
 
 
 def _left_out(packed: Sequence[Run], known: Sequence[Run]) -> list[str]:
-    """Runs of this home with the settings of packed ones that are not in the package, counted."""
+    """Notes on how many runs with packed runs' settings this home has outside the package."""
     keys = {run.key for run in packed}
     alike = [_settings(run) for run in packed]
     counts: Counter[str] = Counter()

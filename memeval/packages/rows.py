@@ -31,9 +31,9 @@ class PackagedRows:
     def __init__(self, package: Package, run: Run, look: Look) -> None:
         """`look` has read the rows, which several runs of the package may share."""
         self.places: dict[str, list[Place]] = {}
-        """Of each file, in its order."""
+        """The places of the rows of each file, in its order."""
         self.others: list[str] = []
-        """Rows with unknown members."""
+        """Ids of rows with unknown members."""
         folder = package.folder / "package" / "runs" / run.key
         self.answers = self._read(folder / ANSWERS, look.answers, AnswerRow)
         self.verdicts = self._read(folder / VERDICTS, look.verdicts, VerdictRow)
@@ -62,18 +62,18 @@ class PackagedRows:
 
     @property
     def usages(self) -> list[Usage]:
-        """All of the run's."""
+        """All usages of the run."""
         rows: list[AnswerRow | VerdictRow | IngestRow] = [*self.answers.values()]
         rows += [*self.verdicts.values(), *self.ingests.values()]
         return [usage for row in rows for usage in row.usage]
 
     @property
     def references(self) -> set[str]:
-        """Of the texts that the rows refer to."""
+        """References of the texts that the rows use."""
         return {ref for ref, _ in references(self.answers.values(), self.ingests.values())}
 
     def problems(self, records: Sequence[Record]) -> Iterator[str]:
-        """Rows too many, too few, in another order, or about another answer."""
+        """Problems: rows too many, too few, in another order, or about another answer."""
         by_repeat = sorted(records, key=lambda record: record.repeat)
         asked = [(record.repeat, record.question_id) for record in by_repeat]
         if self.places[ANSWERS] != asked:
@@ -99,10 +99,10 @@ class PackagedRows:
 def references(
     answers: Iterable[AnswerRow], ingests: Iterable[IngestRow]
 ) -> Iterator[tuple[str, bool]]:
-    """References of the texts of rows, each with whether it is a reply, and not data."""
+    """References of the texts of rows, each with whether the text is a reply, and not data."""
     written = (ingest.written for ingest in ingests if ingest.written is not None)
     for session in (one for part in written for one in part.sessions):
-        # A writer stores sentences of the data itself.
+        # The output of a writer contains sentences of the data.
         yield from ((ref, False) for ref in model_texts(session.made))
         yield from ((ref, False) for ref in tool_texts(session.made))
 
@@ -134,7 +134,7 @@ def _parsed(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def text_problems(package: Package, used: set[str]) -> Iterator[str]:
-    """Texts that are missing, that no row refers to, or in another order."""
+    """Problems: texts that are missing, that no row refers to, or in another order."""
     path = package.folder / "package" / TEXTS
     ids, parts = [], {}
     for line in path.read_bytes().splitlines():

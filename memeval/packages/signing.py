@@ -13,7 +13,7 @@ from memeval.text.shown import one_line
 
 PROGRAM = "ssh-keygen"
 LONGEST_S = 120
-"""A key on a token waits for a touch."""
+"""Seconds that the program may take: a key on a token waits for a touch."""
 
 
 def sign(content: bytes, key_file: Path) -> bytes:
@@ -32,7 +32,7 @@ def sign(content: bytes, key_file: Path) -> bytes:
 
 
 def signer_of(content: bytes, signature: bytes, allowed_signers: Path | None) -> str | None:
-    """Signer of `content`, by the file of allowed signers; None without such a file.
+    """Signer of `content`, according to the file of allowed signers; None without such a file.
 
     Raises `UserError` if the signer is not in the file, or the signature is of other content.
     """

@@ -1,7 +1,7 @@
-"""Takes the runs of a package into this home, beside its own and separate from them.
+"""Imports the runs of a package into this home, separate from the home's own runs.
 
-They are in `outputs/imported/<package id>/`, with their own rows: no run of this home uses a row of
-theirs, whatever its key.
+They are in `outputs/imported/<package id>/`, with their own rows: no run of this home uses one of
+these rows, whatever its key.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Unpacked(Struct, frozen=True):
     folder: Path
     runs: tuple[Run, ...]
     signer: str
-    """In the words of level 5."""
+    """The result of level 5, in words."""
     restored: int
     """Runs whose texts were restored from the data on this machine."""
 
 
 def unpack(path: Path, allowed_signers: Path | None = None) -> Unpacked:
-    """Unpacks a package that is sound; a second time does nothing.
+    """Unpacks a package that is sound; a second time gives the same result.
 
-    Raises `UserError` for one with a problem, `StorageError` if the home can't be written.
+    Raises `UserError` for a package with a problem, `StorageError` if the home can't be written.
     """
     signer = ""
     for level in verify_package(path, Checks(allowed_signers=allowed_signers)):
@@ -80,12 +80,12 @@ def unpack(path: Path, allowed_signers: Path | None = None) -> Unpacked:
 
 
 def imported_key(package: str, key: str) -> str:
-    """The key of a run that came in a package: a run of this home may have its own."""
+    """The key of a run that came in a package: a run of this home may have the original key."""
     return hashlib.sha256(f"{package} {key}".encode()).hexdigest()[:16]
 
 
 def _take_in(package: Package, run: Run, signer: str) -> bool:
-    """Tags a run, gives it its own key, and restores its texts; returns whether it could."""
+    """Tags a run, gives it its own key, and restores its texts; returns whether it restored any."""
     try:
         data = data_of(run)
     except UserError:
@@ -127,7 +127,7 @@ def _restored(record: Record, question: EvalQuestion) -> dict[str, object]:
 
 
 def _restore_texts(run: Run, data: Data) -> None:
-    """Chunks, as the granularity of the run cuts the conversations, and questions."""
+    """Restores the texts of chunks, cut by the run's granularity, and of questions."""
     granularity = Granularity(**asdict(data.config.granularity))
     known: dict[str, str] = {}
     for case in data.cases.values():

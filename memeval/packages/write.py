@@ -71,7 +71,7 @@ from memeval.results.texts import WITHHELD, Joined, reference
 from memeval.text.shown import one_line
 
 _OURS = ("error", "notes")
-"""Members of a row that hold no text of data or of a reply."""
+"""Members of a row that contain no text of data or of a reply."""
 Json = dict[str, Any]
 
 
@@ -102,7 +102,7 @@ def pack(
     for run in runs:
         _check(run)
 
-    # As they were written: a corrected accuracy is shown, and is not a figure of the rows.
+    # As they were written: a corrected accuracy is only shown, and does not come from the rows.
     written = [Run(run.folder, RunSummary.read(run.folder)) for run in runs]
     ordered = sorted(written, key=lambda run: run.key)
     summaries = [(dict(run.summary.params), run.summary.command) for run in ordered]
@@ -204,7 +204,7 @@ class _Writer:
         for line in text.splitlines():
             name, colon, value = line.partition(": ")
             clean = self.cleaner.ours(value)
-            # A value that YAML would take for something else than a string.
+            # A value that YAML would read as something other than a string.
             lines.append(f"{name}{colon}{json.dumps(clean) if clean != value else value}")
 
         return ("\n".join(lines) + "\n").encode()
@@ -278,14 +278,14 @@ class _Writer:
         )
 
     def ordered(self) -> dict[str, bytes]:
-        """The entries in the order of the file: small ones that are read first come first."""
+        """The entries in the order of the file: small ones, which are read first, come first."""
         first = [name for name in (ENVIRONMENT, REGISTER) if name in self.entries]
         runs = [name for name in self.entries if name.startswith("runs/")]
         return {name: self.entries[name] for name in (*first, *runs, TEXTS)}
 
 
 class _Repeat:
-    """The rows of one repeat as a package holds them, and the texts that they refer to."""
+    """The rows of one repeat in the form of a package, and the texts that they refer to."""
 
     def __init__(
         self, run: Run, keys: Json, records: Sequence[Record], cleaner: Cleaner, *, texts: bool
@@ -311,7 +311,7 @@ class _Repeat:
         cases = {record.case_id for record in records}
         asked = [row for row in map(answers.get, ids) if isinstance(row, AnswerRow)]
         judged = [row for row in map(verdicts.get, ids) if row is not None]
-        # The file may hold those of other runs' conversations.
+        # The file may also contain rows of other runs' conversations.
         ingests = [
             row
             for row in answers.values()
@@ -364,7 +364,7 @@ class _Repeat:
 
     def texts(self) -> dict[str, bytes]:
         """The lines of the texts, by reference: all of them if the data may be passed on, otherwise
-        those of replies, and how the others are joined.
+        only the texts of replies, and how the others are joined.
         """
         lines: dict[str, bytes] = {}
         for ref, is_reply in references(self.rows, self.ingests):

@@ -1,4 +1,4 @@
-"""Keeps the garbage collector from repeatedly scanning everything that a run holds."""
+"""Keeps the garbage collector from repeatedly scanning all objects of a run."""
 
 from __future__ import annotations
 

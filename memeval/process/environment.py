@@ -1,4 +1,4 @@
-"""Environment variables that are set for a while."""
+"""Environment variables that are set temporarily."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Sets variables of this process, and puts their earlier values back at the end."""
+    """Sets variables of this process, and restores their earlier values at the end."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

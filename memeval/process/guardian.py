@@ -1,5 +1,6 @@
-"""Ends what a dead memeval process has left: process groups, and a folder with all processes that
-name it. Run as a script beside that process: its input ends when the process does, in any way.
+"""Cleans up after a dead memeval process: kills its process groups, removes its folders, and kills
+all processes that name them. Run as a script next to that process: its input ends when the process
+does, in any way.
 
 Only the standard library, without `site`: it starts in some 15 ms.
 """
@@ -16,12 +17,12 @@ from contextlib import suppress
 from pathlib import Path
 
 ROUNDS = 20
-"""Looks for processes that name a folder: some of them start others again until all are gone."""
+"""How often it looks for processes that name a folder: some restart others until all are gone."""
 ROUND_S = 0.1
 
 
 def watch(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The groups and folders that are left when `lines` end: `+` adds one, `-` takes it away."""
+    """The groups and folders that are left when `lines` end: `+` adds one, `-` removes it."""
     left: dict[str, list[str]] = {"group": [], "folder": []}
     for line in lines:
         sign, kind, name = line.rstrip("\n").split(" ", 2)
@@ -54,7 +55,7 @@ def _names(process: Path, folder: str) -> bool:
             if os.fsencode(folder) in (process / part).read_bytes():
                 return True
 
-    # A process that gives itself a title writes over both.
+    # A process that sets its own title overwrites both.
     with suppress(OSError):
         for file in os.listdir(process / "fd"):  # noqa: PTH208 - iterdir takes three times as long
             with suppress(OSError):

@@ -17,23 +17,23 @@ SUFFIX = ".tmp"
 OLD_S = 24 * 3600.0
 """A folder whose owner's name is unreadable is left alone for this long."""
 GONE = "gone"
-"""Replaces the start time of a process that no longer runs."""
+"""Used instead of the start time of a process that no longer runs."""
 _OWNER = re.compile(r"\d{1,10}(?:-\d+)?")
 _TEMPORARY = "memeval-"
 _OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+)-")
 _UNOWNED = re.compile(rf"{_TEMPORARY}mem0-[a-z0-9_]{{8}}$")
-"""Their names in earlier versions, which did not hold the owner."""
+"""Names of temporary folders in earlier versions, which did not contain the owner."""
 _CHECKED: set[Path] = set()
 
 
 @cache
 def owner() -> str:
-    """This process as a part of a name: its number and, as numbers are reused, when it began."""
+    """This process as a part of a name: its id and, as ids are reused, its start time."""
     return f"{os.getpid()}-{_start_time(os.getpid())}"
 
 
 def own_name(beside: Path, mark: str) -> Path:
-    """A temporary name for the future folder `beside`. It holds the owner of the folder."""
+    """A temporary name for the future folder `beside`, which contains the folder's owner."""
     return beside.with_name(f".{beside.name}.{owner()}.{mark}{SUFFIX}")
 
 
@@ -48,9 +48,9 @@ def sweep_temporary() -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Removes what dead processes left in the folders of `folder`, and in the folders of these.
+    """Removes what dead processes left in the subfolders of `folder`, and in their subfolders.
 
-    Once a process, as all of them are read.
+    Only once per process, as all of them are read.
     """
     if folder in _CHECKED:
         return
@@ -62,7 +62,7 @@ def sweep(folder: Path) -> None:
 
 
 def is_leftover(path: Path) -> bool:
-    """Whether the process that made a temporary file or folder is gone."""
+    """Whether the process that created a temporary file or folder is gone."""
     parts = path.name.removesuffix(SUFFIX).split(".")
     names = [part for part in parts[-2:] if _OWNER.fullmatch(part)]
     return is_left(names[0] if names else "", path)
@@ -88,20 +88,20 @@ def is_left(name: str, path: Path) -> bool:
 
 
 def _start_time(process: int) -> str:
-    """When a process began, in ticks since the machine did.
+    """When a process began, in ticks since the machine booted.
 
     `gone` if it no longer runs, `0` if its start is unknown.
     """
     try:
-        os.kill(process, 0)  # signal 0 only asks whether there is such a process
+        os.kill(process, 0)  # signal 0 only tests whether the process exists
     except (ProcessLookupError, OverflowError):
         return GONE
-    except OSError:  # another user's, which lives
+    except OSError:  # another user's process, which is alive
         pass
 
     try:
-        # Field 22 is the start time. Field 2, the name, may hold spaces and brackets: count behind
-        # it.
+        # Field 22 is the start time. Field 2, the name, may contain spaces and brackets: fields are
+        # counted after it.
         return (
             Path(f"/proc/{process}/stat")
             .read_text(encoding="utf-8", errors="replace")

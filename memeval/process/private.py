@@ -1,4 +1,4 @@
-"""What this process creates can only be read by its owner."""
+"""Makes what this process creates readable only by its owner."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def private_umask() -> None:
-    """From here on, only their owner may read what this process, and those that it starts, create.
+    """From here on, only their owner may read the files that this process and its children create.
 
     This covers what other libraries create: databases with their journals, artifacts, locks, plots.
     """

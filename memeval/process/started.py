@@ -1,8 +1,8 @@
 """Everything that memeval starts dies with it: the process groups and folders of this process.
 
-Programs run in process groups of their own, so that Ctrl-C on a terminal is memeval's alone. If
-memeval ends without a chance to tidy up (SIGKILL, `os._exit`, a crash), this closes its pipe to the
-guardian, which kills the groups that are left.
+Programs run in their own process groups, so that only memeval gets Ctrl-C from a terminal. If
+memeval ends without a chance to tidy up (SIGKILL, `os._exit`, a crash), its pipe to the guardian
+closes, and the guardian kills the groups that are left.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _lock = threading.Lock()
 _groups: set[int] = set()
 _folders: set[str] = set()
 _pipe: int | None = None
-"""Our end of the pipe to the guardian."""
+"""This process's end of the pipe to the guardian."""
 
 
 def adopt(group: int) -> None:
@@ -55,7 +55,7 @@ def end_all() -> None:
 
 
 def make_folder(what: str, *, guarded: bool = True) -> Path:
-    """A temporary folder of this process, whose name says so; it goes with the process.
+    """A temporary folder named after this process, with which it is removed.
 
     If it is not `guarded`, other processes may name it, and a killed process leaves it behind.
     """
@@ -84,7 +84,7 @@ def end_folder(folder: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Removes a folder, whose processes have ended."""
+    """Removes a folder whose processes have ended."""
     with _lock:
         _folders.discard(str(folder))
         shutil.rmtree(folder, ignore_errors=True)
@@ -92,7 +92,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def _tell(line: str) -> None:
-    """Writes to the guardian, which is started for the first thing that dies with this process."""
+    """Writes to the guardian, which is started for the first group or folder to guard."""
     global _pipe  # noqa: PLW0603 - there is one per process
     if _pipe is None:
         if line.startswith("-"):
@@ -105,18 +105,18 @@ def _tell(line: str) -> None:
 
 
 def _start_guardian() -> int:
-    """Starts the guardian and returns our end of its pipe, which closes with this process."""
+    """Starts the guardian; returns this end of its pipe, which closes with this process."""
     reader, writer = os.pipe()
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", guardian.__file__],
         stdin=reader,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # It outlives whatever ends this process, Ctrl-C and a kill of its group included.
+        # It outlives whatever ends this process, including Ctrl-C and a kill of its group.
         start_new_session=True,
     )
     os.close(reader)
-    # subprocess warns about a child that was not waited for, and this one is left on purpose.
+    # subprocess warns about a child that was not waited for; this one is left running on purpose.
     process.returncode = 0
     return writer
 
@@ -128,7 +128,7 @@ def _forget() -> None:
     _groups.clear()
     _folders.clear()
     if _pipe is not None:
-        # The parent's guardian must see that the parent is gone, also while this process lives.
+        # The parent's guardian must see that the parent is gone, even while this process lives.
         os.close(_pipe)
 
     _pipe = None

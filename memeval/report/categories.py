@@ -1,7 +1,7 @@
 """The categories of several runs, side by side.
 
-A column holds the same questions for all runs: it is chosen by the category's id, since names
-differ (`dataset.category_names`), and one's `single_hop` is the other's `multi_hop`.
+A column contains the same questions for all runs. It is chosen by the category's id, since names
+differ (`dataset.category_names`): `single_hop` in one run may be `multi_hop` in another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Titles = Mapping[tuple[str, str], str]
 def category_titles(named: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str], str]:
     """Titles from data set, id and name of each category: its name, or its id with all its names.
 
-    `1: multi_hop / single_hop` is the category 1, which has one name here and another there.
+    `1: multi_hop / single_hop` is the category 1, whose name differs between runs.
     """
     names: dict[tuple[str, str], dict[str, None]] = {}
     for dataset, category, name in named:

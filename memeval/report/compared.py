@@ -19,10 +19,10 @@ class DifferenceData(Struct, frozen=True):
     result: ClusteredDifference
     adjusted_p: float | None
     is_shown: bool
-    """Whether the data tell the two apart."""
+    """Whether the data show a difference between the two."""
     sentence: str
     categories: Mapping[str, ClusteredDifference] = field(default_factory=dict)
-    """By name: described, not tested."""
+    """By category name: reported, but not tested."""
     same_prompts: bool = False
     """Whether both sent the same prompts, so that there is nothing to compare."""
 
@@ -35,14 +35,14 @@ class ComparisonData(Struct, frozen=True):
     sentences: tuple[str, ...]
     """Sentences at the top of the page."""
     baseline: str | None
-    """Key of its run; None if all pairs are compared."""
+    """Key of the baseline's run; None if all pairs are compared."""
     differences: tuple[DifferenceData, ...]
     forest: Panel
     """The differences as they are drawn."""
     letters: Mapping[str, str]
     """By key: cells that share a letter can't be told apart."""
     remarks: tuple[str, ...]
-    """Notes on the comparison for the reader: another judge, questions of one cell only."""
+    """Notes on the comparison for the reader: a different judge, questions of one cell only."""
     adjusted_how: str = ""
     """How p is adjusted."""
 

@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 Row = list[str]
 ABILITY = "ability"
 CONTEXT_TOKENS = "context_tokens"
-"""The setting, and the figure of what was shown under it."""
+"""Name of the setting, and of the metric with the tokens that the reader was actually shown."""
 ABILITIES = ("IE", "MR", "TR", "KU", "CR", "ABS")
-"""The facet that has columns of its own, and the order of these."""
+"""The values of the facet `ability` that have columns, in the order of these."""
 LONGEST_CELL = 200
 """Characters of a name or a setting in a table; the CSV has all of them."""
 LONGEST_TITLE = 1_000
-"""Characters of what is said above a table."""
+"""Maximum length of the line above a table, in characters."""
 UNBOUNDED = 100_000
 """A width that any table fits."""
 ALWAYS = (QUESTIONS, ACCURACY)
-"""Columns that stay even if no cell has a figure for them, unless nothing was to be answered."""
+"""Columns that stay even without figures; only the first, if all cells only retrieve."""
 LONGEST_WORD = 9
-"""Letters of a word of a header that is not broken: `questions`, `retrieval`."""
+"""Length of the longest word in a header that is not broken: `questions`, `retrieval`."""
 REFUSALS = {"adversarial": "refusals right"}
 """Headers of categories whose right answer is a refusal, by the names that data sets give them."""
 
@@ -116,7 +116,7 @@ def _left_out(fitted: Fitted, width: int | None) -> str:
 
 
 def shared_flags(summaries: Sequence[RunSummary]) -> list[str]:
-    """How the questions of all cells were chosen, if it is the same for all."""
+    """Flags on the choice of questions that all cells share."""
     if not summaries:
         return []
 
@@ -163,8 +163,8 @@ def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
 
 
 def area_lines(summaries: Sequence[RunSummary]) -> list[str]:
-    """Value of `context_tokens` to each configuration, if the runs differ in it: the area below its
-    frontier, from the least budget at which all have a run to the largest one.
+    """What `context_tokens` are worth to each configuration, if the runs differ in them: the area
+    below its frontier, from the lowest budget at which all have a run to the highest.
     """
     columns = differing(summaries)
     if CONTEXT_TOKENS not in columns:
@@ -179,7 +179,7 @@ def area_lines(summaries: Sequence[RunSummary]) -> list[str]:
             points.setdefault(name, []).append((tokens, 100 * accuracy))
 
     low = max((min(own)[0] for own in points.values()), default=0.0)
-    # Beyond its dearest run, more tokens buy nothing better.
+    # Beyond a configuration's most expensive run, more tokens buy nothing better.
     high = max((max(own)[0] for own in points.values()), default=0.0)
     if not low < high:
         return []
@@ -195,8 +195,8 @@ def area_lines(summaries: Sequence[RunSummary]) -> list[str]:
 def judged_by(summaries: Sequence[RunSummary]) -> str:
     """The head of a table: which judge the accuracies come from.
 
-    Empty if no cell names a judge. Accuracies of different judges must not be compared in
-    silence.
+    Empty if no cell names a judge. Accuracies of different judges must not be compared without a
+    warning.
     """
     judges = list(
         dict.fromkeys(filter(None, (judge_shown(summary.judge) for summary in summaries)))
@@ -208,7 +208,7 @@ def judged_by(summaries: Sequence[RunSummary]) -> str:
 
 
 def escape(row: Row) -> Row:
-    """A row whose texts are shown in Markdown as they are."""
+    """A row whose cells Markdown shows literally."""
     return [inline(one_line(cell, LONGEST_CELL)) for cell in row]
 
 
@@ -247,7 +247,7 @@ def _metrics_by_title(summary: RunSummary, titles: Titles) -> dict[str, float | 
 def cells(
     summaries: Sequence[RunSummary], left_out: Sequence[str] = ()
 ) -> tuple[int, Row, list[Row]]:
-    """How many columns hold settings, the header, and the rows, as strings.
+    """The number of columns with settings, the header, and the rows, as strings.
 
     Columns of figures that no cell has are left out, and so are the flags in `left_out`.
     """
@@ -288,7 +288,7 @@ def figures(
         # Retrieval is measured on all questions, accuracy on those of the headline.
         QUESTIONS: count(get("n_records" if summary.only_retrieves else "n_questions")),
         ACCURACY: with_interval_of("accuracy", summary),
-        # Beside the raw accuracy, never in its place.
+        # Next to the raw accuracy, never in its place.
         CORRECTED: corrected(summary) or NONE,
         RERUN_STD: "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
         **{
@@ -306,7 +306,7 @@ def repeats_itself(summary: RunSummary) -> bool:
     if not summary.has_deterministic_reader:
         return False
 
-    # The repeats themselves are compared: a deviation may be 0 only by rounding.
+    # The accuracies of the repeats are compared as well: a deviation may be 0 because of rounding.
     accuracies = {repeat.metrics.get("accuracy") for repeat in summary.repeats}
     return summary.metrics.get("accuracy_std") == 0 and len(accuracies) <= 1
 
@@ -314,7 +314,7 @@ def repeats_itself(summary: RunSummary) -> bool:
 def abilities_of(summaries: Sequence[RunSummary]) -> list[str]:
     """The abilities by which a data set groups its questions besides the categories.
 
-    LongMemEval's IE, MR, TR, KU and ABS, which are not its question types. Empty for the others.
+    LongMemEval's IE, MR, TR, KU and ABS, which are not its question types. Empty for others.
     """
     rows = [row for summary in summaries for row in summary.facets.get(ABILITY, ())]
     values = dict.fromkeys(row.category for row in rows)
@@ -324,7 +324,7 @@ def abilities_of(summaries: Sequence[RunSummary]) -> list[str]:
 
 
 def by_ability(summary: RunSummary, abilities: Sequence[str]) -> dict[str, float | None]:
-    """The cell's accuracy in each ability; None if it was not asked."""
+    """The cell's accuracy in each ability; None if it has no questions of that ability."""
     own = {row.category: row.accuracy for row in summary.facets.get(ABILITY, ())}
     return {name: own.get(name) for name in abilities}
 
@@ -332,11 +332,11 @@ def by_ability(summary: RunSummary, abilities: Sequence[str]) -> dict[str, float
 def shorten(names: Sequence[str]) -> dict[str, str]:
     """Headers of categories, without the words that all of them begin with.
 
-    `factconsolidation_mh_6k` and its like become `mh 6k`, and `adversarial` becomes
-    `refusals right`.
+    `factconsolidation_mh_6k` and similar names become `mh 6k`, and `adversarial` becomes `refusals
+    right`.
     """
     words = {name: REFUSALS.get(name, spaced(name)).split() for name in names}
-    # Without the last word of each: a header must keep one, even if the names are equal so far.
+    # The last word of each is not compared: a header must keep one, even if names are equal.
     columns = zip(*(parts[:-1] for parts in words.values()), strict=False)
 
     shared = 0

@@ -1,4 +1,4 @@
-"""Which numbered choice was chosen if which one was right, counted and as a table."""
+"""How often each numbered choice was chosen for each right one: counts, and a table."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from memeval.results import Record, read_records
 
 UNPARSED = "unparsed"
 SHARE_OF_ALL = "of all, %"
-"""Header of the column with the share of all replies that a row holds; it is not an accuracy."""
+"""Header of the column with each row's share of all replies; it is not an accuracy."""
 
 
 class Confusion(Struct, frozen=True):
     """Replies by the position of the right choice and of the chosen one, over all repeats."""
 
     positions: int
-    """How many choices there are, at most."""
+    """The largest number of choices."""
     chosen: Mapping[tuple[int, int], int]
     """Replies that could be read, by (right, chosen)."""
     unparsed: Mapping[int, int]
-    """Replies that could not be read, by right."""
+    """Replies that could not be read, by the right position."""
 
     def rows(self) -> list[list[int]]:
         """Replies by right position, and in each row by chosen position.
@@ -88,7 +88,7 @@ def _numbered(path: Path) -> Iterator[Record]:
 def confusion_section(matrix: Confusion) -> list[str]:
     """The matrix in Markdown: right positions down, chosen ones across.
 
-    Each position's share of the right choices is beside it, that of the chosen ones below it.
+    The last column has each position's share of the right choices, the last row of the chosen ones.
     """
     rows = matrix.rows()
     header = ["right ↓ chosen →", *map(str, range(matrix.positions)), UNPARSED, SHARE_OF_ALL]

@@ -29,13 +29,13 @@ GROUPS = (
 """Groups of settings in the order in which tables show them."""
 
 LONGEST_LABEL = 120
-"""Characters of a label in a picture."""
+"""Maximum length of a label in a picture, in characters."""
 IMPORTED_FILE = "system.file"
-"""The file of answers that another program gave."""
+"""The setting with the file of answers from another program."""
 MOST_SETTINGS = 6
-"""Settings that labels name in every run; of more, each run names its unusual ones."""
+"""Up to this number of settings, labels name all; beyond it, only options and unusual values."""
 WITH_ABSENT_SETTINGS = ("dataset", "system")
-"""Groups with settings that a cell only has if they were set, such as a data set's canaries."""
+"""Groups with settings that a cell has only if they were set, such as a data set's canaries."""
 UNNAMED = {"num_runs", "seed"}
 """Settings that labels leave out: how often a cell was measured, not what was measured."""
 
@@ -43,9 +43,9 @@ UNNAMED = {"num_runs", "seed"}
 def differing(summaries: Sequence[RunSummary]) -> dict[str, str]:
     """The settings that take more than one value over the cells, and the short header of each.
 
-    A setting that only some cells have counts by its values there: one system's own settings don't
-    become columns for all, unless other cells of that system lack it. Within a group, a setting
-    that follows from a chosen one (a system's class, beside its name) is left out.
+    For a setting that only some cells have, only their values count: one system's own settings
+    don't become columns for all, unless other cells of that system lack it. Within a group, a
+    setting that follows from a chosen one (a system's class, next to its name) is left out.
     """
     keys = sorted({key for summary in summaries for key in summary.params}, key=rank)
     chosen: list[str] = []
@@ -64,7 +64,7 @@ def differing(summaries: Sequence[RunSummary]) -> dict[str, str]:
 
 
 def _some_lack(key: str, summaries: Sequence[RunSummary]) -> bool:
-    """Whether cells of one system, or one data set, have one of its settings, and others don't."""
+    """Whether some cells of one system, or of one data set, have the setting, and others don't."""
     option = group(key)
     if option not in WITH_ABSENT_SETTINGS:
         return False
@@ -80,7 +80,7 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
     equal names.
 
     If nothing differs, it is the run's own name. If many settings differ, as over all runs of a
-    home, a setting outside the groups is only named if most runs have another value.
+    home, a setting that does not name an option is included only if most runs have another value.
     """
     columns = [
         (key, short.removeprefix("top_"))
@@ -98,7 +98,7 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
         }
 
     files = _names_of_files(summaries)
-    # A version says nothing without the system that it is one of.
+    # A version means nothing without its system.
     keys = [key for key, _ in columns]
     has_versions = "label" in keys and "system" not in keys
 
@@ -116,7 +116,7 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
 
 
 def _names_of_files(summaries: Sequence[RunSummary]) -> dict[str, str]:
-    """The names of imported files by path, each with as many of its folders as it needs."""
+    """The names of imported files by path, with as many folders as each needs to be unique."""
     paths = {shown(summary, IMPORTED_FILE) for summary in summaries}
     parts = {path: (*PurePath(path).parent.parts, PurePath(path).stem) for path in paths}
 
@@ -133,7 +133,7 @@ def _names_of_files(summaries: Sequence[RunSummary]) -> dict[str, str]:
 
 
 def distinct(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
-    """Labels that name one run each: a key is added if two runs ended in the same second."""
+    """Unique labels: a key is added if two runs ended in the same second."""
     return [
         f"{name} {summary.run_key[:6]}" if names.count(name) > 1 else name
         for name, summary in zip(names, summaries, strict=True)
@@ -141,7 +141,7 @@ def distinct(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]
 
 
 def _apart(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
-    """The names; if two are equal, with what else differs: how often it was measured, or when."""
+    """The names; equal ones are extended by what else differs: repeats, seed, or time."""
     alike: dict[str, list[RunSummary]] = {}
     for name, summary in zip(names, summaries, strict=True):
         alike.setdefault(name, []).append(summary)
@@ -168,18 +168,18 @@ def _told_apart(summary: RunSummary, alike: Sequence[RunSummary]) -> list[str]:
 
 
 def _names_option(key: str) -> bool:
-    """Whether a setting is a group's own: which system, which data set."""
+    """Whether a setting names the option of a group, such as the system or the data set."""
     return key in GROUPS or key.endswith(".name")
 
 
 def _usual(summaries: Sequence[RunSummary], key: str) -> str:
-    """The value that most of the cells have that have the setting."""
+    """The most common value among the cells that have the setting."""
     values = Counter(shown(summary, key) for summary in summaries if key in summary.params)
     return values.most_common(1)[0][0]
 
 
 def system_of(summary: RunSummary) -> str:
-    """The system of a cell; its name if it says none, as answers of another program may."""
+    """The system of a cell; the cell's name if it has none, such as answers of another program."""
     name = summary.params.get("system")
     return summary.name if name is None else str(name)
 
@@ -190,7 +190,7 @@ def shown(summary: RunSummary, key: str) -> str:
 
 
 def named(summary: RunSummary, key: str, short: str) -> str:
-    """A setting in a label: names speak for themselves, figures say what they are."""
+    """A setting in a label: only the value if it is a name, else also the setting's header."""
     value = shown(summary, key)
     is_option = key in GROUPS and not value[:1].isdigit()
     is_name = key.endswith("name") or key == "label" or is_option

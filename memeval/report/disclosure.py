@@ -16,7 +16,7 @@ _LIMITS = (
     "dataset.only",
     "dataset.split",
 )
-"""Settings with which a run asks only a part of the questions."""
+"""Settings that restrict a run to a part of the questions."""
 
 
 def disclosed(summary: RunSummary) -> dict[str, str]:
@@ -32,7 +32,7 @@ def disclosed(summary: RunSummary) -> dict[str, str]:
 
 
 def _version(summary: RunSummary) -> str:
-    """Of a frozen data set; empty for others."""
+    """Version of a frozen data set; empty for others."""
     version = summary.tags.get("data_version")
     return "" if version is None else f"version {one_line(version)}"
 
@@ -77,7 +77,7 @@ def _questions(summary: RunSummary) -> str:
 
 
 def _category(row: CategoryResult) -> str:
-    """Id and name of a category; one of them if they are the same."""
+    """Id and name of a category, or only one of them if they are equal."""
     return " ".join(dict.fromkeys((one_line(row.category), one_line(row.name))))
 
 

@@ -18,7 +18,7 @@ SOUND = (Status.OK, Status.RETRIEVED)
 
 
 def tokens(summary: RunSummary) -> list[str]:
-    """Tokens by stage, and their cost with and without our response cache."""
+    """Tokens by stage, and their cost with and without memeval's response cache."""
     get = summary.metrics.get
     rows = []
 
@@ -48,7 +48,7 @@ def tokens(summary: RunSummary) -> list[str]:
 
 
 def latency(summary: RunSummary) -> list[str]:
-    """Latency by stage; a reply from our cache counts with the time that it took at first."""
+    """Latency by stage; a reply from memeval's cache counts with its original time."""
     get = summary.metrics.get
     rows = [
         (

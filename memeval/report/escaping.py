@@ -1,6 +1,6 @@
 """Strings from outside (names, ids, notes, errors, settings) in Markdown, CSV, HTML and LaTeX.
 
-They are shown, and do nothing. A report is also the page that MLflow renders. Content of data or a
+They are shown literally and have no effect. MLflow renders the reports, too. Content of data or a
 reply must not become a picture from another server, a link, a tag, a row of a table or a formula.
 """
 
@@ -15,7 +15,7 @@ from memeval.text.shown import printable
 
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _MARKS = re.compile(
-    # An interval and its header stay as they are, unless what follows makes a link of them.
+    # An interval and its header stay as they are, unless the next character would make them a link.
     r"\[(?:95 ?%|[−-]?[\d.,]+k?, [−-]?[\d.,]+k?)\](?![(\[:])"
     r"|[\\`*\[\]|&<>~]"
     r"|(?<![^\W_])_|_(?![^\W_])"  # an underscore within a word is not a mark
@@ -87,7 +87,7 @@ def code(value: object) -> str:
 def fenced(text: str, language: str) -> list[str]:
     """A block of code that nothing in the text can end."""
     shown = printable(text)
-    # One more than the longest within: Markdown ends a block at a fence of at least its length.
+    # One backtick more than the longest fence inside, which would otherwise end the block.
     fence = max([*_FENCE.findall(shown), "``"], key=len) + "`"
     return [f"{fence}{language}", shown, fence]
 
@@ -119,9 +119,9 @@ def tex(value: object) -> str:
 
 
 def tex_row(cells: Sequence[str]) -> str:
-    """Escaped cells as a row of a table."""
+    """Escaped cells as a row of a LaTeX table."""
     row = " & ".join(cells)
-    # LaTeX takes these for an argument of the row before.
+    # LaTeX would read these as an argument of the row end before them.
     guard = "{}" if row.startswith(("[", "*")) else ""
     return rf"{guard}{row} \\"
 
@@ -135,7 +135,7 @@ def _tex_letter(letter: str) -> str:
     parts = unicodedata.normalize("NFD", letter)
     base, accent = parts[0], parts[1:]
     if base.isascii() and base.isalpha() and accent in _TEX_ACCENTS:
-        # Without its dot.
+        # Under an accent, i and j lose their dot.
         bare = f"\\{base}" if base in "ij" else base
         return f"\\{_TEX_ACCENTS[accent]}{{{bare}}}"
 
@@ -148,7 +148,7 @@ def _escape(match: re.Match[str]) -> str:
         return mark
     if mark in _HTML:
         return _HTML[mark]
-    # Most renderers make a bare address (https://…, www.…, a@b.c) a link.
+    # Most renderers turn a bare address (https://…, www.…, a@b.c) into a link.
     if mark == "://":
         return "&#58;//"
     if mark == "@":
@@ -160,7 +160,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _escape_opening(line: str) -> str:
-    """A line whose beginning does not make it a heading, a list, a rule or a quotation."""
+    """A line, escaped if it begins like a heading, a list, a rule or a quotation."""
     if re.match(r"#|[-+=](?:\s|[-+=]|$)", line):
         return f"\\{line}"
 

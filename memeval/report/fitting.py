@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 GAP = 1
-"""Blanks between two columns."""
+"""Spaces between two columns."""
 NARROWEST, NARROWEST_FIRST = 8, 14
-"""How narrow a setting, and the first of them, may fold."""
+"""The narrowest widths to which a setting, and the first of them, may fold."""
 QUESTIONS, ACCURACY, CORRECTED = "questions", "accuracy [95%]", "accuracy corrected"
 RERUN_STD, COVERAGE = "re-run std", "coverage"
 """Columns that every table has; those of metrics have the metrics' own headings."""
@@ -30,9 +30,9 @@ class Fitted(Struct, frozen=True):
     columns: tuple[int, ...]
     widths: tuple[int, ...]
     dropped: tuple[str, ...]
-    """Headers of the others that differ, in the table's order."""
+    """Headers of the hidden columns whose rows differ, in the table's order."""
     equal: Mapping[str, str]
-    """The same of those that are equal in all rows, with their value."""
+    """Headers of the hidden columns that are equal in all rows, with their value."""
 
 
 def fit(
@@ -43,7 +43,7 @@ def fit(
     width: int,
     fold: Callable[[str], str],
 ) -> Fitted:
-    """Chooses columns for a width; the first `settings` columns hold settings, which may fold.
+    """Chooses columns for a width; the first `settings` columns contain settings, which may fold.
 
     `fold` puts a header on short lines.
     """
@@ -68,7 +68,7 @@ def fit(
         shown.remove(column)
 
     widths = {column: least[column] for column in shown}
-    # The room that is left goes to the columns from the left: names first.
+    # The remaining width goes to the columns from left to right: names first.
     spare = width - sum(size + GAP for size in widths.values()) + GAP
     for column in shown:
         more = min(natural[column] - widths[column], max(spare, 0))
@@ -85,7 +85,7 @@ def fit(
 
 
 def _equal(header: Sequence[str], rows: Sequence[Sequence[str]], settings: int) -> list[int]:
-    """The columns of figures that tell no row from another, so that one line can say them."""
+    """The columns of figures with the same value in all rows, so that one line can state them."""
     equal = []
     for column, values in enumerate(zip(*rows, strict=True)):
         is_figure = column >= settings and header[column] not in (ACCURACY, "flags")
@@ -103,6 +103,6 @@ def _by_need(header: Sequence[str], settings: int) -> list[int]:
     categories = [
         column for column in figures if column not in {*first, *last} and header[column] not in KEPT
     ]
-    # What a sweep varies distinguishes its cells: it goes after all figures but the accuracy.
+    # The settings that a sweep varies distinguish its cells: they are dropped last.
     varied = [column for column in range(settings) if header[column] not in KEPT]
     return [*first, *reversed(categories), *last, *reversed(varied[1:]), *varied[:1]]

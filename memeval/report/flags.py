@@ -9,11 +9,11 @@ from memeval.results import FEWEST_SESSIONS, RunSummary
 from memeval.text.shown import one_line
 
 OF_SESSIONS = "R@"
-"""How the flag begins that says that recalls count sessions."""
+"""Beginning of the flag that says that recalls count sessions."""
 
 
 def asked_flags(summary: RunSummary) -> list[str]:
-    """How the questions were chosen, if not all were asked: `sample 200`, `biased cut: …`."""
+    """Flags on the choice of questions, if not all were asked: `sample 200`, `biased cut: …`."""
     words = {
         "split": "split {}",
         "sample": "sample {}",
@@ -29,7 +29,7 @@ def asked_flags(summary: RunSummary) -> list[str]:
 
 
 def of_sessions(summary: RunSummary) -> list[str]:
-    """That recalls count sessions; or the first that can't miss: `R@10 of 8 sessions`."""
+    """The flag on recalls of sessions, with the lowest k that can't miss: `R@10 of 8 sessions`."""
     fewest = summary.tags.get(FEWEST_SESSIONS, "")
     if not fewest.isdecimal():
         return []
@@ -85,7 +85,7 @@ def flags(summary: RunSummary) -> list[str]:
 
 
 def warning(summary: RunSummary) -> list[str]:
-    """The word above all flags of a run whose figures can't be trusted; none for another one."""
+    """The first flag of a run whose figures can't be trusted; none for other runs."""
     if summary.is_stopped:
         return ["STOPPED"]
 

@@ -47,7 +47,7 @@ def abstentions(summary: RunSummary) -> list[str]:
 def by_facet(summary: RunSummary, facet: str) -> list[str]:
     """Accuracy by the values of a further grouping, in their order.
 
-    Of more than `VALUES_SHOWN`, those with the most questions.
+    If there are more than `VALUES_SHOWN`, only those with the most questions.
     """
     rows = shown = list(summary.facets[facet])
     if len(rows) > VALUES_SHOWN:
@@ -76,7 +76,7 @@ def by_protocol(summary: RunSummary) -> list[str]:
 
 
 def measured(summary: RunSummary, row: CategoryResult, title: str) -> tuple[str, ...]:
-    """A row of a table of groups of questions, below `MEASURED`."""
+    """A row of a table of groups of questions, in the columns of `MEASURED`."""
     return (
         title,
         count(row.n),

@@ -1,4 +1,4 @@
-"""Outcomes as JUnit's XML, which services of CI show."""
+"""Outcomes as JUnit XML, which CI services display."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ LONGEST_TEXT = 2000
 
 
 class JunitCase(Struct, frozen=True):
-    """An outcome by its name."""
+    """An outcome and its name."""
 
     name: str
     text: str
     problem: str | None = None
-    """`failure`, `error` or `skipped`; None if all is well."""
+    """`failure`, `error` or `skipped`; None if it passed."""
 
 
 def as_junit(suite: str, class_name: str, cases: Sequence[JunitCase]) -> str:
-    """The file of a suite. XML can't hold control characters: texts are on one line."""
+    """The file of a suite. XML can't contain control characters, so texts are put on one line."""
     root = ElementTree.Element("testsuite", name=suite, tests=str(len(cases)))
     problems = Counter(case.problem for case in cases)
     root.set("failures", str(problems["failure"]))

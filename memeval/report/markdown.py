@@ -57,7 +57,7 @@ def report(
     plots: Sequence[str] = (),
     positions: Sequence[str] = (),
 ) -> str:
-    """The report's text; `positions` is the section on chosen positions, for runs that chose."""
+    """The report's text; `positions` is the section on chosen positions, if there is one."""
     sections = (
         [f"# {inline(summary.name)}"],
         banner(summary),

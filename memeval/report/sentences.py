@@ -10,7 +10,7 @@ from memeval.results import RunSummary, judge_shown
 def run_sentences(summary: RunSummary, conversations: int | None = None) -> list[str]:
     """How many questions are answered right, and how much of the evidence is found.
 
-    `conversations` are those of the questions, if it is known how many there are.
+    `conversations` is the number of the questions' conversations, if it is known.
     """
     return list(filter(None, [_result(summary, conversations), _evidence(summary)]))
 

@@ -14,7 +14,7 @@ REPORT_FILE, PAGE_FILE = "report.md", "report.html"
 
 
 def stamp_report(folder: Path, *, plots: bool) -> None:
-    """Leaves a note of what a report was made from. Raises `OSError`."""
+    """Writes a note of what a report was made from. Raises `OSError`."""
     write_atomically(folder / STAMP_FILE, _stamp(folder, plots=plots))
 
 
@@ -37,7 +37,7 @@ def _stamp(folder: Path, *, plots: bool) -> str:
 
 
 def _digest(path: Path) -> str:
-    """sha256 of a file that need not be there."""
+    """sha256 of a file that need not exist."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else f"no {path.name}"
 
 
@@ -52,6 +52,6 @@ def report_code() -> str:
 
 
 def code_files(report: Path) -> list[Path]:
-    """The files that reports, pages and plots are made by."""
+    """The files of the code that makes reports, pages and plots."""
     # Sorted: folders list their files in any order.
     return sorted([*report.rglob("*.py"), *report.glob("page/files/*")])

@@ -11,7 +11,7 @@ from memeval.report.escaping import csv_cell, inline
 from memeval.text.shown import one_line
 
 LONGEST_CELL = 1000
-"""Characters of a cell: a whole value is in the records, or in `config.yaml`."""
+"""Maximum length of a cell; the whole value is in the records, or in `config.yaml`."""
 
 
 def table(

@@ -1,6 +1,6 @@
-"""A run's accuracy corrected by labels: `calibration.json`, beside the run that it is about.
+"""`calibration.json`, in the run's folder: a run's accuracy, corrected by labels.
 
-The corrected figures are added when a summary is read to be shown. `run.json` holds only the raw
+The corrected figures are added when a summary is read for display. `run.json` contains only the raw
 ones, so that a run stays as measured.
 """
 
@@ -26,11 +26,11 @@ CORRECTED = "accuracy_corrected"
 OLD_NAME = "unlabelled"
 """Name of `rows_without_label` in files of earlier versions."""
 LARGEST = 1_000_000
-"""Bytes of a `calibration.json`, which holds a few figures."""
+"""Maximum bytes read of a `calibration.json`, which contains only a few figures."""
 
 PPI, LABELS, RANGE = "ppi", "labels", "range"
-"""By labels of some of the run's answers and the verdicts on the rest; by labels of all of them; by
-labels of other answers.
+"""Sources of the correction: labels of some of the run's answers and the verdicts on the rest;
+labels of all of them; labels of other answers.
 """
 METHODS = {
     PPI: "PPI++",
@@ -44,9 +44,9 @@ class KindRange(Struct, frozen=True):
 
     kind: str
     caught: Count
-    """Wrong answers of the kind that the judge called wrong."""
+    """Wrong answers of this kind that the judge called wrong."""
     labels: Count
-    """Wrong answers of the kind that were labelled."""
+    """Wrong answers of this kind that were labelled."""
     share: Share | None
     """None if the kind gives no bound: the judge does not distinguish it from right answers, or its
     rates contradict the run's verdicts.
@@ -60,40 +60,41 @@ class Calibration(Struct, frozen=True):
 
     run_key: str
     records: str
-    """sha256 of the records that it is about."""
+    """sha256 of the records that the accuracy was computed from."""
     method: Annotated[str, Meta(pattern="^(ppi|labels|range)$")]
     """`ppi`, `labels` or `range`."""
     raw: Share
-    """The accuracy by the judge."""
+    """The accuracy according to the judge."""
     accuracy: Share | None
-    """The corrected one; None for a range, which is never one number."""
+    """The corrected accuracy; None for a range, which is not a single number."""
     low: Share | None
     high: Share | None
-    """95 % interval, or the range; None if undefined."""
+    """Ends of the 95 % interval, or of the range; None if undefined."""
     labels: Count
-    """Labels that it rests on."""
+    """Number of labels used."""
     rows_without_label: Count
-    """Rows of the file of labels without a label."""
+    """Rows of the label file that have no label."""
     file: str
-    """Name of the file of labels."""
+    """Name of the label file."""
     sha256: str
-    """Of that file."""
+    """sha256 of the label file."""
     se: Finite | None = None
     power: Finite | None = None
     """λ of PPI++: how far the judge is trusted, from 0 to 1."""
     groups: Count | None = None
-    """Conversations that the error allows for; None if answers count as independent."""
+    """Conversations by which the error is clustered; None if answers count as independent."""
     right_kept: Count | None = None
     right_labels: Count | None = None
-    """Under a range: share of the labelled right answers that the judge called right."""
+    """Under a range: the judge called `right_kept` of `right_labels` labelled right answers right.
+    """
     kinds: tuple[KindRange, ...] = ()
     flipped: Count | None = None
     attacks: Count | None = None
-    """Share of the attacks that talked the judge into calling a wrong answer right."""
+    """The judge called wrong answers right in `flipped` of `attacks` attacks."""
 
     @property
     def note(self) -> Note:
-        """Which labels the corrected accuracy rests on."""
+        """The note that names the labels behind the corrected accuracy."""
         count = f"{counted(self.labels, 'label')} of {one_line(self.file, 80)}"
         if self.rows_without_label:
             rows, verb = counted(self.rows_without_label, "row"), "have"
@@ -118,7 +119,7 @@ class Calibration(Struct, frozen=True):
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Calibration:
-        """Reads a calibration. Raises `ValueError` naming the member that does not fit."""
+        """Reads a calibration. Raises `ValueError` naming the invalid member."""
         old = {OLD_NAME: "rows_without_label"}
         return read_as({old.get(name, name): value for name, value in content.items()}, cls)
 
@@ -128,7 +129,7 @@ class Calibration(Struct, frozen=True):
 
 
 def read_calibration(folder: Path) -> Calibration | None:
-    """The calibration of a run folder; None without one.
+    """The calibration of a run folder; None if there is none.
 
     Raises `ValueError` if it is damaged or was edited, `OSError` if it can't be read.
     """
@@ -149,10 +150,10 @@ def read_calibration(folder: Path) -> Calibration | None:
 
 
 def read_shown_summary(folder: Path) -> RunSummary:
-    """`run.json` with the corrected accuracy, if there is one: to be shown, not to be written.
+    """`run.json` with the corrected accuracy, if there is one, for display only.
 
-    Raises as `RunSummary.read` does. A calibration that is damaged, or about other records than
-    those of the run, adds a note and no figure.
+    Raises like `RunSummary.read`. A calibration that is damaged or belongs to other records adds a
+    note but no figure.
     """
     summary = RunSummary.read(folder)
     try:
@@ -176,7 +177,7 @@ def read_shown_summary(folder: Path) -> RunSummary:
 
 
 def calibration_problem(summary: RunSummary, folder: Path) -> str | None:
-    """Why a run's calibration can't be shown; None for a sound one, and without one."""
+    """Why a run's calibration can't be shown; None if it is sound or missing."""
     try:
         _calibration_of(summary, folder)
     except ValueError as error:
@@ -186,7 +187,10 @@ def calibration_problem(summary: RunSummary, folder: Path) -> str | None:
 
 
 def _calibration_of(summary: RunSummary, folder: Path) -> Calibration | None:
-    """The calibration of a run's records. Raises `ValueError` with a sentence on any other."""
+    """The calibration of a run's records; None if there is none.
+
+    Raises `ValueError` with a sentence if it can't be read or belongs to other records.
+    """
     try:
         calibration = read_calibration(folder)
     except (OSError, ValueError) as error:
@@ -195,7 +199,8 @@ def _calibration_of(summary: RunSummary, folder: Path) -> Calibration | None:
     if calibration is None:
         return None
 
-    # By the records' digest: a run that was judged again has other verdicts under the same key.
+    # Compared by the records' digest, because a run that was judged again has other verdicts under
+    # the same key.
     records = summary.files.get(RECORDS_FILE)
     if (calibration.run_key, calibration.records) != (summary.run_key, records):
         raise ValueError(

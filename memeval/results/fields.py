@@ -1,4 +1,5 @@
-"""Reads JSON of our own files into typed records. A record's type says what each member may hold.
+"""Reads JSON of our own files into typed records. A record's type says what each member may
+contain.
 
 msgspec does the checking: its errors name the member (`$.usage[0].calls`) and the expected type.
 """
@@ -18,7 +19,7 @@ T = TypeVar("T")
 Json = dict[str, Any]
 
 Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | Finite
-"""Like `Finite`; a whole number stays one, and is written again as read."""
+"""Like `Finite`, but a whole number stays an integer, so that it is written as it was read."""
 Share = Annotated[float, Meta(ge=0, le=1)]
 Rank = Annotated[int, Meta(ge=1, le=MOST)]
 Weight = Annotated[float, Meta(gt=0, le=MOST)]
@@ -30,12 +31,12 @@ def read_json(content: bytes) -> Any:
     try:
         return decode(content)
     except (DecodeError, UnicodeDecodeError):
-        # Halves of characters, and numbers that are none: only Python's own reader takes them.
+        # Lone surrogates, NaN and infinities: only Python's own parser accepts them.
         return loads(content)
 
 
 def as_read(content: Json) -> Json:
-    """JSON as it would be read again: with lists for tuples."""
+    """JSON as it reads back after writing: tuples become lists."""
     try:
         return dict(decode(json.encode(content)))
     except UnicodeEncodeError:
@@ -45,7 +46,7 @@ def as_read(content: Json) -> Json:
 def read_as(content: Any, wanted: type[T], at: str = "$") -> T:
     """JSON as a typed record; `at` is its path in the file.
 
-    Raises `ValueError` naming the path of the member that does not fit.
+    Raises `ValueError` naming the path of the invalid member.
     """
     try:
         return convert(content, wanted)
@@ -55,7 +56,7 @@ def read_as(content: Any, wanted: type[T], at: str = "$") -> T:
 
 
 def decode_as(line: bytes, wanted: type[T]) -> T:
-    """A line of JSON as a typed record: three times as fast as by way of a dictionary.
+    """A line of JSON as a typed record, three times as fast as through a dictionary.
 
     Raises `ValueError` like `read_as`, and for invalid JSON.
     """
@@ -66,7 +67,7 @@ def decode_as(line: bytes, wanted: type[T]) -> T:
 
 
 def as_plain(record: Any) -> Json:
-    """A typed record as JSON, in the order of its members; times stay times."""
+    """A typed record as JSON, in the order of its members; times and bytes stay as they are."""
     # msgspec would write `Z` for `+00:00`, and bytes as a string.
     plain: Json = to_builtins(record, builtin_types=(datetime, bytes))
     return plain

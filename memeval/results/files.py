@@ -1,5 +1,5 @@
-"""Writing and checking the files of results: whole or not at all, one line per row, with digests
-that show damage.
+"""Writes and checks result files: whole or not at all, one row per line, with digests that show
+damage.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from memeval.errors import StorageError, UserError
 
 DUMP_SUFFIX = ".dump.jsonl"
 MANIFEST = "memory.json"
-"""File of a saved memory with the digests of all others: a folder without it is not one."""
+"""File of a saved memory with the digests of all its other files: a folder without it is not a
+saved memory.
+"""
 SEAL = "digest"
-"""Name of the member that holds the digest of a sealed JSON object."""
+"""Name of the member that contains the digest of a sealed JSON object."""
 
 
 def file_digest(path: Path) -> str:
@@ -32,17 +34,19 @@ def file_digest(path: Path) -> str:
 
 
 def file_digests(folder: Path, *, but: str = "") -> dict[str, str]:
-    """sha256 of each file below a folder by its path there, except for files named `but`."""
+    """sha256 of each file below a folder, by its path in the folder, except for files named
+    `but`.
+    """
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != but)
     return {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
-    """JSON with characters as they are; half of a surrogate pair, which UTF-8 has no bytes for, is
-    escaped.
+    """JSON without escapes for non-ASCII characters, unless it contains half of a surrogate pair,
+    which UTF-8 can't encode.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent)
-    # Escaping everything would make other scripts unreadable: only if it has to be.
+    # Escapes make other scripts unreadable, so they are used only if necessary.
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -66,7 +70,7 @@ def is_sealed(content: Mapping[str, Any]) -> bool:
 
 def _seal_of(content: Mapping[str, Any]) -> str:
     kept = {name: value for name, value in content.items() if name != SEAL}
-    # Sorted and without blanks: the layout of the file does not count, only its values.
+    # Sorted and without spaces, so that only the values count, not the layout of the file.
     return hashlib.sha256(
         json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
     ).hexdigest()
@@ -78,10 +82,10 @@ HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 def json_line(row: Mapping[str, Any], separators: tuple[str, str] | None = None) -> str:
-    """A row as one line of JSON that any reader takes for one line and can decode.
+    """A row as one line of JSON that every reader sees as one line and can decode.
 
-    Some split lines at U+0085, U+2028 and U+2029, too: they are escaped. Halves of characters,
-    which UTF-8 can't hold, become U+FFFD.
+    Some readers also split lines at U+0085, U+2028 and U+2029, so these are escaped. Halves of
+    surrogate pairs, which UTF-8 can't encode, become U+FFFD.
     """
     line = _encoder(separators).encode(row)
     if not line.isascii():
@@ -92,35 +96,37 @@ def json_line(row: Mapping[str, Any], separators: tuple[str, str] | None = None)
 
 @cache
 def _encoder(separators: tuple[str, str] | None) -> json.JSONEncoder:
-    """Made once: `json.dumps` makes one for each call with settings of its own."""
+    """Cached: `json.dumps` creates an encoder for each call that has custom settings."""
     return json.JSONEncoder(ensure_ascii=False, separators=separators)
 
 
 def without_halves(text: str) -> str:
-    """A string without halves of characters, which UTF-8 can't hold: each becomes U+FFFD."""
+    """A string in which each half of a surrogate pair, which UTF-8 can't encode, becomes U+FFFD."""
     return HALF_CHARACTER.sub("\ufffd", text)
 
 
 def memory_folders(prepared: Path, key: str) -> list[Path]:
-    """The folders `<data set>/<system>-<key>` below `prepared` that hold memories of a key.
+    """The folders `<data set>/<system>-<key>` below `prepared` that contain the memories of a key.
 
-    One, as a rule: a system with two names has one, under the name that came first.
+    Usually one: a system with two names has one folder, under the name that was used first.
     """
-    # By comparison, not by a pattern: a key in an edited run.json must not lead elsewhere.
+    # Compared, not used as a pattern: a key in an edited run.json must not lead elsewhere.
     folders = sorted(path for path in prepared.glob("*/*") if path.is_dir())
     return [folder for folder in folders if folder.name.endswith(f"-{key}")]
 
 
 def dump_file(folder: Path) -> Path:
-    """File of the items that a memory extracted or wrote, as JSON lines: beside the folder in which
-    it is saved.
+    """JSON-lines file of the items that a memory extracted or wrote, next to the folder in which
+    the memory is saved.
     """
     return folder.with_name(f"{folder.name}{DUMP_SUFFIX}")
 
 
 @contextmanager
 def writing(path: str | Path, done: str = "written") -> Iterator[None]:
-    """Raises `StorageError` for an `OSError` inside, naming what can't be written, or `done`."""
+    """Raises `StorageError` for an `OSError` in the block: `path` can't be written, or `done`, such
+    as `opened`.
+    """
     try:
         yield
     except OSError as error:
@@ -129,7 +135,7 @@ def writing(path: str | Path, done: str = "written") -> Iterator[None]:
 
 @contextmanager
 def reading(path: str | Path, *hints: str, end: str = "") -> Iterator[None]:
-    """Raises `UserError` for an `OSError` inside, naming what can't be read."""
+    """Raises `UserError` for an `OSError` in the block: `path` can't be read."""
     try:
         yield
     except OSError as error:
@@ -144,12 +150,12 @@ def append_whole(descriptor: int, line: bytes, path: Path) -> int:
     """
     before = os.fstat(descriptor).st_size
     try:
-        # A disk that is almost full may take the beginning of a line only.
+        # If the disk is almost full, only the beginning of a line may be written.
         written = os.write(descriptor, line)
         if written < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
-        # Half a line would spoil the row that is appended after it.
+        # A partial line would spoil the row appended after it.
         os.ftruncate(descriptor, before)
         raise StorageError(f"{path} can't be written: {error.strerror or error}") from error
 
@@ -159,7 +165,7 @@ def append_whole(descriptor: int, line: bytes, path: Path) -> int:
 def write_atomically(path: Path, text: str) -> None:
     """Writes a whole file or leaves the old one: temporary name, flush to disk, rename.
 
-    Nobody but its owner may read it.
+    Only its owner may read it.
     """
     descriptor, name = mkstemp(
         prefix=f".{path.name}.{os.getpid()}.", suffix=".tmp", dir=path.parent
@@ -168,7 +174,7 @@ def write_atomically(path: Path, text: str) -> None:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
-            # Renamed before its content is on disk, the file could be empty after a power cut.
+            # If it were renamed before its content is on disk, it could be empty after a power cut.
             file.flush()
             os.fsync(file.fileno())
 

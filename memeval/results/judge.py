@@ -1,7 +1,7 @@
 """Identity of a run's judge, as one object: `judge` in run.json.
 
-It is made once, when the cell is summarised. Comparisons, gates, reports, tracking and calibrations
-read it, because accuracies of two judges differ by more than those of two systems.
+It is created once, when the run is summarised. Comparisons, gates, reports, tracking and
+calibrations read it, because accuracies of two judges differ by more than those of two systems.
 """
 
 from __future__ import annotations
@@ -22,28 +22,30 @@ RECORDED = "recorded"
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 _USUAL_REQUEST = {"temperature": 0.0, "max_tokens": 256, "seed": True}
-"""Parameters that `shown` leaves out, because most runs have them."""
+"""Request parameters that `shown` omits, because most runs use these values."""
 _USUAL_ADDRESS = "https://api.openai.com/v1"
 _USUAL = {"repeats": 1, "reading": "first_word", "scoring": "v2", "fence": True}
 
 
 class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
-    """A judge with everything that affects its verdicts. None: this judge has no such setting."""
+    """A judge with everything that affects its verdicts. A member is None if the judge has no such
+    setting.
+    """
 
     name: str
     own_class: str | None = None
-    """`package.module:Class@sha256` of a judge of the user's own, with the digest of its file."""
+    """`package.module:Class@sha256` of a custom judge, with the digest of its file."""
     prompt_sha256: str | None = None
-    """Of the text of the prompt under which a model judges."""
+    """sha256 of the prompt text of a model judge."""
     model: str | None = None
-    """The model that judges; of recorded verdicts the judge that the file names. Empty if it is not
-    known.
+    """The model that judges; for recorded verdicts, the judge that the file names. Empty if
+    unknown.
     """
     address: str | None = None
-    """Address of the endpoint."""
+    """URL of the endpoint."""
     request: Mapping[str, Any] = field(default_factory=dict)
-    """Every parameter of its requests as it is sent, besides the model and the messages; `seed`
-    says whether the repeat's seed is sent.
+    """Every parameter of its requests as sent, except the model and the messages; `seed` says
+    whether the repeat's seed is sent.
     """
     reading: str | None = None
     repeats: Count | None = None
@@ -65,7 +67,9 @@ class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def shown(self) -> str:
-        """In a table: `llm (gpt-4o-mini, prompt 1f2e3d4c)`, with everything unusual."""
+        """The judge as tables show it, with every unusual setting: `llm (gpt-4o-mini, prompt
+        1f2e3d4c)`.
+        """
         parts = list(self._parts())
         return f"{self.name} ({', '.join(parts)})" if parts else self.name
 
@@ -91,7 +95,7 @@ class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
             yield "no temperature"
 
     def differences(self, other: JudgeIdentity) -> list[str]:
-        """The parts in which two judges differ: `temperature 0.0, 0.7`."""
+        """The settings in which two judges differ, with both values: `temperature 0.0, 0.7`."""
         own, others = self._leaves(), other._leaves()
         return [
             f"{name} {_word(own.get(name))}, {_word(others.get(name))}"
@@ -104,17 +108,17 @@ class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
         return {**leaves, **leaves.pop("request")}
 
     def to_json(self) -> dict[str, Any]:
-        """The object as `run.json` and baselines hold it."""
+        """The object as it is stored in `run.json` and baselines."""
         return as_plain(self)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> JudgeIdentity:
-        """Reads the object. Raises `ValueError` naming a member that does not fit."""
+        """Reads the object. Raises `ValueError` naming the invalid member."""
         return read_as(content, cls)
 
 
 def is_same_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> bool:
-    """Whether one judge gave both verdicts. A judge that is not named equals no other."""
+    """Whether the same judge gave both verdicts. An unnamed judge equals no other."""
     return first is not None and first.is_named and first == second
 
 
@@ -124,7 +128,7 @@ def judge_shown(judge: JudgeIdentity | None) -> str:
 
 
 def _word(value: Any) -> str:
-    """A value as YAML writes it; of a digest, the beginning."""
+    """A value as YAML writes it; a digest is cut to its first eight digits."""
     if isinstance(value, str):
         return value[:8] if _DIGEST.fullmatch(value) else value
 

@@ -1,4 +1,4 @@
-"""Caveats of a run and reasons of a refusal. Code checks the kind; people read the text."""
+"""Caveats of a run, and reasons not to compare runs. Code checks the kind; people read the text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class NoteKind(StrEnum):
     """Subject of a note."""
 
     REMARK = "remark"
-    """Any caveat that code does not ask for."""
+    """Any caveat that no code checks for."""
 
     STOPPED = "stopped"
     """The run ended before all questions were done."""
@@ -28,10 +28,10 @@ class NoteKind(StrEnum):
 
     # Why two runs are not compared.
     COMMON = "common"
-    """Fewer than two questions have a value in both: `--force` can't help."""
+    """Fewer than two questions have a value in both runs: `--force` can't help."""
     DATASET = "dataset"
     DATA = "data"
-    """The same data set with another sha256."""
+    """The data files have different sha256 digests."""
     QUESTIONS = "questions"
     LABELS = "labels"
     JUDGE = "judge"
@@ -47,21 +47,21 @@ class Note(Struct, frozen=True, omit_defaults=True):
     kind: NoteKind
     text: str
     count: Count | None = None
-    """Records, questions or labels that it is about; None if it does not count any."""
+    """Number of records, questions or labels that it is about; None if it counts nothing."""
 
     def __str__(self) -> str:
         return _HEADINGS.get(self.kind, "") + self.text
 
 
 def remarks(texts: Iterable[str]) -> list[Note]:
-    """Caveats that code does not ask for."""
+    """Notes of the kind `REMARK`, one per text."""
     return [Note(NoteKind.REMARK, text) for text in texts]
 
 
 def with_kinds(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON of a run in which each note has its kind.
+    """The JSON of a run, with a kind for each note.
 
-    Earlier files contain only texts; the first one of a stopped run says what stopped it.
+    Earlier files contain only texts; in a stopped run, the first one says what stopped it.
     """
     notes: Any = content.get("notes")
     if not isinstance(notes, list):

@@ -28,15 +28,16 @@ EXAMPLE = "as:  {date: 2026-01-31, models: {my-model: {input: 0.4, output: 1.6},
 
 
 class OwnPrices(Struct, frozen=True):
-    """The content of a file of prices."""
+    """The content of a price file."""
 
     date: str
     digest: str
     models: Mapping[str, tuple[float, float, float]]
-    """US dollars per million tokens sent, received, and sent from the provider's cache."""
+    """By model: US dollars per million tokens sent, received, and read from the provider's cache.
+    """
 
     def cost_usd(self, model: str, prompt: int, completion: int, cached: int) -> float | None:
-        """The price of a call; None for a model that the file does not have."""
+        """The price of a call; None for a model that is not in the file."""
         if model not in self.models:
             return None
 
@@ -45,7 +46,7 @@ class OwnPrices(Struct, frozen=True):
 
 
 def own_prices() -> OwnPrices | None:
-    """The prices in force; None without a file. Raises `UserError` for an invalid one."""
+    """The prices in force; None if no file is set. Raises `UserError` for an invalid one."""
     name = os.environ.get(VARIABLE)
     if not name:
         return None
@@ -58,19 +59,23 @@ def own_prices() -> OwnPrices | None:
 
 
 def prices_mark() -> str:
-    """What the prices in force add to the identity of the code that makes figures."""
+    """Suffix that the prices in force add to the identity of the code that computes figures; empty
+    if there are none.
+    """
     own = own_prices()
     return "" if own is None else f"{_MARK}{own.digest}"
 
 
 def has_other_prices(figures_code: str) -> bool:
-    """Whether figures of this code were made with other prices of one's own than those in force."""
+    """Whether the figures were computed with other custom prices than those in force."""
     _, mark, digest = figures_code.partition(_MARK)
     return mark + digest != prices_mark()
 
 
 def name_prices(path: str | None, default: Path) -> None:
-    """Chooses the file: `path`, or the variable's, or `default`. Raises `UserError`."""
+    """Chooses the file: `path`, else the one in `VARIABLE`, else `default` if it exists. Raises
+    `UserError` if the file is invalid.
+    """
     if path is not None:
         os.environ[VARIABLE] = str(Path(path).absolute())
     elif VARIABLE not in os.environ and default.is_file():
@@ -108,7 +113,7 @@ def _parse(content: bytes, path: Path) -> OwnPrices:
 
 
 def _check_keys(root: Any, path: Path) -> None:
-    """Refuses a key that is there twice: of two prices, PyYAML would silently keep the last."""
+    """Raises `UserError` for a duplicate key, of which PyYAML would silently keep the last."""
     import yaml
 
     mappings = [root] if isinstance(root, yaml.MappingNode) else []
@@ -132,7 +137,7 @@ def _check_keys(root: Any, path: Path) -> None:
 
 
 def _price(path: Path, model: str, given: Any) -> tuple[float, float, float]:
-    """A model's three prices. The number 0 in place of them says that it costs nothing."""
+    """A model's three prices. The number 0 instead of them means that the model costs nothing."""
     where = f"prices: {path}: {one_line(model, 80)}"
     # In Python, false equals 0.
     if given == 0 and not isinstance(given, bool):

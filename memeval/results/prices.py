@@ -32,7 +32,7 @@ UNKNOWN_PROVIDER = "unknown"
 
 
 def provider_of(base_url: str) -> str:
-    """Name of the provider behind an address in the price table; `unknown` for any other."""
+    """Name in the price table of the provider behind a URL; `unknown` for any other."""
     host = urlsplit(base_url).hostname or ""
     if host.startswith("bedrock-runtime."):
         return "aws"
@@ -75,12 +75,12 @@ def prices_of(usage: Usage) -> tuple[float, float, float] | None:
 
 
 def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:
-    """Sum of costs, without cached replies if `billed`; None as soon as one part is unknown."""
+    """Sum of costs, without cached replies if `billed`; None if any part is unknown."""
     counted = (usage for usage in usages if not (billed and usage.cached))
     return sum_or_none(map(cost_usd, counted))
 
 
-# A summary asks for each price six times: by role and in total, billed or not.
+# A summary needs each price six times: by role and in total, billed or not.
 @lru_cache(maxsize=1 << 15)
 def _price(
     model: str, provider: str, prompt: int, completion: int, cached: int, *, calls: int
@@ -90,21 +90,23 @@ def _price(
 
     linear = _linear_price(model, provider)
     if linear is None:
-        # A fee, and a price that depends on the length of the prompt, are those of each call; their
-        # lengths are only known as a mean, and only whole tokens have a price.
+        # Fees, and prices that depend on the length of the prompt, apply to each call. Only the
+        # mean length of the calls is known, and only whole tokens have a price.
         calls = max(calls, 1)
         mean = [round(tokens / calls) for tokens in (prompt, completion, cached)]
         each = _looked_up(model, provider, *mean)
         return None if each is None else float(calls * each.total_price)
 
-    # Decimals, as genai-prices calculates: the result is the same to the last digit.
+    # As decimals, like genai-prices, so that the result is the same to the last digit.
     sent, received, from_cache = linear
     return float((sent * (prompt - cached) + from_cache * cached + received * completion) / PER)
 
 
 @lru_cache(maxsize=1024)
 def _linear_price(model: str, provider: str) -> tuple[Decimal, Decimal, Decimal] | None:
-    """The same from the table; None also for a fee per request or a price that varies."""
+    """US dollars per million tokens sent, received, and cached, from the table; None for an unknown
+    model, a fee per request or a price that varies.
+    """
     from genai_prices.types import TieredPrices
 
     request = _looked_up(model, provider, 0, 0, 0)
@@ -127,7 +129,7 @@ def _linear_price(model: str, provider: str) -> tuple[Decimal, Decimal, Decimal]
 def _looked_up(
     model: str, provider: str, prompt: int, completion: int, cached: int
 ) -> PriceCalculation | None:
-    """The price of a call by genai-prices; None for a model that it does not know."""
+    """The price of a call according to genai-prices; None for an unknown model."""
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price
 

@@ -1,7 +1,7 @@
 """Files with conversations: only their owner may read what is created here, regardless of the
 umask.
 
-Folders and files that are there already keep the permissions that their owner gave them.
+Existing folders and files keep their permissions.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ FILE_MODE, FOLDER_MODE = 0o600, 0o700
 
 
 def make_folder(folder: Path) -> Path:
-    """Creates a folder, and those above it that are missing, only for its owner.
+    """Creates a folder and its missing parents, accessible only to the owner.
 
     Raises `OSError` as `mkdir` does.
     """
-    # `mkdir(parents=True)` would give the parents the mode that the umask leaves.
+    # With `mkdir(parents=True)`, the mode of the parents would depend on the umask.
     missing = []
     for path in (folder, *folder.parents):
         if path.exists():
@@ -36,6 +36,6 @@ def make_folder(folder: Path) -> Path:
 def open_private(path: Path, flags: int) -> int:
     """A descriptor of a file, as `os.open` returns it.
 
-    A file that it creates is only for its owner.
+    Only the owner may read a file that it creates.
     """
     return os.open(path, flags, FILE_MODE)

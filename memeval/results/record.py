@@ -21,16 +21,16 @@ from memeval.results.verdict_row import verdict_json
 RecordRanks = tuple[Rank | None, ...] | None
 
 TIMES = "times"
-"""The one member of a record that differs between an interrupted run and an uninterrupted one."""
+"""The only member of a record that differs between an interrupted run and an uninterrupted one."""
 
 
 class TimelineEvent(Struct, frozen=True, omit_defaults=True):
-    """One thing that happens in a case."""
+    """One event in the timeline of a case."""
 
     kind: str
     """`session`, `forget`, `correct`, `consolidate`, `reingest`, or `asked` for the question."""
     text: str
-    """For people: a session with its time, the words of a request."""
+    """For people: a session and its time, or the words of a request."""
     done: str = ""
     """Effect of an operation; empty if there is nothing to report."""
 
@@ -44,7 +44,7 @@ class Record(Struct, frozen=True):
     """The id as the data set stores it."""
     category_name: str = ""
     repeat: Count = 0
-    """From 0."""
+    """Counted from 0."""
     seed: int = 0
     question: str = ""
     gold: tuple[str, ...] = ()
@@ -54,32 +54,33 @@ class Record(Struct, frozen=True):
     """When the question is asked, if the data set says."""
     facets: Mapping[str, str] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
-    """Ids of the turns that hold the answer."""
+    """Ids of the turns that contain the answer."""
     hypothesis: str | None = None
     verdict: Verdict | None = None
     metrics: Mapping[str, Number | None] = field(default_factory=dict)
-    """Answer and ranking metrics, made from the answer and the gold; empty if there is no
-    answer.
+    """Metrics by name, computed from the answer, the memory and the gold. Those of the evidence
+    ranks are not stored here.
     """
     retrieved: tuple[RetrievedChunk, ...] | None = None
     evidence_ranks: RecordRanks = None
-    """For each piece of evidence the rank of the first chunk that covers it, None if no chunk
-    does; None without a ranking.
+    """For each piece of evidence, the rank of the first chunk that covers it, or None if no chunk
+    does; None if there is no ranking.
     """
     session_evidence_ranks: RecordRanks = None
     shown_evidence_ranks: RecordRanks = None
-    """As `evidence_ranks`, among the chunks that the reader was shown; None if the system does not
-    say which.
+    """Like `evidence_ranks`, but among the chunks that the reader was shown; None if the system
+    does not say which.
     """
     shown_session_ranks: RecordRanks = None
     top_k: Count | None = None
-    """Chunks that the reader may be shown; None without `shown_evidence_ranks`."""
+    """Maximum number of chunks that the reader may be shown; None without `shown_evidence_ranks`.
+    """
     context: str | None = None
-    """Reference of the context as the reader saw it."""
+    """Reference to the context as the reader saw it."""
     prompt: tuple[SentMessage, ...] = ()
     context_tokens: Count | None = None
     usage: tuple[Usage, ...] = ()
-    """A usage per call of the answer and of the judge; calls that another run paid for are marked
+    """One usage per call of the answer and of the judge; calls that another run paid for are marked
     `cached`.
     """
     times: StepTimes = NO_TIMES
@@ -91,7 +92,7 @@ class Record(Struct, frozen=True):
     notes: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
     weight: Weight = 1.0
-    """How many questions of its category it represents, in a sample."""
+    """In a sample, how many questions of its category it represents."""
     steps: tuple[AgentStep, ...] = ()
     """Each reply of the model with its tool calls, under `reader=tools`."""
     step_limit: bool = False
@@ -101,14 +102,12 @@ class Record(Struct, frozen=True):
 
     @property
     def chosen(self) -> tuple[int, ...] | None:
-        """Positions that a reply to a question with choices was read as; None if it could not be
-        read.
-        """
+        """Positions of the choices that the reply named; None if it could not be read."""
         return self.verdict.chosen if self.verdict else None
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is an answer that was neither cut nor withheld in part."""
+        """Whether there is an answer that was neither cut nor partly withheld."""
         cut_or_withheld = self.status in (Status.ANSWER_CUT, Status.ANSWER_FILTERED)
         return self.hypothesis is not None and not cut_or_withheld
 
@@ -129,7 +128,7 @@ class Record(Struct, frozen=True):
 
     @property
     def is_right(self) -> bool | None:
-        """Whether the verdict's label says so; None if the answer could not be scored."""
+        """Whether the verdict's label is `correct`; None if the answer could not be scored."""
         if self.score is None or self.verdict is None:
             return None
 
@@ -137,7 +136,7 @@ class Record(Struct, frozen=True):
 
     @property
     def tries(self) -> int:
-        """Replies of the judge's model that could not be read, if the answer is unscored for it."""
+        """Unreadable replies of the judge's model, if they left the answer unscored; else 0."""
         if self.status is not Status.UNPARSED or self.verdict is None:
             return 0
 
@@ -200,9 +199,9 @@ class Record(Struct, frozen=True):
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Record:
-        """Reads a line of `records.jsonl`. Only the question's id must be there.
+        """Reads a line of `records.jsonl`. Only the question's id is required.
 
-        Raises `ValueError` naming a member that does not fit.
+        Raises `ValueError` naming the invalid member.
         """
         return read_as(record, cls)
 

@@ -1,9 +1,9 @@
 """The rows that the stages leave on disk, question by question.
 
-They hold no metrics: these are computed from rows.
+They contain no metrics: these are computed from rows.
 
-`from_json` is the one reader of each kind and raises `ValueError` naming the invalid member;
-`to_json` is the one writer.
+`from_json` is the only reader of each kind and raises `ValueError` naming the invalid member;
+`to_json` is the only writer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from memeval.results.fields import Json, Number, as_plain, read_as
 from memeval.results.steps import AgentStep, by_reference
 
 INGEST_PREFIX = "ingest "
-"""Beginning of the ids of rows with what an ingest took."""
+"""Prefix of the ids of ingest rows."""
 Ranking = tuple[Count | tuple[Count, ...], ...]
 
 
@@ -31,45 +31,46 @@ def _no_usage() -> tuple[Usage, ...]:
 class StepTimes(Struct, frozen=True, omit_defaults=True):
     """How long each step took.
 
-    None if the step did not happen or was not measured. A reply from the cache counts with the time
-    that it took when it was paid for.
+    None if the step did not happen or was not measured. A cached reply counts with the time that
+    its original request took.
     """
 
     answer_ms: Number | None = None
-    """The retrieval and the model's calls, without waits for a place at the endpoint and between
-    retries.
-    """
+    """Retrieval and model calls, without waiting for a request slot or between retries."""
     retrieval_ms: Number | None = None
     """The system's own work and its requests to an embedder, a reranker or its memory service.
 
     Without queues, locks and other work of the process.
     """
     model_ms: Number | None = None
-    """In calls of language models, one after the other, without waits."""
+    """Total time of the calls of language models, without waits."""
     place_ms: Number | None = None
-    """Waiting for a place at the endpoint."""
+    """Waiting for a request slot at the endpoint."""
     wait_s: Number | None = None
-    """Seconds of waits between retries of the answer's calls."""
+    """Seconds of waiting between retries of the answer's calls."""
     judge_ms: Number | None = None
     judge_wait_s: Number | None = None
     ingest_ms: Number | None = None
     replies_ms: tuple[Number, ...] = ()
-    """Of each reply in `AnswerRow.steps`, or of a writer's session, in order."""
+    """Time of each reply in `AnswerRow.steps`, or in a writer's session, in order."""
     tools_ms: tuple[Number | None, ...] = ()
-    """Of each tool call of these, in order; None for a call that was not run."""
+    """Time of each tool call in these replies, in order; None for a call that was not run."""
     ready_ms: Number | None = None
     """From the last chunk until the memory could be searched, for systems that index in the
     background.
     """
 
     def numbers(self) -> dict[str, float]:
-        """The times of steps that every answer has, by name, without those not measured."""
+        """The times by name, without those of single replies and tool calls, and without those not
+        measured.
+        """
         times: dict[str, Any] = as_plain(self)
         return {name: time for name, time in times.items() if isinstance(time, int | float)}
 
     def join(self, other: StepTimes) -> StepTimes:
-        """These times, and those of another row for the steps that this one lacks."""
-        # These win: of an answer's row and its verdict's, each measured its own steps.
+        """These times, completed by those of another row for the steps that this one lacks."""
+        # Own times win: the row of an answer and the row of its verdict each measured their own
+        # steps.
         return StepTimes(**{**as_plain(other), **as_plain(self)})
 
 
@@ -82,9 +83,9 @@ class RetrievedChunk(Struct, frozen=True):
     turn_ids: tuple[str, ...] = ()
     """Turns that the chunk covers; empty if the system can't tell."""
     text: str | None = None
-    """Reference of the text as shown, see `memeval.results.texts`; None if it is not kept."""
+    """Reference to the text as shown, see `memeval.results.texts`; None if it is not kept."""
     score: Finite | None = None
-    """Higher is better; comparable within one question only."""
+    """Higher is better; comparable only within one question."""
     time: datetime | None = None
     """When it was said, if the system knows."""
 
@@ -104,14 +105,14 @@ class SentMessage(Struct, frozen=True):
 
     role: str
     text: str
-    """Reference of its text."""
+    """Reference to its text."""
 
 
 class AnswerRow(Struct, frozen=True, omit_defaults=True):
     """The answer to one question, or the reason why it is missing. Its file has the members in this
     order.
 
-    A member with its default is left out, unless its default is made by a function.
+    A member that equals its default is left out, unless a factory creates the default.
     """
 
     id: str
@@ -122,12 +123,11 @@ class AnswerRow(Struct, frozen=True, omit_defaults=True):
     error: str | None = None
     """Why there is no answer to score."""
     raw: str | None = None
-    """The model's whole reply if the answer is less of it."""
+    """The model's whole reply, if the answer is only a part of it."""
     finish_reason: str | None = None
     """How the reply behind the answer ended; None if unknown."""
     context: str | None = None
-    """Reference of the context as the reader saw it; None if the system answers without the
-    reader.
+    """Reference to the context as the reader saw it; None if the system answers without the reader.
     """
     context_tokens: Count | None = None
     retrieved: tuple[RetrievedChunk, ...] | None = None
@@ -135,8 +135,8 @@ class AnswerRow(Struct, frozen=True, omit_defaults=True):
     retrieved.
     """
     ranking: Ranking | None = None
-    """The whole ranking, best first: for each chunk the position of its turn among those of the
-    case, from 0, or the positions if it has not one turn.
+    """The whole ranking, best first: for each chunk, the position of its turn in the case, counted
+    from 0, or a tuple of positions if it does not cover exactly one turn.
     """
     prompt: tuple[SentMessage, ...] = ()
     """The messages that were sent for the answer; empty offline."""
@@ -152,12 +152,12 @@ class AnswerRow(Struct, frozen=True, omit_defaults=True):
     """Key of the run that paid for it."""
     seen: Mapping[str, tuple[str, ...]] | None = None
     """Which of the values that the question is judged by occur in the memory, by depth: `context`,
-    `probe`, `store`. A depth that could not be looked at is left out.
+    `probe`, `store`. A depth that could not be searched is left out.
     """
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> AnswerRow:
-        """Reads a row. Raises `ValueError` naming the member that does not fit."""
+        """Reads a row. Raises `ValueError` naming the invalid member."""
         answer = read_as(row, cls)
         # A sound answer must have its text, and a failed one its reason.
         if answer.status is Status.OK and answer.hypothesis is None:
@@ -181,17 +181,19 @@ class OperationDone(Struct, frozen=True):
 
     kind: OperationKind
     items: Count | None
-    """Items that the system says it removed, changed or took in again; None if it can't do it."""
+    """Items that the system reports as removed, changed or ingested again; None if it does not
+    support the operation.
+    """
     ms: Number
     vanished: Count | None = None
-    """Of the first results for the old value itself, those that gave it before and are gone; None
+    """Search results that contained the old value before the operation and no longer appear; None
     if the system can't be searched, or nothing was to be removed.
     """
     usage: tuple[Usage, ...] = ()
-    """The calls that it made, added up by role and model."""
+    """Its calls, added up by role and model."""
     number: Count | None = None
     """Position among the operations of its case, in order of time. A memory that can't be saved
-    repeats the earlier ones at each checkpoint. None in rows from before there were numbers.
+    repeats the earlier ones at each checkpoint. None in older rows, which have no numbers.
     """
 
 
@@ -205,42 +207,44 @@ class WrittenSession(Struct, frozen=True, omit_defaults=True):
     writes: Count
     """Calls that changed the memory."""
     faults: Mapping[str, Count] = field(default_factory=dict)
-    """Faults of calls and replies, by kind, and how often each occurred."""
+    """How often each kind of fault occurred in calls and replies."""
     limited: bool = False
     """Whether it ended at a limit."""
     made: tuple[AgentStep, ...] = ()
-    """The replies with their calls. Their texts are by reference in a row, and whole in a saved
-    memory, which runs share.
+    """The replies with their calls. A row refers to their texts; a saved memory, which runs share,
+    contains them whole.
     """
     times: StepTimes = field(default_factory=StepTimes)
-    """Of the replies and the calls in `made`."""
+    """Times of the replies and the calls in `made`."""
 
 
 class Written(Struct, frozen=True, omit_defaults=True):
-    """Content that a model wrote into the memory of a case, under `writer=tools`."""
+    """Figures of the content that a model wrote into the memory of a case, under `writer=tools`."""
 
     steps: Count
     """Replies of the model."""
     calls: Count
     """Tool calls."""
     faults: Count
-    """Those that were not run, or failed."""
+    """Tool calls that were not run, or failed."""
     writes: Count
-    """Those that changed the memory."""
+    """Tool calls that changed the memory."""
     limited: Count
     """Sessions, or parts of one, that ended at a limit."""
     read_characters: Count
     items: Count | None = None
-    """Final number of items that the memory lists, else of the notes; None if neither is known."""
+    """Final number of items that the memory lists, else of its notes; None if neither is known."""
     characters: Count | None = None
-    """Of these items."""
+    """Total characters of these items."""
     quoted: tuple[str, ...] | None = None
     """The turns that the items quote."""
     sessions: tuple[WrittenSession, ...] = ()
     """Work on each session, in order."""
 
     def by_reference(self, put: Callable[[str], str]) -> Written:
-        """With the texts of a saved memory as a row keeps them; `put` stores a text."""
+        """A copy with references to the texts, as a row keeps them; `put` stores a text and returns
+        its reference.
+        """
         sessions = (replace(one, made=by_reference(one.made, put)) for one in self.sessions)
         return replace(self, sessions=tuple(sessions))
 
@@ -252,13 +256,13 @@ class StoredItems(Struct, frozen=True):
     """Turns of the conversation that were ingested."""
     items: Count
     repeated: Count
-    """Items whose text an earlier one has, normalised as by `memeval.text.given`."""
+    """Items with the same text as an earlier one, normalised as by `memeval.text.given`."""
     without_fact: Count
     """Items without a rare word of the conversation."""
     placed: Count
-    """Items that name turns that they rest on."""
+    """Items that name the turns that they are based on."""
     late: Count
-    """Those of them that rest on a turn of the second half."""
+    """Of these, items that are based on a turn in the second half."""
 
 
 class IngestRow(Struct, frozen=True, omit_defaults=True):
@@ -281,13 +285,13 @@ class IngestRow(Struct, frozen=True, omit_defaults=True):
     operations: tuple[OperationDone, ...] = ()
     """Operations on the memory other than the ingest, in order."""
     written: Written | None = None
-    """None if the system was given the chunks."""
+    """None if the system ingested the chunks itself, without `writer=tools`."""
     stored: StoredItems | None = None
     """Items that the system lists as stored; None if it lists nothing."""
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> IngestRow:
-        """Reads a row. Raises `ValueError` naming the member that does not fit."""
+        """Reads a row. Raises `ValueError` naming the invalid member."""
         Status(str(row.get("status")))
         ingest = read_as(row, cls)
         check_health(ingest.health)
@@ -300,7 +304,9 @@ class IngestRow(Struct, frozen=True, omit_defaults=True):
 
 
 def case_of_ingest(row_id: str, cases: Container[str]) -> str | None:
-    """Which of the cases a row tells the ingest of, whole or until a checkpoint; None for none."""
+    """The case among `cases` whose ingest a row describes, whole or up to a checkpoint; None if
+    there is none.
+    """
     name = row_id.removeprefix(INGEST_PREFIX)
     for case in (name, name.rpartition("@")[0]):
         if case in cases:
@@ -310,13 +316,13 @@ def case_of_ingest(row_id: str, cases: Container[str]) -> str | None:
 
 
 def check_health(health: IngestHealth | None) -> None:
-    """Raises `ValueError` if more chunks were lost than there were."""
+    """Raises `ValueError` if more chunks were lost than ingested."""
     if health is not None and health.lost > health.asked:
         raise ValueError("more chunks were lost than asked - at `$.health.lost`")
 
 
 def answer_or_ingest(row: Mapping[str, Any]) -> AnswerRow | IngestRow:
-    """Reads a row of a file of answers, which holds the ingests of its cases, too."""
+    """Reads a row of a file of answers, which also contains the ingest rows of its cases."""
     if "chunks" in row and str(row.get("id")).startswith(INGEST_PREFIX):
         return IngestRow.from_json(row)
 

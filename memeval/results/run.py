@@ -115,7 +115,7 @@ class Run:
 
     def prompt(self, question_id: str, repeat: int = 0) -> list[dict[str, str | None]]:
         """The messages that were sent for one answer, with `role` and `content`; empty if nothing
-        was sent, as offline.
+        was sent, as with the offline reader.
 
         Raises `UserError` for a question that the run did not ask.
         """
@@ -139,7 +139,7 @@ class Run:
         rows = []
         for number, keys in enumerate(self.summary.identity.get("keys", ())):
             for case_id in dict.fromkeys(record.case_id for record in self._records):
-                # The first, as a run takes it: a memory of the same key holds the same.
+                # The first one, as in a run: memories with the same key have the same content.
                 for folder in memory_folders(prepared, keys["prepare"])[:1]:
                     rows += [
                         {"case_id": case_id, "repeat": number, **item}
@@ -157,8 +157,8 @@ class Run:
             raise UserError(f"{path} can't be read: {one_line(error)}", MADE_AGAIN) from error
 
     def read_written(self, record: Record) -> list[Written]:
-        """Content that a model wrote into the memory that a record's question was asked of, a part
-        for each checkpoint; empty without `writer=tools`.
+        """Figures of what a model wrote into the memory behind a record, one for each checkpoint;
+        empty without `writer=tools`.
         """
         if record.seed not in self._written_by_seed:
             path = self._answers(record.seed)
@@ -177,7 +177,7 @@ class Run:
         ]
 
     def texts_of(self, record: Record) -> Texts | None:
-        """The texts that a record refers to; None if the run does not record their place."""
+        """The texts that a record refers to; None if the run does not record where they are."""
         if record.seed not in self._texts_by_seed:
             path = self._answers(record.seed)
             texts = None if path is None else Texts(texts_file(path))
@@ -186,10 +186,10 @@ class Run:
         return self._texts_by_seed[record.seed]
 
     def _answers(self, seed: int) -> Path | None:
-        """The file of a repeat's answers; None if the run does not say which it is."""
+        """The file of a repeat's answers; None if the run does not name it."""
         for keys in self.summary.identity.get("keys", ()):
             if keys.get("seed") == seed:
-                # Only the name: what an edited run.json says must not lead elsewhere.
+                # Only the file name: a path in an edited run.json must not lead elsewhere.
                 name = Path(str(keys.get("answer"))).name
                 return self._outputs / "answers" / f"{name}.jsonl"
 
@@ -201,7 +201,7 @@ class Run:
 
     @cached_property
     def _written_by_seed(self) -> dict[int, dict[str, Written]]:
-        """By the ids of the rows of the ingests."""
+        """By seed, then by the id of the ingest row."""
         return {}
 
     def _record(self, question_id: str, repeat: int) -> Record:
@@ -228,7 +228,9 @@ class Run:
 
 
 def _json_lines(path: Path, with_text: bytes = b"") -> list[dict[str, Any]]:
-    """The rows of a file, or only those whose line holds this text: a row takes long to read."""
+    """The rows of a file, or only those whose line contains `with_text`: parsing a row takes
+    long.
+    """
     try:
         lines = path.read_bytes().split(b"\n")
         return [json.loads(line) for line in lines if line and with_text in line]
@@ -242,7 +244,7 @@ def _json_lines(path: Path, with_text: bytes = b"") -> list[dict[str, Any]]:
 
 
 def _flatten(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A record with the fields of its dictionaries besides its own, by dotted name."""
+    """A record with its nested dictionaries flattened into dotted names."""
     flat: dict[str, Any] = {}
     for name, value in record.items():
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Lines that several machines share, of which the files in `outputs/` are copies."""
+"""Lines in a store that several machines share; the files in `outputs/` are copies of them."""
 
 from __future__ import annotations
 
@@ -7,39 +7,43 @@ from typing import Protocol
 
 
 class SharedRows(Protocol):
-    """The lines of one file of rows. Its methods raise `StorageError` if the store refuses."""
+    """The lines of one file of rows. Its methods raise `StorageError` if the store can't be read or
+    written.
+    """
 
     def hold(self) -> bool:
-        """Makes this process the one that appends; False if another one is."""
+        """Makes this process the only one that may append; False if another process is."""
 
     def read(self) -> bytes:
         """All lines, in the order of appending."""
 
     def append(self, line: bytes) -> None:
-        """Has a line appended, without holding up the event loop.
+        """Has a line appended, without blocking the event loop.
 
-        Raises `StorageError` if an earlier one could not be, for example because another process
-        has become the one that appends.
+        Raises `StorageError` if an earlier one could not be appended, for example because another
+        process has taken over.
         """
 
     def flush(self) -> None:
         """Returns when all lines are stored."""
 
     def give(self) -> None:
-        """Stores the rest, and lets another process append."""
+        """Stores the remaining lines, and lets another process append."""
 
 
 class SharedTexts(Protocol):
-    """The lines of one file of texts, by reference. Its methods raise `StorageError`."""
+    """The lines of one file of texts, by reference. Its methods raise `StorageError` if the store
+    can't be read or written.
+    """
 
     def references(self) -> set[str]:
         """The references of all lines."""
 
     def read(self, references: Sequence[str]) -> dict[str, bytes]:
-        """The lines of some references."""
+        """The lines with these references."""
 
     def put(self, lines: Mapping[str, bytes]) -> None:
-        """Has lines stored, each unless its reference is there already."""
+        """Has lines stored, except those whose reference is already stored."""
 
     def flush(self) -> None:
         """Returns when all lines are stored."""

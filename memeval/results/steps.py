@@ -1,4 +1,4 @@
-"""The steps of a model with tools, as a row keeps them."""
+"""The steps of a model with tools, as a row stores them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class StepCall(Struct, frozen=True, omit_defaults=True):
 
     name: str
     arguments: str
-    """Reference of the arguments as the model wrote them, see `memeval.results.texts`."""
+    """Reference to the arguments as the model wrote them, see `memeval.results.texts`."""
     result: str
-    """Reference of the result as the model saw it."""
+    """Reference to the result as the model saw it."""
     tokens: Count
-    """Of the result, counted offline."""
+    """Tokens of the result, counted offline."""
     fault: str | None = None
     """Fault of the call, or `tool_failed`; None if it has a result."""
     turn_ids: tuple[str, ...] | None = None
-    """The turns that the result shows, as the tool says, else those that it quotes; of a writer's
-    call those that its arguments quote. None without a result.
+    """The turns that the result shows: those that the tool names, else those that the result
+    quotes. For a writer's call, those that its arguments quote. None without a result.
     """
     cut: bool = False
     """Whether the result was longer than the model was shown."""
@@ -34,7 +34,7 @@ class AgentStep(Struct, frozen=True, omit_defaults=True):
     """One reply of the model and the calls that it made."""
 
     text: str | None = None
-    """Reference of its text besides calls; None without text."""
+    """Reference to its text outside of calls; None without text."""
     finish_reason: str | None = None
     prompt_tokens: Count | None = None
     completion_tokens: Count | None = None
@@ -44,7 +44,9 @@ class AgentStep(Struct, frozen=True, omit_defaults=True):
 
 
 def by_reference(steps: Sequence[AgentStep], put: Callable[[str], str]) -> tuple[AgentStep, ...]:
-    """Steps with whole texts as a row keeps them; `put` stores a text and returns its reference."""
+    """Steps with their texts replaced by references; `put` stores a text and returns its
+    reference.
+    """
     return tuple(
         replace(
             step,
@@ -59,12 +61,12 @@ def by_reference(steps: Sequence[AgentStep], put: Callable[[str], str]) -> tuple
 
 
 def model_texts(steps: Sequence[AgentStep]) -> Iterator[str]:
-    """References of what the model said and asked for."""
+    """References to the model's texts and the arguments of its calls."""
     for step in steps:
         yield from () if step.text is None else (step.text,)
         yield from (call.arguments for call in step.calls)
 
 
 def tool_texts(steps: Sequence[AgentStep]) -> Iterator[str]:
-    """References of the results."""
+    """References to the results of its calls."""
     return (call.result for step in steps for call in step.calls)

@@ -2,9 +2,9 @@
 
 A killed run leaves whole rows and at most one torn one, which is dropped on reading.
 
-Each line ends in a seal: a digest of the line and of the file's header, which holds the key. So a
-line that was damaged, edited, or carried over from the file of another key is noticed, left out and
-counted, and the row is made again.
+Each line ends in a seal: a digest of the line and of the file's header, which contains the key. So
+a line that was damaged, edited, or copied from the file of another key is detected, left out and
+counted, and the row is computed again.
 """
 
 from __future__ import annotations
@@ -39,33 +39,34 @@ class StoredRow(Protocol):
 
 R = TypeVar("R", bound=StoredRow)
 Parse = Callable[[Json], R]
-"""Reads a row. Raises `ValueError` for one that holds something that its readers can't take."""
+"""Reads a row. Raises `ValueError` for a row with invalid content."""
 _SEAL = re.compile(rb',?"seal":"([0-9a-f]{16})"\}$')
 
 
 class FileIsBusyError(Exception):
-    """Another process holds the file."""
+    """Another process has the file open."""
 
 
 class SoundRows(Struct, Generic[R]):
     """Content of a file of rows."""
 
     rows: dict[str, R] = field(default_factory=dict)
-    """By id; the last sound row of an id counts."""
+    """Rows by id; the last sound row with an id counts."""
     seals: dict[str, str] = field(default_factory=dict)
-    """The seal of each of them."""
+    """The seal of each row, by its id."""
     replaced: list[tuple[R, str]] = field(default_factory=list)
-    """Earlier rows of the same ids, and their seals, in the order in which they were replaced."""
+    """Earlier rows with the same ids, and their seals, in the order in which they were replaced."""
     dropped: int = 0
-    """Lines that are torn, damaged, edited, of another key, or hold what no row may."""
+    """Lines that are torn, damaged, edited, from the file of another key, or not valid rows."""
     headed: bool = False
-    """Whether there is the header that belongs to the file."""
+    """Whether the file has the expected header."""
 
 
 def sealed_line(header: Json, row: Json) -> bytes:
-    """A row as a line of the file with this header."""
+    """A row as a sealed line of the file with this header."""
     body = _as_json(row)
-    # Put into the text of the JSON: the digest is of these very bytes, and `{}` takes no comma.
+    # Inserted into the JSON text, because the digest covers exactly these bytes. After `{}` there
+    # is no comma.
     comma = b"," if len(body) > 2 else b""
     return body[:-1] + comma + b'"seal":"' + _seal(_beginning(header), body).encode() + b'"}\n'
 
@@ -75,7 +76,7 @@ def _as_json(row: Json) -> bytes:
 
 
 def _beginning(header: Json) -> bytes:
-    """Inputs of a seal other than its line."""
+    """The part of a seal's input that precedes the line."""
     return _as_json(header) + b"\n"
 
 
@@ -84,11 +85,11 @@ def _seal(beginning: bytes, body: bytes) -> str:
 
 
 def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
-    """The sound rows in the whole lines of a file's content."""
+    """The sound rows among the complete lines of a file's content."""
     rows: SoundRows[R] = SoundRows()
     expected, beginning = {"header": dict(header)}, _beginning(header)
     lines = content.split(b"\n")
-    # A fragment after the last line end is torn: its process died while writing it.
+    # A fragment after the last line end is torn: the process that wrote it died.
     rows.dropped += lines.pop() != b""
 
     for line in lines:
@@ -144,7 +145,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
 
 
 def _row(content: Json, parse: Parse[R]) -> R | None:
-    """The row of a line; None if it holds what no row may."""
+    """The row in a line; None if it is not a valid row."""
     if "header" in content:
         return None
 
@@ -155,10 +156,9 @@ def _row(content: Json, parse: Parse[R]) -> R | None:
 
 
 class RowStore(Generic[R]):
-    """One JSON-lines file: a header, then rows with an `id`; the last row of an id is the one that
-    counts.
+    """One JSON-lines file: a header, then rows with an `id`; the last row with an id counts.
 
-    Open in one process at a time: a second one finds it busy until then.
+    Only one process at a time can have it open.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class RowStore(Generic[R]):
         parse: Parse[R],
         shared: SharedRows | None = None,
     ) -> None:
-        """`shared` are the rows of which the file is this machine's copy."""
+        """`shared` contains the rows of which the file is this machine's copy."""
         self.path, self.header = path, header
         self._found: SoundRows[R] = SoundRows()
         self._parse = parse
@@ -189,14 +189,14 @@ class RowStore(Generic[R]):
 
     @property
     def dropped(self) -> int:
-        """Lines that were left out: torn, damaged, edited, of another key, or holding what no row
-        may.
+        """Lines that were left out: torn, damaged, edited, from the file of another key, or not
+        valid rows.
         """
         return self._found.dropped
 
     def __enter__(self) -> Self:
-        """Raises `FileIsBusyError` if another process holds the file, `StorageError` if the disk
-        refuses.
+        """Raises `FileIsBusyError` if another process has the file open, `StorageError` if the disk
+        can't be read or written.
         """
         try:
             with writing(self.path, "opened"):
@@ -207,7 +207,7 @@ class RowStore(Generic[R]):
                 if not self._found.headed:
                     self._write({"header": dict(self.header)})
         except BaseException:
-            # No `with` begins, so nobody else closes the file and gives the lock back.
+            # The `with` block never begins, so nothing else closes the file and releases the lock.
             self._close()
             raise
 
@@ -215,7 +215,7 @@ class RowStore(Generic[R]):
 
     def _hold(self) -> None:
         """Keeps other processes out, on other machines too, and brings the copy up to date."""
-        # Nobody waits in here: the event loop must not block while another process works.
+        # Never waits: the event loop must not block while another process works.
         try:
             self._lock.acquire(timeout=0)
         except Timeout as error:
@@ -231,7 +231,7 @@ class RowStore(Generic[R]):
         if content == copy:
             return
 
-        # Rows that were made here without the store are added to it, unless it has them.
+        # Rows that were written here without the store are added to it, unless it has them.
         known = read_rows(content, self.header, self._parse)
         own = read_rows(copy, self.header, self._parse)
         lines = {line[-18:-2].decode(errors="replace"): line for line in copy.split(b"\n")}
@@ -250,17 +250,17 @@ class RowStore(Generic[R]):
         data = self.path.read_bytes()
         whole = data.rfind(b"\n") + 1
         self._found = read_rows(data, self.header, self._parse)
-        # The next row would be appended to the torn one, and be lost with it.
+        # Otherwise the next row would be appended to the torn one, and be lost with it.
         if whole < len(data):
             os.truncate(self.path, whole)
 
     def append(self, row: R) -> R:
-        """Writes a row, whole and without secrets, before it returns; returns it as stored.
+        """Writes a whole row, without secrets, before it returns; returns the row as stored.
 
-        Raises `ValueError` for a row that could not be read again, and `StorageError` if the disk
-        refuses; earlier rows stay.
+        Raises `ValueError` for a row that could not be read back, and `StorageError` if the disk
+        can't be written; earlier rows stay.
         """
-        # Read as it will be read later: nothing is stored that would then be left out.
+        # Parsed as it will be later, so that no row is stored that reading would leave out.
         try:
             content = _clean(row.to_json())
             stored = self._parse(content)
@@ -276,7 +276,7 @@ class RowStore(Generic[R]):
         assert self._file is not None, "the store is not open"
         line = sealed_line(self.header, row)
         append_whole(self._file, line, self.path)
-        # The store gets it later. The next opening adds what it lacks.
+        # The store gets the line later. When the file is opened again, missing lines are added.
         if self._shared is not None:
             self._shared.append(line)
 

@@ -1,4 +1,4 @@
-"""Content of a finished cell's run folder, as the report and MLflow read it.
+"""Content of a finished run's folder, as the report and MLflow read it.
 
 A run folder `outputs/runs/<run key>/` holds `config.yaml` (resolved), `records.jsonl` (one row per
 question and repeat), `hypotheses.jsonl` (a file of answers per repeat), `run.json` (a
@@ -27,9 +27,9 @@ FINISHED, STOPPED = "finished", "stopped"
 PACKAGE_TAG = "package"
 """Tag of a run that came in a package: the id of the package."""
 PACKAGE_RUN = "package_run"
-"""Tag with the key that such a run has where it was made."""
+"""Tag of such a run: its key on the machine where it was run."""
 IMPORTED_RUNS = "imported"
-"""Folder below outputs/ with a folder for each package that was unpacked."""
+"""Folder below outputs/ with one folder for each unpacked package."""
 OWN_TAG = "tags."
 """Prefix of the user's own tags."""
 FOUND_NOTHING = "nothing_found"
@@ -37,14 +37,14 @@ FOUND_NOTHING = "nothing_found"
 FEWEST_SESSIONS = "fewest_sessions"
 """Tag of a run whose chunks are sessions: how many the smallest conversation has."""
 HYPOTHESES_FILE = "hypotheses.jsonl"
-"""The answers of the first repeat as LongMemEval's tools write and read them; `evaluate` reads it.
+"""The answers of the first repeat in the format of LongMemEval's tools; `evaluate` reads this file.
 """
 LARGEST_TRACKED = 65_536
-"""Bytes of a `tracked.json`, which holds an id per store."""
+"""Maximum bytes read of a `tracked.json`, which contains one id per store."""
 _OURS = ("command", "params", "tags", "notes", "judge")
-"""Members in which nothing that looks like a secret is kept."""
+"""Members from which anything that looks like a secret is removed."""
 RunKey = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,100}\Z")]
-"""It names a folder: an edited one must not lead elsewhere."""
+"""The key names a folder: an edited one must not lead elsewhere."""
 RUN_FILE, RECORDS_FILE, CONFIG_FILE, TRACKED_FILE = (
     "run.json",
     "records.jsonl",
@@ -99,7 +99,7 @@ class CategoryResult:
 
 @dataclass(frozen=True)
 class RepeatResult:
-    """One repeat of a cell."""
+    """One repeat of a run."""
 
     repeat: int
     seed: int
@@ -108,7 +108,7 @@ class RepeatResult:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A cell's results over its repeats."""
+    """A run's results over its repeats."""
 
     run_key: RunKey
     name: str
@@ -117,7 +117,7 @@ class RunSummary:
     """Also the name of the MLflow experiment."""
     sweep: str | None
     command: str
-    """The one command that repeats the cell."""
+    """The command that repeats the run."""
     params: Mapping[str, str | int | float | bool | None]
     """Resolved config, flattened with dots."""
     tags: Mapping[str, str]
@@ -133,14 +133,14 @@ class RunSummary:
     notes: tuple[Note, ...]
     """Notes for the reader: cut contexts, compression that never fired, failures, unpinned data."""
     valid: bool
-    """False if coverage is below `min_coverage`; shown wherever the cell is shown."""
+    """False if coverage is below `min_coverage`; shown wherever the run is shown."""
     started_at: str
     """ISO 8601 with offset."""
     finished_at: str
     facets: Mapping[str, tuple[CategoryResult, ...]] = field(default_factory=dict)
-    """Rows like those of the categories for each further grouping of the questions, by facet."""
+    """Rows like `categories` for each other grouping of the questions, by facet."""
     facet_titles: Mapping[str, str] = field(default_factory=dict)
-    """Titles of the facets in tables; a facet without a title has its name."""
+    """Titles of the facets in tables; a facet without a title is shown by its name."""
     protocol_metrics: tuple[str, ...] = ()
     """Names of the metrics that the data set's own protocol adds."""
     statuses: Mapping[str, int] = field(default_factory=dict)
@@ -153,12 +153,12 @@ class RunSummary:
     files: Mapping[str, str] = field(default_factory=dict)
     """sha256 of the run folder's other files by name, except those that the publisher adds."""
     rows: Mapping[str, str] = field(default_factory=dict)
-    """Digest of the rows that the run was made of, by their file below outputs/."""
+    """Digest of the rows that the run was computed from, by their file below outputs/."""
     identity: Mapping[str, Any] = field(default_factory=dict)
     """Parts of the run key other than the config: `version`, `inputs`, and each repeat's `keys`."""
     judge: JudgeIdentity | None = None
-    """The judge, see `memeval.results.judge`; None if nothing was judged, and in runs from before
-    this was recorded.
+    """The judge, see `memeval.results.judge`; None if nothing was judged, and in older runs, which
+    do not record it.
     """
 
     def share(self, name: str = "accuracy") -> Share:
@@ -187,7 +187,7 @@ class RunSummary:
 
     @property
     def only_retrieves(self) -> bool:
-        """Whether nothing was to be answered."""
+        """Whether the run only retrieves, and answers nothing (`stages=retrieve`)."""
         return self.tags.get("stages") == "retrieve"
 
     @property
@@ -246,7 +246,9 @@ class RunSummary:
         return summary
 
     def misfits(self, folder: Path) -> list[str]:
-        """Parts of the run folder that differ from this summary, a line each; empty if all fits."""
+        """Parts of the run folder that differ from this summary, one line each; empty if none
+        does.
+        """
         problems = []
         for name in dict.fromkeys((RECORDS_FILE, CONFIG_FILE, *self.files)):
             if name not in self.files:
@@ -269,9 +271,9 @@ class RunSummary:
 def fresh_cost_usd(figures: Mapping[str, float | None]) -> float | None:
     """US dollars that a fresh run costs, without memeval's own cache; None if unknown.
 
-    Systems are compared by it: the billed cost depends on which cell came first.
+    Systems are compared by this cost: the billed one depends on which run came first.
     """
-    # Runs of `evaluate` have no cache, and only the one figure.
+    # Runs of `evaluate` have no cache, and only the second figure.
     return figures.get("cost_usd_uncached/total", figures.get("cost_usd/total"))
 
 
@@ -313,7 +315,7 @@ def read_tracked(folder: Path) -> dict[str, str]:
 
 
 def hypotheses_file(repeat: int) -> str:
-    """Name of a repeat's file of answers: `hypotheses.jsonl`, from the second repeat on
+    """Name of a repeat's file of answers: `hypotheses.jsonl` for the first one, else
     `hypotheses_<repeat>.jsonl`.
     """
     stem, suffix = HYPOTHESES_FILE.split(".")

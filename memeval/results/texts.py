@@ -1,11 +1,11 @@
 """Texts that rows refer to: each is stored once, under a digest of its content.
 
-A file `<answer key>.texts.jsonl` is next to the answers. A line holds a text, or a joined text:
+A file `<answer key>.texts.jsonl` is next to the answers. A line contains a text, or a joined text:
 the references of its parts and the separator between them. So a context of ten chunks, and the
 prompt around it, take ten references, and the chunks are stored once.
 
 The rows do not depend on the file: a text that is missing or damaged is shown as missing, and no
-answer is lost by it.
+answer is lost.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from memeval.text.redaction import without_known
 
 TEXTS_SUFFIX = ".texts.jsonl"
 _ID = re.compile(rb'\{"id":"([0-9a-f]{16})",')
-"""The beginning of a line: `id` is written first, so that no line is parsed to index it."""
+"""Beginning of a line: `id` is written first, so that lines are indexed without parsing."""
 WITHHELD = "withheld"
-"""Member of the line of a text that may not be passed on, in place of the text."""
+"""Member that replaces the text in a line whose text may not be passed on."""
 TEXTS_AT_ONCE = 64
 SEND_S = 1.0
-"""Texts go to a shared store when there are this many, or after this many seconds."""
+"""Texts are sent to a shared store in batches of this many, or after this many seconds."""
 _DEEPEST = 8
-"""Levels of joined texts within joined texts."""
+"""Maximum depth of joined texts within joined texts."""
 
 
 def texts_file(answers: Path) -> Path:
@@ -46,7 +46,7 @@ def texts_file(answers: Path) -> Path:
 
 
 def clean(text: str) -> str:
-    """A text as it is stored: without known secrets, and without halves of characters."""
+    """A text as it is stored: without known secrets, and without halves of surrogate pairs."""
     return without_known(without_halves(text))
 
 
@@ -56,11 +56,11 @@ def reference(text: str) -> str:
 
 
 class Joined(Struct, frozen=True):
-    """The parts that a text is joined of."""
+    """A stored text that is joined from parts."""
 
     separator: str
     parts: tuple[str, ...]
-    """References."""
+    """References to the parts."""
 
 
 class Texts:
@@ -108,7 +108,7 @@ class Texts:
         return None if ref is None else self._get(ref, depth=0)
 
     def _get(self, ref: str, depth: int) -> str | None:
-        # An edited file may join a text with itself: the depth ends that.
+        # In an edited file, a text may contain itself: the limit on the depth ends the recursion.
         stored = self.stored(ref) if depth <= _DEEPEST else None
         if not isinstance(stored, Joined):
             return stored
@@ -118,9 +118,9 @@ class Texts:
         return joined if reference(joined) == ref else None
 
     def stored(self, ref: str) -> str | Joined | None:
-        """A stored text: whole, or as the parts that it is joined of.
+        """A stored text: whole, or as the parts that it is joined from.
 
-        None if it is missing or damaged; of a joined text only that its parts are named.
+        None if it is missing or damaged. The parts of a joined text are not checked.
         """
         entry = self._entry(ref) or {}
         text, separator, parts = entry.get("text"), entry.get("join"), entry.get("parts")
@@ -137,7 +137,7 @@ class Texts:
         return [ref for ref in unread if not self._is_withheld(ref, depth=0)]
 
     def _is_withheld(self, ref: str, depth: int) -> bool:
-        """Whether a text, or a part of it, is only there as its digest."""
+        """Whether a package withholds a text, or a part of it, and contains only its digest."""
         entry = self._entry(ref) or {}
         parts = entry.get("parts")
         if depth > _DEEPEST or not isinstance(parts, list):
@@ -160,19 +160,18 @@ class Texts:
 class TextStore(Texts):
     """A file of texts, open for writing.
 
-    Its answers' file is locked for this process, so no other writes here.
+    This process has locked the file of its answers, so no other process writes here.
     """
 
     def __init__(self, path: Path, shared: SharedTexts | None = None) -> None:
-        """`shared` are the texts of which the file is this machine's copy."""
+        """`shared` contains the texts of which the file is this machine's copy."""
         super().__init__(path)
         self._file: int | None = None
         self._shared = shared
         self._unsent: dict[str, bytes] = {}
         self._sent_at = 0.0
         self._joined: dict[str, str] = {}
-        """References of what was joined, by the digest of the whole before secrets are taken out.
-        """
+        """References to joined texts, by the digest of the whole before secrets are removed."""
 
     def __enter__(self) -> Self:
         with writing(self.path, "opened"):
@@ -183,11 +182,12 @@ class TextStore(Texts):
         return self
 
     def _exchange(self) -> None:
-        """Updates the copy, and adds to the store what was made here without it."""
+        """Updates the copy, and adds to the store the texts that were written here without it."""
         if self._shared is None:
             return
 
-        # Texts have no order and never change: what one side lacks is added, and nothing compared.
+        # Texts have no order and never change: each side gets what it lacks, and nothing is
+        # compared.
         known = self._shared.references()
         own = {ref: line for ref in self._lines.keys() - known if (line := self.line(ref))}
         self._shared.put(own)
@@ -198,7 +198,7 @@ class TextStore(Texts):
         if not self.path.exists():
             return
 
-        # The next line would be appended to a torn one, and be lost with it.
+        # Otherwise the next line would be appended to a torn one, and be lost with it.
         size = self.path.stat().st_size
         whole = max((start + length for start, length in self._lines.values()), default=0)
         with self.path.open("rb+") as file:
@@ -210,7 +210,7 @@ class TextStore(Texts):
     def put(self, text: str) -> str:
         """Stores a text, unless it is stored already, and returns its reference.
 
-        Known secrets are taken out of it.
+        Known secrets are removed from it.
 
         Raises `StorageError` if the disk can't be written.
         """
@@ -222,7 +222,7 @@ class TextStore(Texts):
         return ref
 
     def take(self, entry: dict[str, Any], ref: str) -> None:
-        """Stores the entry of a text that another process put, unless it is stored already."""
+        """Stores the entry of a text from another process, unless it is stored already."""
         if ref not in self._lines:
             self._write(entry, ref)
 
@@ -238,20 +238,22 @@ class TextStore(Texts):
         return self._joined[whole]
 
     def _put_joined(self, parts: Sequence[str], separator: str) -> str:
-        # Cleaned before the digest: the reference is that of the stored text.
+        # Cleaned first, because the reference is the digest of the stored text.
         cleaned = list(map(clean, parts))
         ref = reference(separator.join(cleaned))
         if ref in self._lines:
             return ref
 
         refs = [self.put(part) for part in cleaned]
-        if ref not in refs:  # blank parts around one text: it is stored as itself
+        if ref not in refs:  # else a part is the whole text, stored already
             self._write({"id": ref, "join": separator, "parts": refs}, ref)
 
         return ref
 
     def put_around(self, text: str, within: str) -> str:
-        """Stores a text that holds another one, such as a prompt around its context, in parts."""
+        """Stores a text that contains another one, such as a prompt around its context, in
+        parts.
+        """
         start = text.find(within) if within else -1
         if start < 0:
             return self.put(text)
@@ -265,7 +267,7 @@ class TextStore(Texts):
         self._append(line, ref)
         if self._shared is not None:
             self._unsent[ref] = line
-            # Many at once: no answer depends on them.
+            # Sent in batches, because no answer depends on them.
             if len(self._unsent) >= TEXTS_AT_ONCE or time.monotonic() - self._sent_at > SEND_S:
                 self._share()
 

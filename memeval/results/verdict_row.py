@@ -33,7 +33,7 @@ class VerdictRow(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> VerdictRow:
-        """Reads a row. Raises `ValueError` naming the member that does not fit."""
+        """Reads a row. Raises `ValueError` naming the invalid member."""
         read = read_as(row, cls)
         if read.status not in (Status.OK, Status.UNPARSED):
             if read.error is None:
@@ -41,8 +41,8 @@ class VerdictRow(Struct, frozen=True, omit_defaults=True):
 
             return read
 
-        # A status and a verdict that contradict each other were edited, or damaged: no figure may
-        # rest on either.
+        # If the status and the verdict contradict each other, the row was edited or damaged: no
+        # figure may rest on it.
         is_unscored = read.verdict is not None and read.verdict.label is Label.UNSCORED
         if read.verdict is None or is_unscored != (read.status is Status.UNPARSED):
             raise ValueError("the verdict is not one of its status - at `$.verdict`")
@@ -59,10 +59,11 @@ class VerdictRow(Struct, frozen=True, omit_defaults=True):
 
     @property
     def tries(self) -> int:
-        """Replies that could not be read, if the answer is unscored for it: the next pass asks
-        for others.
+        """Unreadable replies of the judge, if they left the answer unscored: the next pass requests
+        others.
 
-        0 for all other rows: a choice that can't be read is what the system answered, and stays so.
+        0 for all other rows: a choice that can't be read is the system's own answer, and stays
+        unread.
         """
         if self.status is not Status.UNPARSED or self.verdict is None:
             return 0

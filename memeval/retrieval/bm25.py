@@ -1,10 +1,11 @@
 """BM25 as rank-bm25 defines it, answered from an inverted index.
 
-rank-bm25 counts the terms and makes the idf. (No faster package reproduces its floor for terms in
-more than half of the documents.) Its own scoring visits every document for every query term, and it
-keeps a dictionary for each document. Here the index holds, for each term, the documents that have
-it and its share of their scores. These are computed with the same operations in the same order, so
-scores and ranks are those of `BM25Okapi.get_scores`, and a query adds up a few short arrays.
+rank-bm25 counts the terms and computes the idf. (No faster package reproduces its floor for terms
+in more than half of the documents.) Its own scoring visits every document for every query term, and
+it keeps a dictionary for each document. Here the index stores, for each term, the documents that
+contain it and its share of their scores. These are computed with the same operations in the same
+order, so scores and ranks are those of `BM25Okapi.get_scores`, and a query adds up a few short
+arrays.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 
 Tokens = Literal["alnum", "space"]
 """How texts are cut into terms. `alnum` takes the runs of letters and digits of the lower-cased
-text, in scripts without spaces the pairs of neighbouring characters (`memeval.text.words`);
+text, or in scripts without spaces the pairs of neighbouring characters (`memeval.text.words`);
 `space` cuts at single spaces and keeps case and punctuation, as LongMemEval's protocol does.
 """
 Ties = Literal["position", "reversed"]
-"""Which of two documents of one score comes first. `position`: the earlier one. `reversed`: the one
-that numpy's default sort leaves last, as in LongMemEval's code. That sort is not stable: equal
-scores may come out in another order on another kind of processor.
+"""Which of two documents with equal scores comes first. `position`: the earlier one. `reversed`:
+the one that numpy's default sort leaves last, as in LongMemEval's code. That sort is not stable:
+equal scores may be in another order on another kind of processor.
 """
 
 
@@ -40,7 +41,7 @@ def words(text: str) -> list[str]:
 
 
 class _Postings:
-    """Takes the place of rank-bm25's list of dictionaries: how often each term is in a document."""
+    """Replaces rank-bm25's list of dictionaries: how often each term occurs in a document."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -48,7 +49,7 @@ class _Postings:
         self.terms = array("i")
         """The number of each term of each document, one document after the other."""
         self.frequencies = array("i")
-        """How often that term is in that document."""
+        """How often each of these terms occurs in its document."""
         self.sizes = array("i")
         """The number of different terms in each document."""
 
@@ -75,7 +76,7 @@ def _okapi() -> Any:
 
         @doc_freqs.setter
         def doc_freqs(self, _: list[dict[str, int]]) -> None:
-            # rank-bm25 begins with an empty list, and appends to it.
+            # rank-bm25 assigns an empty list, and then appends to it.
             self._postings = _Postings()
 
     return Okapi
@@ -128,8 +129,8 @@ class Bm25Index:
     def ranking(
         self, query: str, ties: Ties = "position", scored: int | None = None
     ) -> tuple[list[int], list[float]]:
-        """All positions, best first and ties as requested; the scores of the first `scored`, or of
-        all.
+        """All positions, best first, with ties as requested; and the scores of the first `scored`
+        ones, or of all.
         """
         scores = self.scores(query)
         if ties == "position":
@@ -140,7 +141,7 @@ class Bm25Index:
         return order.tolist(), scores[order[:scored]].tolist()
 
     def save(self, folder: Path) -> None:
-        """Writes nothing: the index is quickly made again from the texts."""
+        """Writes nothing: the index is quickly rebuilt from the texts."""
 
     def close(self) -> None:
-        """Holds nothing that must be given back."""
+        """Does nothing: there is nothing to release."""

@@ -1,4 +1,4 @@
-"""Texts embedded by the cell's embedder and searched by their vectors."""
+"""Texts embedded by the run's embedder and searched by their vectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VECTORS_FILE = "vectors.npy"
 
 
 class Embedded(Protocol):
-    """Something that holds the vectors of texts."""
+    """An index that has the vectors of its texts."""
 
     def known(self) -> dict[str, Vectors]:
         """The vectors by text."""
@@ -43,7 +43,7 @@ async def _fit(embedder: Embedder, texts: Sequence[str]) -> Embedder:
 
 
 async def _embed(embedder: Embedder, texts: Sequence[str], before: Embedded | None) -> Vectors:
-    """The vectors of the texts, of which only new ones are embedded."""
+    """The vectors of the texts; only texts that `before` does not have are embedded."""
     known = {} if before is None or _learns(embedder) else before.known()
     if not known:
         return await embedder.embed(texts)
@@ -57,7 +57,7 @@ async def _embed(embedder: Embedder, texts: Sequence[str], before: Embedded | No
 
         known |= zip(new, made, strict=True)
 
-    # Without any text, its second axis would be lost.
+    # Without any text, the array would lose its second axis.
     return np.array([known[text] for text in texts], dtype=np.float32).reshape(len(texts), width)
 
 
@@ -67,8 +67,8 @@ async def open_vectors(
     """The embedder fitted to the texts, and their vectors: embedded, or read from the folder
     `saved`. Raises if that is damaged.
 
-    `before` holds earlier texts of the same memory: those that stay keep their vectors, unless the
-    embedder learns from all of them.
+    `before` is the index over earlier texts of the same memory: texts that stay keep their vectors,
+    unless the embedder learns from all of them.
     """
     fitted = await _fit(embedder, texts)
     if saved is None:
@@ -79,7 +79,7 @@ async def open_vectors(
 
 
 class DenseIndex:
-    """Nearest texts by cosine; positions are those of the texts given."""
+    """Nearest texts by cosine; positions refer to the given texts."""
 
     def __init__(self, embedder: Embedder, texts: Sequence[str], index: VectorIndex) -> None:
         self._embedder = embedder
@@ -94,7 +94,7 @@ class DenseIndex:
         saved: Path | None,
         before: DenseIndex | None = None,
     ) -> Self:
-        """The index over the texts, as `open_vectors` makes their vectors."""
+        """The index over the texts, with the vectors from `open_vectors`."""
         fitted, vectors = await open_vectors(embedder, texts, saved, before)
         index = await current_ledger().own.in_worker(VectorIndex, vectors)
         return cls(fitted, texts, index)
@@ -104,7 +104,7 @@ class DenseIndex:
         return dict(zip(self._texts, self._index.vectors(), strict=True))
 
     def save(self, folder: Path) -> None:
-        """Writes the vectors into `folder`; the texts are the caller's to keep."""
+        """Writes the vectors into `folder`; the caller keeps the texts."""
         self._index.save(folder / VECTORS_FILE)
 
     async def search(self, text: str, depth: int) -> list[tuple[int, float]]:

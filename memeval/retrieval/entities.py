@@ -1,6 +1,6 @@
 """The entities of a text, by rules that need no model: speakers, capitalised names, nouns after a
-determiner or a preposition. The rules are those of English; scripts without capitals have no names
-that a rule could see, so each of their terms counts.
+determiner or a preposition. The rules are those of English; in scripts without capitals, no rule
+can recognise names, so each term counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OPENERS = (DETERMINERS | PREPOSITIONS) - {"to", "this", "that"}
 _NO_ENTITY = STOP_WORDS | TEMPORAL | EVALUATIVE | VAGUE
 _ENDS = frozenset(".!?…:;")
 _PHRASE = 2
-"""Words used of a noun phrase: without a parser, later words are as often verbs."""
+"""Words used from a noun phrase: without a parser, later words are just as likely verbs."""
 
 
 def entities(line: str) -> dict[str, str]:
@@ -78,7 +78,7 @@ def _caseless(text: str) -> list[str]:
 
 
 def key_of(words: Sequence[str]) -> str:
-    """The key that brings the forms of a name together."""
+    """The key that all forms of a name share."""
     return " ".join(stem(word.lower()) for word in words)
 
 

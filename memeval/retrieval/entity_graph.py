@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import networkx as nx  # type: ignore[import-untyped]
 
 HOP = 0.5
-"""Share of an entity's weight that one hop leaves."""
+"""Share of an entity's weight that is left after one hop."""
 
 Weights = Mapping[str, float]
 """How much each entity counts for a question, by its key."""
@@ -24,14 +24,16 @@ class EntityGraph:
 
     Two entities co-occur as often as they share a line. This is a networkx graph between entities
     (keys) and lines (numbers). The co-occurrence graph is its projection on the entities, computed
-    when needed: kept whole, its edges grow with the square of a line's length.
+    when needed: if it were stored, its edges would grow with the square of a line's length.
     """
 
     def __init__(
         self, chunks: Sequence[str], read: Callable[[str], Mapping[str, str]] = entities
     ) -> None:
-        """`chunks` hold `speaker: text` lines, one per turn; `read` gives a line's entities."""
-        # Imported late: most systems do without the library.
+        """`chunks` contain `speaker: text` lines, one per turn; `read` returns a line's
+        entities.
+        """
+        # Imported late: most systems do not need the library.
         import networkx as nx
 
         self._graph: nx.Graph = nx.Graph()
@@ -53,7 +55,7 @@ class EntityGraph:
             self.names.setdefault(key, name)
 
     def holders(self) -> dict[str, list[int]]:
-        """Positions of the chunks that hold each entity, by its key."""
+        """Positions of the chunks that mention each entity, by its key."""
         positions: dict[str, list[int]] = {key: [] for key in self.names}
         for position, held in enumerate(self._chunks):
             for key in held:
@@ -79,16 +81,17 @@ class EntityGraph:
         return weights
 
     def ranking(self, weights: Weights) -> list[tuple[int, float]]:
-        """Chunks that hold a weighted entity, best first and ties by position.
+        """Chunks that mention a weighted entity, best first and ties by position.
 
         score(u) = sum over the entities e of u of weight(e) * ln(1 + L / l(e)), L lines in all:
-        names that are everywhere say little.
+        names that occur everywhere say little.
         """
         rarity = {key: math.log(1 + self._lines / len(self._graph[key])) for key in weights}
 
         ranked = []
         for position, held in enumerate(self._chunks):
-            # Sorted: sums of floats depend on their order, and that of a set changes by process.
+            # Sorted: sums of floats depend on their order, and a set's order differs between
+            # processes.
             shared = sorted(held & weights.keys())
             score = sum(weights[key] * rarity[key] for key in shared)
             if score > 0:

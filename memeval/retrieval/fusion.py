@@ -11,10 +11,10 @@ from memeval.retrieval.dense import DenseIndex
 from memeval.retrieval.embedding.contract import Embedder
 
 RRF_K = 60
-"""The constant of the source, and of CogCanvas' protocol."""
+"""The constant used by the source and by CogCanvas' protocol."""
 CANDIDATES = 200
-"""Least number of places of each ranking that are fused. It is fixed, so that a larger depth adds
-places below and moves nothing above.
+"""Minimum number of positions taken from each ranking. It is fixed, so that a larger depth adds
+results at the end and moves none above.
 """
 
 
@@ -23,8 +23,8 @@ def reciprocal_rank_fusion(
 ) -> list[tuple[int, float]]:
     """Positions with their fused scores, best first; ties in the order of position.
 
-    score(d) = sum over the rankings that hold d of 1 / (k + rank of d), ranks from 1.
-    Source: Cormack, Clarke and Büttcher, SIGIR 2009.
+    score(d) = sum over the rankings that contain d of 1 / (k + rank of d), ranks from 1. Source:
+    Cormack, Clarke and Büttcher, SIGIR 2009.
     """
     scores: dict[int, float] = {}
     for ranking in rankings:
@@ -35,7 +35,7 @@ def reciprocal_rank_fusion(
 
 
 class FusedIndex:
-    """A dense and a BM25 index over the same chunks; positions are those of the chunks given."""
+    """A dense and a BM25 index over the same chunks; positions refer to the given chunks."""
 
     def __init__(self, dense: DenseIndex, words: Bm25Index) -> None:
         self._dense = dense
@@ -66,7 +66,7 @@ class FusedIndex:
     async def search(self, query: str, depth: int, k: int = RRF_K) -> list[tuple[int, float]]:
         """The best `depth` positions with their fused scores.
 
-        A text without any term of the query has no place in the ranking by words.
+        A text without any term of the query is not in the ranking by words.
         """
         places = max(depth, CANDIDATES)
         near = [position for position, _ in await self._dense.search(query, places)]

@@ -15,7 +15,8 @@ Span = tuple[int, int, tuple[str, ...]]
 
 
 def rechunk(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> list[MemoryChunk]:
-    """Joins the chunks of each session by line breaks and cuts the result into equal chunks.
+    """Joins the chunks of each session by line breaks and cuts the result into chunks of equal
+    size.
 
     A new chunk has the date of its session, and never spans two sessions.
     """
@@ -44,7 +45,7 @@ def windows(text: str, size: int, overlap: int) -> Iterator[tuple[int, int]]:
             return
 
         start = _word_start(text, max(end - overlap, start + 1), end)
-        # A window that does not end later holds nothing new.
+        # A window that does not end later contains nothing new.
         while _word_end(text, start, start + size) <= end:
             start = _word_start(text, start + 1, end)
 
@@ -61,7 +62,9 @@ def _word_end(text: str, start: int, limit: int) -> int:
 
 
 def _is_border(text: str, place: int) -> bool:
-    """Whether a text may be cut before a place: at spaces, and anywhere in scripts without."""
+    """Whether a text may be cut before a position: next to white space, and anywhere in scripts
+    without spaces.
+    """
     before, after = text[place - 1], text[place]
     return before.isspace() or after.isspace() or is_unspaced(before) or is_unspaced(after)
 
@@ -105,7 +108,7 @@ def _spans(chunks: Sequence[MemoryChunk]) -> Iterator[Span]:
     start = 0
     for chunk in chunks:
         lines = chunk.content.split("\n")
-        # If a turn holds line breaks, lines can't be matched with turns.
+        # If a turn contains line breaks, lines can't be matched with turns.
         if len(lines) == len(chunk.turn_ids):
             for line, turn in zip(lines, chunk.turn_ids, strict=True):
                 yield start, start + len(line), (turn,)

@@ -1,4 +1,4 @@
-"""Rerankers: their contract, their look-up by name, and what they do to a ranking."""
+"""Rerankers: their contract, their look-up by name, and how they reorder a ranking."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from memeval.llm.network import Network
 
 DEFAULT = "default"
-"""The name that uses the system's own setting."""
+"""Name that selects the system's own setting."""
 NONE = "none"
-"""The name that leaves the first ranking unchanged."""
+"""Name that leaves the first ranking unchanged."""
 ENDPOINT = "endpoint"
 OPTIONS = "reranker"
 """The group in conf/."""
@@ -32,7 +32,7 @@ class Candidate(Struct, frozen=True):
     """One of the best texts of a first ranking."""
 
     position: int
-    """In the texts that the reranker was fitted on."""
+    """Position in the texts that the reranker was fitted on."""
     text: str
     similarity: float
     """Its score in the first ranking."""
@@ -43,7 +43,7 @@ class Reranker(ABC):
 
     @classmethod
     def from_settings(cls, settings: RerankerConfig, network: Network | None) -> Self:
-        """The reranker that the group `reranker` selects. Raises `UserError` for unusable ones.
+        """The reranker that the group `reranker` selects. Raises `UserError` for unusable settings.
 
         `network` is for rerankers that call an endpoint; None outside of a run. Default: built
         without arguments.
@@ -53,7 +53,7 @@ class Reranker(ABC):
     def fitted(self, texts: Sequence[str]) -> Reranker:
         """A reranker adapted to the texts of one memory.
 
-        Default: the same one, for rerankers that learn nothing.
+        Default: the reranker itself, for those that learn nothing.
         """
         return self
 
@@ -74,7 +74,7 @@ def named(name: str) -> RerankerConfig:
 
 
 def check_name(option: str, name: str) -> None:
-    """Raises `UserError` if no reranker has the name; `option` is the setting that holds it."""
+    """Raises `UserError` if no reranker has the name; `option` is the setting with the name."""
     if name == DEFAULT or not is_available(OPTIONS, name):
         names = set(available(OPTIONS)) - {DEFAULT}
         raise unknown(f"value of {option}" if "." in option else option, name, names)
@@ -111,7 +111,7 @@ def build_reranker(settings: RerankerConfig, network: Network | None = None) -> 
 
 
 def build_named(name: str) -> Reranker | None:
-    """The reranker of that name or class path, with its default settings."""
+    """The reranker with this name or class path, with its default settings; None for `none`."""
     return build_reranker(named(name))
 
 
@@ -124,7 +124,7 @@ class Reordering:
     async def reorder(self, query: str, ranked: Ranked) -> list[tuple[int, float]]:
         """The same positions with new scores, best first; ties keep the order of `ranked`.
 
-        Raises `ModelError` if there is not one number for each.
+        Raises `ModelError` if there is not one finite score for each.
         """
         candidates = [
             Candidate(position=position, text=self._texts[position], similarity=score)

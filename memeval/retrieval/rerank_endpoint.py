@@ -1,5 +1,5 @@
 """Any cross-encoder behind a `POST /rerank` as Jina, Cohere, Voyage, vLLM and others serve it, with
-the response cache before it.
+the response cache in front of it.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ OFFLINE = "or offline:  reranker=lexical"
 class EndpointReranker(Reranker):
     """Sends `{model, query, documents, top_n}`, reads `{results: [{index, relevance_score}]}`.
 
-    A request made before (same address, model, query and documents) is answered from the response
+    A request made before (same URL, model, query and documents) is answered from the response
     cache. A cross-encoder draws nothing at random, so neither the seed nor the question's id is
     part of the key.
 
     The tokens are metered under the role `embed`: a call that retrieval makes and that writes no
-    text. They are `usage.total_tokens` if the endpoint reports them, else counted here, the
-    query with each document. A blank query and an empty list are not sent: the first ranking stays.
+    text. They are `usage.total_tokens` if the endpoint reports them, else counted here, with the
+    query counted for each document. A blank query and an empty list are not sent: the first ranking
+    stays.
     """
 
     def __init__(self, endpoint: Endpoint, model: str, cache: ReplyCache, origin: str) -> None:
@@ -61,8 +62,8 @@ class EndpointReranker(Reranker):
 
         address = str(settings.base_url)
         check_address("reranker.base_url", address, BY_KEY)
-        # With or without the path, it is the same endpoint, under the same limit and the same keys
-        # of the cache.
+        # With or without the path, it is the same endpoint, with the same limit and the same cache
+        # keys.
         address = address.rstrip("/").removesuffix(PATH)
         reach = EndpointSettings(
             base_url=address,

@@ -13,15 +13,15 @@ DENSE_WEIGHT = 0.5
 
 
 class LexicalReranker(Reranker):
-    """Mixes the similarity of a first ranking with how much of the question a text holds.
+    """Mixes the similarity of a first ranking with how much of the question a text contains.
 
     score = 0.5 * similarity, cut to [0, 1] + 0.5 * coverage
-    coverage = sum of idf over the question's distinct terms that the text holds
-               / the same sum over all its terms that the corpus holds
-    idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5)), n of the corpus' N texts hold t
+    coverage = sum of idf over the question's distinct terms that the text contains
+               / the same sum over all its terms that the corpus contains
+    idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5)), n of the corpus' N texts contain t
 
-    Rare words of the question (names, places) that an embedding blurs bring a text up; a word in
-    every text moves nothing. Coverage is 0 if no term of the question is in the corpus: the
+    Rare words of the question (names, places) that an embedding blurs raise a text; a word in
+    every text changes nothing. Coverage is 0 if no term of the question is in the corpus: the
     first ranking then stays.
     """
 

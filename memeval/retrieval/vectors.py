@@ -23,21 +23,21 @@ EXACT_UP_TO = 50_000
 BATCH = 1000
 """Vectors per call of Chroma's `add`."""
 VISITED = 5000
-"""Neighbours that a search in Chroma visits, which is approximate: with Chroma's own 100, it found
-.42 of the nearest ten among 50,000 vectors that were made to be difficult.
+"""Neighbours that Chroma visits in its approximate search: with its default of 100, it found .42 of
+the nearest ten among 50,000 vectors that were constructed to be difficult.
 """
 
 TRIMMED_FROM = 4_000_000
-"""Bytes of vectors from which on a dropped index asks the allocator to give its pages back."""
+"""Minimum bytes of vectors with which a dropped index asks the allocator to return its pages."""
 
 _NO_ROWS = np.zeros((0, 0), dtype=np.float32)
 
 _OPENING = Lock()
-"""Chroma's registry of clients is filled without a lock."""
+"""Guards Chroma's registry of clients, which has no lock of its own."""
 
 
 def other_width(what: str, width: int, kept: int) -> ModelError:
-    """The error for a vector of another width than those that a memory holds."""
+    """The error for a vector whose width differs from those of a memory."""
     return ModelError(
         f"{what} has {width} numbers, but those of the memory have {kept}: the embedding "
         f"model's width has changed; use embedder.width={width}, which makes memories and "
@@ -46,7 +46,7 @@ def other_width(what: str, width: int, kept: int) -> ModelError:
 
 
 def load_vectors(file: Path, count: int, of: str) -> Vectors:
-    """The vectors in a `.npy` file, of `count` texts, or what else `of` names.
+    """The vectors in a `.npy` file, one for each of `count` texts, or of whatever `of` names.
 
     Raises `ValueError` or `OSError` for a damaged file.
     """
@@ -60,7 +60,7 @@ def load_vectors(file: Path, count: int, of: str) -> Vectors:
 class VectorIndex:
     """Inner-product search over unit vectors, which is cosine.
 
-    Positions are those of the rows given.
+    Positions refer to the given rows.
     """
 
     def __init__(self, vectors: Vectors) -> None:
@@ -74,8 +74,8 @@ class VectorIndex:
     def query(self, vector: Vectors, depth: int) -> tuple[list[int], list[float]]:
         """The nearest `depth` positions, best first and ties by position, and their cosines.
 
-        Raises `ModelError` for a vector of another width than the rows: an endpoint may have got
-        another model under the same name since they were made.
+        Raises `ModelError` for a vector of another width than the rows: the endpoint may have
+        another model under the same name since the rows were computed.
         """
         depth = min(depth, self.size)
         if depth <= 0:
@@ -88,8 +88,8 @@ class VectorIndex:
         if self._chroma is not None:
             positions, distances = self._chroma.nearest(query, depth)
         else:
-            # Each row separately: the product of a whole matrix depends on the row's position, and
-            # equal rows would not tie. Distances are rounded as Chroma's are.
+            # Each row separately: in the product of a whole matrix, a value depends on the row's
+            # position, so equal rows would not tie. Distances are rounded as Chroma's are.
             distances = np.float32(1) - np.vecdot(self._rows, query)
             positions = np.arange(self.size)
 
@@ -106,7 +106,7 @@ class VectorIndex:
     def save(self, path: Path) -> None:
         """Writes the rows to a `.npy` file: an index over them answers identically.
 
-        Chroma's own folder is not used: to open one and query it changes its files, and those of a
+        Chroma's own folder is not used: opening and querying it changes its files, and those of a
         saved memory are sealed (docs/adding_a_system.md).
         """
         np.save(path, self.vectors(), allow_pickle=False)
@@ -144,7 +144,7 @@ class ChromaVectors:
                     "max_neighbors": 32,
                 }
             },
-            # None, or Chroma loads its own embedder, which needs the network.
+            # Without `None`, Chroma loads its own embedder, which needs the network.
             embedding_function=None,
         )
         for start in range(0, len(rows), BATCH):
@@ -168,7 +168,7 @@ class ChromaVectors:
         return rows
 
     def close(self) -> None:
-        """Gives everything back."""
+        """Releases the client, and removes the folder."""
         with _OPENING:
             self._client.close()
 
@@ -176,9 +176,9 @@ class ChromaVectors:
 
 
 def give_pages_back() -> None:
-    """Hands freed memory back to the operating system.
+    """Returns freed memory to the operating system.
 
-    glibc keeps it otherwise, in arenas of threads that have ended. Elsewhere nothing happens.
+    Otherwise glibc keeps it, in arenas of threads that have ended. Without glibc, nothing happens.
     """
     trim = _trimmer()
     if trim is not None:
@@ -192,7 +192,7 @@ def _trimmer() -> Callable[[int], int] | None:
 
     try:
         trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError):  # another C library than glibc
+    except (OSError, AttributeError):  # a C library other than glibc
         return None
 
     return trim

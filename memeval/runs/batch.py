@@ -37,12 +37,12 @@ def plan_jobs(
     session: Session,
     keep_going: bool,
 ) -> Plan:
-    """The cells of the jobs that a sweeper requests at once, composed, opened and checked.
+    """The cells of a batch of jobs that a sweeper requests, composed, opened and checked.
 
-    `master` is the composition of what all cells have in common, and `first` the number of the
-    first job. With `keep_going`, the valid cells run in spite of the others.
+    `master` is the composition that all cells have in common, and `first` the number of the first
+    job. With `keep_going`, the valid cells run even if others can't.
 
-    Raises `RefusedError` if one can't be run.
+    Without it, raises `RefusedError` if a cell can't be run.
     """
     # As Hydra's own launchers do: this registers the resolvers that configs use.
     setup_globals()
@@ -58,7 +58,7 @@ def plan_jobs(
 
             cell = open_job(fields, task, opened)
             before = Earlier() if cell.config.fresh else earlier(cell)
-            # A finished cell makes no call: it needs no key any more.
+            # A finished cell makes no calls, so it needs no key.
             if before.summary is None:
                 check_keys(cell.config)
 
@@ -83,7 +83,7 @@ def run_plan(
     budgets: dict[Limits, Budget] | None = None,
     show: Callable[[Plan], SweepDisplay] = SweepDisplay,
 ) -> dict[int, Outcome]:
-    """Runs the remaining work of a plan, and publishes it; returns the cells' ends by number.
+    """Runs and publishes the remaining work of a plan; returns each cell's outcome by number.
 
     Cells that could not be run are in the session's list of failures.
     """
@@ -95,7 +95,7 @@ def run_plan(
     ends: dict[int, Outcome] = {}
 
     def note_end(outcome: Outcome) -> None:
-        """Notes a failure at once, and results once they are published."""
+        """Notes a failure immediately, and results once they are published."""
         ends[outcome.planned.number] = outcome
         if outcome.summary is not None:
             publishing.add(outcome)
@@ -132,8 +132,9 @@ def job_return(outcome: Outcome | None) -> JobReturn:
     if outcome.summary is not None:
         returned.return_value = objective_of(outcome.planned.cell, outcome.summary)
     elif outcome.error is not None and not isinstance(outcome.error, UserError | WorldError):
-        # A bug in memeval: Hydra raises it again at the end, with its traceback. Others were
-        # reported already, and the first of them would end the command.
+        # Only a bug in memeval is returned as an error: Hydra raises it again at the end, with its
+        # traceback. Other errors were reported already, and Hydra would end the command at the
+        # first of them.
         returned.status, returned.return_value = JobStatus.FAILED, outcome.error
 
     return returned

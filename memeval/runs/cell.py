@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from memeval.pipeline.execute.run import CellRun
 
 MakeRun = Callable[[Cell, Progress], "CellRun"]
-"""Makes the pass over a cell whose answers come from elsewhere than from its system."""
+"""Creates the run of a cell whose answers come from somewhere other than its system."""
 
 
 class Completed(Struct, frozen=True):
@@ -59,7 +59,7 @@ def run_cell(
 ) -> RunSummary:
     """Runs the cell, or uses its finished results, and publishes it; see `complete_cell`.
 
-    Raises `UserError`, `StorageError`, and `BudgetError` for a stopped run, once its finished part
+    Raises `UserError`, `StorageError`, and, for a stopped run, `BudgetError` once its finished part
     is published.
     """
     completed = complete_cell(
@@ -93,9 +93,9 @@ def complete_cell(
 ) -> Completed:
     """Runs and publishes a cell.
 
-    `show` makes what shows its progress, once nothing is left to be checked; `sweep` is the digest
-    of the words of the sweep that asks for it; `processes` of this command share the limit of each
-    endpoint.
+    `show` creates the progress display, after all checks. `sweep` is the digest of the overrides of
+    the sweep that the cell belongs to. `processes` is the number of processes of this command that
+    share the limit of each endpoint.
 
     Raises `UserError` and `StorageError`.
     """
@@ -104,7 +104,7 @@ def complete_cell(
     reused = summary is not None
     if not reused:
         check_keys(cell.config)
-        # A store that can't be reached is the user's mistake now, and a fault of the world later.
+        # An unreachable store is the user's mistake here, but an outside fault during the run.
         open_store(cell.config.store, cache_dir(), partial(print, file=sys.stderr))
         open_memories(cell.config.store)
 
@@ -117,7 +117,7 @@ def complete_cell(
 
     # MLflow and pyplot take seconds of CPU to load: only if something is left to publish.
     known = published_before([cell], sweep).get(cell.folder) if reused else None
-    # Before the run, and not behind it: MLflow loads while the model is waited for.
+    # Before the run: MLflow loads while the run waits for the model.
     if known is None:
         publisher_of(cell.config)
 

@@ -15,7 +15,7 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
 }
 """Set before anything is imported: telemetry off, no hub, and one thread for small matrix products,
-which are slower in two.
+which are slower with two.
 """
 
 

@@ -1,6 +1,6 @@
 """Ctrl-C and SIGTERM, which batch systems and containers send: the first one waits for model calls
-in progress, then ends the run cleanly and says what it waits for; the second one ends the process
-at once.
+in progress, then ends the run cleanly, and reports what it waits for; the second one ends the
+process immediately.
 
 Nothing of asyncio is imported here: it takes longer to load than `--help` may take.
 """
@@ -27,7 +27,7 @@ its group.
 BLOCKED_S = 0.3
 """How long the main thread may take to act on a Ctrl-C before another thread does it."""
 LEAVING_S = 3.0
-"""How long threads that others left behind may keep the finished process."""
+"""How long leftover threads of other code may keep a finished process alive."""
 DISCARD = "memeval-discard"
 """Name of the threads that delete a system's data on a server: they are waited for."""
 
@@ -44,7 +44,7 @@ class _Keys:
         self.cancel: Callable[[], object] | None = None
 
     def handle(self, number: int, frame: object) -> None:
-        """The handler, in the main thread."""
+        """The signal handler, which runs in the main thread."""
         now, before = time.monotonic(), self._handled_at
         self._handled_at = now
         if number == signal.SIGTERM and now - before < TOGETHER_S:
@@ -62,11 +62,11 @@ class _Keys:
         self.cancel()
 
     def watch(self, reader: int) -> None:
-        """Runs in its own thread: acts if the main thread can't because it runs code that lets no
-        handler run.
+        """Runs in its own thread: acts if the main thread can't, because it is in code during which
+        no handler runs.
         """
-        # Python runs handlers between two bytecode instructions. A call into C may block them for
-        # minutes, but the number of the signal is written to the pipe at once.
+        # Python runs handlers between two bytecode instructions. A call into C may delay them for
+        # minutes, but the number of the signal is written to the pipe immediately.
         while numbers := os.read(reader, 64):
             for number in numbers:
                 now, before = time.monotonic(), self._pressed_at
@@ -105,7 +105,7 @@ class Door:
 
     @contextmanager
     def of_this_thread(self) -> Iterator[None]:
-        """The loops that this thread runs inside end when the door closes."""
+        """Inside the block, loops that this thread runs end when the door closes."""
         _of_thread.door = self
         try:
             yield
@@ -113,7 +113,7 @@ class Door:
             del _of_thread.door
 
     def watch(self, cancel: Callable[[], object] | None) -> None:
-        """Notes what ends the loop that runs now; it is called at once if the door is closed."""
+        """Sets the callback that ends the current loop, and calls it now if the door is closed."""
         with self._lock:
             self._cancel = cancel
             if self.is_closed and cancel is not None:
@@ -129,7 +129,7 @@ class Door:
 
 @contextmanager
 def stopping(by_keys: Callable[[], object], by_door: Callable[[], object]) -> Iterator[None]:
-    """Within it, a first Ctrl-C calls `by_keys`, and a door of this thread calls `by_door`."""
+    """Inside the block, a first Ctrl-C calls `by_keys`, and this thread's door calls `by_door`."""
     door: Door | None = getattr(_of_thread, "door", None)
     if _keys is not None:
         _keys.cancel = by_keys
@@ -146,13 +146,13 @@ def stopping(by_keys: Callable[[], object], by_door: Callable[[], object]) -> It
 
 
 def is_listening() -> bool:
-    """Whether Ctrl-C is ours."""
+    """Whether memeval handles Ctrl-C."""
     return _keys is not None
 
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """Ctrl-C and SIGTERM are ours for the life of a command, or of a job in a launcher's worker.
+    """Handles Ctrl-C and SIGTERM during a command, or during a job in a launcher's worker.
 
     Only the main thread can set handlers; elsewhere nothing changes. An ignored signal stays
     ignored: a shell without job control protects its background jobs from Ctrl-C.
@@ -164,7 +164,7 @@ def listening() -> Iterator[None]:
 
     keys = _keys = _Keys()
     reader, writer = os.pipe()
-    os.set_blocking(writer, False)  # `set_wakeup_fd` takes no other
+    os.set_blocking(writer, False)  # `set_wakeup_fd` requires it
     ours = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, keys.handle) for number in ours}
     wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -185,12 +185,12 @@ def listening() -> Iterator[None]:
 
 
 def exit_status() -> int:
-    """The exit status of a command that was interrupted, as a shell has it."""
+    """The exit status of a command that was interrupted, as shells report it."""
     return 128 + (signal.SIGINT if _keys is None else _keys.first)
 
 
 def report_waiting() -> None:
-    """Says what memeval waits for, if it is a system's own code."""
+    """Reports what memeval waits for, if it is a system's own code."""
     # Looked up, and not imported: if it is not loaded, no system is being called.
     watch = sys.modules.get("memeval.pipeline.isolate.watch")
     waited = watch.under_way() if watch is not None else []
@@ -200,15 +200,15 @@ def report_waiting() -> None:
 
 
 def end_now() -> None:
-    """Ends the process. Rows are on disk as soon as they exist; the publisher ends on its own."""
+    """Ends the process immediately. Rows are on disk already; the publisher ends on its own."""
     lost = describe_lost(all_under_way=True)
     say(f"\nmemeval: stopped at once. Finished work is kept; the same command continues it.{lost}")
     os._exit(exit_status())
 
 
 def describe_lost(*, all_under_way: bool = False) -> str:
-    """The line about replies that a stop lost, those under way included if they are; empty if no
-    model was called.
+    """The line about replies that a stop lost, with `all_under_way` including those under way;
+    empty if no model was called.
     """
     # Looked up, and not imported: if it is not loaded, no model was called.
     calls = sys.modules.get("memeval.llm.in_flight")
@@ -217,9 +217,9 @@ def describe_lost(*, all_under_way: bool = False) -> str:
 
 
 def say(message: str) -> None:
-    """Bypasses Python's own streams: the hanging code may have locked them.
+    """Writes to standard error without Python's own streams, which hanging code may have locked.
 
-    The cursor that progress bars hide comes back.
+    Shows the cursor again, which progress bars hide.
     """
     shown = "\x1b[?25h" if os.isatty(2) else ""
     with suppress(OSError):
@@ -227,7 +227,7 @@ def say(message: str) -> None:
 
 
 def leave(status: int) -> int:
-    """The exit status, once nothing that others left behind can keep the process from ending."""
+    """Ensures that nothing left by other code keeps the process alive; returns the status."""
     for thread in threading.enumerate():
         if thread.name.startswith(DISCARD):
             thread.join()
@@ -236,14 +236,14 @@ def leave(status: int) -> int:
         with suppress(OSError, ValueError):
             stream.flush()
 
-    # At exit the interpreter would search everything that a run has made for cycles.
+    # At exit the interpreter would search all objects of a run for cycles.
     gc.freeze()
 
     watch = sys.modules.get("memeval.pipeline.isolate.watch")
     if watch is not None and watch.left_behind:
-        # The interpreter would wait for threads of such a call, which may never end, and only then
-        # run the exit functions. Those of libraries are needed too (logging, temporary folders,
-        # child processes), and `atexit` has no public function that runs them.
+        # The interpreter would wait for the threads of these calls, which may never end, and only
+        # then run the exit functions. Those of libraries are needed too (logging, temporary
+        # folders, child processes), and `atexit` has no public function that runs them.
         atexit._run_exitfuncs()
         os._exit(status)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def failed_cell(number: int, error: UserError | WorldError) -> FailedCell:
-    """A cell that could not be run: status 2 for a mistake of the user's, 1 for a fault outside."""
+    """A cell that could not be run: status 2 for the user's mistake, 1 for an outside fault."""
     if isinstance(error, UserError):
         return FailedCell(number, status=2, message=error.message, hints=list(error.hints))
 
@@ -40,7 +40,7 @@ def failed_cell(number: int, error: UserError | WorldError) -> FailedCell:
 
 
 def processes_of(launcher: Any) -> int:
-    """How many processes a launcher of Hydra runs at once, as far as its settings say so."""
+    """How many processes a launcher of Hydra runs at the same time, according to its settings."""
     count = launcher.get("n_jobs") or 1
     # As in joblib: -1 means all processors, -2 all but one.
     return count if count > 0 else max(1, (os.cpu_count() or 1) + 1 + count)
@@ -49,10 +49,10 @@ def processes_of(launcher: Any) -> int:
 def run_job(composed: Any) -> float | None:
     """One job of Hydra: a cell, from its composition to its publication.
 
-    Returns its metric that `objective` names. An error that stops it is noted, and the other cells
-    go on.
+    Returns the metric that `objective` names. If an error stops the cell, it is noted, and the
+    other cells continue.
     """
-    guard()  # a worker's process began elsewhere
+    guard()  # the process of a launcher's worker is not guarded yet
     with listening():
         return _run_job(composed)
 
@@ -86,7 +86,7 @@ def _run_job(composed: Any) -> float | None:
 
 
 def objective_of(cell: Cell, summary: RunSummary) -> float | None:
-    """The metric that an optimising sweeper gets; says so if the cell lacks it."""
+    """The metric for an optimising sweeper; reports it if the cell has no such metric."""
     name = cell.config.objective
     metric = summary.metrics.get(name)
     if metric is None and name != RunConfig.objective:
@@ -96,7 +96,7 @@ def objective_of(cell: Cell, summary: RunSummary) -> float | None:
 
 
 def open_job(composed: Any, overrides: Sequence[str], opened: OpenedData | None = None) -> Cell:
-    """The cell that a composition describes; `opened` are the data sets of other cells."""
+    """The cell that a composition describes; `opened` contains the data sets of other cells."""
     from memeval.config.resolve import check_choices, resolve
     from memeval.pipeline.measure.objective import check_objective
     from memeval.pipeline.open.opening import open_cell
@@ -122,10 +122,10 @@ def config_dirs() -> list[str]:
 
 
 def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> str:
-    """The one command that repeats a cell; `folders` hold configs of the user's own.
+    """The one command that repeats a cell; `folders` contain the user's own configs.
 
-    Settings of tracking and storage change no result, and their addresses are private: `tracking`,
-    `store`, `tags`, `note` and `objective` are left out.
+    Settings such as `tracking`, `store`, `tags`, `note` and `budget` are left out: they change no
+    result, and some contain private addresses.
     """
     from memeval.config.integers import unquote_integer
     from memeval.config.overrides import as_typed, full_override
@@ -138,7 +138,7 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
 
 
 def is_repeated(override: str) -> bool:
-    """Whether a word of the command line belongs to the command that repeats the run."""
+    """Whether an override belongs to the command that repeats the run."""
     filing = (
         r"[+~]*(?:tracking\b|store\b|budget\b|tags[.=]|note=|objective=|fresh=|plots="
         r"|confirm_above_usd=|stop_after_failures=|prices=)"
@@ -147,11 +147,11 @@ def is_repeated(override: str) -> bool:
 
 
 def check_writable() -> None:
-    """Raises `UserError` before anything is paid for if results could not be kept."""
+    """Raises `UserError` if results could not be stored, before anything is paid for."""
     folder = outputs_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # Named by process and thread: two runs may try at once.
+        # Named by process and thread: two runs may try at the same time.
         probe = folder / f".writable.{os.getpid()}.{threading.get_ident()}"
         probe.write_bytes(b"")
         probe.unlink()
@@ -163,7 +163,7 @@ def check_writable() -> None:
 
 
 def clean_copies(folder: Path) -> None:
-    """Removes secrets from Hydra's copies of the settings: a user's files may hold some."""
+    """Removes secrets from Hydra's copies of the settings: a user's files may contain some."""
     for path in [*folder.glob("multirun.yaml"), *folder.glob("**/.hydra/*.yaml")]:
         try:
             text = path.read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """The event loop of a run.
 
-It is driven here, so that a Ctrl-C never arrives inside the code of a system, which could swallow
-it, and so that the end waits for nothing that a system left behind (a thread, a task that can't be
+memeval drives it for two reasons: Ctrl-C never arrives inside a system's code, which could swallow
+it; and the end does not wait for anything that a system left behind (a thread, a task that can't be
 cancelled).
 """
 
@@ -34,8 +34,8 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 
     Raises `KeyboardInterrupt` after a Ctrl-C.
 
-    Unlike `asyncio.run`, it goes on if a system stops the loop, and does not wait for threads
-    and tasks that can't be ended.
+    Unlike `asyncio.run`, it continues if a system stops the loop, and does not wait for threads and
+    tasks that can't be ended.
     """
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(_report_in_a_line)
@@ -60,7 +60,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
             with rare_collections():
                 _drive(loop, task)
 
-            # A run that finished in the same moment counts as finished.
+            # A run that finished at the same moment counts as finished.
             if interrupted and (task.cancelled() or task.exception() is not None):
                 raise KeyboardInterrupt
 
@@ -77,7 +77,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def _finish_all(most_s: float) -> None:
-    """Waits for the model calls of all threads and processes, and says so."""
+    """Waits for the model calls of all threads and processes, and reports how many there are."""
     finishing = asyncio.ensure_future(in_flight.finish(most_s))
     if in_flight.elsewhere:
         # The other processes report first how many calls they have under way.
@@ -109,7 +109,7 @@ async def _finish_calls(task: asyncio.Task[Any], finish: Finish) -> None:
 def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
     """Runs the loop until the task is done.
 
-    A loop that other code has stopped is run on.
+    If other code stops the loop, it is started again.
     """
     while not task.done():
         try:
@@ -118,8 +118,8 @@ def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
             if loop.is_closed():
                 raise
         except (SystemExit, asyncio.CancelledError):
-            # asyncio lets an exit through from any task, also from one that a system started; and a
-            # system may cancel every task, this waiting one included.
+            # asyncio passes on SystemExit from any task, including those that a system started; and
+            # a system may cancel every task, including this waiting one.
             continue
         except KeyboardInterrupt:
             if not is_listening():

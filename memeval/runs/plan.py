@@ -22,7 +22,7 @@ class PlannedCell(Struct, frozen=True):
     """A cell of the sweep, and its existing results."""
 
     number: int
-    """In the sweep, from 0."""
+    """Number in the sweep, starting at 0."""
     cell: Cell
     earlier: Earlier
     """Results of an earlier run. Its summary is set if nothing is left to do."""
@@ -47,8 +47,8 @@ class PlannedCell(Struct, frozen=True):
     def may_compute_elsewhere(self) -> bool:
         """Whether other processes may compute its units.
 
-        Under `fresh=prepare` cells that share a memory make it again once: only this process can
-        know whether one of them did.
+        Under `fresh=prepare`, cells that share a memory rebuild it only once: only this process
+        knows whether one of them has done so.
         """
         return self.cell.config.fresh != PREPARE
 
@@ -77,7 +77,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def repeated(self) -> str | None:
-        """Says how many cells are the same run as another one; None if all differ."""
+        """A note on how many cells are the same run as another one; None if all differ."""
         count = len(self.cells) - len({planned.cell.run_key for planned in self.cells})
         if not count:
             return None

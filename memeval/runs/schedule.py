@@ -40,7 +40,7 @@ class Computers(Computing, Protocol):
         """Whether the units of a cell are computed there."""
 
     def close(self) -> None:
-        """Releases the rest, once no event loop runs any more."""
+        """Releases the remaining resources, once no event loop is running."""
 
 
 class _LaneKey(Struct, frozen=True):
@@ -63,8 +63,8 @@ class Schedule:
         workers: Computers | None,
         budget: Budget | None,
     ) -> None:
-        """`note_end` gets the end of each cell; `workers` compute what can be computed in other
-        processes; `budget` bounds all calls.
+        """`note_end` is called with the outcome of each cell; `workers` compute the cells that
+        other processes can compute; `budget` limits all calls.
         """
         self._plan, self._display, self._note_end = plan, display, note_end
         self._workers = workers
@@ -81,14 +81,14 @@ class Schedule:
         self._stores = Stores()
         self._lanes: dict[_LaneKey, Lane] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """The first cell of each run key."""
+        """The task of the first cell of each run key."""
         self._stopping = False
 
     async def run(self) -> None:
         """Runs the unfinished cells.
 
-        A cell that fails is reported, and the others go on. Raises `CancelledError` after Ctrl-C,
-        once everything under way has ended, and `BudgetError` if the budget is spent.
+        A cell that fails is reported, and the others continue. Raises `CancelledError` after
+        Ctrl-C, once everything under way has ended, and `BudgetError` if the budget is spent.
         """
         budget = self.connections.budget
         await (self._run_all() if budget is None else budget.keep(self._run_all()))
@@ -111,7 +111,7 @@ class Schedule:
                 await self._workers.stop()
 
     def _in_lanes(self) -> list[PlannedCell]:
-        """The cells, with a lane for each of them."""
+        """Creates a lane for each unfinished cell; returns all cells."""
         for planned in self._plan.open_cells:
             key = self._lane_key(planned)
             if key not in self._lanes:
@@ -129,7 +129,7 @@ class Schedule:
         computing, processes = self._workers if key.elsewhere else None, 0
         if computing is not None:
             processes = computing.callers if key.reach else computing.processes
-            # One case more than there are processes: it is read while they compute.
+            # One case more than there are processes, to be read while they compute.
             limit = max(limit, processes + 1)
 
         window = Window(limit)
@@ -154,7 +154,7 @@ class Schedule:
             if self._stopping:
                 raise
 
-            # Nobody here cancelled this cell.
+            # memeval itself did not cancel this cell.
             message = (
                 "the system cancelled the run, because it cancelled tasks that it did not start"
             )

@@ -1,5 +1,5 @@
-"""One invocation: its folder, its name as a sweep, and the lists of what ended in it, which workers
-in other processes add to.
+"""One invocation: its folder, its name as a sweep, and the lists of its cells and failures, which
+workers in other processes add to.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ VARIABLE = "MEMEVAL_SESSION"
 and workers inherit it.
 """
 SWEEP_VARIABLE = "MEMEVAL_SWEEP"
-"""Environment variable that holds the digest of the invocation's words."""
+"""Environment variable that contains the digest of the invocation's overrides."""
 
 
 class DoneCell(Struct, frozen=True):
-    """A line of the list: a cell's run folder, and how it ended."""
+    """A line of the list of cells: a cell's run folder, and how it ended."""
 
     job: int
     """Number in the sweep; 0 in a single run."""
@@ -56,11 +56,11 @@ class DoneCell(Struct, frozen=True):
 
 
 class FailedCell(Struct, frozen=True):
-    """A line of the list of what could not be run."""
+    """A line of the list of cells that could not be run."""
 
     job: int
     status: int
-    """Exit status that it calls for."""
+    """Exit status that the failure calls for."""
     message: str
     hints: list[str]
 
@@ -71,7 +71,7 @@ class Session(Struct, frozen=True):
     folder: Path
     """Below outputs/sweeps/, named after its start."""
     sweep: str | None = None
-    """A digest of its words: the same words are the same sweep. None for a single run."""
+    """A digest of its overrides: the same overrides are the same sweep. None for a single run."""
 
     def done_cell(
         self,
@@ -123,7 +123,7 @@ class Session(Struct, frozen=True):
             finally:
                 os.close(file)
         except (OSError, StorageError) as error:
-            # On a full disk the user still gets to know what failed.
+            # On a full disk the user should still see what failed.
             if _owners.get(self.folder) != os.getpid():
                 raise StorageError(f"{path.parent} can't be written: {error}") from error
 
@@ -137,19 +137,19 @@ class Session(Struct, frozen=True):
 
 _started = itertools.count()
 _owners: dict[Path, int] = {}
-"""By folder, the process that named it, and that reads its lists."""
+"""By folder, the id of the process that named it and reads its lists."""
 _unwritten: dict[Path, list[dict[str, Any]]] = {}
-"""Lines that the disk refused, by file."""
+"""Lines that could not be written, by file."""
 
 
 def current_session(*, in_sweep: bool = False) -> Session:
-    """The invocation of the command line that this process, or the one that started it, serves."""
+    """The command line's invocation that this process, or the one that started it, belongs to."""
     return Session(session_folder(), os.environ.get(SWEEP_VARIABLE) if in_sweep else None)
 
 
 def session_folder() -> Path:
     """The folder of the command line's invocation."""
-    # In the environment, for workers in other processes: they add to the same lists.
+    # Kept in the environment, for workers in other processes: they add to the same lists.
     if VARIABLE not in os.environ:
         os.environ[VARIABLE] = str(_new_folder())
 
@@ -163,7 +163,7 @@ def new_session(words: Sequence[str]) -> Session:
 
 @contextmanager
 def composing_in(folder: Path) -> Iterator[None]:
-    """Hydra writes to this folder meanwhile, and not to that of the command line's invocation."""
+    """Inside the block, Hydra writes to this folder, not to the command line's invocation."""
     with environment({VARIABLE: str(folder)}):
         yield
 
@@ -177,14 +177,14 @@ def begin_session(arguments: Sequence[str]) -> None:
 
 
 def sweep_digest(words: Sequence[str]) -> str:
-    """The digest of a sweep's words: one that was stopped continues under its name."""
+    """The digest of a sweep's overrides: a sweep that was stopped continues under the same name."""
     own = sorted(word for word in words if not word.startswith(("-", "hydra")))
     return sha256("\0".join(own).encode()).hexdigest()[:8]
 
 
 def _new_folder() -> Path:
     stamp = datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
-    # A process may start two within a second, and their lists must not meet.
+    # A process may start two within a second, and their lists must not be mixed.
     number = next(_started)
     name = f"{stamp}_{os.getpid()}" + (f"_{number}" if number else "")
     folder = outputs_dir() / "sweeps" / name

@@ -18,9 +18,9 @@ YES = ("y", "yes")
 
 
 def check_single(cell: Cell, *, is_sweep: bool) -> None:
-    """Raises `UserError` for a budget that can't be kept.
+    """Raises `UserError` for a budget that can't be enforced.
 
-    In a sweep, this cell is one that another launcher than ours runs, maybe in another process.
+    In a sweep, this cell is run by a launcher that is not memeval's, perhaps in another process.
     """
     limited = limits_of(cell.config).any or cell.config.confirm_above_usd is not None
     if is_sweep and limited:
@@ -34,7 +34,7 @@ def check_single(cell: Cell, *, is_sweep: bool) -> None:
 
 
 def refuse_limits(cell: Cell, command: str) -> None:
-    """Raises `UserError` for limits that a command does not keep."""
+    """Raises `UserError` for limits that a command does not enforce."""
     if limits_of(cell.config).any or cell.config.confirm_above_usd is not None:
         raise UserError(
             f"{command} ignores budgets: budget.* and confirm_above_usd are for runs and sweeps",
@@ -43,7 +43,7 @@ def refuse_limits(cell: Cell, command: str) -> None:
 
 
 def refuse_confirmation(config: RunConfig, command: str) -> None:
-    """Raises `UserError` for a question about the cost that a command does not ask."""
+    """Raises `UserError` for `confirm_above_usd` in a command that never asks about the cost."""
     if config.confirm_above_usd is not None:
         raise UserError(
             f"{command} ignores confirm_above_usd, which is for runs and sweeps",
@@ -54,7 +54,7 @@ def refuse_confirmation(config: RunConfig, command: str) -> None:
 def shared_budget(plan: Plan, budgets: dict[Limits, Budget]) -> Budget | None:
     """The budget of a sweep; None without limits. `budgets` are those of the command.
 
-    Raises `UserError` if cells have different ones, or if one can't be kept.
+    Raises `UserError` if cells have different budgets, or if one can't be enforced.
     """
     all_limits = {limits_of(planned.cell.config) for planned in plan.cells}
     if len(all_limits) > 1:
@@ -74,16 +74,16 @@ def shared_budget(plan: Plan, budgets: dict[Limits, Budget]) -> Budget | None:
 
 
 def confirm_run(cell: Cell, number: int = 0) -> None:
-    """`confirm_cost` of a run alone."""
+    """`confirm_cost` for a single run."""
     if cell.config.confirm_above_usd is not None:
         before = Earlier() if cell.config.fresh else earlier(cell)
         confirm_cost(Plan([PlannedCell(number, cell, before)]))
 
 
 def confirm_cost(plan: Plan) -> None:
-    """Asks before more is spent than `confirm_above_usd`.
+    """Asks for confirmation if the estimated cost is unknown or above `confirm_above_usd`.
 
-    Raises `UserError` if the answer is no, and without a terminal.
+    Raises `UserError` if the answer is no, or without a terminal.
     """
     bounds = [planned.cell.config.confirm_above_usd for planned in plan.open_cells]
     bound = min((limit for limit in bounds if limit is not None), default=None)
@@ -94,7 +94,7 @@ def confirm_cost(plan: Plan) -> None:
 
     estimate = run_loop(forecast(plan)).estimate
     usd = estimate.usd
-    # An unknown cost may be any: it is asked about.
+    # An unknown cost could be any amount: it needs a confirmation.
     if usd is not None and usd <= bound:
         return
 

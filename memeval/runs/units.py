@@ -34,7 +34,7 @@ class CasesRead:
         """The cases that a cell asks about."""
         key = id(cell.dataset)
         if key not in self._cases:
-            # The data set is kept as well: its id must not be given to another one.
+            # The data set is kept as well, so that its id is not reused.
             self._cases[key] = cell.dataset, tuple(cell.dataset.cases())
 
         return self._cases[key][1]
@@ -91,18 +91,18 @@ class StageUnits(Struct):
 
     def add(self, key: str, ids: frozenset[str], done: frozenset[str]) -> None:
         """Adds the units that a cell requests, and the existing ones."""
-        # Most keys ask for the same ids: one set serves all of them.
+        # Most keys have the same ids: one set serves all of them.
         for known, more in ((self.asked, ids), (self.done, done)):
             known[key] = more if known.get(key) in (None, more) else known[key] | more
 
     @property
     def count(self) -> int:
-        """All of them."""
+        """Number of all units."""
         return sum(len(ids) for ids in self.asked.values())
 
     @property
     def finished(self) -> int:
-        """Those that are on disk."""
+        """Number of units that are on disk."""
         return sum(len(ids) for ids in self.done.values())
 
 
@@ -164,6 +164,6 @@ class Units:
 
 
 def _is_fresh(cell: Cell, stage: str) -> bool:
-    """Whether a stage is made again although its results are there."""
+    """Whether a stage is computed again although its results exist."""
     fresh = cell.config.fresh
     return fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)

@@ -11,15 +11,15 @@ from memeval.statistics.clusters import clustered_mean
 
 
 def krippendorff_alpha(units: Sequence[Sequence[Hashable | None]]) -> float | None:
-    """Krippendorff's α for nominal labels: 1 is agreement, 0 what chance gives, below 0 worse.
+    """Krippendorff's α for nominal labels: 1 is agreement, 0 is chance, below 0 is worse.
 
-    `units` holds the labels of each unit, one per judge; None if a judge gave none. α = 1 -
+    `units` contains the labels of each unit, one per judge; None if a judge gave none. α = 1 -
     D_o/D_e: the disagreement of pairs of labels within units, over that of pairs of all labels.
-    Units with fewer than two labels say nothing. None if no unit has two, or if all labels
-    are the same.
+    Units with fewer than two labels are ignored. None if no unit has two, or if all labels are the
+    same.
 
-    Source: Krippendorff, Content Analysis (2004), section 11.3; Hayes & Krippendorff,
-    Communication Methods and Measures 1 (2007).
+    Source: Krippendorff, Content Analysis (2004), section 11.3; Hayes & Krippendorff, Communication
+    Methods and Measures 1 (2007).
     """
     observed, totals = 0.0, Counter[Hashable]()
     for unit in units:
@@ -47,19 +47,19 @@ class Kappa(Struct, frozen=True):
     value: float
     low: float | None
     high: float | None
-    """None for fewer than two clusters, and if all items tell the same, which proves nothing."""
+    """None for fewer than two clusters, and if the spread is 0, which proves no certainty."""
 
 
 def cohen_kappa(
     first: Sequence[Hashable], second: Sequence[Hashable], clusters: Sequence[Hashable]
 ) -> Kappa | None:
-    """Cohen's κ for nominal labels: 1 is agreement, 0 what chance gives, below 0 worse.
+    """Cohen's κ for nominal labels: 1 is agreement, 0 is chance, below 0 is worse.
 
-    `first` and `second` hold the labels that two judges gave the same items. κ = (p_o - p_e)/(1 -
+    `first` and `second` contain the labels of two judges for the same items. κ = (p_o - p_e)/(1 -
     p_e), with p_o the share of equal labels and p_e = Σ_c p_1c p_2c. Its interval is that of the
     mean of κ + (1[a = b] - p_o - (1 - κ)(p_2a + p_1b - 2 p_e))/(1 - p_e) over items with labels a
     and b, clustered: for items that are independent its error is that of Fleiss, Cohen & Everitt.
-    None for no item, or if both gave all items the same label.
+    None without items, or if both gave all items the same label.
 
     Source: Cohen, Educational and Psychological Measurement 20 (1960); Fleiss, Cohen & Everitt,
     Psychological Bulletin 72 (1969), eq. 13, as the delta method; clusters as in `clustered_mean`.

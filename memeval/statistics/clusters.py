@@ -1,6 +1,6 @@
 """Means of values that are correlated within clusters: the questions of one conversation.
 
-The interval of a single figure is made here; that of a difference in `differences`.
+The interval of a single figure is computed here, that of a difference in `differences`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def weighted_mean(values: Sequence[float], weights: Sequence[float] | None = Non
 
 
 def effective_count(weights: Sequence[float]) -> float:
-    """How many equal weights tell as much: (Σ w)²/Σ w² (Kish, 1965)."""
+    """Number of equal weights that carry the same information: (Σ w)²/Σ w² (Kish, 1965)."""
     return float(sum(weights) ** 2 / sum(weight**2 for weight in weights))
 
 
@@ -58,10 +58,10 @@ def clustered_se(
     SE = sqrt(G/(G-1) · Σ_g (Σ_{i in g} (x_i - mean))²) / N, the "CR1" form. For differences of
     pairs it is the error of the paired difference. None for fewer than two clusters.
 
-    With weights, of a sample, it is sqrt(G/(G-1) · Σ_g (Σ_{i in g} w_i (x_i - mean))²) / Σ w, with
-    the weighted mean: the "ultimate cluster" form, which holds both what the choice of the
-    conversations and what the choice of their questions add. Source: Hansen, Hurwitz & Madow,
-    Sample Survey Methods and Theory (1953).
+    With the weights of a sample, it is sqrt(G/(G-1) · Σ_g (Σ_{i in g} w_i (x_i - mean))²) / Σ w,
+    with the weighted mean: the "ultimate cluster" form, which includes both the choice of the
+    conversations and the choice of their questions. Source: Hansen, Hurwitz & Madow, Sample Survey
+    Methods and Theory (1953).
 
     Source: Liang & Zeger, Biometrika 73 (1986); the factor is that of Cameron & Miller, Journal of
     Human Resources 50 (2015), for a mean.
@@ -90,8 +90,8 @@ def clustered_se(
 def independent_se(values: Sequence[float], weights: Sequence[float] | None = None) -> float | None:
     """Standard error of a mean as if all values were independent: s / sqrt(N).
 
-    With weights, that of `clustered_se` if each value is a cluster of its own, which is the same
-    for equal weights. None for fewer than two values.
+    With weights, the result of `clustered_se` with one cluster per value, which is the same for
+    equal weights. None for fewer than two values.
     """
     count = len(values)
     if count < 2:
@@ -110,9 +110,9 @@ class ClusteredMean(Struct, frozen=True):
 
     mean: float
     count: int
-    """Values."""
+    """Number of values."""
     groups: int
-    """Clusters."""
+    """Number of clusters."""
     se: float | None
     """Standard error: clustered, and never below that of independent values. None for fewer than
     two clusters, and for values that are all equal, whose spread of 0 proves no certainty.
@@ -129,7 +129,7 @@ def clustered_mean(
     *,
     is_share: bool,
 ) -> ClusteredMean | None:
-    """The mean of values with its interval; None for no values.
+    """The mean of values with its interval; None without values.
 
     r_g = Σ_{i in g} w_i (x_i - mean), h_g = W_g/W, V = Σ r_g²/(1 - h_g)/W² (CR2), s² the variance
     of a value, t with Bell and McCaffrey's degrees of freedom. For shares in [0, 1]: Wilson's
@@ -172,7 +172,7 @@ def clustered_mean(
 
 
 def dominating(counts: Mapping[str, int]) -> str | None:
-    """The cluster that holds half of all values or more, and more than any other; else None."""
+    """The cluster that contains half of all values or more, and more than any other; else None."""
     largest = max(counts, key=lambda name: counts[name], default=None)
     if largest is None or len(counts) < 2 or 2 * counts[largest] < sum(counts.values()):
         return None
@@ -181,7 +181,7 @@ def dominating(counts: Mapping[str, int]) -> str | None:
 
 
 def equal_as_none(weights: Sequence[float] | None) -> Sequence[float] | None:
-    """Equal weights change nothing but the rounding."""
+    """The weights; None if they are equal, as equal weights change only the rounding."""
     if weights is None or not weights or min(weights) == max(weights):
         return None
 
@@ -191,7 +191,7 @@ def equal_as_none(weights: Sequence[float] | None) -> Sequence[float] | None:
 def _robust_variance(residuals: Sequence[float], sizes: Sequence[float]) -> float:
     """The CR2 variance of a mean: Σ r_g²/(1 - h_g)/W², with h_g the share of a cluster."""
     total = sum(sizes)
-    # The sum of the others and not 1 - h: it keeps its digits if one cluster holds nearly all.
+    # The sum of the others instead of 1 - h keeps its precision if one cluster contains nearly all.
     parts = [
         residual**2 * total / (total - size)
         for residual, size in zip(residuals, sizes, strict=True)
@@ -234,7 +234,7 @@ def _freedom(sizes: Sequence[float], squares: Sequence[float]) -> float:
             qq + scale * square**2,
         )
 
-    # The rest of Σ m², over all pairs at once: 5,000 clusters have 25 million of them.
+    # The rest of Σ m², computed for all pairs together: 5,000 clusters have 25 million of them.
     rest = 2 * (ww * qq + wq**2) / total**2
     rest += -4 * all_squares * wq * ww / total**3 + all_squares**2 * ww**2 / total**4
 

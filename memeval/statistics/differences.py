@@ -1,5 +1,5 @@
 """The difference between two cells: mean, interval, p and the smallest detectable difference, all
-by the same flips of the signs of clusters, so that none of them can contradict another.
+from the same flips of the signs of clusters, so that they can't contradict each other.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from memeval.statistics.student import quantile
 
 POWER = 0.80
 FEWEST_CLUSTERS = 6
-"""Of fewer, no pattern of signs has a p of .05: 2/2^5 is .0625."""
+"""With fewer, no pattern of signs reaches a p of .05: with five, the smallest is 2/2^5 = .0625."""
 _BY_SIMULATION = {6: 4.40, 7: 3.50, 8: 3.36, 9: 3.28}
-"""Factors of the detectable difference if few clusters make the flips coarser than t."""
+"""Factors of the detectable difference for few clusters, whose flips are coarser than t."""
 _MORE_CLUSTERS = (10, 20, 50, 100, 200, 500, 1_000)
-"""Numbers of clusters that are named to a reader who has too few."""
+"""Numbers of clusters that are suggested to a reader who has too few."""
 
 
 class ClusteredDifference(Struct, frozen=True):
@@ -35,9 +35,9 @@ class ClusteredDifference(Struct, frozen=True):
 
     mean: float
     count: int
-    """Pairs of values."""
+    """Number of pairs."""
     groups: int
-    """Clusters."""
+    """Number of clusters."""
     se: float | None
     """Clustered standard error (CR1); None for fewer than two clusters."""
     independent_se: float | None
@@ -46,18 +46,18 @@ class ClusteredDifference(Struct, frozen=True):
     high: float | None
     """95 % interval by the flips; None for fewer than six clusters, which can show nothing."""
     p: float | None
-    """Of the flip test; None for fewer than two clusters. It is above .05 exactly if the
-    interval holds 0.
+    """p of the flip test; None for fewer than two clusters. It is above .05 exactly if the interval
+    contains 0.
     """
     mde: float | None
     """The smallest true difference that the flips show with 80 % power; None for fewer than six
     clusters, or if no pair differs.
     """
     mde_from_independent: bool
-    """Whether `mde` rests on `independent_se`, because that is larger than `se`."""
+    """Whether `mde` is based on `independent_se`, because that is larger than `se`."""
 
     def turned(self) -> ClusteredDifference:
-        """The difference the other way round."""
+        """The difference with the opposite sign."""
         return replace(
             self,
             mean=-self.mean,
@@ -118,8 +118,8 @@ def clustered_difference(
 def detectable_difference(se: float, groups: int, *, most: float | None = None) -> float | None:
     """The smallest true difference that the flips show with 80 % power (MDE).
 
-    c(G) · SE: from ten clusters on c = t(.975, G-1) + t(.80, G-1), which is 3.146 for ten and not
-    2.8; below by simulation of the flips. At most `most`. None for fewer than six clusters.
+    c(G) · SE: for ten clusters or more, c = t(.975, G-1) + t(.80, G-1), which is 3.146 for ten, not
+    2.8; for fewer, by simulation of the flips. At most `most`. None for fewer than six clusters.
 
     Source: Bloom, Evaluation Review 19 (1995).
     """
@@ -134,7 +134,7 @@ def detectable_difference(se: float, groups: int, *, most: float | None = None) 
 
 
 def more_clusters(se: float, groups: int, *, most: float | None = None) -> tuple[int, float] | None:
-    """How many clusters of this kind would show which difference, if `groups` are too few.
+    """A number of clusters of this kind, and the difference they would show, if `groups` are few.
 
     Ten, or more if ten would show nothing below `most`: the error falls with the root of their
     number. None if none of the numbers would.

@@ -1,8 +1,8 @@
 """Tests that flip the signs of whole clusters, and the intervals that they imply.
 
-If two cells were equally good, the difference that a conversation shows could as well have the
-other sign. The p is the share of all ways to set the signs under which the total is at least as far
-from 0 as it is; the interval holds the differences that the same flips do not speak against.
+If two cells were equally good, the difference in a conversation could as well have the other sign.
+The p is the share of all ways to set the signs under which the total is at least as far from 0 as
+the observed one; the interval contains the differences that the same flips do not reject.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ EXACT_CLUSTERS = 16
 """Up to this number of clusters all 2^G sign vectors are counted."""
 DRAWS = 9_999
 SEED = 20_260_101
-"""Of the draws, so that a p is the same each time."""
+"""Seed of the draws: a p is the same each time."""
 _BATCH = 2_048
-"""Sign vectors at a time, which bounds the memory."""
+"""Sign vectors per batch, which limits the memory."""
 _MOST_FLIPPED = 2**21
-"""Sums of comparisons at a time, for the same reason."""
+"""Sums of comparisons per batch, for the same reason."""
 _ROUNDING = 1e-9
 """Sums that differ by this share of the largest possible sum are equal."""
 
@@ -34,7 +34,7 @@ class FlipTest(Struct, frozen=True):
     """Result of the flip test of one difference."""
 
     p: float
-    """Two-sided; 1 for a single cluster."""
+    """Two-sided p; 1 for a single cluster."""
     low: float | None
     high: float | None
     """95 % interval of the mean; None for fewer than six clusters. 0 is in it exactly if p is
@@ -43,16 +43,16 @@ class FlipTest(Struct, frozen=True):
 
 
 def flip_test(sums: Sequence[float], sizes: Sequence[float]) -> FlipTest:
-    """p and interval of one difference; `sums` are Σ d_i of each cluster, `sizes` its values.
+    """p and interval of one difference; `sums` has Σ d_i of each cluster, `sizes` its values.
 
     T = |Σ_g S_g|; p = share of the sign vectors e with |Σ_g e_g S_g| >= T. Exact up to 16 clusters;
     above, (b + 1)/(B + 1) from 9,999 seeded draws. The smallest p that G clusters can give is
     2/2^G.
 
-    With D = Σ S, N = Σ n, A = Σ e S and B = Σ e n, a vector does not speak against the differences
-    between (D - A)/(N - B) and (D + A)/(N + B); the data's own signs speak against none. Of M
-    vectors and k = ⌊.05 M⌋ the interval goes from the (k + 1)-th smallest lower end to the (k +
-    1)-th largest upper one, so that it holds what more than .05 of the vectors hold.
+    With D = Σ S, N = Σ n, A = Σ e S and B = Σ e n, a vector does not reject the differences between
+    (D - A)/(N - B) and (D + A)/(N + B); the data's own signs reject none. Of M vectors and k = ⌊.05
+    M⌋ the interval goes from the (k + 1)-th smallest lower end to the (k + 1)-th largest upper one,
+    so that it contains what more than .05 of the vectors do not reject.
 
     Source: Fisher, The Design of Experiments (1935), section 21; for clusters: Canay, Romano &
     Shaikh, Econometrica 85 (2017). The form with draws: Phipson & Smyth, SAGMB 9 (2010).
@@ -67,13 +67,13 @@ def flip_test(sums: Sequence[float], sizes: Sequence[float]) -> FlipTest:
     for signs in _sign_vectors(len(own)):
         flipped, sized = signs @ own, signs @ counts
         reaches = np.abs(flipped) >= least
-        # The data's own signs, or all of them turned around: nothing speaks against any difference.
+        # The data's own signs, or all of them flipped: they reject no difference.
         is_own = np.abs(signs.sum(axis=1)) == len(own)
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = (total - flipped) / (count - sized), (total + flipped) / (count + sized)
 
         low, high = np.minimum(*ends), np.maximum(*ends)
-        # A tie is a tie for the interval, too, if rounding left the end beside 0.
+        # A tie must be a tie for the interval, too, if rounding left the end next to 0.
         low[reaches & (total >= 0)] = np.minimum(low[reaches & (total >= 0)], 0.0)
         high[reaches & (total <= 0)] = np.maximum(high[reaches & (total <= 0)], 0.0)
         low[is_own], high[is_own] = -np.inf, np.inf
@@ -81,7 +81,7 @@ def flip_test(sums: Sequence[float], sizes: Sequence[float]) -> FlipTest:
         highs.append(high)
         passed += int(reaches.sum())
 
-    if len(own) > EXACT_CLUSTERS:  # the data as they are count as one more draw
+    if len(own) > EXACT_CLUSTERS:  # the observed data count as one more draw
         lows.append(np.array([-np.inf]))
         highs.append(np.array([np.inf]))
         passed += 1
@@ -90,7 +90,7 @@ def flip_test(sums: Sequence[float], sizes: Sequence[float]) -> FlipTest:
 
 
 def _read_test(passed: int, lows: Matrix, highs: Matrix) -> FlipTest:
-    """p from how many vectors reach as far as the data; the interval from their ends."""
+    """p from the number of vectors that reach as far as the data; the interval from their ends."""
     import numpy as np
 
     vectors = len(lows)
@@ -100,7 +100,7 @@ def _read_test(passed: int, lows: Matrix, highs: Matrix) -> FlipTest:
 
     low = float(np.partition(lows, outside)[outside])
     high = float(np.partition(highs, vectors - outside - 1)[vectors - outside - 1])
-    # -0.0 is shown with a sign.
+    # -0.0 would be shown with a sign.
     return FlipTest(p, low + 0.0, high + 0.0)
 
 
@@ -108,9 +108,9 @@ def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
     """Adjusted p of several comparisons: the step-down max-T of Westfall & Young.
 
     The comparisons are ordered by T = |Σ_g S_g|, the largest first. The p of each is the share of
-    the flips under which the largest |Σ_g e_g S_g| of it and of all behind it is at least its T; no
+    the flips under which the largest |Σ_g e_g S_g| of it and of all after it is at least its T; no
     p is below that of the comparison before it. The same flips for all comparisons keep their
-    correlation, so that ten conversations can show something even among 45 pairs, where Holm's
+    correlation, so that ten conversations can show a difference even among 45 pairs, where Holm's
     factor of 45 could not.
 
     Source: Westfall & Young, Resampling-Based Multiple Testing (1993), algorithm 2.8; Romano &
@@ -126,7 +126,7 @@ def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
     # Stable: equal differences keep their order, and so their adjusted p, on every machine.
     order = np.argsort(-np.abs(sums.sum(axis=1)), kind="stable")
     sums = sums[order]
-    # A tie is a tie also if averages of repeats leave rounding behind.
+    # A tie must be a tie even if averages of repeats leave rounding errors.
     observed = np.abs(sums.sum(axis=1)) - _ROUNDING * np.abs(sums).sum(axis=1)
 
     with_rest = np.zeros(len(sums))
@@ -139,7 +139,7 @@ def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
             largest_of_rest = np.maximum.accumulate(flipped[:, ::-1], axis=1)[:, ::-1]
             with_rest += (largest_of_rest >= observed).sum(axis=0)
 
-    if groups > EXACT_CLUSTERS:  # the data as they are count as one more draw
+    if groups > EXACT_CLUSTERS:  # the observed data count as one more draw
         with_rest, total = with_rest + 1, total + 1
 
     adjusted = np.empty(len(sums))
@@ -149,7 +149,7 @@ def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
 
 
 def count_vectors(groups: int) -> int:
-    """How many sign vectors are looked at."""
+    """How many sign vectors are evaluated."""
     return 2 ** max(groups - 1, 0) if groups <= EXACT_CLUSTERS else DRAWS
 
 

@@ -11,12 +11,12 @@ Point = tuple[float, float]
 
 
 def pareto_frontier(points: Sequence[Point]) -> list[Point]:
-    """The points that no other dominates, from the cheapest on.
+    """The points that no other dominates, the cheapest first.
 
-    A point is dominated if another one costs no more and is no less accurate, and is better in
-    one of the two. Of equal points all stay.
+    A point is dominated if another one costs no more and is no less accurate, and is better in one
+    of the two. Equal points are all kept.
     """
-    # At one cost the most accurate first: the others are dominated by it.
+    # At equal cost the most accurate first: the others are dominated by it.
     kept: list[Point] = []
     for point in sorted(points, key=lambda point: (point[0], -point[1])):
         if not kept or point[1] > kept[-1][1] or point == kept[-1]:
@@ -26,11 +26,11 @@ def pareto_frontier(points: Sequence[Point]) -> list[Point]:
 
 
 def frontier_area(points: Sequence[Point], low: float, high: float) -> float:
-    """Mean accuracy that can be had over all budgets from `low` to `high`, on a logarithmic scale.
+    """Mean attainable accuracy over all budgets from `low` to `high`, on a logarithmic scale.
 
     (1/ln(high/low)) · Σ best accuracy up to the left end · ln(right/left), over the pieces into
-    which the points cut [low, high]; 0 if nothing can be had yet. Raises `ValueError` unless 0 <
-    low < high.
+    which the points cut [low, high]; 0 if no point is affordable yet. Raises `ValueError` unless 0
+    < low < high.
 
     Source: the form of LAFS, the latency-accuracy frontier score.
     """

@@ -1,4 +1,4 @@
-"""Accuracies that allow for the judge's own errors."""
+"""Accuracies corrected for the judge's own errors."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def prediction_powered_mean(
 
     θ = λ·mean(Ŷ_unlabelled) + mean(Y - λŶ_labelled), Var = Var(λŶ_u)/N + Var(Y - λŶ)/n, and λ =
     Cov(Y, Ŷ) / ((1 + n/N)·Var(Ŷ)), clipped to [0, 1]. Cov and the two variances divide by n, the
-    pooled Var(Ŷ) by one less. λ depends on the data only, so that the worst judge costs nothing but
-    its help. The labels must be drawn from the cell itself.
+    pooled Var(Ŷ) by one less. λ depends on the data only, so that even the worst judge does no
+    harm, it only does not help. The labels must be drawn from the cell itself.
 
     With clusters the two parts are not independent, since both come from the same conversations:
     the influence of each conversation is summed over both parts, λ(Ŷ_u - mean)/N and (Y - λŶ -
     mean)/n, and Var = G/(G-1) Σ_g (Σ influence)², never below that of independent answers. With the
-    weights of a sample, all means are weighted, and n is (Σ w)²/Σ w². Raises `ValueError` if
-    there are no labels, no further verdicts, or fewer than two clusters.
+    weights of a sample, all means are weighted, and n is (Σ w)²/Σ w². Raises `ValueError` if there
+    are no labels, no further verdicts, or fewer than two clusters.
 
     Source: Angelopoulos, Duchi & Zrnic, PPI++ (arXiv 2311.01453).
     """
@@ -94,14 +94,14 @@ def _best_power(labels: Sequence[float], judged: _Weighted, unlabelled: _Weighte
     ratio = effective_count(judged[1]) / effective_count(unlabelled[1])
     power = _covariance(labels, *judged) / ((1 + ratio) * spread)
 
-    # Beyond 1 the judge would be trusted more than the labels; below 0, turned around.
+    # Above 1 the judge would be trusted more than the labels; below 0, its verdicts reversed.
     return min(max(power, 0.0), 1.0)
 
 
 def _covariance(
     values: Sequence[float], others: Sequence[float], weights: Sequence[float]
 ) -> float:
-    """With 1/n."""
+    """The weighted covariance, with 1/n."""
     centre, other_centre = weighted_mean(values, weights), weighted_mean(others, weights)
     products = [
         (value - centre) * (other - other_centre)
@@ -116,11 +116,11 @@ class JudgeRates(Struct, frozen=True):
     right_kept: float
     """q1: P(says right | right)."""
     right_labels: int
-    """Right answers that it was tried on."""
+    """Right answers that the judge was tested on."""
     wrong_caught: float
     """q0: P(says wrong | wrong). It depends on the kind of wrong answers."""
     wrong_labels: int
-    """Wrong answers that it was tried on."""
+    """Wrong answers that the judge was tested on."""
 
 
 class CorrectedShare(Struct, frozen=True):
@@ -151,7 +151,7 @@ def rogan_gladen(called_right: float, count: float, judge: JudgeRates) -> Correc
 
     share = (called_right + judge.wrong_caught - 1) / sharpness
 
-    # Estimates drawn towards one half, so that a rate of 0 or 1 has an error, too.
+    # Estimates are pulled towards one half, so that a rate of 0 or 1 has an error, too.
     square = Z95**2
     n = count + square
     m0, m1 = judge.wrong_labels + 2, judge.right_labels + 2

@@ -1,4 +1,4 @@
-"""Means that know their inputs. Nothing measured is `None`, never 0."""
+"""Means of values some of which may be missing. Without any value the result is `None`, never 0."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from memeval.statistics.clusters import ClusteredMean, clustered_mean, clustered
 
 
 def mean(values: Iterable[float | None], weights: Sequence[float] | None = None) -> float | None:
-    """Mean over the scored values, weighted if they are of a sample; None for none scored."""
+    """Mean over the scored values, weighted if they are of a sample; None if no value is scored."""
     if weights is None:
         scored = [value for value in values if value is not None]
         return sum(scored) / len(scored) if scored else None
@@ -21,10 +21,10 @@ def mean(values: Iterable[float | None], weights: Sequence[float] | None = None)
 
 
 def sum_or_none(values: Iterable[float | None]) -> float | None:
-    """Sum; None as soon as one part is unknown."""
+    """Sum; None if any part is unknown."""
     total = 0.0
     for value in values:
-        # A sum that leaves out the unknown would read as the whole.
+        # A sum without the unknown parts would look like the total.
         if value is None:
             return None
 
@@ -56,7 +56,7 @@ def scored_mean(
     clusters: Sequence[Hashable],
     weights: Sequence[float] | None = None,
 ) -> ClusteredMean | None:
-    """`clustered_mean` of the scored values, which are shares; None for none scored."""
+    """`clustered_mean` of the scored values, which are shares; None if no value is scored."""
     return clustered_mean(*_scored(values, clusters, weights), is_share=True)
 
 
@@ -94,7 +94,7 @@ def design_effect(
 def bounds(
     values: Sequence[float | None], weights: Sequence[float] | None = None
 ) -> tuple[float, float] | None:
-    """Worst and best case of a mean: unscored values counted as 0, and as 1. None for no values."""
+    """Worst and best case of a mean: unscored values as 0, and as 1. None without values."""
     if not values:
         return None
 

@@ -1,4 +1,4 @@
-"""Many comparisons at once: false discoveries, and letters for runs that can't be told apart."""
+"""Many comparisons: false discoveries, and letters for runs that can't be told apart."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
-    """p adjusted so that a chosen share of the differences shown is expected to be chance.
+    """p adjusted so that at most a chosen share of the differences found is expected to be chance.
 
     Sorted upwards, p_(i) becomes min over j >= i of p_(j) · m/j, at most 1.
 
@@ -15,7 +15,7 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     adjusted = [0.0] * len(ps)
     smallest = 1.0
     order = sorted(range(len(ps)), key=lambda index: ps[index], reverse=True)
-    # From the largest on, so that one pass keeps the minimum over all that follow it.
+    # From the largest down, so that one pass keeps the minimum over all that follow it.
     for passed, index in enumerate(order):
         rank = len(ps) - passed
         smallest = min(smallest, ps[index] * len(ps) / rank)
@@ -25,10 +25,10 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
 
 
 def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> list[str]:
-    """Letters for `count` items in their order: two share one iff they are not told apart.
+    """Letters for `count` items in order: two share one iff they can't be told apart.
 
-    `different` holds the pairs that are. It begins with one letter for all; each pair that shares a
-    letter splits it in two; a set within another one is dropped (insert and absorb).
+    `different` contains the pairs that can. One letter for all is the start; each pair that shares
+    a letter splits it in two; a set within another one is dropped (insert and absorb).
 
     Source: Piepho, Journal of Computational and Graphical Statistics 13 (2004).
     """
@@ -47,7 +47,7 @@ def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> list[st
 
 
 def lettered(count: int, groups: Iterable[frozenset[int]]) -> list[str]:
-    """The letters of `count` items; each group has one."""
+    """The letters of `count` items; each group has one letter."""
     ordered = sorted(groups, key=sorted)
     return [_letters_of(item, ordered) for item in range(count)]
 

@@ -11,7 +11,7 @@ from math import exp, lgamma, log
 _HALVINGS = 80
 """More than the 53 bits that a double has: the last halvings change nothing."""
 _TERMS = 100_000
-"""Of the continued fraction. It converges in far fewer: about the root of the freedom."""
+"""Limit on the fraction's terms; about the square root of the degrees of freedom are enough."""
 _TINY = 1e-300
 
 
@@ -27,7 +27,7 @@ def quantile(freedom: float, probability: float) -> float:
 def two_sided_quantile(freedom: float, confidence: float) -> float:
     """The t with P(|T| <= t) = `confidence`, by bisection."""
     low, high = 0.0, 1.0
-    # No bound holds for all: with one degree of freedom the quantiles grow without end.
+    # No fixed bound is enough: with one degree of freedom the quantiles grow without limit.
     while within(high, freedom) < confidence:
         high *= 2
 
@@ -50,7 +50,7 @@ def within(t: float, freedom: float) -> float:
         return 0.0
 
     square, a, b = t * t, 0.5, freedom / 2
-    # Both from t: 1 - x would lose its digits if x is close to 1.
+    # Both are computed from t: 1 - x would lose its digits if x is close to 1.
     x, rest = square / (freedom + square), freedom / (freedom + square)
     front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(rest))
     if x < (a + 1) / (a + b + 2):

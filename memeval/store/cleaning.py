@@ -31,7 +31,7 @@ class Needed(Struct, frozen=True):
     """Run folders that can't be read, or name no keys: their needs are unknown."""
 
     def needs(self, item: Item) -> bool:
-        """Whether a run rests on an item. True for what has no key."""
+        """Whether a run depends on an item. True for items without a key."""
         stage = _STAGES.get(item.kind)
         return stage is None or (stage, item.key) in self.keys
 
@@ -44,15 +44,15 @@ def read_needed(runs: Iterable[Path]) -> Needed:
         try:
             keys |= _keys_of(folder)
         except (OSError, ValueError, KeyError, TypeError):
-            # Not the same as needing nothing: what this run rests on must not be removed.
+            # Its needs are unknown, not empty: the items that it depends on must stay.
             unknown.append(folder)
 
     return Needed(frozenset(keys), tuple(unknown))
 
 
 def _keys_of(folder: Path) -> set[tuple[str, str]]:
-    """Stage and key of everything that a run depends on. Raises what an unreadable `run.json`
-    raises.
+    """Stage and key of everything that a run depends on. Raises the errors of an unreadable
+    `run.json`.
     """
     repeats = RunSummary.read(folder).identity["keys"]
     keys = {
@@ -76,12 +76,12 @@ LEFT, DAMAGED, UNNEEDED, OLD = (
 
 
 class Rules(Struct, frozen=True):
-    """Which items go."""
+    """Which items are removed."""
 
     unneeded_s: float
-    """Seconds after which an unneeded item is removed: an unfinished run has no folder yet."""
+    """Age in seconds at which an unneeded item is removed: an unfinished run has no folder yet."""
     memories_s: float | None = None
-    """Memories older than this many seconds go, needed or not; None keeps them."""
+    """Memories older than this many seconds are removed, needed or not; None keeps them."""
 
 
 class Removal(Struct, frozen=True):
@@ -104,7 +104,7 @@ def choose(items: Iterable[Item], needed: Needed, rules: Rules, now: float) -> l
 
 def _reason(item: Item, needed: Needed, rules: Rules, age_s: float) -> str | None:
     if item.kind is Kind.LEFTOVERS:
-        # Only the caches that were put aside have a lock. A person may want to look at a new one.
+        # Of the leftovers, only damaged caches have a lock. A person may want to look at a new one.
         if not item.locks:
             return LEFT
 
@@ -131,7 +131,7 @@ def is_held(lock: Path) -> bool:
 
 
 def cell_under_way(home: Home) -> bool:
-    """Whether a cell is run in this home: it holds the lock of its rows."""
+    """Whether a cell is running in this home: it holds the lock of its rows."""
     return any(map(is_held, row_locks(home)))
 
 
@@ -156,7 +156,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
         return
 
-    # Under its own name, half a folder would be taken for a damaged memory.
+    # Renamed first: under its own name, half a folder would be taken for a damaged memory.
     aside = own_name(path, "removed")
     path.rename(aside)
     remove(aside)
@@ -164,7 +164,7 @@ def _remove(path: Path) -> None:
 
 @contextmanager
 def _locked(locks: Iterable[Path]) -> Iterator[None]:
-    """Holds lock files, which stay. Raises `Timeout` if another process holds one."""
+    """Holds lock files, which are not deleted. Raises `Timeout` if another process holds one."""
     with ExitStack() as stack:
         for lock in locks:
             held = FileLock(lock, mode=FILE_MODE, thread_local=False, is_singleton=False)

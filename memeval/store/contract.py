@@ -21,7 +21,7 @@ class Store(Protocol):
         """The cache of that name; `say` gets the messages about it."""
 
     async def call(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
-        """The result of `work`, off the event loop; if the caller is cancelled, `undo` gets it."""
+        """The result of `work`, off the event loop; `undo` gets it if the caller is cancelled."""
 
     def rows(self, path: Path) -> SharedRows | None:
         """The shared rows that a file is a copy of; None if there is only the file."""
@@ -31,7 +31,7 @@ class Store(Protocol):
 
 
 class FileStore:
-    """The default: files of rows, caches in SQLite, locked bytes."""
+    """The default: rows in files, caches in SQLite, leases as locked bytes."""
 
     def __init__(self, cache: Path) -> None:
         self._cache = cache

@@ -1,4 +1,4 @@
-"""Copies items between home and database: adds and never replaces, and compares."""
+"""Copies items between home and database: adds items without replacing any, and compares."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from memeval.store.postgres.lines import PostgresRows
 from memeval.store.postgres.store import PostgresStore
 
 LEFT_WAIT_S = 0.5
-"""Between two tries to take over rows whose process was killed."""
+"""Seconds between two attempts to take over rows whose process was killed."""
 
 
 class Lines(Protocol):
-    """The lines of one file of rows, in either place."""
+    """The lines of one file of rows, in the home or in the database."""
 
     def read(self) -> bytes: ...
 
@@ -48,7 +48,7 @@ class HomeLines:
         return content[: content.rfind(b"\n") + 1]
 
     def append_all(self, lines: Sequence[bytes]) -> None:
-        """Appends lines behind the last whole one."""
+        """Appends lines after the last complete one."""
         # A torn line at the end is cut off, as in a run: it would spoil the next one.
         whole = len(self.read())
         descriptor = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -75,7 +75,7 @@ class HomeTexts:
         return {ref: texts.line(ref) for ref in references if ref in known}
 
     def put(self, lines: dict[str, bytes]) -> None:
-        """Stores lines, each unless its reference is there already."""
+        """Stores lines, except those whose reference already exists."""
         make_folder(self._path.parent)
         with TextStore(self._path) as store:
             for ref, line in lines.items():
@@ -83,7 +83,7 @@ class HomeTexts:
 
 
 ENTRIES_AT_ONCE = 500
-"""Entries of a cache that are in memory at once."""
+"""Entries of a cache that are in memory at the same time."""
 _ROWS_NAME = re.compile(r"(answers|verdicts)/[0-9a-f]{8,64}\.jsonl")
 _TEXTS_NAME = re.compile(r"answers/[0-9a-f]{8,64}\.texts\.jsonl")
 _CACHE_NAME = re.compile(r"[a-z_]{1,40}")
@@ -109,7 +109,7 @@ class Copying:
             yield self._copy_cache(name)
 
     def _line_files(self) -> list[str]:
-        """`answers/<key>.jsonl`, of the side that is copied."""
+        """Names of the files to copy, such as `answers/<key>.jsonl`."""
         if self._way is Way.FROM_DATABASE:
             names: Iterable[str] = self._database.names()
         else:
@@ -174,7 +174,7 @@ class Copying:
 
     def _copy_cache(self, name: str) -> Copied:
         path = self._home.cache / f"{name}.sqlite"
-        # To open a cache creates its file, which a dry run must not.
+        # Opening a cache creates its file, which a dry run must not do.
         if not self._do_it and not path.exists():
             count = len(self._database.cache(name, None).keys())
             return Copied(Kind.CACHES, name, new=count, there=0)
@@ -197,7 +197,7 @@ class Copying:
         sums = sha256()
         problem = ""
         for start in range(0, len(new), ENTRIES_AT_ONCE):
-            # Damaged entries are dropped when they are read: they are requested again.
+            # Damaged entries are dropped when they are read; later runs request them again.
             entries = source.get_all(new[start : start + ENTRIES_AT_ONCE])
             _put(entries, target)
             if target.get_all(entries) != entries:
@@ -214,10 +214,10 @@ class Copying:
 
 
 def missing_lines(source: Sequence[bytes], target: bytes) -> tuple[list[bytes], int]:
-    """The sound lines of a source that a target lacks, and how many it has.
+    """The lines of a source that a target lacks, and how many it already has.
 
-    A target that is the beginning of the source gets the rest. Another one keeps its own rows:
-    the last row of a question counts, so a row that is added could replace one of them.
+    If the target is the beginning of the source, these are the rest. Otherwise the target keeps its
+    own rows: the last row of a question counts, so an added row could replace one of them.
     """
     there = target.splitlines(keepends=True)
     if list(source[: len(there)]) == there:
@@ -235,7 +235,7 @@ def _id_of(line: bytes) -> str | None:
     except (ValueError, RecursionError):
         return None
 
-    # The header has none, and is that of all files of a key.
+    # The header has no id, and all files of a key have the same header.
     return str(content.get("id")) if isinstance(content, dict) else None
 
 
@@ -261,7 +261,7 @@ class _InUseError(Exception):
 
 @contextmanager
 def _hold(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
-    """Holds a file's rows in both places to write. Raises `_InUseError` if they are held."""
+    """Locks a file's rows in both places for writing. Raises `_InUseError` if they are locked."""
     if not writes:
         yield
         return
@@ -278,7 +278,7 @@ def _hold(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
             if not rows.is_left_behind():
                 raise _InUseError
 
-            # A copy that was killed left its lock, which is soon taken over.
+            # A killed process left its lock, which can soon be taken over.
             time.sleep(LEFT_WAIT_S)
 
         try:

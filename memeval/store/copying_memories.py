@@ -1,4 +1,4 @@
-"""Copies saved memories between a home and the address that machines share."""
+"""Copies saved memories between a home and the URL that machines share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memeval.store.inventory import Copied, Home, Item, Kind, Way, digest_of
 from memeval.store.memories import SharedMemories
 
 COPIED = "copied"
-"""Folder of memories from elsewhere: only the key identifies them."""
+"""Folder of memories from elsewhere: only the key identifies a memory."""
 _KEY = re.compile(r"[0-9a-f]{8,64}")
 _CASE = re.compile(r"[\w.-]{1,200}")
 
@@ -21,7 +21,7 @@ _CASE = re.compile(r"[\w.-]{1,200}")
 def copy_memories(
     home: Home, items: Sequence[Item], shared: SharedMemories, way: Way, *, do_it: bool
 ) -> Iterator[Copied]:
-    """Copies saved memories to or from a shared address. Raises `StorageError`."""
+    """Copies saved memories to or from a shared URL. Raises `StorageError`."""
     if way is Way.TO_DATABASE:
         for item in items:
             if item.kind is Kind.MEMORIES and (item.paths[0] / MANIFEST).is_file():
@@ -40,7 +40,7 @@ async def _put_memory(folder: Path, key: str, shared: SharedMemories, *, do_it: 
     if there == (folder / MANIFEST).read_bytes():
         return Copied(Kind.MEMORIES, name, new=0, there=len(own))
     if there is not None:
-        # Another machine built it: under the same key either will do, and the first one stays.
+        # Another machine built it: memories with one key are interchangeable; the first one stays.
         return Copied(Kind.MEMORIES, name, new=0, there=1)
     if not do_it:
         return Copied(Kind.MEMORIES, name, new=len(own), there=0)
@@ -70,7 +70,7 @@ async def _fetch_memory(
 
 
 def _compare(name: str, source: dict[str, str], target: dict[str, str]) -> Copied:
-    """The result of copying a memory. Further files that the target has are not part of it."""
+    """The result of copying a memory. Additional files in the target are not compared."""
     same = all(target.get(file) == digest for file, digest in source.items())
     return Copied(
         Kind.MEMORIES,

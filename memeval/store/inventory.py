@@ -1,4 +1,4 @@
-"""Lists what a home holds: rows, texts, run folders, memories, caches and leftovers."""
+"""Lists what a home contains: rows, texts, run folders, memories, caches and leftovers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 class Home(Struct, frozen=True):
-    """The folders of a home that hold stored data."""
+    """The folders of a home that contain stored data."""
 
     outputs: Path
     prepared: Path
@@ -40,7 +40,7 @@ class Home(Struct, frozen=True):
 
 
 class Item(Struct, frozen=True):
-    """One thing that is stored, and removed as a whole."""
+    """A stored item, which is removed as a whole."""
 
     kind: Kind
     paths: tuple[Path, ...]
@@ -69,7 +69,7 @@ def list_items(home: Home) -> list[Item]:
 
 
 def row_locks(home: Home) -> list[Path]:
-    """The lock files of the rows. A cell that is run holds some of them."""
+    """The lock files of the rows. A running cell holds some of them."""
     return [
         path
         for folder in ("answers", "verdicts")
@@ -89,7 +89,7 @@ def _texts(folder: Path) -> Iterator[Item]:
     for path in _listed(folder):
         if path.name.endswith(TEXTS_SUFFIX) and not path.name.startswith("."):
             key = path.name.removesuffix(TEXTS_SUFFIX)
-            # The process that writes the answers writes their texts.
+            # The process that writes the answers also writes their texts.
             lock = _lock_of(folder / f"{key}{_ROWS_SUFFIX}")
             yield _item(Kind.TEXTS, [path], key=key, locks=[lock])
 
@@ -103,7 +103,7 @@ def _runs(folder: Path) -> Iterator[Item]:
 def _memories(prepared: Path) -> Iterator[Item]:
     for dataset in _listed(prepared):
         for folder in _listed(dataset):
-            # `<system>-<key>`: the name of a system may hold hyphens itself.
+            # `<system>-<key>`: the name of a system may itself contain hyphens.
             key = folder.name.rpartition("-")[2]
             yield from _memories_of_key(folder, key)
 
@@ -162,7 +162,7 @@ def _measure(paths: Iterable[Path]) -> tuple[int, float]:
         try:
             stat = path.lstat()
         except OSError:
-            continue  # removed meanwhile by its owner
+            continue  # removed by its owner meanwhile
 
         size += stat.st_size
         changed = max(changed, stat.st_mtime)
@@ -201,11 +201,11 @@ class Copied(Struct, frozen=True):
     new: int
     """Rows, texts, entries or files that were, or would be, copied."""
     there: int
-    """Those that the target had."""
+    """Those that the target already had."""
     digest: str = ""
     """Digest of the copy, as it was read back; empty in a dry run, and if nothing was copied."""
     problem: str = ""
-    """Why it was not copied, or does not compare; empty if it is sound."""
+    """Why it was not copied, or can't be read back; empty if it is sound."""
 
 
 def digest_of(lines: Iterable[bytes]) -> str:

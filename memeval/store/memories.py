@@ -22,23 +22,23 @@ from memeval.text.shown import one_line
 
 T = TypeVar("T")
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 10.0
-"""Between two tries to reach the store."""
+"""Seconds between two attempts to reach the store, at first and at most."""
 
 
 class SharedMemories:
-    """The memories at one address. They are named by key and case, whatever their system's name."""
+    """The memories at one URL. Key and case name them, whatever the name of their system."""
 
     def __init__(
         self, url: str, patience_s: float, say: Callable[[str], None] | None = None
     ) -> None:
-        """Raises `UserError` if the address can't be used; `say` reports waits."""
+        """Raises `UserError` if the URL can't be used; `say` reports waits."""
         import fsspec  # type: ignore[import-untyped]
 
         self.url, self._patience_s, self._say = url, patience_s, say
         try:
             self._files, self._root = fsspec.core.url_to_fs(url)
             self._files.makedirs(self._root, exist_ok=True)
-            # An object store has no folders: only this asks it anything.
+            # An object store has no folders, so only this call contacts it.
             self._files.exists(self._root)
         except Exception as error:
             # Each file system raises its own errors.
@@ -54,7 +54,7 @@ class SharedMemories:
         return await self._attempt(lambda: self._fetch(folder, address))
 
     async def put(self, folder: Path, key: str) -> None:
-        """Puts the memory saved in `folder`. Raises `StorageError`."""
+        """Uploads the memory saved in `folder`. Raises `StorageError`."""
         address = self._address(folder, key)
         await self._attempt(lambda: self._put(folder, address))
 
@@ -85,10 +85,10 @@ class SharedMemories:
         return await self._attempt(read)
 
     async def names(self) -> list[tuple[str, str]]:
-        """Key and name of each memory. Raises `StorageError` if the store stays away."""
+        """Key and name of each memory. Raises `StorageError` if the store stays unreachable."""
 
         def read() -> list[tuple[str, str]]:
-            # fsspec remembers listings: it would miss what other machines have put since.
+            # fsspec caches listings: it would miss what other machines have uploaded since.
             self._files.invalidate_cache()
             memories = set()
             for path in self._files.find(self._root):
@@ -133,14 +133,14 @@ class SharedMemories:
 
     def _put(self, folder: Path, address: str) -> None:
         names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
-        # The manifest comes last: who finds it finds all files.
+        # The manifest comes last: a reader that finds it finds all files.
         for name in sorted(names, key=lambda name: name.as_posix() == MANIFEST):
             target = f"{address}/{name.as_posix()}"
             self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
             self._files.put_file(str(folder / name), target)
 
     async def _attempt(self, work: Callable[[], T]) -> T:
-        """The result of `work`, tried again while the store is away."""
+        """The result of `work`, tried again while the store is unreachable."""
         began, wait_s = time.monotonic(), FIRST_WAIT_S
         has_said_so = False
         while True:
@@ -164,7 +164,7 @@ class SharedMemories:
 
 
 def _names_in(manifest: bytes) -> list[str] | None:
-    """The files that a manifest names; None if it is damaged, or names some elsewhere."""
+    """The files that a manifest names; None if it is damaged, or a file is not below its folder."""
     try:
         content: Any = json.loads(manifest)
         names = list(content["files"])

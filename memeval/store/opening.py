@@ -12,7 +12,7 @@ from memeval.store.memories import SharedMemories
 def open_store(settings: StoreConfig, cache: Path, say: Say | None) -> Store:
     """The database at `store.url`, else files.
 
-    Raises `UserError` if it can't be reached, `StorageError` if it takes no connection for long.
+    Raises `UserError` if it can't be reached, `StorageError` if it accepts no connection for long.
     """
     if settings.url is None:
         return FileStore(cache)

@@ -1,4 +1,4 @@
-"""How systems ask a model while they build a memory, mainly for notes on the conversation."""
+"""Requests to a model while a system builds a memory, mainly for notes on the conversation."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from memeval.systems.base import SystemContext
 T = TypeVar("T")
 
 TRIES = 2
-"""Requests until a reply can be read."""
+"""Attempts to get a reply that can be read."""
 ROOM = 2
-"""Factor on the limit of tokens after a reply that was cut."""
+"""Factor on the token limit after a reply that was cut."""
 
 
 class Asked(Struct, Generic[T], frozen=True):
@@ -33,7 +33,7 @@ class Asked(Struct, Generic[T], frozen=True):
     value: T | None
     """The result of `read`; None if every reply was useless."""
     cut: bool
-    """Whether even the reply to the request with more room was cut."""
+    """Whether the reply was cut even at the larger token limit."""
 
 
 async def ask_for(
@@ -62,18 +62,18 @@ async def ask(
 ) -> Asked[T]:
     """The result of `read` on the model's reply, and whether the reply was cut.
 
-    After a cut reply the model is asked again with twice the room, unless `holds_enough` says that
-    the reply is sufficient. The second reply is read as far as possible.
+    After a cut reply the model is asked again with twice the token limit, unless `holds_enough`
+    says that the reply is sufficient. The second reply is read as far as possible.
 
-    A whole reply that `read` returns None for is dropped from the cache, and the model is asked a
-    second time. One that was cut is left to the caller, who may ask for less at a time. Raises
-    `ModelError` if a call failed.
+    If `read` returns None for a complete reply, the reply is dropped from the cache and the model
+    is asked a second time. A cut reply is left to the caller, who may ask for less at a time.
+    Raises `ModelError` if a call failed.
     """
     # A deterministic model would only repeat itself.
     for _ in range(1 if model.deterministic else TRIES):
         completion = await _complete(model, prompt, seed)
-        # The engine counts a chunk as lost for each reply that the ledger has as cut. A reply that
-        # is requested again with more room, or that contains enough, must not count.
+        # For each reply that the ledger lists as cut, the engine counts a chunk as lost. A reply
+        # that is requested again with more room, or that contains enough, must not count.
         if _is_cut(completion, holds_enough) and prompt.room < ROOM:
             current_ledger().drop_cut(Role.INGEST)
             prompt = replace(prompt, room=ROOM)
@@ -91,10 +91,10 @@ async def ask(
             note_reading(readable=True)
             return Asked(value, cut)
 
-        # A useless reply must leave the cache, or the second request, and the next run, would be
-        # answered by it.
+        # A useless reply must leave the cache. Otherwise it would answer the second request and the
+        # next run.
         model.forget(completion)
-        # The same request would be cut again.
+        # The reply to the same request would be cut again.
         if cut:
             return Asked(None, cut)
 
@@ -104,7 +104,7 @@ async def ask(
 
 
 async def _complete(model: LanguageModel, prompt: Prompt, seed: int) -> Completion | None:
-    """The model's reply; None for one that was cut before its first word."""
+    """The model's reply; None if it was cut before its first word."""
     try:
         return await model.complete(prompt, role=Role.INGEST, seed=seed)
     except CutReplyError:
@@ -126,13 +126,13 @@ def halves(text: str) -> tuple[str, ...]:
 
 
 NOTHING = "(nothing)"
-"""The reply that the templates ask for if there is nothing to note."""
+"""The reply that the templates request if there is nothing to note."""
 
 
 async def take_notes(
     parts: SystemContext, template_name: str, *, before: str, said: tuple[str, ...], budget: int
 ) -> str | None:
-    """The model's notes, of `budget` tokens; empty for nothing, None if replies are useless."""
+    """The model's notes, up to `budget` tokens; empty if there are none, None if useless."""
     template = load_builtin(template_name)
     prompt = NotesPrompt(
         before=before,
@@ -145,7 +145,7 @@ async def take_notes(
 
     def read(completion: Completion) -> str | None:
         text = completion.text.strip()
-        # The offline reader can't say so in words: its reply is then empty.
+        # The offline reader can't write NOTHING: its reply is empty instead.
         if text == NOTHING or (deterministic and not text):
             return ""
 

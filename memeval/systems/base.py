@@ -26,29 +26,29 @@ from memeval.retrieval.rerank import Reranker, build_named
 from memeval.systems.tools import Tool, search_tool
 
 INGEST = {"stage": "prepare"}
-"""Metadata of a setting that changes what is stored: a new value ingests again."""
+"""Metadata of a setting that changes what is stored: a new value requires a new ingest."""
 ANSWER = {"stage": "answer"}
 """Metadata of a setting that only changes how stored memory is used."""
 RUNTIME = {"stage": "runtime"}
 """Metadata of a setting without effect on memory or answers, such as a key's variable."""
 
 RANKING_DEPTH = 20
-"""Least chunks that are ranked, so that `ranking_recall_at_20` is known at any `top_k`."""
+"""Minimum chunks that are ranked, so that `ranking_recall_at_20` is known at any `top_k`."""
 
 MORE_THAN_ASKED, TRIED_AGAIN, NOISE = "more_than_asked", "requests_tried_again", "noise"
-"""Remarks of a served memory: a search returned more than requested; requests failed and were
-repeated; a program wrote lines that are not replies.
+"""Remarks on a served memory: a search returned more results than requested; requests failed and
+were repeated; a program wrote lines that are not replies.
 """
 
 IMAGINED = "imagined"
-"""Key of `SystemContext.extra` that is true for an estimate."""
+"""Key of `SystemContext.extra` whose value is true in an estimate."""
 LINES = "lines"
-"""Key of `SystemContext.extra`: a function that reads the turns of all cases of the data, if that
-is quick. It serves to recognise another case's content; systems must not store it.
+"""Key of `SystemContext.extra`: a function that reads the turns of all cases of the data set, if
+that is quick. It is used to recognise another case's content; systems must not store the turns.
 """
 
 DumpItem = Mapping[str, Any]
-"""One thing that a system extracted or wrote, as JSON holds it: at least `kind` and `text`."""
+"""An item that a system extracted or wrote, as JSON with at least `kind` and `text`."""
 
 
 @dataclass(frozen=True)
@@ -60,22 +60,22 @@ class SystemSettings:
 
     @property
     def shown_at_most(self) -> int | None:
-        """Chunks that the system shows at most, whatever the cell's `top_k`; None keeps to it."""
+        """Maximum chunks shown, whatever the cell's `top_k`; None uses the cell's `top_k`."""
         return None
 
     @property
     def own_prompt(self) -> bool:
-        """Whether it answers with its own prompt under these settings."""
+        """Whether the system answers with its own prompt under these settings."""
         return False
 
     @property
     def own_server(self) -> bool:
-        """Whether a server of its own calls models, which memeval can neither limit nor predict."""
+        """Whether the system's own server calls models; memeval can't limit or predict that."""
         return False
 
 
 def check_positive(**settings: int | None) -> None:
-    """Raises `UserError` for a setting that is not above 0, and not None."""
+    """Raises `UserError` for a setting of 0 or less; None is allowed."""
     for name, value in settings.items():
         if value is not None and value <= 0:
             raise UserError(f"system.{name} must be positive, but is {value}")
@@ -100,8 +100,8 @@ class Reader(Protocol):
     ) -> ReaderReply:
         """The reply from the texts of a context, in the order shown.
 
-        `order` holds their positions, the one that matters most first: under `context_tokens`, the
-        last ones are left out. Empty means that they are in this order.
+        `order` lists the positions of the texts, the most important first: if they exceed
+        `context_tokens`, the last ones are left out. Empty means that the texts are in this order.
 
         Raises `ModelError` if the model's call failed.
         """
@@ -109,7 +109,7 @@ class Reader(Protocol):
 
 
 def latest_first(count: int, *, after: int = 0) -> list[int]:
-    """The order of texts by time, latest first, after some that always come first."""
+    """The order of `count` texts: the first `after` texts, then the others, latest first."""
     return [*range(after), *reversed(range(after, count))]
 
 
@@ -120,7 +120,7 @@ class ReaderReply:
     text: str
     """The final answer."""
     raw: str | None
-    """The whole reply if it is more than the final answer."""
+    """The whole reply if it contains more than the final answer."""
     context_tokens: int
     """Tokens of the context, counted offline."""
 
@@ -131,7 +131,7 @@ class ReaderReply:
         ranking: tuple[tuple[str, ...], ...] | None = None,
         notes: Mapping[str, Any] | None = None,
     ) -> Answer:
-        """A system's answer with this reply."""
+        """A system's answer, built from this reply."""
         return Answer(
             text=self.text,
             raw=self.raw,
@@ -150,7 +150,7 @@ class SystemContext:
     """
 
     reader: Reader
-    """Answers under the cell's template, or under the style that `answer_style` names."""
+    """Answers under the cell's template, or in the style that `answer_style` names."""
     model: LanguageModel
     """The model in the role `llm.ingest`, for systems that call one while they ingest; answers come
     from the reader.
@@ -162,21 +162,21 @@ class SystemContext:
     seed: int
     """Seed of this repeat."""
     case_id: str
-    """Names the case, for systems that keep one store for several cases. It carries nothing about
+    """Name of the case, for systems that keep one store for several cases. It reveals nothing about
     the questions.
     """
     run_sync: Callable[[Awaitable[Any]], Any]
-    """Waits for an async part from a worker thread, for libraries with synchronous callbacks."""
+    """Waits for an awaitable from a worker thread, for libraries with synchronous callbacks."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Anything else; `origin` names the run, and `imagined` is true for an estimate, which sends
-    nothing anywhere.
+    """Anything else; `origin` names the run, and `imagined` is true for an estimate, which sends no
+    requests.
     """
     reranker: Callable[[str], Reranker | None] = build_named
-    """Builds the cell's reranker; None if nothing reranks.
+    """Builds the cell's reranker; returns None if nothing is reranked.
 
-    It takes the system's own reranker setting, which applies under `reranker=default`. In a run, a
-    reranker at an endpoint shares the endpoint's limit with the models. The default builds only
-    rerankers without an endpoint.
+    Its argument is the system's own reranker setting, which applies under `reranker=default`. In a
+    run, a reranker at an endpoint shares the endpoint's limit with the models. The default builds
+    only rerankers without an endpoint.
     """
 
 
@@ -186,7 +186,7 @@ class MemorySystem(ABC):
     Every method below `needs_language_model` may be plain or `async`. Plain methods run in a worker
     thread if `in_thread` is set, else on the event loop.
 
-    A failure is an exception: the engine turns it into a status of the affected records.
+    A failure is an exception: the engine turns it into the status of the affected records.
     """
 
     settings_type: ClassVar[type[SystemSettings]] = SystemSettings
@@ -217,7 +217,7 @@ class MemorySystem(ABC):
 
     @classmethod
     def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
-        """Names of the prompt templates (`memeval.llm.prompts`) that it uses while it ingests.
+        """Names of the prompt templates (`memeval.llm.prompts`) that are used during the ingest.
 
         Their text is part of the memory's identity.
         """
@@ -225,35 +225,35 @@ class MemorySystem(ABC):
 
     @classmethod
     def answer_style(cls, settings: Any) -> str | None:
-        """The style (`short`, `cot`) that replaces the one of the cell's prompt.
+        """The answer style (`short`, `cot`) that replaces the style of the cell's prompt.
 
-        None, the default, keeps the cell's. Every table shows a system's own style.
+        None, the default, keeps the cell's style. Every table shows a system's own style.
         """
         return None
 
     @classmethod
     def resolve_settings(cls, settings: Any, *, has_language_model: bool) -> Any:
-        """The settings with a value for each that depends on the cell's model.
+        """The settings, with a value for each setting that depends on the cell's model.
 
-        Called once, before anything else looks at the settings. The default changes nothing.
-        Raises `UserError` for settings that can't be met on this machine.
+        Called once, before anything else reads the settings. The default changes nothing. Raises
+        `UserError` for settings that can't be met on this machine.
         """
         return settings
 
     @classmethod
     def check_use(cls, settings: Any, *, reader: str, writer: str) -> None:
-        """Raises `UserError` for settings that don't go with the cell's reader and writer.
+        """Raises `UserError` for settings that are incompatible with the cell's reader or writer.
 
         `reader` is `direct` or `tools`, `writer` is `chunks` or `tools`. The default allows all.
         """
 
     @classmethod
     def knows_users(cls, settings: Any) -> bool:
-        """Whether it keeps several users in one store, and separates them by the `user` of chunks,
-        queries and requests.
+        """Whether the system keeps several users in one store, and separates them by the `user` of
+        chunks, queries and requests.
 
-        Under `system.tenants=shared`, one of memeval's own systems that doesn't gets an instance
-        for each user.
+        Under `system.tenants=shared`, a system of memeval's own that doesn't gets one instance per
+        user.
         """
         return False
 
@@ -261,13 +261,13 @@ class MemorySystem(ABC):
     def flags(cls, settings: Any) -> tuple[str, ...]:
         """Words that every table shows in the column `flags`.
 
-        What a reader must know before comparing the system with others under these settings.
+        They say what to know before comparing the system with others under these settings.
         """
         return ()
 
     @classmethod
     def needs_language_model(cls, settings: Any) -> bool:
-        """Whether it sends its own prompts to the model.
+        """Whether the system sends its own prompts to the model.
 
         The offline reader can't answer them.
         """
@@ -275,7 +275,7 @@ class MemorySystem(ABC):
 
     @classmethod
     def files(cls, settings: Any) -> tuple[Path, ...]:
-        """Files whose content is part of the memory's identity, in addition to the class's own."""
+        """Files whose content is part of the memory's identity, in addition to the class's code."""
         return ()
 
     @abstractmethod
@@ -296,15 +296,15 @@ class MemorySystem(ABC):
     def await_ready(self) -> Awaitable[None] | None:
         """Waits until everything ingested can be found, for memories that index in the background.
 
-        Called once, after `consolidate`. Its time is reported beside the ingest time.
+        Called once, after `consolidate`. Its time is reported next to the ingest time.
         """
         return None
 
     def compress(self, retained: Sequence[MemoryChunk]) -> Awaitable[None] | None:
         """Called when the compression turn is reached: the agent's window is cut to `retained`.
 
-        Its chunks are as they were ingested, even if something was forgotten or corrected since.
-        Default: nothing is lost.
+        `retained` contains chunks as they were ingested, even if something was forgotten or
+        corrected since. Default: nothing is lost.
         """
         return None
 
@@ -320,30 +320,30 @@ class MemorySystem(ABC):
     def dump(self) -> Iterable[DumpItem] | Awaitable[Iterable[DumpItem] | None] | None:
         """The facts, summaries or entities that the system extracted or wrote, for people to read.
 
-        Each item is plain JSON with at least `kind` and `text`, and `turn_ids` and `time` if
+        Each item is plain JSON with at least `kind` and `text`, and with `turn_ids` and `time` if
         they are known. Called after `consolidate` or `load`, with the same result. None, the
         default, means that the system keeps only the chunks.
         """
         return None
 
     def forget(self, request: ForgetRequest) -> int | Awaitable[int | None] | None:
-        """Removes what a request names, at once; returns how many items it removed.
+        """Removes what a request names, immediately; returns how many items it removed.
 
-        None, the default, means that the system can't: the run says so.
+        None, the default, means that the system can't forget, which the run reports.
         """
         return None
 
     def correct(self, request: CorrectRequest) -> int | Awaitable[int | None] | None:
-        """Puts the new value in place of the old one; returns how many items it changed.
+        """Replaces the old value with the new one; returns how many items it changed.
 
-        None, the default, means that the system can't: the run says so.
+        None, the default, means that the system can't correct, which the run reports.
         """
         return None
 
     def probe(
         self, query: Query, depth: int
     ) -> Sequence[Retrieved] | Awaitable[Sequence[Retrieved] | None] | None:
-        """The first `depth` results for a query, without an answer: whether something is gone.
+        """The first `depth` results for a query, without an answer, to see if something is gone.
 
         None, the default, means that the system can't be searched.
         """
@@ -358,16 +358,16 @@ class MemorySystem(ABC):
         `writer=tools` in place of `ingest`.
 
         Called before the first question, and before the first session is written. The default is
-        empty: both then refuse the system. Without a tool that writes, the writer gets one that
-        stores a note through `ingest`.
+        empty: `reader=tools` and `writer=tools` then reject the system. Without a tool that writes,
+        the writer gets one that stores a note through `ingest`.
         """
         return ()
 
     def save(self, folder: Path) -> Awaitable[None] | None:
         """Writes the memory into the existing empty `folder`.
 
-        `load` in another process must answer identically. Raises `NotImplementedError`, the
-        default, if the memory can't be saved: it is then built again.
+        After `load` in another process, the memory must answer identically. Raises
+        `NotImplementedError`, the default, if the memory can't be saved: it is then built again.
         """
         raise NotImplementedError
 
@@ -379,12 +379,12 @@ class MemorySystem(ABC):
         raise NotImplementedError
 
     def close(self) -> Awaitable[None] | None:
-        """Gives back files, collections and connections."""
+        """Releases files, collections and connections."""
         return None
 
 
 class QuickSystem(MemorySystem):
-    """A system of this process that is empty from the start, and asks no model while it ingests.
+    """A system in this process that starts empty, and calls no model while it ingests.
 
     Its methods are quick: they run on the event loop.
     """
@@ -403,11 +403,11 @@ class QuickSystem(MemorySystem):
 class RecallSystem(MemorySystem):
     """A system that only chooses what the reader is shown.
 
-    It ranks; the base class cuts the ranking at `top_k` and asks the reader.
+    The subclass ranks; this class cuts the ranking at `top_k` and asks the reader.
     """
 
     ranking_depth: ClassVar[int] = RANKING_DEPTH
-    """Least depth that `recall` is asked for."""
+    """Minimum depth that `recall` is called with."""
 
     @abstractmethod
     def recall(
@@ -436,10 +436,10 @@ class RecallSystem(MemorySystem):
         return await self.answer_from(query, ranked)
 
     async def _rank(self, query: Query, depth: int) -> Sequence[Retrieved]:
-        """What `recall` returns. Raises `TypeError` for something that is not a list."""
+        """The result of `recall`. Raises `TypeError` if it is not a list."""
         recalled = self.recall(query, depth)
         ranked = await recalled if isinstance(recalled, Awaitable) else recalled
-        # Not only a `Sequence`: an array can be cut as well.
+        # Not an `isinstance` check for `Sequence`: an array can be sliced, too.
         if isinstance(ranked, str | Mapping) or not hasattr(ranked, "__getitem__"):
             name = "None" if ranked is None else type(ranked).__name__
             raise TypeError(f"it must return a list of Retrieved, but returned {name}")
@@ -448,13 +448,13 @@ class RecallSystem(MemorySystem):
 
     async def answer_from(self, query: Query, ranked: Sequence[Retrieved]) -> Answer:
         """The reader's answer from the first `top_k` of a ranking."""
-        # The retrieval is done, and only the reader's work is left.
+        # Only the reader's work is left, which is not the system's own.
         with current_ledger().own.aside():
             chosen = tuple(ranked[: self.parts.top_k])
 
             shown = [chunk.text for chunk in chosen]
             shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
-            # Chunks that were recalled are in their order anyway.
+            # Recalled chunks alone are in the order of the ranking anyway.
             order = latest_first(len(shown), after=len(chosen)) if shown[len(chosen) :] else ()
             reply = await self.parts.reader.answer(query, shown, order=order)
 

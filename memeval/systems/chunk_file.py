@@ -1,4 +1,4 @@
-"""Memories as JSON, the form in which most systems save them, and systems of nothing but chunks."""
+"""JSON files, the form of most saved memories, and the base of systems that keep only chunks."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from memeval.text.typed import convert
 def split_window(
     window: Sequence[MemoryChunk], retained: Sequence[MemoryChunk]
 ) -> tuple[list[MemoryChunk], list[MemoryChunk]]:
-    """The chunks of a window that leave it at a compression, and those that stay.
+    """The chunks that a compression drops from a window, and those that stay.
 
-    `retained` are chunks as they were ingested: the window may have forgotten or corrected some.
+    `retained` contains chunks as they were ingested: some may be forgotten or corrected by now.
     """
     ids = {chunk.chunk_id for chunk in retained}
     leaving = [chunk for chunk in window if chunk.chunk_id not in ids]
@@ -36,7 +36,7 @@ def write_state(file: Path, state: Any) -> None:
 
 
 def read_state(file: Path) -> Any:
-    """What `write_state` wrote. Raises `OSError` or what damaged JSON raises."""
+    """Reads what `write_state` wrote. Raises `OSError`, or a parse error if the JSON is damaged."""
     return json.loads(file.read_text(encoding="utf-8"))
 
 
@@ -52,19 +52,19 @@ def write_chunks(
 
 
 class SavedChunks(Struct):
-    """What `write_chunks` wrote."""
+    """The content of a file that `write_chunks` wrote."""
 
     chunks: list[MemoryChunk]
     window: list[MemoryChunk] | None
 
 
 def read_saved(folder: Path) -> SavedChunks:
-    """The chunks and the window. Raises `OSError` or what damaged JSON raises."""
+    """The chunks and the window. Raises `OSError`, or a parse error for damaged JSON."""
     return convert(read_state(folder / CHUNKS_FILE), SavedChunks)
 
 
 def read_chunks(folder: Path) -> list[MemoryChunk]:
-    """The chunks alone."""
+    """Reads only the chunks."""
     return read_saved(folder).chunks
 
 
@@ -93,7 +93,7 @@ class ChunkSystem(QuickSystem):
         self._chunks.append(chunk)
 
     def take(self, chunks: Iterable[MemoryChunk]) -> None:
-        """Keeps these chunks in place of the present ones."""
+        """Replaces the stored chunks with these."""
         self.reset()
         for chunk in chunks:
             self.ingest(chunk)

@@ -23,12 +23,12 @@ FACTS_FILE = "facts.json"
 
 @dataclass(frozen=True)
 class FactKeySettings(SystemSettings):
-    """The settings of a system whose chunks may be found by facts, too."""
+    """The settings of a system whose chunks may also be found by facts."""
 
     index: Literal["chunk", "fact_keys"] = field(default="chunk", metadata=INGEST)
-    """Keys of a chunk: its text, or also facts that a model notes, a call per chunk."""
+    """Keys of a chunk: its text, or its text and facts that a model notes (a call per chunk)."""
     fact_tokens: int = field(default=256, metadata=INGEST)
-    """Most tokens of a chunk's facts; only for `index=fact_keys`."""
+    """Maximum tokens of a chunk's facts; only for `index=fact_keys`."""
 
     def __post_init__(self) -> None:
         check_positive(fact_tokens=self.fact_tokens)
@@ -80,7 +80,7 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
         return [f"{text}\n{facts}" if facts else text for text, facts in pairs]
 
     def health(self) -> IngestHealth | None:
-        """Counts as lost the chunks for whose facts there was no usable reply."""
+        """Counts as lost the chunks without a usable reply for their facts."""
         if not self.settings.has_facts:
             return None
 

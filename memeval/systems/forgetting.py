@@ -1,9 +1,9 @@
-"""The simple rule by which the built-in systems forget and correct: the same for all of them.
+"""The simple rule by which all built-in systems forget and correct.
 
 A chunk is forgotten if it gives every word that the request is about, as `memeval.text.given` reads
-words; all is forgotten if the request is about nothing, or its scope is the user. So a fact stated
-in other words stays, and a second fact in the same chunk goes. To correct, the old value is
-replaced by the new one in every chunk that gives it letter for letter.
+words; every chunk is forgotten if the request names no words, or its scope is the user. So a fact
+stated in other words stays, and a second fact in the same chunk is removed. To correct, the old
+value is replaced with the new one in every chunk that gives it letter for letter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from memeval.text.given import replace_given, values_in
 
 
 def is_meant(request: ForgetRequest, text: str) -> bool:
-    """Whether a request to forget means a text, of whichever user."""
+    """Whether a request to forget means a text, whichever user the text belongs to."""
     if request.scope is Scope.USER:
         return True
 
@@ -25,7 +25,7 @@ def is_meant(request: ForgetRequest, text: str) -> bool:
 
 
 def without(chunks: Iterable[MemoryChunk], request: ForgetRequest) -> list[MemoryChunk]:
-    """The chunks that a request to forget leaves."""
+    """The chunks that remain after a request to forget."""
     return [
         chunk
         for chunk in chunks

@@ -30,7 +30,7 @@ class Index(Protocol):
     """An index that a system searches."""
 
     def save(self, folder: Path) -> None:
-        """Writes the parts that take long to make."""
+        """Writes the parts that take long to build."""
 
     def close(self) -> None:
         """Releases its resources."""
@@ -58,9 +58,9 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
 
     @abstractmethod
     async def build(self, saved: Path | None) -> IndexT | None:
-        """The index over `texts()`, read from `saved` if given; None if not searched.
+        """The index over `texts()`, read from `saved` if given; None if nothing is searched.
 
-        `self.index` is still the one before: of its vectors those of texts that stay can be kept.
+        `self.index` is still the previous index: its vectors of unchanged texts can be reused.
         """
 
     @abstractmethod
@@ -68,7 +68,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         """Positions of entries for the query, at least `depth` of them if there are as many."""
 
     def entries(self) -> Sequence[Retrieved]:
-        """The entries that can be retrieved, without scores, by the positions of `rank`."""
+        """The entries that can be retrieved, without scores; `rank` returns their positions."""
         return [
             Retrieved(text=chunk.text, turn_ids=chunk.turn_ids, time=chunk.time)
             for chunk in self.chunks
@@ -93,7 +93,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
             _, self.retained = split_window(window, retained)
 
     def window(self) -> Sequence[MemoryChunk]:
-        """The agent's window under `show_window`: chunks that the last cut kept, and later ones."""
+        """The agent's window under `show_window`: chunks kept by the last cut, and later ones."""
         if not getattr(self.settings, "show_window", False):
             return ()
 
@@ -137,7 +137,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         return not self.uses_llm_at_ingest(self.settings)
 
     def health_with(self, lost: int) -> IngestHealth:
-        """The health after a loss, of the chunks that were ingested and not loaded."""
+        """The health with `lost` chunks, among those that were ingested and not loaded."""
         asked = len(self.chunks) - self._loaded
         return IngestHealth(asked=asked, stored=asked - lost, lost=lost)
 
@@ -150,7 +150,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         self._entries = self.entries()
 
     async def ranked(self, query: Query, top_k: int) -> Ranked:
-        """The ranking of which `top_k` entries are shown, as deep as its metrics need it."""
+        """The ranking whose first `top_k` entries are shown, as deep as its metrics need it."""
         if self.index is None:
             return ()
 
@@ -164,7 +164,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         ranked: Ranked,
         notes: Mapping[str, Any] | None = None,
     ) -> Answer:
-        """An answer with the entries that the reader was shown, and the turns of all ranked."""
+        """An answer with the entries that the reader was shown, and all ranked entries' turns."""
         return reply.as_answer(
             retrieved=tuple(self.entry(position, score) for position, score in chosen),
             ranking=tuple(self._entries[position].turn_ids for position, _ in ranked),
@@ -180,8 +180,8 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
             ranked = await self.rank(self.index, query, depth)
             best = [self.entry(position, score) for position, score in ranked[:depth]]
 
-        # The rest of a whole ranking is for the metrics: hundreds of entries, whose cold memory
-        # took longer than the search did.
+        # The rest of the ranking is for the metrics, so its time does not count: hundreds of
+        # entries in cold memory took longer than the search.
         with own.aside():
             rest = map(itemgetter(0), ranked[depth:])
             return best + list(map(self._entries.__getitem__, rest))

@@ -10,12 +10,12 @@ from memeval.config.settings import read_settings
 from memeval.systems.base import MemorySystem, SystemContext, SystemSettings
 
 OPTIONS = "system"
-"""The group in conf/. The YAML of each built-in system names its class."""
+"""The config group in conf/. The YAML of each built-in system names its class."""
 SYSTEMS = options.Registry(OPTIONS, MemorySystem)  # type: ignore[type-abstract]
 
 
 def built_in() -> list[str]:
-    """The names of the systems that ship, sorted."""
+    """The sorted names of the systems that ship with memeval."""
     return options.options(OPTIONS)
 
 
@@ -32,6 +32,6 @@ def settings_of(name: str, class_path: str | None = None) -> type[SystemSettings
 def build_system(
     name: str, settings: Mapping[str, Any], parts: SystemContext, class_path: str | None = None
 ) -> MemorySystem:
-    """A fresh instance for one case."""
+    """A new instance for one case."""
     system = system_class(name, class_path)
     return system(read_settings(system.settings_type, settings), parts)

@@ -19,7 +19,7 @@ from memeval.systems.base import ANSWER, SystemContext, SystemSettings
 from memeval.systems.indexed import IndexedSystem, IndexT
 
 OWN = "reranker"
-"""The field of a system's settings with its reranker under `reranker=default`."""
+"""The settings field with a system's reranker under `reranker=default`."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class RerankedSettings(SystemSettings):
 def choose_reranker(
     chosen: RerankerConfig, settings: SystemSettings, system: str
 ) -> RerankerConfig:
-    """A cell's reranker, by its group, else its system. Raises `UserError` if unusable."""
+    """The reranker of its config group, else of the system. Raises `UserError` if unusable."""
     reranks = isinstance(settings, RerankedSettings)
     own = settings.reranker if isinstance(settings, RerankedSettings) else NONE
     resolved = chosen
@@ -45,8 +45,7 @@ def choose_reranker(
         used = named(chosen.class_ or own)
         resolved = replace(chosen, name=used.name, class_=chosen.class_ or used.class_)
 
-    # Else the figures of a sweep over rerankers would say that a reranker makes no difference
-    # here.
+    # Otherwise a sweep over rerankers would report that a reranker makes no difference here.
     if resolved.name != NONE and not reranks:
         raise UserError(
             f"reranker={resolved.name} has no effect: system={system} does not rerank",
@@ -58,10 +57,10 @@ def choose_reranker(
 
 
 class RerankingSystem(IndexedSystem[IndexT]):
-    """An indexed system that hands its best entries to the cell's reranker."""
+    """An indexed system that passes its best entries to the cell's reranker."""
 
     reordering: Reordering | None = None
-    """None if nothing is reordered, and until `rerank_over`."""
+    """None until `rerank_over` is called, and if nothing is reordered."""
 
     def __init__(self, settings: RerankedSettings, parts: SystemContext) -> None:
         self._reranker = parts.reranker(settings.reranker)

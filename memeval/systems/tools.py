@@ -11,7 +11,7 @@ from memeval.records import CorrectRequest, ForgetRequest, Query, Retrieved
 T = TypeVar("T")
 
 MOST_FOUND = 50
-"""Chunks that one search returns at most."""
+"""Maximum chunks that one search returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class ToolResult:
     """Result of a tool that returns more than a string."""
 
     text: str
-    """As the model sees it."""
+    """The result as the model sees it."""
     retrieved: tuple[Retrieved, ...] | None = None
     """The chunks that `text` shows, best first; None if the tool can't say."""
     is_error: bool = False
@@ -146,7 +146,7 @@ def update_tool(correct: Change) -> Tool:
 def _then(
     value: T | Awaitable[T], read: Callable[[T], ToolResult]
 ) -> ToolResult | Awaitable[ToolResult]:
-    """The result of `read` on what a memory returned, which may have to be awaited."""
+    """The result of `read` on the value that a memory returned, which may be awaitable."""
 
     async def read_awaited(awaited: Awaitable[T]) -> ToolResult:
         return read(await awaited)
@@ -168,7 +168,7 @@ def _show(found: Sequence[Retrieved], limit: int) -> ToolResult:
 
 
 def strings_in(value: Any) -> Iterator[str]:
-    """The strings in a value of JSON, in order."""
+    """The strings in a JSON value, in order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

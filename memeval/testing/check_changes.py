@@ -22,9 +22,9 @@ from memeval.text.shown import one_line
 THING, OTHER = "greyhound", "whippet"
 """Words that are forgotten or corrected, in the turn that is the evidence of every question."""
 KEPT = ("rye", *MARKS["s2"], *MARKS["s3"])
-"""Words of turns that nobody wants changed."""
+"""Words of turns that must not change."""
 SHOWN = 40
-"""More than there are, so that nothing is missing because it ranks low."""
+"""More chunks than there are, so that nothing is missing because it ranks low."""
 FORGET = ForgetRequest(words=f"Please forget the {THING}.", about=THING)
 CORRECT = CorrectRequest(words=f"It is no {THING}, it is a {OTHER}.", old=THING, new=OTHER)
 
@@ -36,7 +36,7 @@ async def forgets_what_it_is_told_to(of: SystemUnderTest) -> None:
         request = OracleForgetRequest(words=FORGET.words, about=FORGET.about, values=(THING,))
 
     await _expect_changed(of, system, "forget", request)
-    # Marks that only hide what was forgotten may be lost in maintenance.
+    # A mark that only hides the forgotten item may be lost in maintenance.
     await call_method(system, system.consolidate)
     await await_ready(Watched(system))
     expect(

@@ -1,4 +1,4 @@
-"""Rules of what comes out: dates, turn ids, rankings and characters are those that went in."""
+"""Rules on content: dates, turn ids, rankings and characters come out as they went in."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def dates_are_kept(of: SystemUnderTest) -> None:
     shown = " ".join(
         message["content"] for _, prompt in model.prompts for message in prompt.messages()
     )
-    # All that the model saw: a date that is made up misleads it wherever it comes from.
+    # Everything that the model saw: a made-up date misleads it wherever it comes from.
     invented = sorted(set(_DATE.findall(shown)) - set(known))
     expect(not invented, f"a date was shown that no turn has: {quoted(invented)}", "dates of turns")
 
@@ -76,7 +76,7 @@ async def dates_are_kept(of: SystemUnderTest) -> None:
 
 
 def _naive(time: datetime) -> datetime:
-    """A time without its zone: services add one."""
+    """The time without its time zone, which services add."""
     return time.replace(tzinfo=None)
 
 
@@ -112,7 +112,7 @@ async def top_k_is_obeyed(of: SystemUnderTest) -> None:
         with metered(Ledger()) as ledger:
             await call_method(system, system.recall, Query(QUESTIONS[0]), 2)
 
-        # `recall` may cut the service's results: the remark says so.
+        # `recall` may truncate the service's results: a remark says so.
         noted = ledger.remarks.get(MORE_THAN_ASKED, "")
         expect(not noted, noted, "at most top_k")
 
@@ -160,7 +160,7 @@ async def unicode_survives(of: SystemUnderTest) -> None:
             whole += any(content in chunk.text for content in contents.values())
             content = contents.get(chunk.turn_ids)
             if content is None or not _is_verbatim(chunk.text, content):
-                continue  # a system that extracts writes texts of its own
+                continue  # a system that extracts writes its own texts
 
             expect(
                 content in chunk.text,
@@ -174,7 +174,7 @@ async def unicode_survives(of: SystemUnderTest) -> None:
 
 def _is_verbatim(text: str, content: str) -> bool:
     """Whether a string is the text of a turn, damaged or not."""
-    # Its words in ASCII are there: they survive whatever is done to the other characters.
+    # Its ASCII words are there: they survive whatever is done to the other characters.
     words = re.findall(r"[A-Za-z]{3,}", content)
     return bool(words) and all(word in text for word in words)
 
@@ -195,6 +195,6 @@ def _case_of(case_id: str, texts: Sequence[str]) -> EvalCase:
 
 
 def runs_of_words(text: str, length: int = 3) -> list[str]:
-    """Every run of `length` words in a string; the whole string if it is shorter."""
+    """All sequences of `length` words in a string; the whole string if it is shorter."""
     words = text.split()
     return [" ".join(words[at : at + length]) for at in range(max(1, len(words) - length + 1))]

@@ -1,6 +1,6 @@
 """Rules of finding: stored facts are found, and no others are made up.
 
-All other rules rest on the first one: a memory that finds nothing keeps most of them.
+All other rules depend on the first one: a memory that finds nothing satisfies most of them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FACTS = {
     "kiosk": "Snorvaldi",
     "meadow": "Bexlipane",
 }
-"""Things and their names, each said once. No text holds these names by chance."""
+"""Things and their names, each said once. No text contains these names by chance."""
 NEVER_SAID = "Xyrqualbondt"
 _WORD = re.compile(r"[a-z]{5,}")
 
@@ -97,7 +97,7 @@ def sentence_of(thing: str, name: str) -> str:
 
 
 def facts_case() -> EvalCase:
-    """A case of all the facts, a turn for each."""
+    """A case of all the facts, one turn for each."""
     time = datetime(2022, 2, 3, 18, 45)
     said = zip(cycle(("Tomas", "Ilse")), starmap(sentence_of, FACTS.items()), strict=False)
     return EvalCase("facts", (Session.of("facts", said, time=time),), (), ("Ilse", "Tomas"))

@@ -42,7 +42,7 @@ async def reset_isolates_cases(of: SystemUnderTest) -> None:
 
 
 async def cases_do_not_mix(of: SystemUnderTest) -> None:
-    """Two cases at once: services that keep one store for all often get this wrong."""
+    """Two cases at the same time: services that keep one store for all often get this wrong."""
     first = await of.fill_system(case=sample_case("first", ("s1", "s2")))
     second = await of.fill_system(case=sample_case("second", ("s3",)))
     _expect_nothing_of(await of.ask_all(second), ("s1", "s2"), "in another case")
@@ -57,7 +57,7 @@ async def cases_do_not_mix(of: SystemUnderTest) -> None:
 
 
 async def users_do_not_mix(of: SystemUnderTest) -> None:
-    """Two users of one store: one finds nothing of the other's, and removes nothing of it."""
+    """Two users of one store: neither finds or removes anything of the other's."""
     system = of.start(of.parts(of.model()))
     # A class may follow the contract without inheriting from it.
     if not hasattr(system, "knows_users") or not system.knows_users(system.settings):

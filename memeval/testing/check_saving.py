@@ -52,7 +52,7 @@ async def dump_is_plain(of: SystemUnderTest) -> None:
 
     turns = {turn for chunk in sample_chunks() for turn in chunk.turn_ids}
     for item in dumped:
-        # A tuple or a number as a key would come back as something else.
+        # A tuple, or a number as a key, would come back as something else.
         expect(json.loads(json.dumps(item)) == item, "an item that is not plain JSON", "plain JSON")
         for name in ("kind", "text"):
             value = item.get(name)
@@ -79,7 +79,7 @@ async def damage_is_refused(of: SystemUnderTest) -> None:
         try:
             await call_method(other, other.load, folder)
         except Exception:  # noqa: BLE001
-            # For any error: the engine then rebuilds the memory.
+            # Any error will do: the engine then rebuilds the memory.
             return
 
     raise ViolationError("a memory that was cut in half was loaded", "an error")

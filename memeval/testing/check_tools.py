@@ -28,7 +28,7 @@ NOTHING = EvalCase("empty", (), ())
 
 
 async def tools_find_what_was_stored(of: SystemUnderTest) -> None:
-    """Stored content is found by a tool that reads, and in its own case alone."""
+    """Stored content is found by a tool that reads, but only in its own case."""
     await _tools(await of.fill_system(case=NOTHING))
     own, other = await of.fill_system(case=facts_case()), await of.fill_system()
     reading = [tool for tool in await _tools(own) if not tool.writes]
@@ -45,10 +45,10 @@ async def tools_find_what_was_stored(of: SystemUnderTest) -> None:
 
 
 async def tools_find_what_they_wrote(of: SystemUnderTest) -> None:
-    """Content written by a tool is found by one that reads."""
+    """Content written by a tool is found by a tool that reads."""
     system = await of.fill_system(case=NOTHING)
     tools = await _tools(system)
-    # One that deletes is left alone.
+    # Tools that delete are not called.
     writing = [tool for tool in tools if tool.writes and stores_text(as_function(tool))]
     if not writing:
         raise NotApplicableError("it has no tool that stores a text")
@@ -75,9 +75,9 @@ async def _tools(system: MemorySystem) -> Sequence[Tool]:
 
 
 async def _finds(system: MemorySystem, tools: Sequence[Tool], thing: str, name: str) -> bool:
-    """Whether some tool shows a name for a thing, which it is searched by."""
+    """Whether any tool returns the name of a thing when it searches for the thing."""
     for tool in tools:
-        # The word alone, and the sentence without the name: some search for words, some for sense.
+        # The word alone, and the sentence without the name: some search by words, some by meaning.
         for words in (thing, sentence_of(thing, "").rstrip(" .")):
             if name in await _call(system, tool, words, words):
                 return True
@@ -86,7 +86,7 @@ async def _finds(system: MemorySystem, tools: Sequence[Tool], thing: str, name: 
 
 
 async def _call(system: MemorySystem, tool: Tool, note: str, label: str) -> str:
-    """Result of a tool for the least arguments that it takes, with these words in them."""
+    """Result of a tool for these words in the fewest arguments it takes; empty for an error."""
     arguments: Mapping[str, Any] = filled(tool.parameters, note=note, label=label)
     exchanges.append(f"called: {tool.name} {one_line(arguments, 80)}")
     if mistake(arguments, {**tool.parameters, "type": "object"}) is not None:

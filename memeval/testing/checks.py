@@ -30,17 +30,17 @@ from memeval.text.shown import one_line
 
 @dataclass(frozen=True)
 class Check:
-    """A rule under its name."""
+    """A rule and its name."""
 
     name: str
     """As printed."""
     run: Callable[[SystemUnderTest], Awaitable[None]]
     is_essential: bool = False
-    """Whether `check` fails if it was not put to the test."""
+    """Whether `check` fails if the rule could not be tested."""
 
 
 CHECKS = (
-    # All others rest on this one: if nothing is found, they are not put to the test.
+    # All others depend on this one: if nothing is found, they test nothing.
     Check("it finds what it was given", finding.finds_what_it_was_given, is_essential=True),
     Check("it makes nothing up", finding.makes_nothing_up),
     Check("it answers with text", content.answers_with_text),
@@ -72,7 +72,7 @@ OF_TOOLS = (
     Check("its tools find what was stored, in its own case", tools.tools_find_what_was_stored),
     Check("its tools find what they wrote", tools.tools_find_what_they_wrote),
 )
-"""The rules of systems with tools of their own."""
+"""The rules of systems with their own tools."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Outcome:
     expected: str = ""
     is_essential: bool = False
     exchanges: tuple[str, ...] = ()
-    """Requests and replies, a line each."""
+    """Requests and replies, one per line."""
 
     @property
     def fails(self) -> bool:
@@ -96,7 +96,7 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """One line for people."""
+        """The outcome on one line, for display."""
         reason = self.seen
         if self.expected:
             reason += f"; expected: {self.expected}"
@@ -105,7 +105,7 @@ class Outcome:
 
 
 async def outcome_of(check: Check, of: SystemUnderTest) -> Outcome:
-    """Runs a check. Whatever a system raises is a violation; a user's mistake is raised."""
+    """Runs a check. Any error of a system is a violation, but a `UserError` is raised again."""
     exchanges.clear()
     outcome = await _outcome(check, of)
     return replace(outcome, is_essential=check.is_essential, exchanges=tuple(exchanges))

@@ -18,14 +18,14 @@ RULES = (*CHECKS, *OF_TOOLS)
 
 
 class MemorySystemContract(SystemUnderTest):
-    """The rules of every memory system, as tests of pytest.
+    """The rules of every memory system, as pytest tests.
 
     The rules are those that `python -m memeval check` runs.
     """
 
     @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.run.__name__)
     def test_rule(self, rule: Check) -> None:
-        # A loop per rule: a system that leaves a task behind spoils only its own test.
+        # A loop per rule: a system that leaves a task behind affects only its own test.
         try:
             asyncio.run(play(rule.run, self))
         except NotApplicableError as reason:

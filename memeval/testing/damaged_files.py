@@ -100,7 +100,7 @@ def damaged_bytes(draw: st.DrawFn, content: bytes, *, cut: bool) -> bytes:
 
     if kind == "byte":
         position = draw(st.integers(0, len(content) - 1))
-        return content[:position] + b"\xff" + content[position:]  # no UTF-8 holds this byte
+        return content[:position] + b"\xff" + content[position:]  # UTF-8 never contains this byte
 
     if kind == "encoding":
         return content.decode("utf-8").encode("utf-16")
@@ -114,11 +114,11 @@ class Outcome:
 
     questions: int
     notes: tuple[str, ...]
-    """The adapter's message."""
+    """Notes of the data set."""
 
 
 class DamagedFiles:
-    """A damaged file is refused in one line, or loses no question that no note counts."""
+    """A damaged file is refused in one line, or a note counts the questions that it loses."""
 
     shows_a_cut: bool = True
     """False for a format, such as CSV, whose beginning may be a whole file."""
@@ -127,11 +127,11 @@ class DamagedFiles:
     duplicated.
     """
     derives_questions: bool = False
-    """True for a data set that makes its questions from its records: another record is then other
-    questions.
+    """True for a data set that derives its questions from its records: a changed record then gives
+    different questions.
     """
     examples: int = 150
-    """How many damaged files of either sort are tried."""
+    """How many damaged files of each kind are tried."""
 
     def build(self, **given: Any) -> Dataset:
         """The data set under the given settings, such as `path` and `allow_unpinned`.
@@ -141,8 +141,8 @@ class DamagedFiles:
         raise NotImplementedError("say in your subclass how the data set is built")
 
     def raw(self) -> Sequence[Any] | None:
-        """Records as the file has them, a few being enough; None for a data set that reads no file,
-        which is then not damaged.
+        """A few records in the form of the file; None for a data set that reads no file, so that
+        nothing is damaged.
         """
         return None
 
@@ -157,7 +157,7 @@ class DamagedFiles:
         return path
 
     def _play(self) -> settings:
-        """The same damages in each run, no folder of examples, no limit of time for slow disks."""
+        """The same damage in each run, no folder of examples, and no deadline, for slow disks."""
         return settings(
             max_examples=self.examples,
             deadline=None,
@@ -167,7 +167,7 @@ class DamagedFiles:
         )
 
     def outcome(self, path: Path) -> Outcome | UserError:
-        """The content of a file, or how it is refused."""
+        """The content of a file, or the error that refuses it."""
         try:
             dataset = self.build(path=str(path), allow_unpinned=True)
             loaded = dataset.open()
@@ -185,8 +185,8 @@ class DamagedFiles:
         return whole
 
     def check_damaged(self, path: Path, whole: Outcome) -> None:
-        """A damaged file is refused in one line that names it, or all its questions are there, or a
-        note counts those that are not.
+        """A damaged file is refused in one line that names it, or all its questions are read, or a
+        note counts the missing ones.
         """
         outcome = self.outcome(path)
         if isinstance(outcome, UserError):

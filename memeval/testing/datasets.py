@@ -52,9 +52,7 @@ class DatasetContract(DamagedFiles):
     """The rules of every data set."""
 
     counts: ClassVar[Mapping[str, int]] = {}
-    """Pinned: how many cases, sessions, turns and questions there are; those that are named are
-    compared.
-    """
+    """Pinned: numbers of cases, sessions, turns and questions; only the given ones are compared."""
     first: tuple[str, str] | None = None
     """Pinned: id and text of the first question."""
     tenth: tuple[str, str] | None = None
@@ -185,7 +183,7 @@ class DatasetContract(DamagedFiles):
         assert {question.category for question in chosen} == {category}
 
     def open_cases(self, **given: Any) -> list[EvalCase]:
-        """The cases that are asked about under settings."""
+        """The cases that are asked about under the given settings."""
         dataset = self.build(**given)
         dataset.open()
         return list(dataset.cases())
@@ -222,5 +220,5 @@ def repeated(values: Iterable[str]) -> list[str]:
 
 
 def shape(text: str) -> str:
-    """An id without its numbers: `D3:14` is `D0:0`."""
+    """An id without its numbers: `D3:14` becomes `D0:0`."""
     return re.sub(r"\d+", "0", text)

@@ -16,7 +16,7 @@ from memeval.testing.under_test import SystemUnderTest
 
 FIRST_PAUSE_S = 0.01
 PAUSE_SHARE = 0.05
-"""A pause between two looks, as a share of the time waited: it bounds the error."""
+"""Pause between two rounds of searches, as a share of the time waited: it bounds the error."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Lag:
     none did in time.
     """
     looks: int
-    """Searches for it, by its question, its name or its sentence."""
+    """Number of searches for it, by its question, its name or its sentence."""
 
 
 async def measure_lag(
@@ -39,11 +39,11 @@ async def measure_lag(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Lag:
-    """Tells a fresh memory one of `FACTS` after a short conversation, and looks for it until it is
-    found or `patience_s` seconds are over.
+    """Ingests a short conversation with one of `FACTS` at the end into a fresh memory, and searches
+    for the fact until it is found or `patience_s` seconds have passed.
 
-    The memory is not asked whether it is ready. The first look is at once; a lag is measured to
-    0.01 s or a twentieth of it, whichever is more, and the time of a search.
+    Does not wait until the memory says that it is ready. The first search starts immediately; a lag
+    is measured to 0.01 s or a twentieth of it, whichever is more, plus the time of a search.
     """
     name = FACTS[thing]
     case = _case_with(thing, name)

@@ -20,7 +20,7 @@ PAIRS = (
     ("你好，世界", "世界"),
     ("word " * 20_000, "word"),
 )
-"""Answers and golds as models and data sets have them."""
+"""Answers and golds of the kinds that models and data sets produce."""
 
 
 class MetricContract:

@@ -45,7 +45,7 @@ class ScriptedModel(LanguageModel):
         else:
             text = (await self._inner.complete(prompt, role=role, seed=seed)).text
 
-        # Into the ledger, as a metered model does: the rules count calls there.
+        # Added to the ledger, as a metered model does: the rules count calls there.
         usage = Usage(role, self.name, "offline", 1, 1)
         current_ledger().usages.append(usage)
         return Completion(text, usage, 0.0)

@@ -46,7 +46,7 @@ QUESTIONS = (
     "cedar",
 )
 MARKS = {"s1": ("greyhound", "rye"), "s2": ("Aarhus", "Bertil"), "s3": ("ribbon", "Odense")}
-"""Words that are said in one of the sessions only."""
+"""Words that occur in only one of the sessions."""
 
 
 def sample_case(case_id: str = "sample", sessions: tuple[str, ...] = tuple(_TALKS)) -> EvalCase:

@@ -66,7 +66,7 @@ def _found_by(answer: Answer) -> tuple[Any, ...]:
 
 
 class SystemUnderTest:
-    """How the checks build and use a system: subclasses say which.
+    """How the checks build and use a system: subclasses define which system.
 
     Questions, dates and turns are those of `memeval.testing.sample`.
     """
@@ -74,7 +74,7 @@ class SystemUnderTest:
     bound_by_top_k = True
     """False for controls that show all they have, whatever top_k is."""
     top_k = 3
-    """Chunks for the reader, unless a rule is about another number."""
+    """Number of chunks for the reader, unless a rule needs another."""
     remembers = True
     """False for the control that has no memory."""
 
@@ -90,7 +90,7 @@ class SystemUnderTest:
         return CharTfidfEmbedder()
 
     def silent(self) -> bool:
-        """True for a system that never asks the cell's model or reader."""
+        """True for a system that never calls the cell's model or reader."""
         return False
 
     def parts(
@@ -166,7 +166,7 @@ class SystemUnderTest:
         return any(word.casefold() in text.casefold() for text in texts)
 
     async def finds_any(self, system: MemorySystem, *words: str) -> bool:
-        """Whether a system finds one of some words, by a search for it or by a question."""
+        """Whether a system finds any of these words, by searching for it or by an open question."""
         for word in words:
             if await self.finds(system, word, word) or await self.finds(system, OPEN, word):
                 return True
@@ -185,7 +185,7 @@ class SystemUnderTest:
 RETAIN = 2
 """Chunks that a compression leaves as they are."""
 OPEN = "What was talked about?"
-"""A question without any of the words that are looked for."""
+"""A question without any of the words that are searched for."""
 _OPEN: list[MemorySystem] = []
 """Systems that the running check has built."""
 _MODELS: dict[int, ScriptedModel] = {}
@@ -195,7 +195,7 @@ exchanges: list[str] = []
 
 
 def _lines_of(answer: Answer) -> Iterator[str]:
-    """The results of an answer, a line for each."""
+    """The results of an answer, one per line."""
     if answer.retrieved is None:
         yield f"an answer: {quoted([answer.text])}"
         return

@@ -1,1 +1,1 @@
-"""Text that leaves memeval: shown safely, without secrets, in words that hyphenate and count."""
+"""Text: shown safely, kept free of secrets and personal data, and split into words."""

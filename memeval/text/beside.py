@@ -1,4 +1,4 @@
-"""Reads the YAML files beside the code: registry entries, word lists, tables."""
+"""Reads the YAML files next to the code: registry entries, word lists, tables."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ T = TypeVar("T")
 def load_beside(module_file: str, name: str, content: type[T]) -> T:
     """The YAML file `name` in the folder of `module_file` (a module's `__file__`), as `content`.
 
-    The keys of the stages cover a file that a module names in quotes: see `memeval.config.sources`.
-    Raises `msgspec.ValidationError`, which names the path in the file, for a value of another type.
+    A file that a module names in quotes is part of the stages' keys: see `memeval.config.sources`.
+    Raises `msgspec.ValidationError`, which names the path in the file, for a value of the wrong
+    type.
     """
     return convert(load_yaml(Path(module_file).with_name(name)), content)
 

@@ -1,9 +1,10 @@
-"""Whether a text gives a value: the one rule by which stored, shown and answered text is searched.
+"""Whether a text contains a value: the one rule by which stored, shown and answered text is
+searched.
 
-Both are compared after NFKC and case folding. White space, hyphens and underscores are one and the
-same separator, which a surface of a number or a code may also leave out; digits of any script are
-ASCII digits. A value occurs on word boundaries, or anywhere in a script whose words are joined. A
-part of a mail address is not a value, nor is an address a part of a longer one.
+Both are compared after NFKC and case folding. White space, hyphens and underscores count as one and
+the same separator, which may also be missing in a number or a code. Digits of any script count as
+ASCII digits. A value must be on word boundaries, except in a script whose words are joined. A part
+of an email address does not count as a value, nor does an address that is a part of a longer one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from memeval.text.words import UNSPACED, UNSPACED_CHARACTER, marks
 LONG_NUMBER = 6
 """Minimum digits of a number that may be grouped in any way: `0151 48 29 13`."""
 
-# Not within the first part of a mail address, of which `bob@` and `rob-bob@` are two.
+# Not within the first part of an email address: `bob@` and `rob-bob@` are two addresses.
 _SEPARATORS = re.compile(
     r"(?:[\s\u2010-\u2015\u2212\u2043\ufe58\ufe63\uff0d]|[_-](?![\w.+-]{0,64}@))+"
 )
@@ -47,12 +48,12 @@ def _plain_character(character: str) -> str:
 
 
 def is_given(value: str, text: str) -> bool:
-    """Whether a text gives a value. An empty value is never given."""
+    """Whether a text contains a value. No text contains an empty value."""
     return _occurs(value, plain(text))
 
 
 def values_in(values: Iterable[str], *texts: str) -> tuple[str, ...]:
-    """The values that any of the texts gives, in their order, each once."""
+    """The values that any of the texts contains, in their order, each once."""
     searched = [plain(text) for text in texts]
     given: dict[str, None] = {}
     for value in values:
@@ -63,7 +64,7 @@ def values_in(values: Iterable[str], *texts: str) -> tuple[str, ...]:
 
 
 def replace_given(text: str, old: str, new: str) -> str:
-    """The text with a new value wherever it gives the old one letter for letter."""
+    """The text with each exact occurrence of the old value replaced by the new one."""
     if not old:
         return text
 
@@ -85,13 +86,15 @@ def _occurs(value: str, plain_text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _signs(value: str) -> tuple[str, str]:
-    """Characters before and after a value that make it a part of something longer, as classes."""
+    """Characters before and after a value that make it a part of something longer, for regex
+    classes.
+    """
     bare = plain(value)
     signs = "@" + "." * bool(_POINT.search(bare)) + "/" * bool(_SLASH.search(bare))
     return signs + "_+-" * ("@" in bare), signs
 
 
-# The ranges of scripts take 7 ms, which a pattern of each value would pay again.
+# Cached: compiling the ranges of scripts takes 7 ms, which each value's pattern would cost again.
 @lru_cache
 def _boundaries(before: str, after: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Conditions at the start and the end of a value: `bob@example.com` is not in
@@ -104,7 +107,7 @@ def _boundaries(before: str, after: str) -> tuple[re.Pattern[str], re.Pattern[st
 
 @lru_cache(maxsize=4096)
 def _pattern(value: str) -> re.Pattern[str] | None:
-    """The value in a plain text, wherever its boundaries are; None for an empty one."""
+    """The pattern of a value in a plain text, without its boundaries; None for an empty value."""
     bare = plain(value)
     if not bare:
         return None
@@ -123,7 +126,7 @@ def _pattern(value: str) -> re.Pattern[str] | None:
 def _places(
     pattern: re.Pattern[str], text: str, signs: tuple[str, str]
 ) -> Iterator[tuple[int, int]]:
-    """Start and end of each occurrence on word boundaries; Han text has no boundaries."""
+    """Start and end of each occurrence on word boundaries; unspaced scripts have no boundaries."""
     starts, ends = _boundaries(*signs)
     match = pattern.search(text)
     while match is not None:

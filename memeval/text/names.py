@@ -1,6 +1,6 @@
 """Names of files and folders.
 
-An id that comes from data, a reply or a user never names one: a digest of it does.
+An id from data, a reply or a user is never a file name itself: its digest is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _DEVICES = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
 
 DIGEST_LENGTH = 24
-"""Hexadecimal digits: 96 bits, so that no two ids of one folder meet."""
+"""Hexadecimal digits: 96 bits, so that no two ids in one folder collide."""
 
 
 def digest_name(identifier: str) -> str:
@@ -23,8 +23,8 @@ def digest_name(identifier: str) -> str:
 
 
 def text_digest(text: str) -> str:
-    """sha256 of a text in hexadecimal. Data may hold halves of surrogate pairs, which strict UTF-8
-    refuses.
+    """sha256 of a text in hexadecimal. Data may contain halves of surrogate pairs, which strict
+    UTF-8 refuses.
     """
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -32,7 +32,7 @@ def text_digest(text: str) -> str:
 def file_name(name: str) -> str:
     """A name safe for a path: `name` if it is plain, otherwise its digest.
 
-    For names of a user's own, such as a data set's.
+    For names that users choose, such as a data set's.
     """
     # Windows takes `con` or `nul` for a device, in any folder.
     plain = _PLAIN.fullmatch(name) and not _DEVICES.fullmatch(name)

@@ -1,6 +1,6 @@
-"""Replaces personal data by steady placeholders: `<email-3>` is one address throughout.
+"""Replaces personal data with stable placeholders: `<email-3>` is the same address throughout.
 
-Strings that look like a secret are found by `memeval.text.secret_shapes`. Patterns find forms and
+Strings that look like a secret are found by `memeval.text.secret_shapes`. Patterns recognise forms,
 not meanings: a name is only found if it is listed.
 """
 
@@ -33,9 +33,9 @@ PHONE = re.compile(
     r"(?<![\w.+-])(?:"
     r"(?:\+|00)[1-9]\d{0,2}(?:[ ./-]?\(?\d{1,5}\)?){2,6}"
     r"|\(\d{2,5}\)[ ./-]?\d{3,5}(?:[ ./-]?\d{2,4}){1,3}"
-    # North America: the numbers of areas and exchanges begin with 2 to 9.
+    # North America: area codes and exchange codes begin with 2 to 9.
     r"|(?:1[ .-])?\d{3}[ .-]\d{3}[ .-]\d{4}|[2-9]\d{2}[2-9]\d{6}"
-    # A 0 for calls within a country, and two digits at a time as in France.
+    # With a leading 0 within a country, also in pairs of digits as in France.
     r"|0\d{1,4}[ /-]\d{3,4}(?:[ -]?\d{2,4}){1,3}|0[1-9](?:[ .-]?\d{2}){4}|0[1-9]\d{8,9}"
     # Without a 0, as in Spain, Poland and India.
     r"|[5-9]\d{2} \d{3} \d{3}|[6-9]\d{4} \d{5}"
@@ -47,18 +47,18 @@ PRIVATE_KEY = re.compile(
     re.DOTALL,
 )
 APOSTROPHES, HYPHENS = "'\u2019\u02bc", "\\-\u2010\u2011"
-"""Signs of names that are written for each other, as classes of a pattern."""
+"""Signs that are interchangeable in names, for regex classes."""
 LEAST_DIGITS, MOST_DIGITS = 7, 15
-"""Of a phone number (ITU-T E.164)."""
+"""Number of digits of a phone number (ITU-T E.164)."""
 LEAST_OF_CARD = 13
 
 
 class Redactor(Struct, dict=True):
-    """Replaces values, and remembers the replacements. `names` are replaced whatever their case."""
+    """Replaces values, and remembers the replacements. `names` are replaced regardless of case."""
 
     names: Iterable[str] = ()
     originals: dict[str, str] = field(default_factory=dict)
-    """By placeholder, in the order in which they were found."""
+    """The original values by placeholder, in the order in which they were found."""
     _placeholders: dict[tuple[str, str], str] = field(default_factory=dict)
     _kinds: dict[str, int] = field(default_factory=dict)
     _short: dict[str, str] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Redactor(Struct, dict=True):
         return text
 
     def redact_short(self, text: str) -> str:
-        """As `redact`, for a name or an id that comes again and again."""
+        """Like `redact`, for a name or an id that recurs: the result is remembered."""
         if text not in self._short:
             self._short[text] = self.redact(text)
 
@@ -100,7 +100,7 @@ class Redactor(Struct, dict=True):
         return re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
 
     def _replace(self, kind: str, end: Callable[[str], int], match: re.Match[str]) -> str:
-        """The placeholder, and the text that the pattern matched too much."""
+        """The placeholder, and the rest of the match, which is not part of the value."""
         found, rest = match[0][: end(match[0])], match[0][end(match[0]) :]
         return (self._placeholder(kind, found) if found else "") + rest
 
@@ -132,7 +132,7 @@ def _written(names: Iterable[str]) -> str:
 
 
 def _plain(kind: str, value: str) -> str:
-    """A value in one spelling: blanks in a number and the case of an address change nothing."""
+    """A value in one spelling: spaces in a number and the case of an address don't matter."""
     if kind in ("card", "iban", "phone"):
         return re.sub(r"[^\w+]", "", value).upper()
     if kind == "name":
@@ -147,7 +147,8 @@ def _whole(value: str) -> int:
 
 
 def _longest(is_one: Callable[[str], bool]) -> Callable[[str], int]:
-    """The end of the longest part that is one, from the start to the end of a group of digits.
+    """Returns a function for the end of the longest valid value at the start of a match. The value
+    must end where a group of digits ends.
 
     The following text may look like a part of it: a card's expiry date, or a word of four letters
     after an IBAN.
@@ -164,7 +165,7 @@ GROUP_END = re.compile(r"(?<=\w)[^\w]")
 
 
 def _is_iban(value: str) -> bool:
-    """Whether the check digits are right (ISO 13616: the rest of a division by 97 is 1)."""
+    """Whether the check digits are right (ISO 13616: the remainder of a division by 97 is 1)."""
     plain = value.replace(" ", "")
     turned = plain[4:] + plain[:4]
     return 15 <= len(plain) <= 34 and int("".join(str(int(mark, 36)) for mark in turned)) % 97 == 1
@@ -199,4 +200,6 @@ KINDS = (
     ("ip", IP, lambda value: len(value) * _is_ip(value)),
     ("phone", PHONE, _longest(_is_phone)),
 )
-"""Each kind with its pattern, and where in what matches the value ends; 0 if it is none."""
+"""Each kind with its pattern, and a function for where in a match the value ends; 0 if there is no
+value.
+"""

@@ -21,9 +21,9 @@ from urllib.parse import quote, quote_plus, unquote, urlsplit
 from memeval.text.secret_shapes import REDACTED, without_shapes
 
 SHORTEST = 8
-"""Least characters of a secret; shorter values occur in ordinary text."""
+"""Minimum characters of a secret; shorter values occur in ordinary text."""
 TELLING = 12
-"""Characters at the start of a secret that are removed as well: a cut text may end inside one."""
+"""Leading characters by which a secret is recognised even if the text ends inside it."""
 
 # Values that tools ask people to type if there is no key: ordinary words, which also name models.
 _PLACEHOLDERS = frozenset(
@@ -88,7 +88,7 @@ def keep_environment() -> None:
 
 
 PATH = "[path]"
-"""Replacement for a path's folders in a package."""
+"""Replacement in a package for the folders of a path."""
 _REPLACED = re.compile(rf"{re.escape(REDACTED)}|{re.escape(PATH)}|\bhost-[0-9a-f]{{8}}\b")
 
 
@@ -98,7 +98,7 @@ def holds_replacement(text: str) -> bool:
 
 
 _NUMBERS = frozenset({int, float, bool, type(None)})
-"""Types of JSON values that hold no string."""
+"""Types of JSON values that contain no string."""
 
 
 def redacted(text: str) -> str:
@@ -108,8 +108,8 @@ def redacted(text: str) -> str:
 
 def without_known(text: str) -> str:
     """`text` without the known secrets in all their spellings, otherwise unchanged."""
-    # By their first characters, which the spellings of a secret share: most texts hold none of
-    # them, and are searched only for these.
+    # Searched for by their first characters, which the spellings of a secret share: most texts
+    # contain none of them, and are searched only for these.
     for beginning, forms in _forms.items():
         if beginning in text:
             text = _without(text, beginning, forms)
@@ -131,7 +131,7 @@ def redacted_in(value: Any) -> Any:
 
 
 def looks_secret(text: str) -> bool:
-    """Whether a string holds a known secret, or something that looks like one."""
+    """Whether a string contains a known secret, or something that looks like one."""
     return redacted(text) != text
 
 
@@ -149,8 +149,8 @@ def without_userinfo(address: str) -> str:
 
 
 def map_strings(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with each of its strings changed, names of members included."""
-    # A row holds a ranking of hundreds of numbers: they pass first.
+    """A JSON value with each of its strings changed, including the names of members."""
+    # Numbers are checked first: a row has a ranking of hundreds of them.
     if type(value) in _NUMBERS:
         return value
 
@@ -192,7 +192,7 @@ def _unwrap(token: str) -> Iterator[str]:
 
 
 def _forms_of(secret: str) -> Iterator[str]:
-    """The secret as JSON, Python, HTML, addresses, hexadecimal and base64 write it."""
+    """The secret as written in JSON, Python, HTML, addresses, hexadecimal and base64."""
     yield secret
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
@@ -228,8 +228,8 @@ def _without(text: str, beginning: str, forms: Iterable[str]) -> str:
 
 
 def _end(text: str, start: int, form: str) -> int:
-    """End of the text from `start` on that matches `form`."""
-    # A search by halves: a secret may be long, and the text may match only its beginning.
+    """End of the part of the text, beginning at `start`, that matches `form`."""
+    # A binary search: a secret may be long, and the text may match only its beginning.
     if text.startswith(form, start):
         return start + len(form)
 

@@ -1,4 +1,4 @@
-"""Remembers results read from short texts, such as golds, which every answer is compared with."""
+"""Caches results of reading short texts, such as golds, with which every answer is compared."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from functools import lru_cache, wraps
 from typing import TypeVar
 
 MOST = 8_192
-"""Texts per function."""
+"""Maximum number of cached texts per function."""
 LONGEST = 400
-"""Characters; a longer text is read each time, so that the memory stays small."""
+"""Maximum characters of a cached text; a longer one is read each time, to save memory."""
 
 Read = TypeVar("Read")
 
 
 def remember_short(read: Callable[[str], Read]) -> Callable[[str], Read]:
-    """A function of one text that is called once per short text; its result must not be changed."""
+    """Decorates a function of one text to run once per short text; its result must not be
+    modified.
+    """
     kept = lru_cache(maxsize=MOST)(read)
 
     @wraps(read)

@@ -9,9 +9,11 @@ from functools import partial
 REDACTED = "[redacted]"
 """The text that replaces a secret."""
 MOST_ADDRESSES = 100
-"""Addresses without a blank between them that are looked at one by one. Nobody writes more."""
-# Shapes of secrets that are not known. Each pattern begins with a letter of a small set and
-# consumes what it looks at, so the time is linear.
+"""Maximum number of addresses without a space between them that are checked one by one. Nobody
+writes more.
+"""
+# Shapes of unknown secrets. Each pattern begins with one of a few letters and consumes what it
+# examines, so the time is linear.
 _KEY = re.compile(
     r"(?:sk|pk|rk|hf|gsk|xai|nvapi|ghp|gho|ghs|ghu|github_pat|glpat|xox[abeprs]|pypi|npm|m0|jina|"
     r"tvly|pplx|r8|voyage|pa)"
@@ -35,7 +37,7 @@ def _hide(_: str) -> str:
 
 
 def without_shapes(text: str, hide: Callable[[str], str] = _hide) -> str:
-    """`text` without what looks like a secret; `hide` gives what replaces one."""
+    """`text` without what looks like a secret; `hide` returns the replacement."""
     if "://" in text:
         text = _ADDRESS.sub(partial(_without_user, hide=hide), text)
 
@@ -57,7 +59,7 @@ _SMALL = {ord(letter): ord(letter.lower()) for letter in "ABCDEFGHIJKLMNOPQRSTUV
 
 
 def _cut(text: str, matches: Iterable[re.Match[str]], hide: Callable[[str], str]) -> str:
-    """`text` without those matches that are secrets."""
+    """`text` without the matches that are secrets."""
     parts, done = [], 0
     for match in matches:
         name = match.lastgroup or ""
@@ -107,7 +109,7 @@ def _hide_user(rest: str, hide: Callable[[str], str]) -> str:
     if "@" not in host and (":" not in host or port.isdigit()):
         return rest
 
-    # Up to the last `@`: a password may hold a slash, though an address should not.
+    # Up to the last `@`: a password may contain a slash, though an address should not.
     user, _, after = rest.rpartition("@")
     return f"{hide(user)}@{after}"
 

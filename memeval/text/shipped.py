@@ -7,7 +7,7 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 PLACES = (_PACKAGE, _PACKAGE.parent)
-"""Folders that shipped files are below: in a release, and in a checkout."""
+"""Folders that contain the shipped files: in a release, and in a checkout."""
 DISTRIBUTION = "memeval-bench"
 _NAMED = re.compile(r"\b(?:docs|data/demo)/[\w/.]*\w")
 
@@ -20,7 +20,7 @@ def shipped_path(name: str) -> Path:
 
 def where_is(name: str) -> str:
     """Where a reader finds a file or a page, such as `docs/glossary.md`: its path, or the URL of a
-    page that is not on this machine, as a release has none.
+    page that is not on this machine, since a release does not include the pages.
     """
     path, here = shipped_path(name), Path.cwd()
     if path.exists():
@@ -30,12 +30,12 @@ def where_is(name: str) -> str:
 
 
 def with_places(text: str) -> str:
-    """A text with the place of each file that it names, as `where_is` gives it."""
+    """A text with each file name in it replaced by the file's location (`where_is`)."""
     return _NAMED.sub(lambda match: where_is(match[0]), text)
 
 
 def _documentation() -> str:
-    """Address of the pages, as pyproject.toml has it; `docs` if memeval was not installed."""
+    """URL of the documentation, from the package's metadata; `docs` if memeval is not installed."""
     from importlib.metadata import PackageNotFoundError, metadata
 
     try:

@@ -1,6 +1,4 @@
-"""External text (data, replies, errors, names) made safe to show: on one terminal, on one line,
-cut.
-"""
+"""External text (data, replies, errors, names) made safe to show: printable, on one line, cut."""
 
 from __future__ import annotations
 
@@ -10,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from memeval.text.redaction import redacted
 
-# Of invisible characters only the joiners of emoji, and of Persian and Indic scripts: they change
-# nothing else.
+# The only invisible characters kept: joiners of emoji, and of Persian and Indic scripts, which
+# change nothing else.
 _KEPT = frozenset("\n\t\u200c\u200d")
 _ODD_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
@@ -27,8 +25,8 @@ def printable(text: str) -> str:
 
 
 def one_line(value: object, limit: int = 200) -> str:
-    """A value from outside as a message may quote it: without secrets, printable, on one line, at
-    most `limit` characters.
+    """An external value as a message may quote it: without secrets, printable, on one line, at most
+    `limit` characters.
     """
     # Cut before it is cleaned, as a value may be megabytes long.
     text = str(value)[: 4 * limit + 4096]
@@ -48,7 +46,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def all_counted(numbers: Mapping[str, int]) -> str:
-    """As `1 case, 12 turns`, by nouns in the plural."""
+    """Such as `1 case, 12 turns`; the nouns are given in the plural."""
     return ", ".join(
         counted(number, noun.removesuffix("s"), plural=noun) for noun, number in numbers.items()
     )

@@ -1,8 +1,8 @@
-"""Reads JSON, and what was read from JSON or YAML, into typed records. Safe in threads.
+"""Reads JSON, and data parsed from JSON or YAML, into typed records. Thread-safe.
 
 msgspec (0.22) caches what it learns about a class on the class itself, before it is complete. A
-second thread that uses the class at that moment follows a null pointer, which ends the process. So
-each type is prepared here, with all types that it contains, by one thread at a time.
+second thread that uses the class at that moment dereferences a null pointer, which crashes the
+process. So each type is prepared here, with all types that it contains, by one thread at a time.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from msgspec.json import Decoder
 T = TypeVar("T")
 
 decode = msgspec.json.decode
-"""Reads JSON as plain data; as typed records, `decoder` does."""
+"""Reads JSON as plain data; `decoder` reads it as typed records."""
 
 _lock = Lock()
 _decoders: dict[Any, Decoder[Any]] = {}
 
 
 def decoder(wanted: type[T]) -> Decoder[T]:
-    """Reads JSON as `wanted`."""
+    """A decoder that reads JSON as `wanted`."""
     prepared = _decoders.get(wanted)
     if prepared is None:
         with _lock:
@@ -35,7 +35,7 @@ def decoder(wanted: type[T]) -> Decoder[T]:
 def convert(content: Any, wanted: type[T]) -> T:
     """Plain data as a typed record.
 
-    Raises `msgspec.ValidationError`, which names the path of the member that does not fit.
+    Raises `msgspec.ValidationError`, which names the path of the invalid member.
     """
     decoder(wanted)
     return msgspec.convert(content, wanted)

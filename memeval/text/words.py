@@ -1,11 +1,11 @@
 """The words of a text in any language, for searching, counting and comparing.
 
-Scripts without spaces between words have no words that could be found without a dictionary. So
-they are searched by pairs of neighbouring characters. Chinese, Japanese and Korean are compared
+In scripts without spaces between words, words can't be found without a dictionary. So these scripts
+are searched by pairs of neighbouring characters. Chinese, Japanese and Korean are compared
 character by character, as the scorers of their benchmarks do.
 
 Text in Latin letters is read unchanged, so that the published scorers, and the figures made with
-them, stay the same. All other text is first brought to Unicode's form NFKC.
+them, stay the same. All other text is first normalised to Unicode's form NFKC.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BY_CHARACTER = (
     "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u318f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-"""Chinese, Japanese and Korean, as a class of a pattern holds them."""
+"""Chinese, Japanese and Korean, for use in a regex class."""
 _WITHOUT_WORDS = {
     "Thai": "\u0e01-\u0e3a\u0e40-\u0e4e",
     "Lao": "\u0e81-\u0ecd\u0edc-\u0edf",
@@ -29,7 +29,7 @@ _WITHOUT_WORDS = {
 }
 """Scripts without spaces, in which a single character says too little to be compared."""
 UNSPACED = BY_CHARACTER + "".join(_WITHOUT_WORDS.values())
-"""Scripts whose words are joined to their neighbours, as a class of a pattern holds them."""
+"""Scripts whose words are joined to their neighbours, for use in a regex class."""
 UNSPACED_CHARACTER = re.compile(rf"[{UNSPACED}]")
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
@@ -38,13 +38,15 @@ _NOT_LATIN = re.compile(
     "[\u0300-\u1fff\u2c00-\ud7ff\uf900-\ufdff\ufe70-\ufefe\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"
     "\uff66-\uffdc\U00010000-\U0001efff\U00020000-\U0003ffff]"
 )
-"""Letters and marks beyond the Latin ones; neither the marks of any script, nor emoji."""
+"""Letters and marks of non-Latin scripts; without the punctuation of all scripts, and without
+emoji.
+"""
 
 
 @cache
 def marks() -> str:
-    """Marks that are parts of words: vowels in Hindi, tones in Thai, accents apart from their
-    letters. The selectors of emoji (from U+FE00) are marks as well, but belong to no word.
+    """Marks that are parts of words: vowels in Hindi, tones in Thai, accents separate from their
+    letters. Emoji variation selectors (U+FE00 and up) are marks as well, but belong to no word.
     """
     return "".join(
         chr(code)
@@ -53,7 +55,7 @@ def marks() -> str:
     )
 
 
-# Made for the first text that is not ASCII: it takes 20 ms, which every command would wait for.
+# Compiled for the first text that is not ASCII: it takes 20 ms, which would delay every command.
 @cache
 def _word() -> re.Pattern[str]:
     letter = rf"(?![{UNSPACED}])(?:[^\W_]|[{marks()}])"
@@ -64,8 +66,8 @@ def _word() -> re.Pattern[str]:
 def search_terms(text: str) -> list[str]:
     """The search terms of a text, in order, with repeats.
 
-    Runs of letters and digits in lower case; of scripts without spaces, each pair of neighbours,
-    or the character if it is the only one of its run.
+    Runs of letters and digits in lower case. In scripts without spaces, each pair of neighbouring
+    characters, or the character if it is alone in its run.
     """
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
@@ -81,12 +83,12 @@ def search_terms(text: str) -> list[str]:
 
 
 def plain_words(text: str) -> list[str]:
-    """Runs of letters and digits in lower case; of scripts without spaces, whole runs."""
+    """Runs of letters and digits in lower case; in scripts without spaces, whole runs."""
     return _word().findall(canonical(text).lower())
 
 
 def is_latin(text: str) -> bool:
-    """Whether no letter of a text is of another script than the Latin one."""
+    """Whether all letters of a text are Latin."""
     return not _NOT_LATIN.search(text)
 
 
@@ -98,8 +100,8 @@ def canonical(text: str) -> str:
 def spread(text: str) -> str:
     """The text with spaces between the units of comparison; unchanged if its letters are Latin.
 
-    In NFKC, Chinese, Japanese and Korean characters apart, and spaces for the punctuation that is
-    not ASCII, which scorers for English know nothing of.
+    Other text is in NFKC, with each Chinese, Japanese and Korean character apart, and spaces in
+    place of non-ASCII punctuation, which scorers for English do not handle.
     """
     if is_latin(text):
         return text

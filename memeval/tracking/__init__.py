@@ -1,8 +1,8 @@
 """MLflow. No other package of memeval imports it.
 
 Importing this package sets MLflow's environment, which must happen before MLflow is imported.
-Variables set by the user stay. It imports nothing heavy: `store.prepare_store` and `log` load
-MLflow.
+Variables set by the user are kept. This package imports nothing heavy: `store.prepare_store` and
+`log` load MLflow.
 """
 
 import os
@@ -19,8 +19,8 @@ ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
     "MLFLOW_ALLOW_HTTP_REDIRECTS": "false",
 }
-"""No telemetry and no chatter. An unreachable server is given up in seconds, not in minutes. A
-redirect is not followed: with status 307 the whole body would go to another host.
+"""No telemetry and no chatter. MLflow gives up on an unreachable server within seconds, not
+minutes. It follows no redirects: with status 307 the whole body would go to another host.
 """
 
 for name, value in ENVIRONMENT.items():

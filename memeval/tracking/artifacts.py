@@ -34,7 +34,7 @@ def log_files(
     files: Iterable[Path],
     texts: Mapping[str, str],
 ) -> None:
-    """Logs files below a folder by their places in it, and texts as files of these names."""
+    """Logs files under their paths relative to `folder`, and texts as files with these names."""
     with TemporaryDirectory(prefix="memeval-") as temporary:
         batch = Path(temporary)
         for path in files:
@@ -45,7 +45,7 @@ def log_files(
         for name, text in texts.items():
             (batch / name).write_text(text, encoding="utf-8")
 
-        # In one batch: a request per file is slow where artifacts are on a server.
+        # In one batch: a request per file is slow if artifacts are stored on a server.
         client.log_artifacts(run_id, str(batch))
 
 

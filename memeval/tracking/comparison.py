@@ -1,4 +1,4 @@
-"""The end of a sweep in MLflow: its comparison, names of its runs, and the view on them."""
+"""The end of a sweep in MLflow: its comparison, the names of its runs, and their shared view."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from memeval.tracking.sweep_end import COMPARED, PAGE, SweepEnd, described_below
 from memeval.tracking.view import VIEW, VIEW_TAG, figures_of_view, view_tag
 
 FILES = ("comparison*", "differences*", "conversations*", "curve_*", "haystack_*")
-"""Names of the files of a comparison in a sweep's folder."""
+"""Patterns for the files of a comparison in a sweep's folder."""
 RUN_NAME = "mlflow.runName"
 EXPERIMENT_LIMIT = 5000
-"""Characters of an experiment's tag."""
+"""Maximum characters of an experiment's tag."""
 
 
 def log_comparison(folder: Path, store: Store, end: SweepEnd) -> list[str]:
     """Logs the end of a sweep, whose comparison is in `folder`.
 
-    Its cells are named by what differs among them, and the view of their experiment shows these
-    settings. A run of the sweep's own holds the files, which replace those of an earlier end of
-    the same sweep, and the experiment's description has the sentences and a link to the page. A
+    Its cells are named after the settings in which they differ, and the view of their experiment
+    shows these settings. The sweep has its own run for the files, which replace those of an earlier
+    end of the same sweep; the experiment's description has the sentences and a link to the page. A
     sweep over several experiments has a run in each; all get the whole comparison.
 
-    Returns the URLs of these runs; none if no cell is logged to this store. Raises
-    `WorldError` if the store can't be read or written.
+    Returns the URLs of these runs; none if no cell is logged to this store. Raises `WorldError` if
+    the store can't be read or written.
     """
     with faults(store):
         client = MlflowClient(store.uri)
@@ -95,7 +95,7 @@ def _log_to_experiment(
             created_ms=created_ms,
             longest_name=max(map(len, end.names.values())),
         ),
-        # Last: an end that was logged by half is logged again.
+        # Last, so that an end that was only half logged is logged again.
         COMPARED: end.digest,
     }
     update_experiment(client, experiment, tags)

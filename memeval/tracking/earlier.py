@@ -1,4 +1,4 @@
-"""The runs of a cell that were logged before."""
+"""Finds the runs of a cell that were logged before."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mlflow.entities import Run, ViewType
 from memeval.tracking.payload import ORIGIN, RUN_KEY
 
 ID = re.compile(r"[\w-]+")
-"""An id of a run; a run folder may hold anything else."""
+"""A run's id; the file in a run folder may contain anything else."""
 AT_ONCE = 500
-"""Ids that one query names."""
+"""Maximum ids per query."""
 
 
 def find_earlier(client: MlflowClient, home: str, run_key: str) -> list[Run]:
-    """The cell's runs in the store, in whatever experiment, that a home logged and that are not
+    """The cell's runs in any experiment of the store that this home logged and that are not
     deleted. The latest comes last.
 
     Other homes may log the same cell to the same store.
@@ -28,7 +28,7 @@ def find_earlier(client: MlflowClient, home: str, run_key: str) -> list[Run]:
 
 
 def search_everywhere(client: MlflowClient, query: str) -> Iterator[Run]:
-    """The active runs of all active experiments that a query finds."""
+    """The active runs of all active experiments that match a query."""
     token = None
     while True:
         page = client.search_experiments(ViewType.ACTIVE_ONLY, page_token=token)
@@ -42,10 +42,10 @@ def search_everywhere(client: MlflowClient, query: str) -> Iterator[Run]:
 
 
 def active_runs(client: MlflowClient, ids: Iterable[str]) -> dict[str, Run]:
-    """The runs with these ids that are known and not deleted."""
+    """The runs with these ids that exist and are not deleted."""
     known = sorted(filter(ID.fullmatch, ids))
     runs: dict[str, Run] = {}
-    # One by one, each would be a request.
+    # One by one, each id would take a request.
     for start in range(0, len(known), AT_ONCE):
         named = ", ".join(f"'{run_id}'" for run_id in known[start : start + AT_ONCE])
         for run in search_everywhere(client, f"attributes.run_id IN ({named})"):

@@ -1,4 +1,4 @@
-"""Place of a run: its experiment, and the run of its sweep if `tracking.group=sweep`."""
+"""Where a run is filed: in its experiment, and below its sweep's run if `tracking.group=sweep`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SWEEPS_LOCK = ".sweeps.lock"
 
 
 def find_experiment(client: MlflowClient, name: str) -> Experiment | None:
-    """An experiment by name; one that was deleted in MLflow's page is restored with its runs."""
+    """An experiment by name; one that was deleted on MLflow's page is restored with its runs."""
     experiment = client.get_experiment_by_name(name)
     if experiment is not None and experiment.lifecycle_stage == "deleted":
         client.restore_experiment(experiment.experiment_id)
@@ -37,8 +37,8 @@ def prepare_experiment(
     experiment: Experiment | None,
     summary: RunSummary,
 ) -> str:
-    """Makes a missing experiment, or adds the columns of a run to the shared view of one that is
-    there; returns its id.
+    """Creates a missing experiment, or adds the columns of a run to the shared view of an existing
+    one; returns its id.
     """
     if experiment is None:
         return create_experiment(client, store, name, summary)
@@ -48,7 +48,7 @@ def prepare_experiment(
 
 
 def create_experiment(client: MlflowClient, store: Store, name: str, summary: RunSummary) -> str:
-    """Makes an experiment, unless another process makes it in the meantime; returns its id."""
+    """Creates an experiment, unless another process creates it meanwhile; returns its id."""
     location = f"{store.artifacts}/{file_name(name)}" if store.artifacts else None
     tags = experiment_tags(summary, {})
     try:
@@ -67,14 +67,14 @@ def create_experiment(client: MlflowClient, store: Store, name: str, summary: Ru
 def update_experiment(
     client: MlflowClient, experiment: Experiment, tags: Mapping[str, str]
 ) -> None:
-    """Writes the tags that an experiment does not have yet, in their order."""
+    """Writes the tags that are missing from an experiment or differ, in their order."""
     for name, value in tags.items():
         if experiment.tags.get(name) != value:
             client.set_experiment_tag(experiment.experiment_id, name, value)
 
 
 def update_tags(client: MlflowClient, run: Run, tags: Mapping[str, str]) -> bool:
-    """Writes the tags that a run does not have yet, and returns whether there were any."""
+    """Writes the tags that are missing from a run or differ; returns whether there were any."""
     missing = [
         RunTag(name, value) for name, value in tags.items() if run.data.tags.get(name) != value
     ]
@@ -87,18 +87,18 @@ def update_tags(client: MlflowClient, run: Run, tags: Mapping[str, str]) -> bool
 def put_below_sweep(
     client: MlflowClient, run: Run, folder: Path, *, home: str, sweep_id: str
 ) -> None:
-    """Makes a run the child of its sweep's run in the same experiment."""
+    """Makes a run a child of its sweep's run in the same experiment."""
     parent = sweep_run(client, run, folder, home=home, sweep_id=sweep_id)
     if update_tags(client, run, {PARENT: parent, GROUP: sweep_id}):
-        # A run is under way until it is terminated; each further cell moves the sweep's end.
+        # A run counts as running until it is terminated; each further cell moves the sweep's end.
         client.set_terminated(parent, "FINISHED", run.info.end_time)
 
 
 def sweep_run(client: MlflowClient, run: Run, folder: Path, *, home: str, sweep_id: str) -> str:
-    """The id of the run of a sweep in the experiment of `run`, one of its cells; it is made if it
-    is missing.
+    """The id of a sweep's run in the experiment of `run`, which is one of its cells; the sweep's
+    run is created if it is missing.
     """
-    # Several processes may publish cells of one sweep.
+    # Several processes may log cells of one sweep at the same time.
     lock = folder.resolve().parent.parent / SWEEPS_LOCK
     with FileLock(lock, timeout=LOCK_WAIT_S):
         known = _find_sweep(client, str(run.info.experiment_id), home, sweep_id)
@@ -116,7 +116,7 @@ def _find_sweep(client: MlflowClient, experiment_id: str, home: str, sweep_id: s
 
 
 def _create_sweep(client: MlflowClient, run: Run, home: str, sweep_id: str) -> str:
-    """Makes the run of a sweep, of which `run` is the first cell."""
+    """Creates the run of a sweep; `run` is its first cell."""
     tags = {KIND: OF_SWEEP, ORIGIN: home, SWEEP_ID: sweep_id}
     sweep = client.create_run(run.info.experiment_id, run.info.start_time, tags, sweep_id)
     return str(sweep.info.run_id)

@@ -1,4 +1,4 @@
-"""Home of a run folder, and the place of its runs in MLflow."""
+"""The home of a run folder, and the record of where its runs are in MLflow."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def remember(folder: Path, store: Store, run_id: str) -> None:
 def home_id(folder: Path) -> str:
     """The random id of the home that a run folder belongs to.
 
-    In a shared store it distinguishes the runs of homes. Its file is beside the run folders, and
-    also contains its own inode number, so a copy of a home is another home.
+    In a shared store it tells the runs of different homes apart. Its file is two levels above the
+    run folder, and also contains its own inode number, so a copy of a home counts as another home.
     """
     file = folder.resolve().parent.parent / HOME_FILE
     return read_home_id(file) or make_home_id(file)
@@ -44,7 +44,7 @@ def read_home_id(file: Path) -> str | None:
     try:
         with file.open(encoding="utf-8") as opened:
             content = json.load(opened)
-            # Of the open file: its name may belong to another file since.
+            # Of the open file: by now, its name may belong to another file.
             inode = os.fstat(opened.fileno()).st_ino
     except (OSError, ValueError, RecursionError):
         return None
@@ -57,8 +57,7 @@ def read_home_id(file: Path) -> str | None:
 
 
 def make_home_id(file: Path) -> str:
-    """Writes and returns a new id. If several processes do so at once, the id of the first one
-    stays.
+    """Writes and returns a new id. If several processes do so at the same time, the first id stays.
 
     Raises `OSError` if the disk can't be written.
     """

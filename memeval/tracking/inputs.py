@@ -1,4 +1,4 @@
-"""The data set of a run, as MLflow's input of a run: name, digest, source."""
+"""The data set of a run as an input of an MLflow run: name, digest, source."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from memeval.results import RunSummary
 from memeval.text.redaction import redacted
 
 DATA_DIGITS, DIGEST_LENGTH = 8, 17
-"""Characters of the data's digest, and of the whole. MLflow takes 36 at most, and its page shows
-all; the data's whole digest is in the tag `memeval.data_sha256`.
+"""Characters of the data's part of the digest, and of the whole digest. MLflow accepts 36 at most,
+and its page shows all; the data's full digest is in the tag `memeval.data_sha256`.
 """
 
 
@@ -32,9 +32,9 @@ def dataset_input(summary: RunSummary) -> DatasetInput:
 
 
 def input_digest(summary: RunSummary, *described: str) -> str:
-    """The data's own digest, cut, and one of what else describes this run's input.
+    """The data's own digest, cut, and a digest of the rest that describes this run's input.
 
-    MLflow keeps the first data for a name and a digest, and would show every later run with the
+    MLflow keeps the first data with a name and a digest, and would show every later run with the
     number of questions and the source of the first one.
     """
     data = summary.data_sha256[:DATA_DIGITS] or "unknown"
@@ -56,5 +56,5 @@ def dataset_source(summary: RunSummary) -> tuple[str, dict[str, object]]:
     if url:
         return "http", {"url": url}
 
-    # It ships with memeval, is generated, or is read by a class of the user's own.
+    # It ships with memeval, is generated, or is read by a custom class.
     return "code", {"tags": {"mlflow.source.name": redacted(summary.command)}}

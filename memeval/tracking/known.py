@@ -1,6 +1,6 @@
-"""Which runs an SQLite store has already, without loading MLflow, which takes seconds.
+"""Finds the runs that an SQLite store already has, without loading MLflow, which takes seconds.
 
-A server, or another database, can only be asked through MLflow.
+A server, or another database, can only be queried through MLflow.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ WHERE runs.run_uuid = ? AND experiment_tags.key = ?
 
 
 def logged_before(filings: Mapping[Path, Filing], store: Store) -> dict[Path, str]:
-    """URLs of the run folders for which the store has a complete run with these very results,
+    """URLs of the run folders for which the store has a complete run with exactly these results,
     logged by this home and filed as requested.
 
-    Unclear folders are left out: logging them finds out.
+    Folders in doubt are left out: logging them decides.
     """
     urls = {}
     with suppress(sqlite3.Error), _reading(store) as connection:

@@ -13,13 +13,13 @@ from memeval.text.redaction import redacted
 from memeval.tracking.payload import NOTE, SWEEP, SWEEP_ID
 
 MOST_SWEEPS = 100
-"""Sweeps that a run names; of more, the latest."""
+"""Maximum sweeps that a run names; the latest are kept."""
 
 
 def collect_labels(
     filing: Filing, sweep: str | None, known: Sequence[Mapping[str, str]]
 ) -> dict[str, str]:
-    """The labels of a run: those among its tags in `known` runs, and those requested now."""
+    """The labels of a run: those among the tags of its `known` runs, and those requested now."""
     labels: dict[str, str] = {}
     # Labels added on MLflow's page count as well: a run that is replaced keeps them.
     for tags in known:
@@ -38,7 +38,7 @@ def collect_labels(
 
 
 def is_own(name: str) -> bool:
-    """Whether a tag is the user's own, by the command line or by MLflow's page."""
+    """Whether a tag is the user's own, set on the command line or on MLflow's page."""
     return name == NOTE or name.partition(".")[0].lower() not in RESERVED
 
 

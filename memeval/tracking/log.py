@@ -38,28 +38,28 @@ from memeval.tracking.store import LOCK_WAIT_S, Store, faults
 from memeval.tracking.view import join_name, run_name
 
 BY_DATA_SET = Filing()
-"""Filed under the data set's name, without labels of the user's own."""
+"""Filed under the data set's name, without the user's own labels."""
 INPUT_TRIES = 4
-"""Tries to log a data set that other processes log as well."""
+"""Attempts to log a data set that other processes log as well."""
 Item = TypeVar("Item")
 
 
 class Tracked(Struct, frozen=True):
-    """Place of a cell in MLflow."""
+    """Where a cell is in MLflow."""
 
     run_id: str
     experiment_id: str
     url: str
     created: bool
-    """False if the run was there already."""
+    """False if the run already existed."""
 
 
 def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked:
-    """Brings a run folder into the store.
+    """Logs a run folder to the store.
 
     Logging the same results again changes only the labels: the sweeps that include them, the user's
-    own tags and note. A run that was left half-logged is logged again; one whose results have
-    changed is replaced; one that is to be filed in another experiment is moved.
+    own tags and note. A run that was only half logged is logged again; a run whose results have
+    changed is replaced; a run that is to be filed in another experiment is moved.
 
     Raises `WorldError` if the store or the folder can't be read or written. Files on disk stay
     unchanged, and the same call logs them later.
@@ -91,7 +91,7 @@ def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked
             run_id = current.info.run_id
             update_labels(client, current, folder, summary, labels)
 
-        # Only now: until the new run is complete, the page shows the old one.
+        # Deleted only now: until the new run is complete, the page shows the old one.
         for run in known:
             if run is not current:
                 delete(client, run, home)
@@ -110,9 +110,7 @@ def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked
 def update_labels(
     client: MlflowClient, run: Run, folder: Path, summary: RunSummary, labels: Mapping[str, str]
 ) -> None:
-    """Writes the labels that a finished run does not have yet; a new note changes its
-    description.
-    """
+    """Writes the labels that are new to a finished run; a new note changes its description."""
     tags = dict(labels)
     if NOTE in labels and run.data.tags.get(NOTE) != labels[NOTE]:
         tags[DESCRIPTION] = payload.description(summary, read_report(folder), labels[NOTE])
@@ -138,7 +136,7 @@ def log_cell(
     name = run_name(summary)
     run_id = str(client.create_run(experiment_id, started, {**own_tags, **who}, name).info.run_id)
 
-    # As `log_table` would write it: the page offers a table of the runs' records only with it.
+    # The tag that `log_table` would write: without it, the page has no table of the records.
     tables = {"mlflow.loggedArtifacts": json.dumps([{"path": payload.TABLE_FILE, "type": "table"}])}
     log_values(
         client,
@@ -182,7 +180,7 @@ def log_data_set(client: MlflowClient, run_id: str, summary: RunSummary) -> None
 
 
 def ended_as(summary: RunSummary) -> str:
-    """A run's end as MLflow calls it."""
+    """How a run ended, in MLflow's words."""
     if summary.is_stopped:
         return "KILLED"
 
@@ -232,7 +230,7 @@ def log_values(
     time: int,
 ) -> None:
     """Logs any number of values in as few calls as MLflow's limits allow."""
-    # A call takes 1,000 values at most, of which 100 may be params and 100 tags.
+    # A call accepts 1,000 values at most, of which 100 may be params and 100 tags.
     all_metrics = batches([Metric(name, value, time, 0) for name, value in metrics.items()], 800)
     all_params = batches([Param(name, value) for name, value in params.items()], 100)
     all_tags = batches([RunTag(name, value) for name, value in tags.items()], 100)
@@ -249,13 +247,13 @@ def batches(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
 
 
 def delete(client: MlflowClient, run: Run, home: str) -> None:
-    """Deletes a run of this home and its repeats, as the page's own button does.
+    """Deletes a run of this home and its repeats, as the delete button on MLflow's page does.
 
     They can be restored there.
     """
     query = f"tags.`{PARENT}` = '{run.info.run_id}'"
     for child in client.search_runs([run.info.experiment_id], query, ViewType.ACTIVE_ONLY):
-        # Runs that others put below memeval's stay.
+        # Runs that others put below memeval's runs are kept.
         if child.data.tags.get(ORIGIN) == home and f"{PREFIX}repeat" in child.data.tags:
             client.delete_run(child.info.run_id)
 

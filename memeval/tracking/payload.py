@@ -30,12 +30,12 @@ PREFIX = "memeval."
 RUN_KEY, CONTENT, COMPLETE, SWEEP, ORIGIN = (
     PREFIX + name for name in ("run_key", "content", "complete", "sweep", "origin")
 )
-"""Tags of a logged cell: its run, the logged content, and its sweep and origin."""
+"""Tags of a logged cell: its run key, its content, that it is complete, its sweep, its home."""
 SWEEP_ID, GROUP, NOTE, RUNTIME_TAG = (
     PREFIX + name for name in ("sweep_id", "group", "note", "runtime.")
 )
-"""Tags of the invocations with `-m` that include a cell, of the one whose run is its parent, of the
-user's own note, and the first part of those of runtime settings.
+"""Tags of the sweeps (invocations with `-m`) that include a cell, of the sweep whose run is its
+parent, of the user's own note, and the prefix of tags of runtime settings.
 """
 DESCRIPTION = "mlflow.note.content"
 """The tag that MLflow shows as the description of a run or an experiment."""
@@ -43,10 +43,9 @@ TABLE_FILE = "records_table.json"
 CHOICES = frozenset({"llm.model"})
 """Settings of options that distinguish runs as much as the options themselves."""
 OF_OPTIONS = "with/"
-"""First part of the names of params that hold the settings of options; it sorts after all groups.
-"""
+"""Prefix of the params that contain the settings of options; it sorts after all groups."""
 ROUNDED = "rounded."
-"""First part of the names of tags that show figures as a person reads them."""
+"""Prefix of the tags that show figures rounded for reading."""
 Cell = str | int | float | None
 """A value in the table of records."""
 CUT = " … (cut)"
@@ -69,16 +68,16 @@ def legal(name: str) -> str:
     Characters that it refuses become `_`.
     """
     path = re.sub(r"[^\w\-. /]", "_", name)
-    # MLflow refuses a name that would not be its own path.
+    # MLflow refuses a name that changes when it is normalised as a path.
     parts = [part for part in path.split("/") if part not in {"", ".", ".."}]
 
     return "/".join(parts)[:250] or "_"
 
 
 def experiment_name(dataset: str) -> str:
-    """The experiment of a data set: its name.
+    """The name of a data set's experiment: the data set's own name.
 
-    A digest of the name if MLflow or its page would not accept it.
+    If MLflow or its page would not accept that name, a digest of it.
     """
     return dataset if 0 < len(dataset) <= 200 and dataset.isprintable() else digest_name(dataset)
 
@@ -86,9 +85,9 @@ def experiment_name(dataset: str) -> str:
 def param_name(setting: str) -> str:
     """The name of a setting as a param.
 
-    MLflow's compare page begins with the first three params that differ, by the alphabet. Options
-    of groups, such as `system` and `top_k`, come first: a setting that only some options have
-    differs wherever the option does, and says nothing more.
+    MLflow's compare page begins with the first three params that differ, in alphabetical order.
+    Options of groups, such as `system` and `top_k`, come first: a setting that only some options
+    have differs whenever the option does, and says nothing more.
     """
     is_choice = "." not in setting.removesuffix(".name") or setting in CHOICES
     return legal(setting if is_choice else f"{OF_OPTIONS}{setting}")
@@ -127,7 +126,7 @@ def metrics(values: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def tags(summary: RunSummary, report: str, own_note: str = "") -> dict[str, str]:
-    """The run's tags, ours under `memeval.`.
+    """The run's tags; memeval's own begin with `memeval.`.
 
     Also those that MLflow's page shows: description, source, commit.
     """
@@ -156,7 +155,7 @@ def tags(summary: RunSummary, report: str, own_note: str = "") -> dict[str, str]
 
 
 def rounded_figures(summary: RunSummary) -> dict[str, str]:
-    """The figures of the shared view for reading, beside the exact metrics.
+    """The figures of the shared view, rounded for reading, in addition to the exact metrics.
 
     Shares are in per cent.
     """
@@ -197,9 +196,9 @@ def sentence(summary: RunSummary) -> str:
 
 
 def note(report: str) -> str:
-    """A report as the page's description, cut at a line if it is too long.
+    """A report as the page's description, cut at the end of a line if it is too long.
 
-    Without its plots, whose paths mean nothing there.
+    Plots are left out, because their paths mean nothing there.
     """
     lines = [line for line in report.splitlines() if not line.startswith("![")]
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
@@ -207,7 +206,7 @@ def note(report: str) -> str:
     if len(text) <= TAG_LIMIT:
         return text
 
-    # At a line's end: half a row of a table would spoil the whole of it.
+    # At a line's end: half a row would spoil the whole table.
     return text[: text.rindex("\n", 0, TAG_LIMIT - len(mark))] + mark
 
 
@@ -218,10 +217,10 @@ def fingerprint(summary: RunSummary) -> str:
     """
     described = {name: value for name, value in as_plain(summary).items() if name in DESCRIBED}
     described["notes"] = [str(note) for note in summary.notes]
-    # The order of the rows is only for display: a run that was logged in another one is the same.
+    # The order of the rows is only for display: a run that was logged in another order is the same.
     rows = sorted(described["categories"], key=itemgetter("category"))
     described["categories"] = sorted(rows, key=itemgetter("headline"), reverse=True)
-    # Neither times nor commands: logging the same results again would make a second run of them.
+    # Neither times nor commands: with them, the same results would be logged again as a second run.
     text = json.dumps(described, sort_keys=True, ensure_ascii=False)
 
     return hashlib.sha256(text.encode()).hexdigest()
@@ -240,8 +239,8 @@ def records_table(folder: Path) -> str:
 
 
 def row(record: Record) -> dict[str, Cell]:
-    """Columns of a record. The page compares runs by the first column, and shows the second one
-    side by side.
+    """Columns of a record. MLflow's page matches the rows of runs by the first column, and shows
+    the second column side by side.
     """
     verdict = record.verdict
     return {
@@ -268,5 +267,5 @@ def cut(value: str, limit: int) -> str:
 
 
 def milliseconds(time: str) -> int:
-    """An ISO time as MLflow counts it."""
+    """An ISO time in milliseconds since 1970, as MLflow expects it."""
     return round(1000 * datetime.fromisoformat(time).timestamp())

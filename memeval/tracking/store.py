@@ -19,10 +19,10 @@ from memeval.text.redaction import keep_address, redacted, without_userinfo
 from memeval.text.shown import one_line
 
 LOCAL_PAGE = "http://127.0.0.1:5000"
-"""Address at which `python -m memeval ui` serves a local store by default."""
+"""URL at which `python -m memeval ui` serves a local store by default."""
 
 WORKFLOW = "workflowType=machine_learning"
-"""Part of a URL.
+"""Part of the URL of MLflow's page.
 
 Without it the page shows traces, which memeval does not log, and hides metrics and descriptions.
 """
@@ -31,13 +31,13 @@ DEFAULT_DATABASE = "mlflow.db"
 """MLflow's default store, in the working directory."""
 
 LOCK_WAIT_S = 120.0
-"""How long one process waits for another that is making the store or logging the same run."""
+"""How long one process waits for another that is creating the store or logging the same run."""
 
 SQLITE = "sqlite:///"
 SQLITE_BY_DRIVER = "sqlite+pysqlite:///"
-"""The same by the name of its driver.
+"""The same with the name of its driver.
 
-MLflow makes folders of the quoted path if it reads `sqlite:///`, and with this it does not.
+With `sqlite:///`, MLflow creates folders named after the quoted path; with this it does not.
 """
 DATABASE_SERVERS = frozenset({"postgresql", "mysql", "mssql"})
 MLFLOW_TABLES = frozenset({"experiments", "runs", "metrics", "params", "tags"})
@@ -50,7 +50,7 @@ class Store:
 
     uri: str
     artifacts: str | None
-    """Place of new experiments' artifacts; None if the server decides."""
+    """Where new experiments keep their artifacts; None if the server decides."""
 
     own: bool = field(default=False, compare=False)
     """Whether it is the home's own store, which no other home is meant to log to."""
@@ -71,7 +71,7 @@ class Store:
 
     @property
     def name(self) -> str:
-        """The URI safe to show and store: without user and password."""
+        """The URI without user and password, safe to show and store."""
         if "://" not in self.uri or self.uri.startswith("sqlite:"):
             return self.uri
 
@@ -79,7 +79,7 @@ class Store:
 
     @property
     def page(self) -> str:
-        """Address of MLflow's page on this store."""
+        """URL of MLflow's page for this store."""
         return self.name.rstrip("/") if self.remote else LOCAL_PAGE
 
     def run_page(self, experiment_id: str, run_id: str) -> str:
@@ -93,11 +93,11 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
     A missing SQLite file is created. Parallel first starts are safe: migrations run on a file of
     another name, under a lock, and the finished file is renamed.
 
-    Raises `UserError` for a URI that can't be a store, `WorldError` if it can't be made.
+    Raises `UserError` for a URI that can't be a store, `WorldError` if the store can't be created.
     """
     store = locate(root, uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
     check_store(store)
-    keep_address(store.uri)  # its password is removed from everything printed from now on
+    keep_address(store.uri)  # its password is removed from all further output
     if store.database is not None and not exists(store.database):
         with faults(store):
             create(store.database, store.artifacts)
@@ -114,8 +114,8 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
 def link_default(root: Path, database: Path) -> None:
     """Makes `mlflow.db`, MLflow's default, a link to the home's own store.
 
-    So `mlflow.search_runs()` finds the runs without a URI. An existing file stays, and so does a
-    home on a file system without links.
+    So `mlflow.search_runs()` finds the runs without a URI. Does nothing if the file exists, or if
+    the file system has no links.
     """
     link = root / DEFAULT_DATABASE
     if not link.is_symlink() and not link.exists():
@@ -133,7 +133,7 @@ def check_store(store: Store) -> None:
 
 
 def refuse_foreign(store: Store, tables: Collection[str]) -> None:
-    """Raises `UserError` for a database that holds tables, but not those of MLflow."""
+    """Raises `UserError` for a database that contains tables, but not those of MLflow."""
     if tables and not set(tables) >= MLFLOW_TABLES:
         named = one_line(", ".join(sorted(tables)[:3]), 60)
         raise UserError(
@@ -146,7 +146,7 @@ def refuse_foreign(store: Store, tables: Collection[str]) -> None:
 def tables_in(database: Path) -> set[str]:
     """Names of the tables in an SQLite file, which is only read.
 
-    Empty if it can't be read as one.
+    Empty if it is not a readable SQLite file.
     """
     query = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
@@ -174,7 +174,7 @@ def tables_on_server(uri: str) -> set[str]:
 
 
 def locate(root: Path, uri: str | None) -> Store:
-    """The store of a tracking URI. Nothing is opened or made."""
+    """The store of a tracking URI. Nothing is opened or created."""
     local = root / "mlruns"
     if uri is None:
         return Store(sqlite_uri(local / "mlflow.db"), (local / "artifacts").as_uri(), own=True)
@@ -182,7 +182,7 @@ def locate(root: Path, uri: str | None) -> Store:
     scheme, colon, rest = uri.partition(":")
     if scheme == "sqlite" and rest.startswith("///") and rest != "///":
         path, mark, options = rest.removeprefix("///").partition("?")
-        # The path may be quoted or not: taken as it is if its folder exists.
+        # The path may be percent-encoded or not: it is taken as it is if its folder exists.
         database = root / (path if (root / path).parent.is_dir() else unquote(path))
         own = not mark and database.absolute() == local.absolute() / "mlflow.db"
         return Store(
@@ -207,7 +207,7 @@ def locate(root: Path, uri: str | None) -> Store:
 def sqlite_uri(database: Path) -> str:
     """The URI of an SQLite file.
 
-    `%`, `#` and `?` have a meaning in a URI: in a path they are quoted.
+    `%`, `#` and `?` have a special meaning in a URI: in a path they are percent-encoded.
     """
     path = str(database)
     if any(character in path for character in "%#?"):
@@ -217,10 +217,10 @@ def sqlite_uri(database: Path) -> str:
 
 
 def create(database: Path, artifacts: str | None) -> None:
-    """Makes an SQLite store if it is missing.
+    """Creates an SQLite store if it is missing.
 
     MLflow's migrations damage a file permanently if they are interrupted. So they run on a file
-    that no other process sees, and only if this user has no empty store of this MLflow yet.
+    that no other process sees, and only if this user has no empty store of this MLflow version yet.
     """
     from filelock import FileLock
 
@@ -229,7 +229,7 @@ def create(database: Path, artifacts: str | None) -> None:
         if exists(database):
             return
 
-        # Two names: MLflow keeps whatever it has opened under a name, even if it was not a store.
+        # Two names: MLflow remembers what it has opened under a name, even if it was not a store.
         copied, migrated = (
             cleared(database.with_name(f".{database.name}.{end}")) for end in ("copy", "new")
         )
@@ -244,9 +244,7 @@ def create(database: Path, artifacts: str | None) -> None:
 
 
 def copy_empty(copied: Path, artifacts: str | None) -> bool:
-    """Copies this user's empty store, and returns whether there is one that MLflow accepts, which
-    looks at its schema.
-    """
+    """Copies this user's empty store; returns whether there is one whose schema MLflow accepts."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -261,7 +259,7 @@ def copy_empty(copied: Path, artifacts: str | None) -> bool:
 
 
 def cleared(unfinished: Path) -> Path:
-    """A path without the remains of a killed process: SQLite would replay its journal."""
+    """The path, cleared of the remains of a killed process: SQLite would replay its journal."""
     unfinished.unlink(missing_ok=True)
     unfinished.with_name(f"{unfinished.name}-journal").unlink(missing_ok=True)
 
@@ -269,7 +267,7 @@ def cleared(unfinished: Path) -> Path:
 
 
 def open_new(database: Path, artifacts: str | None) -> None:
-    """Has MLflow create what a new store lacks: its tables, or only the default experiment."""
+    """Has MLflow create the missing parts of a store: its tables, or the default experiment."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     store = SqlAlchemyStore(sqlite_uri(database), artifacts)  # type: ignore[no-untyped-call]
@@ -278,10 +276,10 @@ def open_new(database: Path, artifacts: str | None) -> None:
 
 
 def empty_store() -> Path:
-    """File of this user's empty store of the installed MLflow, to be copied: its migrations take
-    longer than a small run.
+    """File of this user's empty store of the installed MLflow version. New stores are copies of it,
+    because MLflow's migrations take longer than a small run.
 
-    Raises `RuntimeError` for a user without a home.
+    Raises `RuntimeError` for a user without a home directory.
     """
     from mlflow.version import VERSION
 
@@ -290,7 +288,7 @@ def empty_store() -> Path:
 
 
 def keep_empty(made: Path) -> None:
-    """Keeps a copy of a new store for those made later, unless the disk refuses it."""
+    """Keeps a copy of a new store for later ones to be copied from, unless the disk refuses it."""
     with suppress(OSError, RuntimeError, sqlite3.Error):
         empty = empty_store()
         make_folder(empty.parent)
@@ -298,17 +296,17 @@ def keep_empty(made: Path) -> None:
             copy = Path(folder) / empty.name
             shutil.copyfile(made, copy)
             with closing(sqlite3.connect(copy)) as connection:
-                # MLflow makes the default experiment, which names where a store's artifacts are.
+                # The default experiment names the artifacts' location; MLflow creates it again.
                 connection.execute("DELETE FROM experiments")
                 connection.commit()
 
-            # A rename: a process that copies it has the old file or the new one, whole.
+            # A rename: a process that copies the file gets the whole old file or the whole new one.
             copy.replace(empty)
 
 
 def exists(database: Path) -> bool:
     """Whether there is a store. An empty file is not one."""
-    # SQLite makes an empty file as soon as a path is opened.
+    # SQLite creates an empty file as soon as a path is opened.
     return database.is_file() and database.stat().st_size > 0
 
 
@@ -318,7 +316,7 @@ def faults(store: Store) -> Iterator[None]:
 
     A missing driver of a database is a `UserError`.
     """
-    # Here, and not above: this module is also used where MLflow is not loaded.
+    # Imported here, and not at the top: this module is also used where MLflow is not loaded.
     import requests
     from filelock import Timeout
     from mlflow.exceptions import MlflowException
@@ -382,7 +380,7 @@ CAUSES = (
 def plainly(error: Exception) -> str:
     """The cause on one line; the error's own words if the cause is unknown."""
     message = one_line(error, 4000)
-    # Also "max retries", but the server is there.
+    # The error also says "max retries", but the server did answer.
     if answered := re.search(r"too many (\d+) error responses", message):
         return f"the server answers with status {answered[1]}"
 

@@ -1,4 +1,4 @@
-"""Texts for MLflow once a sweep has ended. Nothing here loads MLflow."""
+"""Texts for MLflow at the end of a sweep. Nothing here loads MLflow."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from memeval.text.redaction import redacted
 from memeval.tracking.view import LONGEST_NAME, param_column
 
 COMPARED = "mlflow.memeval.compared"
-"""Tag of an experiment: the digest of the sweep's end that it shows. MLflow's page hides its own
-tags, and a digest says nothing there.
+"""Tag of an experiment: the digest of the sweep end that it shows. It begins with `mlflow.`,
+because MLflow's page hides such tags, and a digest tells a reader nothing.
 """
 PAGE = "comparison.html"
 """The page of a comparison, in the sweep's folder and among its artifacts."""
 HEADING = "**Last comparison:**"
-"""Begins our part of an experiment's description; the text above it is the user's. MLflow shows the
-first line of a description that is folded, so the first sentence follows on it.
+"""Begins memeval's part of an experiment's description; the text above it is the user's. MLflow
+shows only the first line of a folded description, so the first sentence is on the same line.
 """
 
 
@@ -30,15 +30,15 @@ class SweepEnd(Struct, frozen=True):
     sweep_id: str
     """Name and digest of the invocation, as in the tag `memeval.sweep_id`."""
     names: Mapping[Path, str]
-    """Name of each cell by its run folder: system first, then what differs, distinct."""
+    """Unique name of each cell, by run folder: the system, then the settings that differ."""
     settings: Sequence[str]
     """The settings that differ, by dotted path, in the order of their columns."""
     sentences: Sequence[str]
-    """Sentences of the comparison; Markdown is shown as text."""
+    """Sentences of the comparison; any Markdown in them is escaped."""
 
     @property
     def columns(self) -> list[str]:
-        """The columns of the settings in MLflow's table: the system is always one."""
+        """The columns of the settings in MLflow's table; the system is always included."""
         return [param_column(name) for name in dict.fromkeys(["system", *self.settings])]
 
     @property
@@ -64,9 +64,9 @@ class SweepEnd(Struct, frozen=True):
 
 
 def short_names(labels: Sequence[str]) -> list[str]:
-    """Names that MLflow's table shows whole, each of one run.
+    """Unique names of runs that MLflow's table shows in full.
 
-    The middle of a longer one is left out, since names of models often differ at their end.
+    The middle of a longer name is left out, since names of models often differ at their end.
     """
     names: list[str] = []
     for label in map(redacted, labels):
@@ -87,7 +87,7 @@ def short_names(labels: Sequence[str]) -> list[str]:
 
 
 def described_below(own: str, text: str, view: str, limit: int) -> str:
-    """A description with our part replaced; the user's text above it stays.
+    """A description with memeval's part replaced; the user's text above it stays.
 
     `view`, the link to the table, is never cut.
     """
@@ -96,7 +96,7 @@ def described_below(own: str, text: str, view: str, limit: int) -> str:
     room = limit - len(before) - len(HEADING) - len(view) - 4
     lines = text.splitlines()
     while lines and len("\n".join(lines)) > room:
-        # A sentence that is cut says something else.
+        # Whole lines are dropped, because a sentence that is cut says something else.
         lines.pop(-3 if len(lines) > 3 else -1)
 
     return f"{before}{HEADING} " + "\n".join(lines) + view

@@ -1,4 +1,4 @@
-"""How MLflow's page calls and shows a run: its name, and the columns of the table of runs."""
+"""How MLflow's page names and shows a run: its name, and the columns of the table of runs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ VIEW = "memeval"
 """Key of the shared view, as in the page's URL: `?viewStateShareKey=memeval`."""
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"
 COMPARED = ("system", "granularity", "top_k", "compression_turn", "judge", "llm.model", "llm")
-"""Groups that a run's name shows, the most telling first."""
+"""Config groups that a run's name shows, the most informative first."""
 NAME_COLUMN = "attributes.`Run Name`"
 LONGEST_NAME, LONGEST_VALUE = 40, 30
-"""Characters of a run's name, and of a value in it: MLflow's table cuts what is longer."""
+"""Maximum characters of a run's name, and of a value in it: MLflow's table cuts longer ones."""
 MARGIN, LETTER = 30, 7
-"""Pixels around the text of a column, and of a letter in it."""
+"""Pixels around the text of a column, and per letter of it."""
 LONGEST_FIGURE, LONGEST_SETTING = 18, 14
-"""Characters of a share with its interval, `37.6 [28.1, 48.2]`, and of usual values of settings."""
+"""Characters of a share with its interval, `37.6 [28.1, 48.2]`, and of settings' usual values."""
 
 _NAMED_ELSEWHERE = frozenset(
     """
@@ -44,7 +44,7 @@ _NAMED_ELSEWHERE = frozenset(
 def run_name(summary: RunSummary) -> str:
     """A run's name until its sweep has ended: the system, and its changed settings.
 
-    Other differences follow if they fit, the most telling first.
+    Other differences follow if they fit, the most informative first.
     """
     questions = summary.metrics.get("n_questions")
     sample = [f"n={questions:.0f}"] if questions is not None else []
@@ -70,7 +70,7 @@ def run_name(summary: RunSummary) -> str:
 
 
 def join_name(parts: Sequence[str]) -> str:
-    """The first parts, as many as fit into a name; the first one is cut if it does not."""
+    """As many of the first parts as fit into a name; a first part that is too long is cut."""
     name = redacted(parts[0])
     if len(name) > LONGEST_NAME:
         return name[: LONGEST_NAME - 1] + "…"
@@ -106,8 +106,8 @@ def changed_settings(summary: RunSummary) -> Iterator[str]:
 def experiment_tags(summary: RunSummary, present: Mapping[str, str]) -> dict[str, str]:
     """Tags of an experiment that make MLflow's page useful.
 
-    Its kind, and a shared view of the cells (without their repeats) by accuracy. A view that is
-    there keeps its columns; the figures of this run are added.
+    They are its kind, its primary metric, and a shared view of the cells (without their repeats),
+    sorted by accuracy. An existing view keeps its columns; the figures of this run are added.
     """
     before = viewed_columns(present.get(VIEW_TAG, ""))
     settings = [column for column in before if not _is_figure(column)]
@@ -131,7 +131,7 @@ def view_tag(
     created_ms: int,
     longest_name: int = LONGEST_NAME,
 ) -> str:
-    """A shared view as MLflow keeps it; its menu of saved views lists it under its name.
+    """A shared view as MLflow stores it; MLflow's menu of saved views lists it by its name.
 
     Settings come before figures: both are columns by MLflow's names for them. `created_ms` is the
     time that the menu shows, in milliseconds since 1970. Columns are as wide as their contents:
@@ -143,7 +143,7 @@ def view_tag(
         "selectedColumns": columns,
         "orderByKey": "metrics.`accuracy`",
         "orderByAsc": False,
-        # Only cells have this tag: their repeats would be separate rows.
+        # Only cells have this tag; without the filter, their repeats would be separate rows.
         "searchFilter": f"tags.`{RUN_KEY}` LIKE '%'",
         "columnOrder": [NAME_COLUMN, *columns],
         "columnWidths": {NAME_COLUMN: 2 * MARGIN + LETTER * longest_name, **widths},
@@ -153,7 +153,7 @@ def view_tag(
 
 
 def _width(column: str) -> int:
-    """Pixels that the header of a column needs, or accuracy with its interval."""
+    """Pixels for the header of a column, or for its usual values if they are longer."""
     header = column.partition("`")[2].rstrip("`")
     if header == f"{ROUNDED}accuracy":
         longest = LONGEST_FIGURE
@@ -170,7 +170,7 @@ def _is_figure(column: str) -> bool:
 
 
 def setting_columns(summary: RunSummary) -> list[str]:
-    """The columns of a run's settings before any comparison says which of them differ."""
+    """The columns of settings before a comparison finds which settings differ."""
     settings = [setting_of(group, summary) for group in ("system", "top_k", "llm.model")]
     return [param_column(key) for key in settings if key is not None]
 

@@ -1,4 +1,4 @@
-"""The figures of a run, and the comparisons of several, from their rows alone."""
+"""The figures of a run, and comparisons of several runs, computed from their rows alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Question(Struct, frozen=True):
 
     @property
     def value(self) -> float | None:
-        """None if no repeat has a score."""
+        """The question's score; None if no repeat has one."""
         known = [score for score in self.scores if score is not None]
         return sum(known) / len(known) if known else None
 
@@ -111,7 +111,7 @@ class Difference(Struct, frozen=True):
 
 
 def difference(first: Mapping[str, Question], second: Mapping[str, Question]) -> Difference | None:
-    """The paired difference of two runs; None without a question in common."""
+    """The paired difference of two runs; None if they have no question in common."""
     sums: dict[str, float] = {}
     sizes: dict[str, float] = {}
     deltas: list[tuple[str, float, float]] = []
@@ -137,7 +137,7 @@ def difference(first: Mapping[str, Question], second: Mapping[str, Question]) ->
 def compared(
     runs: Sequence[Mapping[str, Question]], pairs: Sequence[tuple[int, int]]
 ) -> list[tuple[Difference | None, float | None]]:
-    """Each pair's difference and its p among all of them; runs by position."""
+    """The difference of each pair of runs (by position), and its p adjusted over all pairs."""
     found = [difference(runs[first], runs[second]) for first, second in pairs]
     known = [one for one in found if one is not None]
     ps = iter(adjusted([one.sums for one in known]))

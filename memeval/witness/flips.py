@@ -1,4 +1,4 @@
-"""Interval and p of differences: the signs of whole conversations flipped, by counting."""
+"""Interval and p of differences, by flipping the signs of whole conversations and counting."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 MOST_COUNTED = 16
-"""Conversations up to which every vector of signs is counted; above it, 9,999 are drawn."""
+"""Up to this many conversations, every vector of signs is counted; beyond it, 9,999 are drawn."""
 DRAWS, SEED, AT_ONCE = 9_999, 20_260_101, 2_048
 _TIE = 1e-9
 
@@ -14,7 +14,7 @@ _TIE = 1e-9
 def flipped(
     sums: Sequence[float], sizes: Sequence[float]
 ) -> tuple[float, float | None, float | None]:
-    """p, and the ends of the 95 % interval; None for fewer than six conversations."""
+    """p and the ends of the 95 % interval; the ends are None for fewer than six conversations."""
     total, count = sum(sums), sum(sizes)
     least = abs(total) - _TIE * sum(map(abs, sums))
     reached, lows, highs = 0, [], []
@@ -29,7 +29,7 @@ def flipped(
             continue
 
         ends = sorted([(total - a) / (count - b), (total + a) / (count + b)])
-        # A tie holds 0, whatever the rounding.
+        # If the flip is a tie, the interval must contain 0, whatever the rounding.
         lows.append(min(ends[0], 0.0) if reaches and total >= 0 else ends[0])
         highs.append(max(ends[1], 0.0) if reaches and total <= 0 else ends[1])
 
@@ -46,7 +46,9 @@ def flipped(
 
 
 def adjusted(sums: Sequence[dict[str, float]]) -> list[float]:
-    """Step-down max-T: p of each comparison among all, with the same flips for all of them."""
+    """Step-down max-T: p of each comparison, adjusted over all, with the same flips for all of
+    them.
+    """
     cases = list(dict.fromkeys(case for own in sums for case in own))
     rows = [[own.get(case, 0.0) for case in cases] for own in sums]
     order = sorted(range(len(rows)), key=lambda number: -abs(sum(rows[number])))
@@ -56,7 +58,7 @@ def adjusted(sums: Sequence[dict[str, float]]) -> list[float]:
     for signs in vectors(len(cases)):
         count += 1
         largest = 0.0
-        # From the last on: each is compared with the largest of itself and of those behind it.
+        # Starting with the last: each is compared with the maximum of itself and of those after it.
         for number in range(len(rows) - 1, -1, -1):
             own = abs(sum(sign * one for sign, one in zip(signs, rows[number], strict=True)))
             largest = max(largest, own)
@@ -74,7 +76,7 @@ def adjusted(sums: Sequence[dict[str, float]]) -> list[float]:
 
 
 def vectors(groups: int) -> Iterator[tuple[int, ...]]:
-    """Vectors of signs, no two of them opposite, or draws of them."""
+    """All vectors of signs, without opposite ones; for many groups, random draws."""
     if groups <= MOST_COUNTED:
         for number in range(2 ** max(groups - 1, 0)):
             yield tuple(-1 if number >> place & 1 else 1 for place in range(groups))

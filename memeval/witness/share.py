@@ -1,4 +1,6 @@
-"""The interval of one share: Wilson's, with the questions that the conversations leave of it."""
+"""The interval of one share: Wilson's, with the effective number of questions, given their
+conversations.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _NODES = (
     (0.7966664774136267, 0.2223810344533745),
     (0.9602898564975363, 0.1012285362903763),
 )
-"""Of Gauss and Legendre with eight points, by symmetry."""
+"""Nodes and weights of Gauss-Legendre integration with eight points, by symmetry."""
 
 Interval = tuple[float, float]
 
@@ -55,7 +57,7 @@ def share_interval(
 
 
 def _variance(values: Sequence[float], mean: float, weights: Sequence[float]) -> float:
-    """p(1 - p) for right or wrong, otherwise the sample variance."""
+    """p(1 - p) if all values are 0 or 1, otherwise the sample variance."""
     if all(value in (0.0, 1.0) for value in values):
         return mean * (1 - mean)
 
@@ -72,7 +74,9 @@ def _wilson(p: float, n: float, t: float) -> Interval:
 
 
 def _freedom(sizes: Sequence[float], squares: Sequence[float]) -> float:
-    """Bell and McCaffrey's: tr² / Σ m², from the whole matrix, one pair of clusters at a time."""
+    """Bell and McCaffrey's degrees of freedom: tr² / Σ m², from the whole matrix, one pair of
+    clusters at a time.
+    """
     total, all_squares = sum(sizes), sum(squares)
     scale = [(1 - size / total) ** -0.5 for size in sizes]
     trace = norm = 0.0
@@ -92,8 +96,8 @@ def _freedom(sizes: Sequence[float], squares: Sequence[float]) -> float:
 def student(freedom: float) -> float:
     """The t with P(|T| <= t) = 0.95.
 
-    By t = √ν tan u the probability is the integral of cos^(ν-1) from 0 to u, which is summed here;
-    u is found by halving.
+    With t = √ν tan u, the probability is proportional to the integral of cos^(ν-1) from 0 to u. u
+    is found by bisection and then by Newton's method.
     """
     wanted = 0.95 * sqrt(pi) / 2 * exp(lgamma(freedom / 2) - lgamma((freedom + 1) / 2))
     low, high = 0.0, pi / 2
@@ -104,7 +108,7 @@ def student(freedom: float) -> float:
         else:
             high = middle
 
-    # From below, as the integral bends downwards: no step of Newton's leads past the root.
+    # Starts below the root: the integral is concave, so no Newton step overshoots.
     u = low
     for _ in range(_STEPS):
         u += (wanted - _cosines(u, freedom - 1)) / _power(u, freedom - 1)

@@ -50,7 +50,7 @@ _SETTINGS: Mapping[Part, Callable[[str], bool]] = {
     Part.PROMPT: lambda name: name.partition(".")[0] == "prompt",
     Part.MODEL: lambda name: name.startswith("llm") and not name.startswith("llm.judge"),
 }
-"""The settings of the parts in which a finished run may differ from another one."""
+"""For each part in which finished runs may differ, whether a setting belongs to it."""
 _RULES = ("keyword_pass", "contains", "exact_match")
 """Metrics of records that say whether an answer is right, without a model."""
 
@@ -62,11 +62,13 @@ class Effect(Struct, frozen=True):
     text: str
     """The change, in words."""
     value: float
-    """The figure after it, in per cent."""
+    """The figure after the change, in per cent."""
     change: float
     """In points, against the run's own figure."""
     low: float | None = None
-    """Of the 95 % interval of the change, in points; None if the questions are not the same."""
+    """Low end of the 95 % interval of the change, in points; None if the questions are not the
+    same, or their conversations are too few.
+    """
     high: float | None = None
 
 
@@ -86,7 +88,7 @@ Answers = Mapping[str, _Answer]
 def effects_of(match: Match, run: Run, known: Sequence[Run]) -> tuple[float | None, list[Effect]]:
     """The run's figure as a claim counts it, in per cent, and the effect of each part on it.
 
-    `known` are the finished runs that may differ from it in one part alone. Raises `UserError` if
+    `known` are the finished runs that may differ from it in only one part. Raises `UserError` if
     records can't be read.
     """
     if not rests_on_answers(match.figure.metric):
@@ -98,7 +100,9 @@ def effects_of(match: Match, run: Run, known: Sequence[Run]) -> tuple[float | No
 
 
 def _read(run: Run, metric: Metric) -> dict[str, _Answer]:
-    """The questions of a run, each averaged over its repeats. Raises `UserError`."""
+    """The questions of a run, each averaged over its repeats. Raises `UserError` if records can't
+    be read.
+    """
     records: dict[str, list[Record]] = {}
     for record in run.read_records():
         records.setdefault(record.question_id, []).append(record)
@@ -176,7 +180,9 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
 
 
 def _above_the_line(asked: Answers, answers: Answers) -> float | None:
-    """All right answers over the claimed questions: a published 84 % was that, in per cent."""
+    """All right answers divided by the claimed questions, in per cent: a published 84 % was
+    computed like this.
+    """
     whole, claimed = _figure(asked), _figure(answers)
     if whole is None or claimed is None:
         return None
@@ -234,7 +240,7 @@ def _paired(
 
 
 def _by_judges(match: Match, run: Run, answers: Answers, known: Sequence[Run]) -> Iterator[Effect]:
-    """The same answers under other judges: those of finished runs, and rules of words."""
+    """Effects of other judges on the same answers: the judges of finished runs, and word rules."""
     judges = _other_judges(run, known)
     for judge, other in judges.items():
         text = f"the same answers by {one_line(judge)} (run {other.key})"
@@ -244,8 +250,8 @@ def _by_judges(match: Match, run: Run, answers: Answers, known: Sequence[Run]) -
 
 
 def _by_rules(answers: Answers, run: Run, judged: Container[str]) -> Iterator[Effect]:
-    """The same answers under word rules, which the records contain, and under the judges of other
-    runs.
+    """Effects of judging the same answers by word rules, whose results the records contain. Rules
+    in `judged` are left out.
     """
     own = judge_shown(run.summary.judge)
     for rule in _RULES:
@@ -262,7 +268,7 @@ def _by_rules(answers: Answers, run: Run, judged: Container[str]) -> Iterator[Ef
 
 
 def _other_judges(run: Run, known: Sequence[Run]) -> dict[str, Run]:
-    """The latest finished run of the same answers under each other judge."""
+    """For each other judge, the latest finished run that judged the same answers."""
     digest = run.summary.files.get(HYPOTHESES_FILE)
     found = {}
     for other in known:
@@ -277,7 +283,9 @@ def _other_judges(run: Run, known: Sequence[Run]) -> dict[str, Run]:
 def _by_other_runs(
     match: Match, run: Run, answers: Answers, known: Sequence[Run]
 ) -> Iterator[Effect]:
-    """The latest finished run that differs in one part alone, for each part and its values."""
+    """Effects shown by the latest finished run that differs in only one part, for each part and its
+    values.
+    """
     found: dict[tuple[Part, str], Run] = {}
     for other in known:
         part = _only_part(run, other)
@@ -289,7 +297,7 @@ def _by_other_runs(
 
 
 def _only_part(run: Run, other: Run) -> Part | None:
-    """The only part in which two runs differ; None if they differ in another way, or in none."""
+    """The only part in which two runs differ; None if they differ in another way, or not at all."""
     names = _differing(run, other)
     if not names or run.summary.dataset != other.summary.dataset:
         return None
@@ -319,7 +327,9 @@ def _values(match: Match, other: Run) -> dict[str, float]:
 
 
 def _of_retrieval(match: Match, run: Run) -> Iterator[Effect]:
-    """The same ranking at other depths, by the other level, and the answers given with it."""
+    """Effects of other depths and of the other level (turns or sessions) on the same ranking, and
+    the accuracy of its answers.
+    """
     own = match.own
     assert own is not None
     name = match.figure.metric

@@ -44,7 +44,7 @@ WAYS = {
 }
 """Commands that would measure a part not measured yet."""
 _OF_THE_PROGRAM = (Part.K, Part.PROMPT, Part.MODEL)
-"""Parts that only the program can change that gave imported answers."""
+"""Parts that only the program that gave the imported answers can change."""
 
 
 class Explanation(Struct, frozen=True):
@@ -56,8 +56,8 @@ class Explanation(Struct, frozen=True):
     """The run's figure as the claim counts it, in per cent; None if it was not measured."""
     effects: tuple[Effect, ...]
     missing: Mapping[Part, str]
-    """The parts that differ, or are not disclosed, and were not measured, with what measuring
-    takes; empty if memeval can't measure them.
+    """The parts that differ or are not disclosed, and were not measured, each with the way to
+    measure it; empty if memeval can't measure it.
     """
 
     @property
@@ -71,7 +71,8 @@ class Explanation(Struct, frozen=True):
 
 
 def explain_match(match: Match, run: Run, known: Sequence[Run]) -> Explanation:
-    """Known parts of a gap. `known` are the finished runs that may differ in one part alone.
+    """Explains a gap as far as it is known. `known` are the finished runs that may differ in only
+    one part.
 
     Raises `UserError` if records can't be read.
     """

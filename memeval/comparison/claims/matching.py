@@ -50,7 +50,7 @@ class Aspect(Struct, frozen=True):
 
 
 class Match(Struct, frozen=True):
-    """A published figure beside a run."""
+    """A published figure compared with a run."""
 
     claim: Claim
     figure: Figure
@@ -62,7 +62,9 @@ class Match(Struct, frozen=True):
 
     @property
     def verdict(self) -> str:
-        """`comparable`, `not comparable`, or `can't be said`: the source does not disclose it."""
+        """`comparable`, `not comparable`, or, if the source does not disclose enough, `can't be
+        said`.
+        """
         kinds = {aspect.sameness for aspect in self.aspects}
         if Sameness.OTHER in kinds:
             return "not comparable"
@@ -71,8 +73,8 @@ class Match(Struct, frozen=True):
 
     @property
     def but_for(self) -> str:
-        """Difference that the comparison allows for: the system, if a claim is about another system
-        than memeval's; else empty.
+        """The difference that the comparison allows: the system, if the claim is about one outside
+        memeval; else empty.
         """
         if self.claim.protocol.settings or self.figure.settings:
             return ""
@@ -81,7 +83,7 @@ class Match(Struct, frozen=True):
 
     @property
     def reasons(self) -> list[str]:
-        """Why not, differences first."""
+        """Why the two are not comparable, differences first."""
         return [*self.texts(Sameness.OTHER), *self.texts(Sameness.NOT_DISCLOSED)]
 
     def texts(self, kind: Sameness) -> tuple[str, ...]:
@@ -95,7 +97,7 @@ def _compared(name: str, is_same: bool, text: str) -> Aspect:
 
 
 def match_claim(claim: Claim, summary: RunSummary) -> list[Match]:
-    """The figures of a claim beside a run."""
+    """Compares each figure of a claim with a run."""
     return [
         Match(
             claim=claim,
@@ -109,7 +111,7 @@ def match_claim(claim: Claim, summary: RunSummary) -> list[Match]:
 
 
 def _system_words(summary: RunSummary) -> str:
-    """The settings of the system, in one line; of imported answers, the name of their file."""
+    """The settings of the system, in one line; for imported answers, the name of their file."""
     file = summary.params.get("system.file")
     if file is not None:
         return f"the answers of {one_line(Path(str(file)).name, 80)}"
@@ -132,7 +134,8 @@ def own_value(protocol: Protocol, figure: Figure, summary: RunSummary) -> float 
         value = summary.metrics.get(figure.metric)
         return 100 * value if asked_alike and value is not None else None
 
-    # Over questions, not over categories: LoCoMo's differ in size by a factor of nine.
+    # Averaged over questions, not over categories: LoCoMo's categories differ in size by a factor
+    # of nine.
     measured = [(row.accuracy, row.scored) for row in rows if row.accuracy is not None]
     scored = sum(count for _, count in measured)
     if not scored:
@@ -142,7 +145,7 @@ def own_value(protocol: Protocol, figure: Figure, summary: RunSummary) -> float 
 
 
 def rests_on_answers(metric: str) -> bool:
-    """Whether a reader's answers decide a metric; the others are computed from the ranking."""
+    """Whether a metric depends on a reader's answers; the others are computed from the ranking."""
     return metric in JUDGED or metric_named(metric).of_answer is not None
 
 
@@ -229,7 +232,9 @@ def _questions(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspec
 
 
 def _categories(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspect:
-    """Whether the categories are the claim's: as many questions may be different ones."""
+    """Whether the categories are those of the claim: an equal number of questions may still be
+    different ones.
+    """
     own = {row.category for row in summary.categories}
     if protocol.categories is None:
         return Aspect("categories", Sameness.SAME, "all categories")
@@ -245,7 +250,7 @@ def _categories(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspe
 def _configuration(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspect]:
     """Every setting of data and system, against those of the claim."""
     claimed = {**(claim.protocol.settings or {}), **(figure.settings or {})}
-    # A system from outside memeval is what the two figures compare, see `Match.but_for`.
+    # If the system is from outside memeval, it is the allowed difference, see `Match.but_for`.
     if not claimed and rests_on_answers(figure.metric):
         return
 
@@ -262,7 +267,7 @@ def _configuration(claim: Claim, figure: Figure, summary: RunSummary) -> Iterato
 
 
 def _counts(name: str, figure: Figure) -> bool:
-    """Whether a setting of data or system may move a figure."""
+    """Whether a setting of data or system may change a figure."""
     if name in _ELSEWHERE or name.partition(".")[0] not in _MOVE_RETRIEVAL:
         return False
 
@@ -300,7 +305,7 @@ def _depth(claimed: int, summary: RunSummary) -> Aspect:
 
 
 def _stated(what: str, claimed: Any, own: Any) -> Aspect:
-    """Something that the source states or leaves open."""
+    """Compares something that the source states or leaves open."""
     if claimed is None:
         return Aspect(what, Sameness.NOT_DISCLOSED, f"the source does not state the {what}")
 
@@ -308,7 +313,7 @@ def _stated(what: str, claimed: Any, own: Any) -> Aspect:
 
 
 def _recorded_judge(protocol: Protocol, own: JudgeIdentity) -> Iterator[Aspect]:
-    """Verdicts that came with the answers name their judge, and do not hold its prompt."""
+    """Verdicts that came with the answers name their judge, but not its prompt."""
     described = protocol.judge or "of an undisclosed kind"
     text = (
         "it can't be checked whether the recorded verdicts come from the source's judge "
@@ -376,8 +381,8 @@ def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
 
 
 def _same_model(name: str, verb: str, own: str, claimed: str) -> Aspect:
-    # Providers put their name before the model's. A dated version is another name, and so another
-    # model.
+    # Providers put their name before the model's. A dated version has a different name, so it
+    # counts as a different model.
     if own.rpartition("/")[2] == claimed:
         return Aspect(name, Sameness.SAME, f"{verb} by {claimed}")
 

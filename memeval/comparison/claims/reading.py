@@ -1,4 +1,4 @@
-"""Reads the claims that ship: a YAML file per source, in this folder."""
+"""Reads the built-in claims: one YAML file per source, in this folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ FOLDER = Path(__file__).parent
 def load_claims(folder: Path = FOLDER) -> list[Claim]:
     """All claims, in the order of their files.
 
-    Raises `ValueError` naming file and claim for one that is not whole, and for two of one name.
+    Raises `ValueError` naming file and claim for an invalid claim, and for two claims with one
+    name.
     """
     claims: dict[str, Claim] = {}
     for path in sorted(folder.glob("*.yaml")):
@@ -32,9 +33,10 @@ def load_claims(folder: Path = FOLDER) -> list[Claim]:
 
 
 def find_figure(word: str, claims: Sequence[Claim]) -> tuple[Claim, Figure]:
-    """The figure that a word names: `NAME`, or `NAME/SYSTEM` for a claim of several systems.
+    """The claim and the figure that a word names: `NAME`, or `NAME/SYSTEM` if the claim has several
+    systems, or `NAME/METRIC` if it has one system with several metrics.
 
-    Raises `UserError` for an unknown name, and if a claim of several is named without its system.
+    Raises `UserError` for an unknown name, and if the word leaves a choice of figures.
     """
     name, _, system = word.partition("/")
     by_name = {claim.name: claim for claim in claims}
@@ -44,7 +46,7 @@ def find_figure(word: str, claims: Sequence[Claim]) -> tuple[Claim, Figure]:
     claim = by_name[name]
     names = [figure.system for figure in claim.figures]
     if names.count(names[0]) == len(names):
-        # One system, whose figures are of several metrics.
+        # All figures are of one system, each with another metric.
         by_system = {figure.metric: figure for figure in claim.figures}
     else:
         by_system = {figure.system: figure for figure in claim.figures}
@@ -83,7 +85,8 @@ def read_claims(path: Path) -> list[Claim]:
 
 def _claim(name: str, members: dict[str, Any]) -> Claim:
     for part in (members.get("protocol", {}), *members.get("figures", ())):
-        # YAML reads `false` and 7 where settings have words, and numbers as names of categories.
+        # YAML reads `false` and 7 as a boolean and a number, but settings and names of categories
+        # are strings.
         for member in ("settings", "reader_settings"):
             if part.get(member) is not None:
                 part[member] = {str(key): as_yaml(value) for key, value in part[member].items()}

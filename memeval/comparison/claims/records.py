@@ -12,7 +12,7 @@ from memeval.results.fields import Rank
 NOT_DISCLOSED = "not disclosed"
 
 JUDGED = frozenset({"accuracy"})
-"""Metrics that rest on a judge."""
+"""Metrics that depend on a judge."""
 
 PerCent = Annotated[float, Meta(ge=0, le=100)]
 Words = Annotated[str, Meta(min_length=1)]
@@ -21,7 +21,7 @@ Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
 class Protocol(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a figure was made: the six things that a claim must disclose."""
+    """How a figure was produced: the six things that a claim must disclose."""
 
     data_sha256: Sha256 | None = None
     labels: str = "original"
@@ -32,18 +32,18 @@ class Protocol(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     averaged: Literal["questions", "cases"] = "questions"
     """`cases`: the mean of the conversations' means."""
     judge: str | None = None
-    """In words."""
+    """Description of the judge."""
     judge_like: str | None = None
-    """memeval's judge that follows the same protocol in its own words."""
+    """memeval's judge that follows the same protocol with a different wording."""
     judge_model: str | None = None
     judge_prompt_sha256: Sha256 | None = None
     judge_request: Mapping[str, Any] | None = None
     """Every parameter of the judge's requests, as `JudgeIdentity.request` has them."""
     judge_repeats: Rank | None = None
-    """Judgings of each answer."""
+    """How often each answer was judged."""
     reader_model: str | None = None
     reader_prompt: str | None = None
-    """In words."""
+    """Description of the reader's prompt."""
     reader_prompt_sha256: Sha256 | None = None
     reader_settings: Mapping[str, str] | None = None
     """Settings of the model that answers, by their names in memeval: `llm.temperature` …"""
@@ -52,9 +52,9 @@ class Protocol(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     settings; None for a system that is not memeval's.
     """
     k: Rank | None = None
-    """Pieces that were retrieved for a question."""
+    """Number of pieces retrieved for a question."""
     retrieval: str | None = None
-    """Context of the reader in words: chunks, tokens, rounds."""
+    """Description of the reader's context: chunks, tokens, rounds."""
     repeats: Rank | None = None
     error: str | None = None
     """Meaning of the error bar, in words."""
@@ -65,21 +65,21 @@ class Figure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     system: Words
     metric: Name
-    """By the name that memeval's metrics have; one of its own if memeval has no such metric."""
+    """Name of the metric in memeval; a new name if memeval has no such metric."""
     value: PerCent
     """In per cent."""
     error: PerCent | None = None
     """In points, as published."""
     micro: PerCent | None = None
-    """Over questions, in per cent, if `value` averages otherwise and the source lets it be
-    recomputed.
+    """Mean over questions, in per cent, if `value` is averaged differently and the source lets it
+    be recomputed.
     """
     by_category: Mapping[str, PerCent] | None = None
     """In per cent by category id."""
     like: Name | None = None
     """The option of `system` in memeval that is nearest to it."""
     settings: Mapping[str, str] | None = None
-    """Settings besides those of the protocol, in which this figure differs from others."""
+    """Settings in addition to those of the protocol, in which this figure differs from others."""
     note: str = ""
 
 
@@ -100,7 +100,7 @@ class Claim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     title: Words
     source: Words
     dataset: Name
-    """By the name of memeval's data sets; one of its own if memeval has no such data set."""
+    """Name of the data set in memeval; a new name if memeval has no such data set."""
     protocol: Protocol
     figures: Annotated[tuple[Figure, ...], Meta(min_length=1)]
     caveats: tuple[Words, ...] = ()

@@ -13,7 +13,7 @@ from memeval.errors import UserError
 from memeval.metrics.registry import metrics
 
 STAND_IN = "rag"
-"""The system with which a cost is estimated if memeval has not the one of the claim."""
+"""The system with which the cost is estimated if memeval does not have the claim's system."""
 ASSUMED_MODEL = "gpt-4o-mini"
 """Model to use for a claim whose source names none."""
 
@@ -28,11 +28,11 @@ class Reproduction(Struct, frozen=True):
     stop.
     """
     system: str | None
-    """The option of `system`; None if memeval has not that of the claim."""
+    """The option of `system`; None if memeval does not have the claim's system."""
 
     @property
     def command(self) -> str:
-        """The command that makes the run."""
+        """The command that starts the run."""
         return shlex.join(["python", "-m", "memeval", *self.words])
 
     @property
@@ -70,7 +70,7 @@ def _questions(claim: Claim) -> Iterator[str]:
 
 
 def _run(claim: Claim, figure: Figure) -> Iterator[str]:
-    """Reader, judge, depth and repeats."""
+    """Overrides for reader, judge, depth and repeats."""
     protocol = claim.protocol
     if protocol.k is not None:
         yield f"top_k={protocol.k}"
@@ -87,7 +87,7 @@ def _run(claim: Claim, figure: Figure) -> Iterator[str]:
     for name, value in (protocol.reader_settings or {}).items():
         yield f"{name}={value}"
 
-    # A metric of words is the same under every judge.
+    # Metrics that compare words do not depend on the judge.
     if figure.metric in JUDGED:
         yield f"judge={protocol.judge_like or 'llm'}"
         yield f"llm.judge.model={protocol.judge_model or ASSUMED_MODEL}"

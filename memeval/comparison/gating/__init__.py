@@ -1,1 +1,3 @@
-"""A run against a baseline that is committed beside the code: does this change make it worse?"""
+"""Compares a run with a baseline that is committed with the code: does this change make it
+worse?
+"""

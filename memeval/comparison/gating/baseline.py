@@ -1,4 +1,4 @@
-"""The baseline of a gate: a small file to commit, read back as data from outside."""
+"""The baseline of a gate: a small file to commit, read back as untrusted data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from memeval.text.shown import one_line
 
 VERSION = 1
 LARGEST = 64 * 2**20
-"""Bytes of a baseline: a hundred times LoCoMo's."""
+"""Maximum bytes of a baseline: a hundred times those of LoCoMo's."""
 LABELS = "dataset.labels"
 
 
@@ -84,12 +84,12 @@ def settings_of(run: Run) -> dict[str, str]:
 
 
 def spent(summary: RunSummary) -> tuple[float | None, float | None]:
-    """Tokens and US dollars of a run; None if not known, as of imported answers."""
+    """Tokens and US dollars of a run; None if unknown, as for imported answers."""
     return metrics()["tokens"].of_summary(summary), run_cost_usd(summary)
 
 
 def baseline_of(run: Run, metric: Metric, scores: RunScores, must_pass: Iterable[str]) -> Baseline:
-    """The baseline that a run makes.
+    """The baseline made from a run.
 
     Raises `UserError` for a question that must pass and was not asked.
     """
@@ -132,9 +132,9 @@ def baseline_of(run: Run, metric: Metric, scores: RunScores, must_pass: Iterable
 
 
 def write_baseline(baseline: Baseline, path: Path) -> None:
-    """Writes the file: a question a line, sorted, so that a diff shows what changed.
+    """Writes the file: one question per line, sorted, so that a diff shows what changed.
 
-    Raises `StorageError` if the disk refuses.
+    Raises `StorageError` if the disk can't be written.
     """
     content = as_plain(baseline)
     written = content.pop("questions")
@@ -153,7 +153,7 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
 def read_baseline(path: Path) -> Baseline:
     """Reads and checks a baseline.
 
-    Raises `UserError` that says what does not fit.
+    Raises `UserError` that says what is wrong.
     """
     try:
         if path.stat().st_size > LARGEST:
@@ -177,7 +177,9 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object without duplicate names: otherwise the last would silently win."""
+    """A JSON object. Raises `ValueError` for duplicate names, of which the last would silently
+    win.
+    """
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("a name occurs twice in one object")
@@ -195,7 +197,7 @@ def _baseline_from(content: Any) -> Baseline:
         raise ValueError("its digest does not fit: it was edited, or merged")
 
     members = {name: content[name] for name in content if name not in ("memeval_baseline", SEAL)}
-    # One by one, for an error that names the question.
+    # Read one by one, for an error that names the question.
     if isinstance(members.get("questions"), dict):
         members["questions"] = {
             name: read_as(row, BaselineQuestion, at=f"$.questions.{name}")

@@ -1,4 +1,4 @@
-"""A verdict as Markdown, as JUnit's XML and as JSON."""
+"""A verdict as Markdown, as JUnit XML and as JSON."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from memeval.text.shown import one_line, some_of
 JSON_VERSION = 1
 MARKS = {FINE: "PASS", WORSE_STATUS: "FAIL", BROKEN_STATUS: "BROKEN"}
 MOST_LISTED = 20
-"""Questions that Markdown lists; the JSON has all."""
+"""Maximum questions that Markdown lists; the JSON has all."""
 LONGEST_VALUE = 60
 """Maximum characters of a setting's value in the list of differences."""
 
 
 def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
-    """The verdict in words, which promise no more than the data show."""
+    """The verdict in words that promise no more than the data show."""
     if result.outcome is GateOutcome.BROKEN or result.change is None:
         return f"Broken: not comparable with the baseline: {'; '.join(result.reasons)}."
 
@@ -94,7 +94,7 @@ def _failed(result: GateResult) -> list[MustPass]:
 def gate_markdown(
     result: GateResult, baseline: Baseline, run: Run, metric: Metric, rules: GateRules
 ) -> str:
-    """The verdict with its figures, for a terminal and for the summary of a step of CI."""
+    """The verdict with its figures, for a terminal and for the summary of a CI step."""
     tokens, cost_usd = spent(run.summary)
     lines = [f"## memeval gate: {MARKS[result.status]}", ""]
     for words in filter(None, [headline(result, baseline), sentence(result, metric, rules)]):
@@ -134,7 +134,7 @@ def gate_markdown(
 
 
 def changed_settings(baseline: Baseline, run: Run) -> list[tuple[str, str, str]]:
-    """The settings that the baseline does not have, each with its value then and now."""
+    """The settings whose values differ from the baseline's, each with its value then and now."""
     now = settings_of(run)
     names = sorted(baseline.settings.keys() | now.keys())
     pairs = [(name, baseline.settings.get(name, NONE), now.get(name, NONE)) for name in names]
@@ -207,10 +207,10 @@ def _change_json(change: Change) -> dict[str, Any]:
 
 
 def gate_junit(result: GateResult, metric: Metric, rules: GateRules) -> str:
-    """JUnit's XML: a case for all questions, one per category and one per question that must pass.
+    """JUnit XML: one case for all questions, one per category and one per question that must pass.
 
-    A category fails only if the gate as a whole is worse and the category's interval is below 0:
-    one by one they are not tested.
+    A category fails only if the run as a whole is worse and the category's whole interval is a
+    loss: categories are not tested one by one.
     """
     problem = None
     if result.outcome is GateOutcome.BROKEN:

@@ -20,9 +20,9 @@ from memeval.statistics.differences import ClusteredDifference, clustered_differ
 from memeval.text.shown import one_line
 
 FINE, WORSE_STATUS, BROKEN_STATUS = 0, 1, 3
-"""Exit statuses; 2 is a mistake of the user's."""
+"""Exit statuses; 2 is a user's mistake."""
 _ROUNDING = 1e-12
-"""Shares that differ by less are equal: means of repeats leave rounding behind."""
+"""Shares that differ by less are equal: means of repeats have rounding errors."""
 
 
 class GateOutcome(StrEnum):
@@ -45,9 +45,9 @@ class GateRules(Struct, frozen=True):
     """Requirements of a gate."""
 
     margin: float = 0.0
-    """A loss that is smaller is never `worse`, as a share."""
+    """As a share: a smaller loss is never `worse`."""
     non_inferior: float | None = None
-    """A loss this large must be ruled out, as a share; None demands no such proof."""
+    """As a share: a loss this large must be ruled out; None demands no such proof."""
 
 
 class Change(Struct, frozen=True):
@@ -55,17 +55,17 @@ class Change(Struct, frozen=True):
 
     name: str
     result: ClusteredDifference
-    """By the same flips as in `compare`: the two can't contradict each other."""
+    """From the same flips as in `compare`, so that the two can't contradict each other."""
 
 
 class MustPass(Struct, frozen=True):
-    """A named question."""
+    """A question that must pass."""
 
     question_id: str
     before: float | None
     now: float | None
     passes: bool
-    """Whether it is right, or no worse than in the baseline if that was not quite right."""
+    """Whether it is no worse than in the baseline or, if it was not scored there, right."""
 
 
 class GateResult(Struct, frozen=True):
@@ -76,7 +76,7 @@ class GateResult(Struct, frozen=True):
     """Why it is broken."""
     change: Change | None = None
     before: float | None = None
-    """The mean over the questions that both scored, as `now`."""
+    """The baseline's mean over the questions that both scored; `now` is the run's."""
     now: float | None = None
     categories: tuple[Change, ...] = ()
     must_pass: tuple[MustPass, ...] = ()
@@ -159,7 +159,7 @@ def _mean_of(
     values: Mapping[str, float], questions: Sequence[str], scores: RunScores
 ) -> float | None:
     """The mean of some questions, weighted as they are now."""
-    # Both means by today's weights: their difference is then that of the verdict.
+    # Both means use today's weights, so that their difference is that of the verdict.
     return weighted_mean([values[name] for name in questions], weights_of(scores, questions))
 
 
@@ -185,7 +185,7 @@ def _outcome(
     if low is None or high is None:
         low, high = (0.0, 0.0) if is_same else (-inf, inf)
 
-    # The order matters: a loss is reported as one, even if a named question fails as well.
+    # The order matters: a loss is reported as a loss, even if a named question fails as well.
     if high < 0 and result.mean <= -rules.margin + _ROUNDING:
         return GateOutcome.WORSE
     if not all(question.passes for question in passes):
@@ -200,7 +200,7 @@ def _outcome(
 
 
 def not_sound(run: Run) -> Iterator[str]:
-    """Why the figures of a run mean nothing by themselves."""
+    """Why the figures of a run are meaningless, even without a comparison."""
     summary = run.summary
     coverage = summary.metrics.get("coverage")
     if summary.is_stopped:
@@ -219,7 +219,7 @@ def not_sound(run: Run) -> Iterator[str]:
 def _not_comparable(
     baseline: Baseline, run: Run, scores: RunScores, metric: Metric
 ) -> Iterator[str]:
-    """Differences other than the figures."""
+    """Reasons why the run can't be compared with the baseline."""
     summary = run.summary
     labels = str(summary.params.get(LABELS, ""))
     pairs = (

@@ -1,4 +1,4 @@
-"""Makes the table of a paper from finished runs, by the one rule of all comparisons."""
+"""Builds the table of a paper from finished runs, by the same rule as all comparisons."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from memeval.text.shown import one_line
 CATEGORIES = "categories"
 """The word for one column per category."""
 USUAL = ("accuracy", CATEGORIES, "f1", "recall@10", "context", "cost", "latency")
-"""Columns without any choice, if a run has them."""
+"""Default columns, each if a run has it."""
 NOT_MEASURED = PaperCell(value=None, text=NONE)
 
 
@@ -42,10 +42,10 @@ def paper_table(
 ) -> PaperTable:
     """The table of some runs.
 
-    `columns` are metrics as `compare --metric` names them, and `categories`; without any, those of
+    `columns` are metrics as `compare --metric` names them, and `categories`; by default, those of
     `USUAL` that a run has. `rows` are the settings that name the rows; by default a short name that
     distinguishes the runs. Raises `UserError` for runs of several data sets, for runs that may not
-    be compared unless `force`, for names that are equal, and for columns that no run has.
+    be compared unless `force`, for rows with equal names, and for columns that no run has.
     """
     summaries = [run.summary for run in runs]
     datasets = dict.fromkeys(one_line(summary.dataset) for summary in summaries)

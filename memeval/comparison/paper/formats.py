@@ -83,7 +83,7 @@ def _latex_interval(cell: PaperCell) -> str:
 
 
 def _tex_label(label: str) -> str:
-    """A label without the marks that end one."""
+    """A label without the characters that LaTeX does not allow in one."""
     return "".join(letter for letter in label if letter.isascii() and letter not in '\\{}%#~^$&_" ')
 
 
@@ -102,7 +102,7 @@ def _markdown_cell(cell: PaperCell) -> str:
 
 
 def as_html(table: PaperTable) -> str:
-    """A table element with a caption and a list of notes; nothing in it is run or loaded."""
+    """A table element with a caption and a list of notes; it runs and loads nothing."""
     titles = [*table.headings, *(column.full_title for column in table.columns)]
     lines = [
         f'<table id="{html(table.label)}">',
@@ -127,7 +127,8 @@ def _html_cell(cell: PaperCell) -> str:
 def as_csv(table: PaperTable) -> str:
     """A row per run, unrounded, shares in [0, 1]; empty if not measured.
 
-    A column has `_low`, `_high`, `_letters` and `_best` beside it; `notes` is the same in each row.
+    Each column is followed by `_low`, `_high`, `_letters` and `_best`; `notes` is the same in each
+    row.
     """
     parts = ("", "_low", "_high", "_letters", "_best")
     own = [f"{column.name}{part}" for column in table.columns for part in parts]
@@ -149,4 +150,4 @@ FORMATS: Mapping[str, Callable[[PaperTable], str]] = {
     "html": as_html,
     "csv": as_csv,
 }
-"""How a table is written, by name; the first one is the default."""
+"""Writers of a table, by format; the first one is the default."""

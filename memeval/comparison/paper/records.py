@@ -15,10 +15,10 @@ class PaperCell(Struct, frozen=True):
     text: str
     """The value as printed; a dash if it was not measured."""
     low: float | None = None
-    """Of its 95 % interval."""
+    """Low end of its 95 % interval."""
     high: float | None = None
     interval: str = ""
-    """`[28.1, 48.2]`; empty without one."""
+    """`[28.1, 48.2]`; empty if there is none."""
     letters: str = ""
     """Rows that share a letter within a column can't be told apart; empty if nothing was tested."""
     is_best: bool = False
@@ -39,20 +39,20 @@ class PaperColumn(Struct, frozen=True):
 
     @property
     def full_title(self) -> str:
-        """The title if columns have no common heading."""
+        """The title with its common heading in front, for formats that write no common headings."""
         return f"{self.group}: {self.title}" if self.group else self.title
 
 
 class PaperTable(Struct, frozen=True):
-    """Runs by figures."""
+    """A table with a row per run and a column per figure."""
 
     headings: tuple[str, ...]
-    """Of the columns that name the rows."""
+    """Headings of the columns that name the rows."""
     names: tuple[tuple[str, ...], ...]
     """The names of each row, one for each heading."""
     columns: tuple[PaperColumn, ...]
     flags: tuple[tuple[str, ...], ...]
-    """Warnings on each row for the reader."""
+    """Warnings about each row for the reader."""
     notes: tuple[str, ...]
     """Meaning of the figures and marks, a sentence each."""
     caption: str = ""

@@ -39,14 +39,14 @@ from memeval.errors import UserError
 from memeval.records import EvalCase
 
 LOG_FILE = "aiops/BGL_2k.log_structured.csv"
-"""Below the data folder."""
+"""Path below the data folder."""
 LOG_COLUMNS = ("LineId", "Label", "Node", "Time", "Level", "Content")
 LOG_TIME = "%Y-%m-%d-%H.%M.%S.%f"
 NO_ALERT = "-"
 
 MOST_ALERTS = 1_000_000
 MOST_STORMS = 12
-"""Of a case: a day of each is a question's answer, so no two may be easily confused."""
+"""Maximum per case. The day of a storm may be an answer, so no two may be easily confused."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class AlertStormSettings(DatasetSettings):
     n_cases: int = at(PREPARE, 3, least=1, most=10_000)
     """Number of cases: storms, or histories of storms."""
     storms_per_case: int = at(PREPARE, 1, least=1, most=MOST_STORMS)
-    """Storms of one network in each case, 1 to 12; from two on, questions ask what happened in
-    earlier ones.
+    """Storms of one network in each case, 1 to 12; with two or more, questions ask what happened in
+    earlier storms.
     """
     questions_per_case: int = at(ANSWER, 60, least=1)
-    """Questions about each storm at most, chosen evenly over abilities and templates."""
+    """Maximum number of questions per case, chosen evenly over abilities and templates."""
     seed: int = at(PREPARE, 0)
 
     def __post_init__(self) -> None:
@@ -160,7 +160,7 @@ class AlertStorm(NetOps):
                 yield self._case(name, join_storms(storms), storms)
 
     def _case(self, name: str, storm: Storm, history: Sequence[Storm] = ()) -> EvalCase:
-        """A case of a storm, or of a history that was joined to one."""
+        """The case of a storm, or of a history joined into one storm."""
         shown, sessions = show(storm, *([HISTORY] if history else []))
         rng = seeded("alert_storm questions", VERSION, self.settings.seed, name)
         seen = Seen(rng=rng, storm=storm, shown=shown)
@@ -180,7 +180,8 @@ class AlertStorm(NetOps):
             "seed": self.settings.seed,
             "version": VERSION,
         }
-        # Left out for one storm, whose data has not changed since histories were added.
+        # Left out for a single storm, so that its digest is the same as before histories were
+        # added.
         if self.settings.storms_per_case > 1:
             given["storms_per_case"] = self.settings.storms_per_case
 
@@ -198,10 +199,10 @@ class AlertStorm(NetOps):
 
 
 def read_log(content: bytes, path: Path) -> tuple[tuple[Alert, ...], int]:
-    """The alerts, whose label is not `-`, in order of time, and how many lines there are in all.
+    """The alerts (the lines whose label is not `-`) in order of time, and the number of all lines.
 
-    Raises `UserError` naming file, line and column if a row can't be read, and if no line is
-    an alert.
+    Raises `UserError` naming file, line and column if a row can't be read, or if no line is an
+    alert.
     """
     rows = read_table(content, path, LOG_COLUMNS)
     numbers: dict[str, str] = {}

@@ -21,7 +21,7 @@ from memeval.datasets.alert_storm.topology import (
 from memeval.datasets.chance import draw, pick
 
 VERSION = 1
-"""Raised when the same settings give another storm than before."""
+"""Increase it whenever the same settings generate a different storm."""
 
 ROOT_KINDS: Mapping[str, str] = {
     "power_failure": "the power supply gave out",
@@ -43,37 +43,39 @@ HISTORY_SYMPTOMS: Mapping[str, tuple[str, str]] = {
     **SYMPTOMS,
     "ospf_adjacency_down": ("major", "an adjacency of the interior routing closed"),
 }
-"""Symptoms of a history's storms, of which each storm has only some."""
+"""Kinds of symptoms in a history, of which each storm has only some."""
 ROUTING = ("bgp_session_down", "ospf_adjacency_down")
-"""Both are in the latest storm of a history: were they down together before?"""
+"""Kinds that the latest storm of a history always has: questions ask whether both occurred before.
+"""
 KINDS_A_STORM = 4
 """Kinds of symptoms in a storm of a history, besides the lost neighbour."""
 GAP_DAYS = (33, 60)
-"""Least and greatest time between the storms of a history, so that each is in another month."""
+"""Minimum and maximum time between the storms of a history, so that each is in another month."""
 LINK_KINDS: Mapping[str, str] = {"link_down": "the link went down", "link_up": "the link came up"}
 SEVERITIES = ("critical", "major", "minor", "warning")
 
-# From 3,000 alerts on; below that, a storm lasts ten minutes, and from 144,000 on eight hours.
+# For storms of 3,000 alerts or more. Smaller storms last ten minutes, and storms of 144,000 or more
+# last eight hours.
 RATE = 5.0
-"""Alerts a second in a long storm."""
+"""Alerts per second in a long storm."""
 SHORTEST_MS, LONGEST_MS = 600_000, 8 * 3_600_000
 REPEATED_WITHIN_MS = 30_000
 UNDATED = datetime(1, 1, 1)
-"""The start of a storm while its alerts are raised: its own is drawn after them."""
+"""Placeholder for a storm's start while its alerts are generated; `_dated` sets the real start."""
 REGRADED = 0.3
-"""Share of the duplicates that name another severity."""
+"""Share of the duplicates that have another severity."""
 
 
 class Alert(Struct, frozen=True, kw_only=True):
-    """One line."""
+    """One line of a storm."""
 
     time: datetime
-    """To the millisecond; no two alerts of a generated storm share it."""
+    """To the millisecond; unique within a generated storm."""
     device: str
     severity: str
     kind: str
     port: str
-    """Port of the device that it is about; empty for lines of a log."""
+    """Port of the device that the alert is about; empty for lines of a log."""
     message: str
     via: str = ""
     """The neighbour that the trouble came from; empty for root causes, flapping links, and lines of
@@ -92,12 +94,12 @@ class Storm(Struct, frozen=True):
     alerts: tuple[Alert, ...]
     """In order of time."""
     roots: Mapping[str, str]
-    """The root cause behind each device that raised a symptom or is a root cause itself; empty if
+    """The root cause by device, for devices that raised a symptom or are root causes; empty if
     unknown.
     """
     network: Network | None = None
     silent: frozenset[str] = frozenset()
-    """Devices of the network that raise nothing."""
+    """Devices of the network that raise no alert."""
 
 
 class Shape(Struct, frozen=True):
@@ -127,8 +129,8 @@ class Shape(Struct, frozen=True):
 
 
 def generate(shape: Shape, rng: Random) -> Storm:
-    """A storm: root causes and their consequences along the links, some of it repeated, and
-    unrelated flapping links.
+    """A storm: root causes, their consequences along the links, duplicates, and unrelated flapping
+    links.
     """
     net = network(shape.topology, shape.n_devices, rng)
     undated = _storm(net, shape, SYMPTOMS, rng)
@@ -136,14 +138,15 @@ def generate(shape: Shape, rng: Random) -> Storm:
 
 
 def generate_history(shape: Shape, count: int, rng: Random) -> tuple[Storm, ...]:
-    """Storms of one network, weeks apart; each has a part of the kinds of symptoms."""
+    """Storms of one network, weeks apart; each has only some kinds of symptoms."""
     net = network(shape.topology, shape.n_devices, rng)
     always, *others = HISTORY_SYMPTOMS
     storms: list[Storm] = []
     start = _start(rng)
     for number in range(count):
         drawn = draw(rng, others)
-        # Those that the latest storm must have come first; sorting keeps the order of the others.
+        # The kinds that the latest storm must have come first; the sort is stable, so the others
+        # keep their order.
         if number == count - 1:
             drawn.sort(key=lambda kind: kind not in ROUTING)
 
@@ -190,8 +193,8 @@ def _storm(
         *firsts,
         *_repeats(firsts, shape.duplicates, rng),
         *_flaps(
-            # Sorted, because the order of a set of strings changes with each process, and the
-            # draws with it.
+            # Sorted because the order of a set of strings differs between processes, and so would
+            # the draws.
             devices=sorted(set(net.devices) - silent),
             count=shape.flaps,
             length=length,
@@ -230,8 +233,8 @@ def _symptoms(
     length: int,
     rng: Random,
 ) -> Iterator[Alert]:
-    """Every device's symptoms: a lost neighbour as the trouble arrives, the others later, port
-    after port as long as lines are left.
+    """`count` symptoms, dealt to the reached devices in turn: first a lost neighbour as the trouble
+    arrives, then the other kinds at later times, then all kinds again on the next port.
     """
     reached = [
         (device, at)
@@ -244,7 +247,7 @@ def _symptoms(
         port, kind = divmod(turn, len(kinds))
         device, arrival = reached[place]
         name = kinds[kind]
-        # The lost neighbour is seen as the trouble arrives; the rest follows from it.
+        # The lost neighbour is seen as the trouble arrives; the other symptoms follow later.
         at = arrival if turn == 0 else arrival + 1 + int(rng.random() * (length - arrival))
         severity, message = symptoms[name]
         yield Alert(
@@ -259,7 +262,7 @@ def _symptoms(
 
 
 def _repeats(firsts: Sequence[Alert], count: int, rng: Random) -> Iterator[Alert]:
-    """Duplicates, each a while after its original; some grade it otherwise."""
+    """Duplicates, each up to 30 seconds after its original; some have another severity."""
     for _ in range(count):
         original = pick(rng, firsts)
         severity = pick(rng, SEVERITIES) if rng.random() < REGRADED else original.severity
@@ -268,11 +271,11 @@ def _repeats(firsts: Sequence[Alert], count: int, rng: Random) -> Iterator[Alert
 
 
 def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iterator[Alert]:
-    """Links that go down and up in turn: one per device, on as many devices as get at least two
-    lines each, at most a fifth of all.
+    """Links that go down and up in turn: one per device, on at most half as many devices as there
+    are lines, and at most a fifth of all devices.
     """
     flapping = draw(rng, devices, max(1, min(len(devices) // 5, count // 2)))
-    # Each link gets a line before any gets a second one: a link that is down once does not flap.
+    # Each link gets one line first; the remaining lines are dealt at random.
     shares = [0] * len(flapping)
     for number in range(count):
         shares[number if number < len(shares) else int(rng.random() * len(shares))] += 1
@@ -291,13 +294,13 @@ def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iter
 
 
 def _after(milliseconds: int) -> datetime:
-    """A time of a storm whose start is not drawn yet."""
+    """A time relative to the placeholder `UNDATED`."""
     return UNDATED + timedelta(milliseconds=milliseconds)
 
 
 def _dated(storm: Storm, start: datetime) -> Storm:
-    """The storm from a start on: in order of time, no two alerts at one millisecond; alerts of one
-    time keep the order in which they were raised.
+    """The storm moved to a start: alerts in order of time, no two in the same millisecond. Alerts
+    with equal times keep the order in which they were generated.
     """
     step = timedelta(milliseconds=1)
     last = start - step

@@ -21,7 +21,7 @@ WHEN = "If it was several times, give the day of the latest one."
 
 
 class PastStorm(Struct, frozen=True, dict=True):
-    """One storm of a history, as it is shown."""
+    """One storm of a history, as lines with their turns."""
 
     shown: Sequence[Shown]
 
@@ -37,12 +37,12 @@ class PastStorm(Struct, frozen=True, dict=True):
 
     @cached_property
     def first_of_kind(self) -> dict[str, Shown]:
-        """The first line of each kind of alert, links that flap left out."""
+        """The first line of each kind of alert, without flapping links."""
         return _first((line.alert.kind, line) for line in self.shown)
 
     @cached_property
     def first_on_device(self) -> dict[tuple[str, str], Shown]:
-        """The first line of each device and kind, links that flap left out."""
+        """The first line of each device and kind, without flapping links."""
         return _first(((line.alert.device, line.alert.kind), line) for line in self.shown)
 
     @cached_property
@@ -59,7 +59,9 @@ def _first(lines: Iterable[tuple[K, Shown]]) -> dict[K, Shown]:
 
 
 def join_storms(storms: Sequence[Storm]) -> Storm:
-    """All alerts of a history as one storm, whose root causes are asked about storm by storm."""
+    """All alerts of a history as one storm. It has no root causes, because questions about those
+    name a storm.
+    """
     alerts = tuple(alert for storm in storms for alert in storm.alerts)
     network = storms[0].network
     assert network is not None
@@ -80,7 +82,7 @@ def history_drafts(seen: Seen, storms: Sequence[Storm]) -> Iterator[Draft]:
 
 
 def _kinds_together(seen: Seen, earlier: Sequence[PastStorm], latest: PastStorm) -> Iterator[Draft]:
-    """Two kinds of the latest storm: have they been in one storm before?"""
+    """Asks when two kinds of the latest storm were raised in one earlier storm."""
     for first, second in seen.some(combinations(_symptoms(latest), 2)):
         found = [storm for storm in earlier if {first, second} <= storm.first_of_kind.keys()]
         evidence = [found[-1].first_of_kind[kind] for kind in (first, second)] if found else []
@@ -94,7 +96,7 @@ def _kinds_together(seen: Seen, earlier: Sequence[PastStorm], latest: PastStorm)
 def _kinds_on_device(
     seen: Seen, earlier: Sequence[PastStorm], latest: PastStorm
 ) -> Iterator[Draft]:
-    """The same on one device that has both kinds in the latest storm."""
+    """Asks the same about one device that has both kinds in the latest storm."""
     kinds = group((device, line) for (device, _), line in latest.first_on_device.items())
     pairs = [
         (device, first.alert.kind, second.alert.kind)
@@ -115,7 +117,7 @@ def _kinds_on_device(
 def _root_cause_before(
     seen: Seen, earlier: Sequence[PastStorm], latest: PastStorm
 ) -> Iterator[Draft]:
-    """Root causes of any storm: were they one before the latest?"""
+    """Asks when a device that is a root cause of any storm was one before the latest storm."""
     devices = dict.fromkeys(device for storm in (*earlier, latest) for device in storm.causes)
     for device in seen.some(devices):
         found = [storm for storm in earlier if device in storm.causes]
@@ -127,8 +129,9 @@ def _root_cause_before(
 def _when(
     seen: Seen, task: str, text: str, found: Sequence[PastStorm], evidence: Sequence[Shown]
 ) -> Draft:
-    """Asks for the day of the latest such storm; without one there is no answer."""
-    # Not "has it been …?": a judge that looks for a gold in the answer finds "no" in many words.
+    """Asks for the day of the latest matching storm; unanswerable if no storm matches."""
+    # Not "has it been …?": a judge that looks for the gold in the answer would find "no" in many
+    # words.
     if not found:
         return seen.ask("ABS", f"never_{task}", text, (), form=WHEN)
 

@@ -70,7 +70,9 @@ def root_causes(seen: Seen) -> Iterator[Draft]:
 
 
 def root_of(seen: Seen) -> Iterator[Draft]:
-    """Behind a device's symptoms; the evidence is one alert of each device on the way."""
+    """Asks for the root cause behind a device's symptoms; the evidence is one alert of each device
+    on the way.
+    """
     first = {
         line.alert.device: line
         for line in reversed(seen.shown)
@@ -113,7 +115,7 @@ def first_kind(seen: Seen) -> Iterator[Draft]:
 
 
 def before(seen: Seen) -> Iterator[Draft]:
-    """The line before the first one of an alert."""
+    """Asks for the device of the line before the first line of an alert."""
     firsts = {lines[0].turn_id for lines in seen.identities.values()}
     pairs = [
         (line, next_line)
@@ -121,7 +123,7 @@ def before(seen: Seen) -> Iterator[Draft]:
         if next_line.turn_id in firsts and line.alert.device != next_line.alert.device
     ]
     for line, next_line in draw(seen.rng, pairs, OFFERED):
-        # Lines of a log may share a millisecond: which came first is then not to be seen.
+        # Lines of a log may share a millisecond, and then their order is unknown.
         if seen.is_alone(line) and seen.is_alone(next_line):
             what = name_alert(next_line.alert)
             text = f"Which device had the alert right before the first {what}?"
@@ -175,13 +177,13 @@ def severity(seen: Seen) -> Iterator[Draft]:
 
 
 def silent_device(seen: Seen) -> Iterator[Draft]:
-    """Devices that are linked, but raised nothing."""
+    """Asks about devices that are linked but raised nothing."""
     for device in seen.some(sorted(seen.storm.silent)):
         yield seen.ask("ABS", "silent_device", f"Which alert did device {device} have first?", ())
 
 
 def unknown_device(seen: Seen) -> Iterator[Draft]:
-    """Names like those of the network's devices, with numbers that none of them has."""
+    """Asks about names like those of the network's devices, with numbers that no device has."""
     names = list(seen.devices)
     for number in range(OFFERED // 2):
         stem, _, tail = pick(seen.rng, names).rpartition("_")
@@ -192,7 +194,7 @@ def unknown_device(seen: Seen) -> Iterator[Draft]:
 
 
 def unknown_kind(seen: Seen) -> Iterator[Draft]:
-    """A device and a kind that are both known, but never came together."""
+    """Asks about a known device and a known kind that never occurred together."""
     met = {(line.alert.device, line.alert.kind) for line in seen.shown}
     pairs = [pair for pair in product(seen.devices, seen.kinds) if pair not in met]
     for device, kind in draw(seen.rng, pairs, OFFERED):
@@ -208,10 +210,10 @@ TEMPLATES: Sequence[Callable[[Seen], Iterator[Draft]]] = (
     severity,
     *(silent_device, unknown_device, unknown_kind),
 )
-"""All, in the order in which they are drafted."""
+"""All templates, in the order in which they are drafted."""
 OVER_STORMS: Sequence[Callable[[Seen], Iterator[Draft]]] = (
     *(device_at, kind_at, earlier),
     *(link_state, latest_kind, latest_device),
     *(silent_device, unknown_device, unknown_kind),
 )
-"""Those that mean the same over several storms."""
+"""The templates whose questions mean the same over several storms."""

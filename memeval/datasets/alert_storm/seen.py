@@ -1,4 +1,4 @@
-"""Material of the questions about an alert storm, and the words that they share."""
+"""Material for the questions about an alert storm, and wording that they share."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ from memeval.datasets.netops.base import Draft, draft
 from memeval.datasets.netops.words import day
 
 OFFERED = 20
-"""Questions that one template makes at most, before they are chosen from."""
+"""Maximum number of questions per template, before some are chosen."""
 
 MOST_EVIDENCE = 1_000
-"""Turns that a question names as evidence at most; a question that rests on more of them names
-none.
-"""
+"""Maximum number of turns that a question names as evidence; a question with more names none."""
 
 
 class Seen(Struct, frozen=True, dict=True):
-    """Material of a case's questions."""
+    """Material for a case's questions."""
 
     rng: Random
     storm: Storm
@@ -40,7 +38,7 @@ class Seen(Struct, frozen=True, dict=True):
 
     @cached_property
     def identities(self) -> Mapping[tuple[str, str, str], list[Shown]]:
-        """Lines by alert: the first and its duplicates."""
+        """Lines by alert: its first line and the duplicates."""
         return group((line.alert.identity, line) for line in self.shown)
 
     @cached_property
@@ -49,7 +47,7 @@ class Seen(Struct, frozen=True, dict=True):
 
     @cached_property
     def times(self) -> Counter[str]:
-        """Alerts by the displayed time: lines of a log may share it."""
+        """Number of alerts by displayed time; lines of a log may share one."""
         return Counter(moment(line.alert) for line in self.shown)
 
     def is_alone(self, line: Shown) -> bool:
@@ -58,7 +56,7 @@ class Seen(Struct, frozen=True, dict=True):
 
     @property
     def now(self) -> datetime:
-        """When everything is asked: as the minute after the last alert begins."""
+        """When all questions are asked: at the start of the minute after the last alert."""
         # Questions that name the latest state must be asked after it.
         return self.shown[-1].alert.time.replace(second=0, microsecond=0) + timedelta(minutes=1)
 
@@ -93,7 +91,7 @@ def differ(lines: Sequence[Shown], field: str) -> bool:
 
 
 def causes_of(seen: Seen) -> list[Shown]:
-    """The first line of each root cause, in order of time; none if the truth is unknown."""
+    """The first line of each root cause, in order of time; empty if the root causes are unknown."""
     roots = set(seen.storm.roots.values())
     return [
         lines[0]

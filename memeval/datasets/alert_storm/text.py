@@ -28,15 +28,15 @@ LEGEND = (
 
 
 class Shown(Struct, frozen=True):
-    """An alert with the turn that shows it."""
+    """An alert, and the id of the turn that shows it."""
 
     alert: Alert
     turn_id: str
 
 
 def show(storm: Storm, *legend: str) -> tuple[list[Shown], tuple[Session, ...]]:
-    """The alerts of one minute are one session, those of a log's day; before them the legend and
-    the links, if the network is known.
+    """The alerts as turns, and the sessions: one per minute, or one per day for a log. A session
+    with the legend and the links comes first if the network is known.
     """
     sessions: list[Session] = []
     shown: list[Shown] = []
@@ -60,7 +60,7 @@ def show(storm: Storm, *legend: str) -> tuple[list[Shown], tuple[Session, ...]]:
 
 
 def text(alert: Alert) -> str:
-    """The line that memory sees."""
+    """The line that the memory sees."""
     port = f" Port: {alert.port}." if alert.port else ""
     via = f" Trouble came from {alert.via}." if alert.via else ""
     return (

@@ -14,28 +14,28 @@ from memeval.datasets.chance import draw
 Topology = Literal["tree", "spine_leaf", "random"]
 
 BRANCHES = 4
-"""Devices below each one of a tree."""
+"""Maximum number of devices directly below a device of a tree."""
 
 DELAY_MS = (2_000, 20_000)
-"""Least and greatest time that trouble takes along a link."""
+"""Minimum and maximum time that trouble takes along a link."""
 
 
 class Network(Struct, frozen=True):
     """Devices and links."""
 
     devices: tuple[str, ...]
-    """Names, `<role>_<number>`; all numbers of one width, so that no name is the beginning of
-    another.
+    """Names of the form `<role>_<number>`, with numbers of equal width, so that no name is a prefix
+    of another.
     """
     links: Mapping[str, tuple[str, ...]]
     """Neighbours of each device, both ways."""
 
 
 class Spread(Struct, frozen=True):
-    """Whom trouble reached: a forest whose roots are the root causes."""
+    """The devices that trouble reached: a forest whose roots are the root causes."""
 
     arrivals: Mapping[str, int]
-    """Milliseconds after the storm's start, by device, in the order of arrival."""
+    """Arrival times by device, in milliseconds after the storm's start, in order of arrival."""
     upstream: Mapping[str, str]
     """The neighbour that the trouble came from; root causes have no entry."""
 
@@ -51,8 +51,8 @@ def network(kind: Topology, count: int, rng: Random) -> Network:
     """`count` devices of a topology; always connected.
 
     `tree`: each device has up to four below it. `spine_leaf`: each leaf is linked to all spines,
-    each server to one leaf. `random`: each device is linked to one before it, and there are a
-    quarter as many links again.
+    each server to one leaf. `random`: each device is linked to an earlier one, and up to `count //
+    4` random links are added.
     """
     if kind == "spine_leaf":
         roles, pairs = _spine_leaf(count)
@@ -75,8 +75,8 @@ def network(kind: Topology, count: int, rng: Random) -> Network:
 
 
 def spread(net: Network, roots: Sequence[str], window_ms: int, rng: Random) -> Spread:
-    """Trouble from root causes that start within the first part of a storm; a device follows the
-    root cause that reaches it first.
+    """Spreads trouble from root causes that start within the first 40 % of `window_ms`; a device
+    follows the root cause that reaches it first.
     """
     starts = {root: int(rng.random() * window_ms * 0.4) for root in roots}
     waiting = sorted((start, root, "") for root, start in starts.items())
@@ -102,9 +102,7 @@ def spread(net: Network, roots: Sequence[str], window_ms: int, rng: Random) -> S
 
 
 def silent_devices(found: Spread, rng: Random, count: int) -> frozenset[str]:
-    """Devices at the ends of the forest that raise no alert at all: nothing is known of them but
-    their links.
-    """
+    """Devices at the ends of the forest that raise no alert: only their links are known."""
     ends = [device for device in found.upstream if device not in set(found.upstream.values())]
     return frozenset(draw(rng, ends, min(count, len(ends) // 2)))
 

@@ -25,9 +25,9 @@ from memeval.results import Record
 TIERS = {"100k": "100K", "500k": "500K", "1m": "1M", "10m": "10M"}
 """Folder of each tier."""
 TRUNCATED, WHOLE = "chat_trunecated.json", "chat.json"
-"""Names of the files of a chat, as the repository spells them."""
+"""File names of a chat, spelled as in the repository."""
 EXPORTS = (".parquet", ".arrow")
-"""Endings of the files of Hugging Face's exports."""
+"""Suffixes of the files of Hugging Face's exports."""
 QUESTIONS = "probing_questions/probing_questions.json"
 
 
@@ -36,16 +36,16 @@ class BeamSettings(DatasetSettings):
     """Settings of the data sets in BEAM's schema."""
 
     tier: Literal["100k", "500k", "1m", "10m"] = at(PREPARE, "100k")
-    """Length of the chats, in tokens, roughly."""
-    # Two corpora go by one name: in 100K the runner's files have 5,094 messages, and the full
-    # chats 5,732.
+    """Approximate length of the chats, in tokens."""
+    # Two corpora share one name: in 100K the runner's files have 5,094 messages, and the full chats
+    # 5,732.
     corpus: Literal["runner", "full"] = at(PREPARE, "runner")
     """`runner` is what the official runner reads: a chat's truncated file if it has one. `full`
-    is the whole chats.
+    reads the whole chats.
     """
     cut_markers: bool = at(PREPARE, True)
-    """Whether to cut the marks that give the place of a user's question in the chat's plan. The
-    official code leaves them in.
+    """Whether to cut the markers that give the position of a user's question in the chat's plan.
+    The official code leaves them in.
     """
 
 
@@ -89,7 +89,7 @@ class Beam(Dataset):
 
     @cached_property
     def _items(self) -> dict[str, int]:
-        """Items of the rubric by question, of the cases read so far."""
+        """Number of rubric items by question, for the cases read so far."""
         return {}
 
     @property
@@ -98,7 +98,9 @@ class Beam(Dataset):
         return self.path / "chats" / TIERS[self.settings.tier]
 
     def files_read(self) -> Sequence[FileInfo]:
-        """The chats and questions of the tier, of each chat the file that the corpus reads."""
+        """The tier's files of chats and questions; of each chat only the file that the corpus
+        reads.
+        """
         below = f"chats/{TIERS[self.settings.tier]}/"
         by_name = {file.name: file for file in self.info.files if file.name.startswith(below)}
         left_out = set()
@@ -125,7 +127,7 @@ class Beam(Dataset):
             if name in registered:
                 right = is_registered(registered[name], path, digest)
             else:
-                # A demonstration is compared with the one that shipped.
+                # A demonstration is compared with the file that ships with memeval.
                 right = digest == shipped_digest(self.info.part(FileInfo(name)), path)
 
             if not right:
@@ -177,9 +179,9 @@ class Beam(Dataset):
 
     @cached_property
     def _chats(self) -> tuple[ChatFiles, ...]:
-        """The chats of the tier that are whole on this machine, by number.
+        """The chats of the tier whose files are all on this machine, by number.
 
-        Raises `UserError` if no chat is whole.
+        Raises `UserError` if there are none.
         """
         self._check_form()
         folders = [
@@ -229,12 +231,12 @@ class Beam(Dataset):
         )
 
     def _chat_name(self, folder: Path) -> str:
-        """Name of the file that the corpus reads of a chat."""
+        """Name of the chat's file that the corpus reads."""
         if self.settings.corpus == "full":
             return WHOLE
 
-        # A chat whose truncated file was not fetched is not read whole instead: that would be
-        # another corpus.
+        # If a chat's truncated file was not downloaded, its whole file is not read instead: that
+        # would be another corpus.
         name = (folder / TRUNCATED).relative_to(self.path).as_posix()
         truncated = any(file.name == name for file in self.info.files)
         return TRUNCATED if truncated or (folder / TRUNCATED).is_file() else WHOLE
@@ -245,7 +247,7 @@ class Beam(Dataset):
             chat = read_chat(files.chat, cut_markers=self.settings.cut_markers)
             case = self._case(files, chat)
             self.odd.update(chat.odd)
-            # Nothing of a chat of 10M tokens is held while the next one is read.
+            # A chat has up to 10M tokens: release it before the next one is read.
             del chat
             yield case
             del case
@@ -267,7 +269,7 @@ class Beam(Dataset):
 
 
 def _is_export(path: Path) -> bool:
-    """Whether a folder or file is what Hugging Face's tools write: Parquet, or Arrow."""
+    """Whether a folder or file is an export from Hugging Face: Parquet or Arrow."""
     if path.suffix in EXPORTS:
         return True
 

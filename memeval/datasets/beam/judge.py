@@ -1,4 +1,4 @@
-"""BEAM's judge: each item of a question's rubric separately, and the order of events."""
+"""BEAM's judge: scores each item of a question's rubric separately, and the order of events."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ ITEM, EVENT = KINDS = ("item", "event")
 """Prompt templates: an answer against one item, and one line of an answer against one event."""
 SCORES = (0.0, 0.5, 1.0)
 PASS_MARK = 0.5
-"""Score from which on an answer is labelled correct; figures are made from the score itself."""
+"""Minimum score for the label `correct`; metrics use the score itself."""
 EVENT_TOKENS = 10
-"""Tokens of a reply of yes or no."""
+"""Maximum number of tokens of a yes-or-no reply."""
 
 
 class BeamJudge(ModelJudge):
     """Asks a model for 0, 0.5 or 1 for each item of the rubric; the score is their mean.
 
-    The score of event ordering is `tau_norm`: the model says which lines of the answer are which
-    events. Each item and each line takes one call. If a reply can't be read even when requested
-    again, the answer is unscored. Source: Tavakoli et al., ICLR 2026; its judge is gpt-4.1-mini at
-    temperature 0, and sees neither the question nor the reference.
+    The score of event ordering is `tau_norm`: the model decides which lines of the answer match
+    which events. Each item takes one call, and each line up to one call per event. If a reply can't
+    be read even after retries, the answer is unscored. Source: Tavakoli et al., ICLR 2026; its
+    judge is gpt-4.1-mini at temperature 0, and sees neither the question nor the reference.
     """
 
     name = "beam"
@@ -80,7 +80,7 @@ class BeamJudge(ModelJudge):
         """The model's verdict on an answer for one item."""
         template = self._template.parts[ITEM]
         prompt = self._prompt(replace(question, gold=(item,)), answer, template)
-        # Its prompt does not show the question.
+        # The prompt does not show the question.
         beside = (prompt.reference,)
 
         def read(reply: Completion) -> Verdict | None:
@@ -105,17 +105,16 @@ class BeamJudge(ModelJudge):
     async def _judge_order(
         self, question: EvalQuestion, answer: str, scores: Sequence[float], tried: int
     ) -> Verdict:
-        """The verdict on the order of events. Each line takes the first event that no line before
-        it took, and that the model calls the same.
+        """The verdict on the order of events. Each line is matched to the first event that the
+        model calls the same and that no earlier line was matched to.
         """
-        # As published, headers and blank lines are lines of the answer, and cost it a part of the
-        # score.
+        # As published, headers and blank lines count as lines of the answer, and lower its score.
         lines = [line.strip() for line in answer.split("\n")]
         matches: list[int | None] = []
         for line in lines:
             free = [number for number in range(len(question.rubric)) if number not in matches]
             match = None
-            # A blank line is a line of the protocol, but no model need be asked about it.
+            # A blank line counts as a line, but needs no call to the model.
             for number in free if line else ():
                 verdict = await self._judge_event(question, question.rubric[number], line, tried)
                 if verdict.score is None:
@@ -136,7 +135,7 @@ class BeamJudge(ModelJudge):
     async def _judge_event(
         self, question: EvalQuestion, event: str, line: str, tried: int
     ) -> Verdict:
-        """Whether a line names an event: a score of 1 or 0."""
+        """Verdict on whether a line names an event: score 1 or 0."""
         template = self._template.parts[EVENT]
         prompt = self._prompt(
             replace(question, gold=(event,)),

@@ -21,10 +21,10 @@ VERSIONS = ("v1", "v2")
 def rubric_score(scores: Sequence[float], version: str) -> float:
     """Mean score of the items of a rubric, each 0, 0.5 or 1.
 
-    `v1` cuts each score to a whole number, so that half credit counts nothing. `v2` keeps it.
+    `v1` truncates each score to an integer, so that half credit counts as 0. `v2` keeps it.
     """
     # The published table was most likely made with v1: all 84 figures of abstention and
-    # contradiction resolution are whole multiples of 1 / items. v2 is of 30 August 2026.
+    # contradiction resolution are whole multiples of 1 / items. v2 dates from 30 August 2026.
     counted = [float(int(score)) for score in scores] if version == "v1" else scores
     return sum(counted) / len(counted)
 
@@ -35,8 +35,8 @@ def line_events(
     """The event of each line of an answer, as a number.
 
     A line that matches an item has the item's position. A line without a match has the number of
-    its text: that of an item with the same text, else the next one from the number of items on.
-    Equal texts have one number.
+    its text: the position of an item with the same text, else the next unused number, starting at
+    the number of items. Equal texts have the same number.
     """
     numbers = {text: number for number, text in reversed(list(enumerate(rubric)))}
     events = []
@@ -58,9 +58,9 @@ def line_events(
 def tau_norm(events: Sequence[int], items: int) -> float:
     """Kendall's tau-b between the order of a rubric and that of an answer's lines, as (τ + 1)/2.
 
-    Both orders rank the union: the items, then the events that only the answer has. A rank is the
-    position in the order, for a repeated event the last one; a missing event has the rank after the
-    whole union. A single event that is in both orders has no τ, and counts as 1.
+    Both orders rank the union: the items, then the events that only the answer has. An event's rank
+    is its last position in the order; a missing event ranks after the whole union. A single event
+    that is in both orders has no τ, and counts as 1.
     """
     union = [*range(items), *sorted({event for event in events if event >= items})]
     missing = len(union) + 1
@@ -97,9 +97,10 @@ def _sign(difference: float) -> int:
 
 
 def order_f1(events: Sequence[int], items: int) -> float:
-    """F1 of how much of an answer is items, and of the share of items that have a line.
+    """F1 of precision (the share of an answer that is items) and recall (the share of items that
+    have a line).
 
-    An item that is repeated counts once; each line that is not an item counts, equal ones too.
+    A repeated item counts once; each line that is not an item counts, even if it is repeated.
     """
     items_named = len({event for event in events if event < items})
     other_lines = sum(event >= items for event in events)
@@ -111,7 +112,7 @@ def order_f1(events: Sequence[int], items: int) -> float:
 
 
 def empty_floor(items: int) -> float:
-    """Value of `tau_norm` for an empty answer, and for any one line without a match.
+    """Value of `tau_norm` for an empty answer, and for any single line without a match.
 
     (1 - sqrt(2 / (n + 1))) / 2 for n items.
     """
@@ -121,11 +122,11 @@ def empty_floor(items: int) -> float:
 def official_measures(
     records: Sequence[Record], items_of: Mapping[str, int]
 ) -> dict[str, float | None]:
-    """Figures of the official scorer: the mean of the abilities under both of its versions, and
-    those that it keeps of event ordering, beside the scores of an empty answer.
+    """Figures of the official scorer: the mean over the abilities under both of its versions, its
+    scores of event ordering, and the event-ordering score of an empty answer for comparison.
 
-    `items_of` has the number of rubric items by question. Only verdicts of judge=beam have parts
-    to make scores from; the floor needs no judge.
+    `items_of` has the number of rubric items by question. Only verdicts of judge=beam have parts to
+    compute scores from; the floor needs no judge.
     """
     ordering = [record for record in records if record.category == EVENT_ORDERING]
     floors = {}
@@ -165,7 +166,7 @@ def _mean_of_abilities(
 
         by_ability.setdefault(str(record.category), []).append(score)
 
-    # Each ability weighs the same: so do all 48 columns of the paper's table.
+    # All abilities have equal weight, as in all 48 columns of the paper's table.
     return mean(mean(scores) for scores in by_ability.values())
 
 
@@ -174,7 +175,7 @@ def _rubric(record: Record, version: str) -> float | None:
         return None
 
     scores = record.verdict.parts.get(ITEMS)
-    # Without parts it is a blank answer, which no judge was asked about.
+    # A blank answer has no parts, because no judge was called for it.
     return rubric_score(scores, version) if scores else record.verdict.score
 
 
@@ -203,7 +204,7 @@ def _final(events: Sequence[int], items: int) -> float:
 
 
 ORDERING: dict[str, Callable[[Sequence[int], int], float]] = {"f1": order_f1, "final": _final}
-"""Values that the official scorer stores for event ordering, and does not report. A blank answer
+"""Scores that the official scorer stores for event ordering, but does not report. A blank answer
 gets 0.
 """
 MEASURES = (

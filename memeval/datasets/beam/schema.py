@@ -1,4 +1,4 @@
-"""BEAM's files: a chat of batches of turns of messages, and its questions by ability.
+"""BEAM's files: a chat as batches of turns, each a list of messages, and its questions by ability.
 
 Messages get ids by their position in the chat, because the file's own ids are not always unique.
 """
@@ -41,35 +41,36 @@ REFERENCE = {
     "instruction_following": None,
     "preference_following": None,
 }
-"""Field of the reference answer by ability, if it is not `answer`; None if it has no field."""
+"""Field of the reference answer by ability, if it is not `answer`; None if there is no such field.
+"""
 
 ROLES = ("user", "assistant")
 PLAN = re.compile(r"plan-[0-9]{1,3}")
-# Up to the end of the line and no further: a message of 1M has text behind its mark. Assistants
-# repeat the mark as well, 41 times in chat 5 of 100K.
+# Match only up to the end of the line: a message of 1M has text after its marker. Assistants repeat
+# the marker as well, 41 times in chat 5 of 100K.
 MARKER = re.compile(r"\s*->->[^\n]*")
-"""The mark that gives the place of a user's question in the chat's plan."""
+"""The marker that gives the position of a user's question in the chat's plan."""
 DATE = re.compile(r"([A-Z][a-z]{2,8})-([0-9]{1,2})-([0-9]{4})")
 
 ChatPosition = int
 
 
 class Chat(Struct):
-    """The sessions of a chat, and the oddities of its file."""
+    """The sessions of a chat, and the irregularities of its file."""
 
     sessions: list[Session] = field(default_factory=list)
     places: dict[int, list[ChatPosition]] = field(default_factory=dict)
-    """Places of the messages by the file's id: several if an id is repeated."""
+    """Positions of the messages by the file's id: several if an id is repeated."""
     odd: Counter[str] = field(default_factory=Counter)
     count: int = 0
     """Messages so far."""
 
 
 def read_chat(path: Path, *, cut_markers: bool) -> Chat:
-    """The chat in a file; a batch is a session.
+    """The chat in a file; each batch is a session.
 
-    One batch, or one plan of a chat of 10M tokens, is held as JSON at a time. Raises `UserError`
-    naming file, record and field if something does not fit.
+    Only one batch, or one plan of a chat of 10M tokens, is in memory as JSON at a time. Raises
+    `UserError` naming file, record and field if a value does not fit.
     """
     chat = Chat()
     for record, batch in _batches(path):
@@ -87,7 +88,7 @@ def read_chat(path: Path, *, cut_markers: bool) -> Chat:
 
 
 def _batches(path: Path) -> Iterator[tuple[str, Fields]]:
-    """The batches of a chat, those of its plans in their order, each with its name in errors."""
+    """The batches of a chat, or of its plans in order, each with its name for errors."""
     for index, value in enumerate(stream_list(path)):
         record = f"batch {index}"
         item = Fields.of(path, record, value)
@@ -110,18 +111,18 @@ def _session(chat: Chat, record: str, batch: Fields, *, cut_markers: bool) -> Se
     for number, turn in enumerate(batch.items("turns")):
         messages += _messages(batch, f"{record} turn {number}", turn)
 
-    # Only the first message of a batch has a date (the batch's own field is always null): it dates
-    # them all.
+    # Only the first message of a batch has a date (the batch's own field is always null); it
+    # applies to all of them.
     started_at = _date(messages[0]) if messages else None
     turns = []
     for message in messages:
         role, text = message.one_of("role", ROLES), message.text("content")
-        # A mark, with pieces of the chat's plan behind some, says what is still to come.
+        # A marker, sometimes followed by pieces of the chat's plan, reveals what is still to come.
         if cut_markers and "->->" in text:
             text = MARKER.sub("", text)
             chat.odd["markers"] += 1
 
-        # Ids of the file may repeat: batch 10 of chat 5 in 1M begins again at 0.
+        # Ids may repeat within a file: batch 10 of chat 5 in 1M starts again at 0.
         chat.places.setdefault(message.integer("id"), []).append(chat.count)
         turns.append(Turn(turn_id=turn_id(chat.count), speaker=role, text=text, time=started_at))
         chat.count += 1
@@ -131,7 +132,7 @@ def _session(chat: Chat, record: str, batch: Fields, *, cut_markers: bool) -> Se
 
 
 def turn_id(position: ChatPosition) -> str:
-    """The id of the message at a position in its chat, from 0."""
+    """The id of the message at a position in its chat, starting at 0."""
     return f"m{position}"
 
 
@@ -146,7 +147,7 @@ def _messages(batch: Fields, record: str, turn: object) -> list[Fields]:
 
 
 def _date(message: Fields) -> datetime | None:
-    """The date that the first message of a batch gives; None without one."""
+    """The date in the first message of a batch; None if it has none."""
     if message.values.get("time_anchor") is None:
         return None
 
@@ -164,7 +165,7 @@ def _parse_date(text: str) -> datetime | None:
 def read_questions(path: Path, prefix: str, chat: Chat) -> tuple[EvalQuestion, ...]:
     """The questions of a chat; their ids begin with `prefix`.
 
-    Raises `UserError` naming file, record and field if something does not fit.
+    Raises `UserError` naming file, record and field if a value does not fit.
     """
     with reading(path, end="."):
         content = path.read_bytes()
@@ -217,7 +218,7 @@ def _question(item: Fields, ability: str, question_id: str, chat: Chat) -> EvalQ
         rubric=rubric,
         evidence=_evidence(item, ability, chat),
         answerable=ability != ABSTENTION,
-        # The official reader's prompt is the same for all abilities: different ones would reveal
+        # The official reader's prompt is the same for all abilities: different prompts would reveal
         # the ability to the reader.
         whole_answer=True,
         facets=facets,
@@ -225,13 +226,14 @@ def _question(item: Fields, ability: str, question_id: str, chat: Chat) -> EvalQ
 
 
 def _evidence(item: Fields, ability: str, chat: Chat) -> tuple[str, ...]:
-    """Ids of the turns whose ids the question cites: all whole numbers in `source_chat_ids`."""
-    # A list, an object of two lists, or lists in a list, by the ability; one leaf of 10M is "--".
+    """Ids of the turns that the question cites: all integers in `source_chat_ids`."""
+    # Depending on the ability: a list, an object of two lists, or nested lists. One leaf of 10M is
+    # "--".
     cited = _leaves(item.values.get("source_chat_ids"))
     ids = sorted({leaf for leaf in cited if is_id(leaf)})
     chat.odd["leaves"] += sum(not is_id(leaf) for leaf in cited)
-    # In 100K, 253 of the 1,094 cited messages are the assistant's: a memory of the user's messages
-    # can't find them.
+    # In 100K, 253 of the 1,094 cited messages are the assistant's: a memory of only the user's
+    # messages can't find them.
     chat.odd["uncited"] += int(not ids and ability != ABSTENTION)
 
     positions = []
@@ -251,7 +253,7 @@ def is_id(leaf: Any) -> bool:
 
 
 def _leaves(value: Any) -> Sequence[Any]:
-    """All values in lists and objects, however deep; nothing for null."""
+    """All values in nested lists and objects; none for null."""
     if value is None:
         return ()
     if isinstance(value, Mapping):

@@ -25,9 +25,9 @@ class ConvoMemSettings(DatasetSettings):
     """Settings of the data sets in ConvoMem's schema."""
 
     context_size: int | None = at(PREPARE, least=1)
-    """Conversations of a case: others are left out. None reads all."""
+    """Number of conversations of a case; cases with another number are left out. None reads all."""
     n_evidence: int | None = at(PREPARE, least=1)
-    """Messages that hold the answer: other files are left out. None reads all."""
+    """Number of messages that contain the answer; other files are left out. None reads all."""
 
 
 class ConvoMem(Dataset):
@@ -56,7 +56,8 @@ class ConvoMem(Dataset):
             [file.path for file in self._files],
             allow_unpinned=self.settings.allow_unpinned,
         )
-        # The names count, too: they say the category and the number of evidence messages.
+        # The digest covers the file names, too: they give the category and the number of evidence
+        # messages.
         digest = digest_of_files(digests)
         return LoadedDataset(info=self.info, path=self.path, sha256=digest, pinned=pinned)
 
@@ -86,7 +87,7 @@ class ConvoMem(Dataset):
         count = 0
         for file in self._files:
             for index, value in enumerate(stream_list(file.path)):
-                # Before the filter, so that a case has the same id under all settings.
+                # Counted before the filter, so that a case has the same id under all settings.
                 count += 1
                 fields = Fields.of(file.path, f"record {index}", value)
                 case, size, unplaced = read_case(fields, f"c{count}", file)

@@ -10,16 +10,16 @@ from memeval.records import EvalQuestion
 class ConvoMemJudge(YesNoJudge):
     """Right if and only if the model says yes, under the prompt for the question's evidence.
 
-    Source: SalesforceAIResearch/ConvoMem, `AnsweringEvaluation.scala`. Its prompts also quote the
-    messages of a user's facts, which no judge of memeval is shown.
+    Source: SalesforceAIResearch/ConvoMem, `AnsweringEvaluation.scala`. The published prompts also
+    quote the messages with a user's facts; memeval shows those to no judge.
     """
 
     name = "convomem"
     benchmark = "convomem"
     judges_refusals = True
     kinds = ("fact", "several", "rubric", "abstention")
-    """`several` is for what a user said in more than one message; the gold of `rubric` says what a
-    response does that suits the user.
+    """`several` is for facts that a user stated in more than one message; the gold of `rubric`
+    describes a response that suits the user.
     """
     prompts = "memeval.datasets.convomem"
 
@@ -30,6 +30,6 @@ class ConvoMemJudge(YesNoJudge):
         if question.category in (PREFERENCE, IMPLICIT):
             return "rubric"
 
-        # As published, only facts of the user are forgiven small omissions if they are many.
+        # As published, small omissions are forgiven only for user facts from several messages.
         is_several = question.facets.get("n_evidence", "1") != "1"
         return "several" if question.category == USER and is_several else "fact"

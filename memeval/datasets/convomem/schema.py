@@ -1,5 +1,6 @@
 """ConvoMem's schema: a file is a JSON list of test cases, each with its conversations and the
-questions about them. The name of the file's folder is the subject of its questions.
+questions about them. The names of a file's folders give the category of its questions and the
+number of evidence messages.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class File(Struct, frozen=True):
     path: Path
     category: str
     evidence: int
-    """How many messages hold the answer to each question."""
+    """Number of messages that contain the answer to each question."""
 
 
 def find_files(folder: Path) -> list[File]:
@@ -55,8 +56,8 @@ def find_files(folder: Path) -> list[File]:
 
 
 def read_case(fields: Fields, case_id: str, file: File) -> tuple[EvalCase, int, int]:
-    """The case of a test case, the size of its context, and how many questions have evidence that
-    is not the text of exactly one message. Raises `UserError` naming record and field.
+    """The case of a test case, the size of its context, and the number of questions that cite a
+    message that does not match exactly one turn. Raises `UserError` naming record and field.
     """
     talks = fields.objects("conversations", f"{fields.record} conversations[{{}}]")
     sessions = tuple(_session(talk, number) for number, talk in enumerate(talks, start=1))
@@ -106,7 +107,7 @@ def _question(
         text=item.answer("question"),
         category=file.category,
         gold=(answer,) if answerable else (),
-        # The messages that such a question cites do not hold the answer.
+        # The messages that an abstention question cites do not contain an answer.
         evidence=evidence if answerable else (),
         answerable=answerable,
         whole_answer=file.category == PREFERENCE,
@@ -115,7 +116,7 @@ def _question(
 
 
 def _cited(item: Fields) -> list[tuple[str, str]]:
-    """Speaker and text of each message that holds the answer."""
+    """Key (speaker and text) of each message that contains the answer."""
     messages = item.objects("message_evidences", f"{item.record} message_evidences[{{}}]")
     return [_key(message.text("speaker"), message.text("text")) for message in messages]
 
@@ -123,8 +124,8 @@ def _cited(item: Fields) -> list[tuple[str, str]]:
 def _places(
     cited: Sequence[tuple[str, str]], turns: Mapping[tuple[str, str], Sequence[str]]
 ) -> tuple[str, ...]:
-    """The turns of all cited messages; nothing if a message is not the text of exactly one turn,
-    because the others would be measured as if they were all.
+    """The turns of all cited messages. Empty if a message does not match exactly one turn, because
+    the remaining turns would be measured as if they were all the evidence.
     """
     places_of = [turns.get(key, ()) for key in cited]
     if any(len(places) != 1 for places in places_of):
@@ -134,5 +135,7 @@ def _places(
 
 
 def _key(speaker: str, text: str) -> tuple[str, str]:
-    """The key by which messages are compared: the speaker's case and white space don't count."""
+    """Speaker and text in the form in which messages are compared: white space and the speaker's
+    upper or lower case don't count.
+    """
     return speaker.strip().lower(), " ".join(text.split())

@@ -1,1 +1,1 @@
-"""ForgetEval's form: facts, mutations, and strings that may and may not be found afterwards."""
+"""ForgetEval's format: facts, mutations, and strings that must or must not be found afterwards."""

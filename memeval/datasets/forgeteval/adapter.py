@@ -1,4 +1,4 @@
-"""Cases in the form of ForgetEval (arXiv 2606.15903), judged by its scorer."""
+"""Cases in ForgetEval's format (arXiv 2606.15903), judged by its scorer."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ SPEAKER = "user"
 PAGE = "docs/datasets/forgeteval.md"
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=100_000)]
 PARTS = {"supersede": 3, "release": 2, "purge": 2}
-"""Members of each kind of mutation, its name included."""
+"""Number of elements of each kind of mutation, including its name."""
 NOT_APPLICABLE = f"{FORGETEVAL}_not_applicable"
 WISHES = {
     "supersede": "This is out of date: {}.",
     "release": "You need not keep this any longer: {}.",
     "purge": "Delete this for good: {}.",
 }
-"""A user's words for each mutation; a blank for its subject."""
+"""A user's words for each mutation, with a placeholder for its subject."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A case as the file has it."""
+    """A case as the file contains it."""
 
     id: Text
     family: Text
@@ -62,7 +62,7 @@ class ForgetEvalSettings(DatasetSettings):
     """How the cases are asked."""
 
     probed: bool = at(ANSWER, False)
-    """Whether each forbidden string is a query, too: its results may not hold it either."""
+    """Whether each forbidden string is also a query, whose results must not contain it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,8 +74,8 @@ class ForgetEvalSettings(DatasetSettings):
 
 
 class ForgetEval(OwnFile):
-    """Reads a file of cases. The facts are one session, and each mutation is an operation after the
-    last one; a fact that supersedes another has a session of its own.
+    """Reads a file of cases. The facts are one session. Each mutation is an operation after the
+    last session so far, and a fact that supersedes another gets a session of its own.
     """
 
     settings_type = ForgetEvalSettings
@@ -161,7 +161,7 @@ class ForgetEval(OwnFile):
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """How many cases the system can't express."""
+        """Number of cases whose mutations the system can't express."""
         unable = [row for row in records if row.is_whole and FORGETEVAL not in row.metrics]
         return {NOT_APPLICABLE: float(len(unable))}
 
@@ -175,8 +175,8 @@ def _session(number: int, facts: Sequence[str]) -> Session:
 
 
 def _check(path: object, row: Row, mutation: Sequence[str]) -> None:
-    """Raises `UserError` for a mutation that is not one."""
-    # A request about nothing would empty the memory.
+    """Raises `UserError` for an invalid mutation."""
+    # A request with a blank subject would empty the memory.
     is_said = all(part.strip() for part in mutation)
     if mutation and PARTS.get(mutation[0]) == len(mutation) and is_said:
         return

@@ -1,1 +1,1 @@
-"""Makes a file of `dataset=json` from exports of chats, logs, tables and benchmarks."""
+"""Creates a file for `dataset=json` from exports of chats, logs, tables and benchmarks."""

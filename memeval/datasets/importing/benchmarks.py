@@ -1,4 +1,6 @@
-"""Reads files in the forms of published benchmarks through their adapters, with questions."""
+"""Reads files in the formats of published benchmarks, with their questions, through the benchmarks'
+adapters.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,14 @@ DATA_SETS = {
     "longmemeval": "longmemeval_s",
     "memory_agent_bench": "memory_agent_bench",
 }
-"""The data set that reads each form."""
+"""The data set whose adapter reads each format."""
 NOT_IN_CATEGORY = re.compile(r"[^\w .-]+")
 
 
 def read_benchmark(
     name: str, path: Path, log: ImportLog
 ) -> tuple[list[Message], dict[str, list[dict[str, Any]]]]:
-    """The messages of a file in a benchmark's form, and the questions by case.
+    """The messages of a file in a benchmark's format, and the questions by case.
 
     Raises `UserError` as the benchmark's adapter does.
     """
@@ -86,7 +88,8 @@ def _question(question: EvalQuestion, case: EvalCase, dataset: Dataset) -> dict[
     if question.asked_at is not None:
         fields["time"] = question.asked_at.strftime("%Y-%m-%dT%H:%M:%S")
 
-    # An empty list of answers says that a refusal is right; one of evidence says nothing.
+    # An empty list of answers means that a refusal is right; an empty list of evidence means
+    # nothing.
     if not fields["evidence"]:
         del fields["evidence"]
 

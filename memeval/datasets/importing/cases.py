@@ -15,14 +15,14 @@ from memeval.errors import UserError
 from memeval.text.shown import one_line
 
 LEAST_GLOBAL = 16
-"""Characters of an id that no other conversation has by chance."""
+"""Minimum length of an id that is assumed to be unique across conversations."""
 ALL = "all"
-"""Groups everything into one case."""
+"""Value of `by` that groups everything into one case."""
 NO_ZONE = "times without a zone as UTC, as others in the case have a zone"
 
 
 def cut_by_key(messages: Sequence[Message], by: str, log: ImportLog) -> dict[str, list[Message]]:
-    """The messages of each case by its id, in the order of the first of each.
+    """The messages of each case, by case id in order of first appearance.
 
     Raises `UserError` listing the possible groupings if no message can be grouped this way.
     """
@@ -45,9 +45,9 @@ def cut_by_key(messages: Sequence[Message], by: str, log: ImportLog) -> dict[str
 def cut_windows(
     messages: Sequence[Message], count: int, log: ImportLog
 ) -> dict[str, list[Message]]:
-    """Disjoint spans of time with about equal numbers of turns, by id.
+    """Disjoint time spans with about equal numbers of messages, by id.
 
-    Raises `UserError` for more windows than messages.
+    Raises `UserError` if `count` is not between 1 and the number of messages.
     """
     if not 1 <= count <= len(messages):
         raise UserError(
@@ -68,9 +68,9 @@ def cut_windows(
 
 
 def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]:
-    """The messages of each session in the order of their times, for forms whose order says nothing.
+    """The messages, each session in order of time, for formats whose order means nothing.
 
-    One without a time follows the message before it.
+    A message without a time follows the message before it.
     """
     ordered = [*messages]
     places = group((message.session, place) for place, message in enumerate(messages))
@@ -80,7 +80,8 @@ def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]
         if times == sorted(times):
             continue
 
-        # Many exports begin with the newest; equal times are to be turned around, too.
+        # Many exports start with the newest message; messages of equal times must then be reversed,
+        # too.
         if times == sorted(times, reverse=True):
             timed.reverse()
 
@@ -97,7 +98,7 @@ def case_of(
     questions: Sequence[Mapping[str, Any]],
     log: ImportLog,
 ) -> dict[str, Any]:
-    """A case of the schema of `dataset=json`: sessions in order of their starts."""
+    """A case in the schema of `dataset=json`, with sessions in order of their starts."""
     asked = [iso_time(str(question.get("time", ""))) for question in questions]
     known = [time for time in (*(message.time for message in messages), *asked) if time is not None]
     without = [time for time in known if time.tzinfo is None]
@@ -119,7 +120,7 @@ def case_of(
 
 
 def _in_utc(question: Mapping[str, Any], time: datetime | None) -> Mapping[str, Any]:
-    """A question whose time, if it has no zone, is one in UTC."""
+    """The question; a time without a zone is marked as UTC."""
     if time is None or time.tzinfo is not None:
         return question
 
@@ -174,7 +175,7 @@ class _TurnWriter:
 
 
 def _key(keys: Mapping[str, str], by: str) -> str:
-    """The value of a key, whose name may be in another case."""
+    """The value of a key, whose name may differ in upper and lower case; empty if there is none."""
     if by in keys:
         return keys[by]
 
@@ -182,7 +183,9 @@ def _key(keys: Mapping[str, str], by: str) -> str:
 
 
 def _with_times(messages: Iterable[Message]) -> list[tuple[datetime, Message]]:
-    """Each message with its time in UTC; one without takes that of the message before it."""
+    """Each message with its time in UTC; a message without a time takes that of the message before
+    it.
+    """
     timed, latest = [], datetime.min
     for message in messages:
         if message.time is not None:
@@ -199,12 +202,12 @@ def _started(session: Sequence[Message]) -> Message:
 
 
 def _without_doubles(messages: Sequence[Message], log: ImportLog) -> list[Message]:
-    """The messages without those that have id, speaker and text of an earlier one."""
+    """The messages, except those that repeat id, speaker and text of an earlier one."""
     seen: set[tuple[str, ...]] = set()
     kept = []
     for message in messages:
         given = message.message_id or ""
-        # An id such as 1 is only that of one message of its conversation.
+        # A short id such as 1 is unique only within its conversation.
         scope = "" if len(given) >= LEAST_GLOBAL else message.keys.get("conversation", "")
         known = (scope, given, message.speaker, message.text)
         if given and known in seen:

@@ -80,12 +80,12 @@ def _message(node: Any) -> dict[str, Any]:
 
 
 def _judge(message: Mapping[str, Any], log: ImportLog) -> tuple[str, str]:
-    """Why a message is left out, or an empty string and its text."""
+    """The reason to leave a message out (empty if it is kept), and its text."""
     author = message.get("author")
     role = author.get("role") if isinstance(author, dict) else None
     metadata = message.get("metadata")
     is_hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
-    # A weight of 0 is that of texts which the user never saw.
+    # Texts that the user never saw have a weight of 0.
     if is_hidden or message.get("weight") == 0:
         return "messages kept hidden", ""
     if role not in (USER, ASSISTANT):
@@ -100,16 +100,17 @@ def _judge(message: Mapping[str, Any], log: ImportLog) -> tuple[str, str]:
 def _path(
     record: Mapping[str, Any], mapping: Mapping[str, Any], log: ImportLog
 ) -> list[str] | None:
-    """Names of the nodes from the root to the current one; None if they lead in a circle."""
+    """Names of the nodes from the root to the current one; None if they form a cycle."""
     name: Any = record.get("current_node")
     if not isinstance(name, str) or name not in mapping:
         name = _newest(mapping)
         known = name is not None
         log.take("conversations by the newest message, for want of a current one", known)
 
-    # The parent of a node that was deleted still names it.
+    # The parent of a deleted node still lists it.
     parents = {child: parent for parent in mapping for child in _children(mapping[parent])}
-    # A tree may have tens of thousands of nodes: names are looked up, and not searched for.
+    # A tree may have tens of thousands of nodes: names are looked up in a dictionary, not searched
+    # for in a list.
     path: dict[str, None] = {}
     while isinstance(name, str):
         if name in path:
@@ -131,11 +132,11 @@ def _children(node: Any) -> list[str]:
 
 
 def _newest(mapping: Mapping[str, Any]) -> str | None:
-    """The node of the message that was written last; of equal ones, the last in the file."""
+    """The node of the newest message; of several, the last in the file."""
     newest, latest = None, float("-inf")
     for name, node in mapping.items():
         time = _message(node).get("create_time")
-        # An integer may be too large for a float, and is compared as it is.
+        # An integer may be too large for a float, so it is not converted.
         seconds = time if isinstance(time, int | float) else float("-inf")
         if isinstance(node, dict) and seconds >= latest:
             newest, latest = name, seconds
@@ -150,7 +151,7 @@ def _text(content: Any, log: ImportLog) -> str:
 
     parts = content.get("parts") or []
     texts: list[str] = []
-    # Some exporters write one part as it is, without a list.
+    # Some exporters write a single part without a list.
     for part in parts if isinstance(parts, list) else [parts]:
         add_part(part, texts, texts, log)
 

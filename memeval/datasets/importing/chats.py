@@ -35,14 +35,14 @@ ROLES: Mapping[str, str] = {
     "tool_response": TOOL,
 }
 SAID_IN = ("content", "parts", "value", "text")
-"""Fields that may hold what is said."""
+"""Fields that may contain a message's text."""
 NOT_SAID = ("system", "developer")
 UNKNOWN_ROLE = "messages without a known role (call a speaker user or assistant)"
 TIMES = ("timestamp", "created_at", "create_time", "time", "date")
 CONVERSATION_IDS = ("conversation_id", "session_id", "chat_id", "thread_id", "uuid", "id")
 USERS = ("user_id", "user")
 OWN_KEYS = ("user", "channel", "thread")
-"""Keys that a message may have other than its conversation."""
+"""Keys whose value in a message overrides that of its conversation."""
 
 
 def is_chat(record: Mapping[str, Any]) -> bool:
@@ -64,13 +64,15 @@ def is_agent(record: Mapping[str, Any]) -> bool:
 
 
 def read_claude(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
-    """Claude's export: attachments are kept by name only."""
+    """Reads Claude's export. Of attachments, only the names are kept."""
     for number, record in enumerate(_objects(records, log)):
         yield from _conversation(record, record.get("chat_messages"), f"{place} {number}", log)
 
 
 def read_chat(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
-    """Messages with `role` and `content`: as `messages` of a record, or a list of them alone."""
+    """Reads messages with `role` and `content`: in `messages` of a record, in a list, or one per
+    record.
+    """
     bare = []
     for number, record in enumerate(records):
         session = f"{place} {number}"
@@ -92,13 +94,13 @@ def read_chat(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Me
 
 
 def read_sharegpt(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
-    """ShareGPT's form: `from` and `value`."""
+    """Reads ShareGPT's format: messages with `from` and `value`."""
     for number, record in enumerate(_objects(records, log)):
         yield from _conversation(record, _sharegpt_turns(record), f"{place} {number}", log)
 
 
 def read_agent(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
-    """A session of a coding agent: calls of tools and their results are turns of `tool`."""
+    """Reads sessions of a coding agent. Tool calls and their results are turns of `tool`."""
     for record in _objects(records, log):
         kind = record.get("type")
         message = record.get("message")
@@ -161,7 +163,7 @@ def _turns(
     title: str | None,
     log: ImportLog,
 ) -> Iterator[Message]:
-    """The turns of a message: its text, and each call of a tool and each result."""
+    """The turns of a message: its text, and each tool call and tool result."""
     named = message.get("role") or message.get("sender") or message.get("from")
     role = str(named or "").strip().lower()
     if role in NOT_SAID:
@@ -199,7 +201,7 @@ def _said(message: Mapping[str, Any], role: str, log: ImportLog) -> list[tuple[s
     for part in content if isinstance(content, list) else [content]:
         add_part(part, texts, tools, log)
 
-    # Older exports of Claude leave the parts empty and have the text beside them.
+    # Older exports of Claude leave the parts empty and have the text next to them.
     if not texts and not tools:
         texts = [log.clean(message.get("text"))]
 
@@ -224,7 +226,7 @@ def add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> N
         return
 
     kind = str(part.get("type", "text"))
-    # There are tools of the server and others, each with a type of its own.
+    # Server tools and other tools have different types with the same ending.
     if kind.endswith("tool_use"):
         tools.append(_called(part.get("name"), part.get("input")))
     elif kind.endswith("tool_result"):
@@ -237,7 +239,7 @@ def add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> N
 
 
 def _calls(message: Mapping[str, Any], log: ImportLog) -> list[str]:
-    """The calls beside the content; older messages hold a single one."""
+    """The calls outside the content; older messages have a single one."""
     calls = message.get("tool_calls")
     found = [
         call.get("function") for call in _objects(calls if isinstance(calls, list) else [], log)
@@ -261,7 +263,9 @@ def _result(content: Any, log: ImportLog) -> str:
 
 
 def _files(message: Mapping[str, Any]) -> list[str]:
-    """Names of what was attached; attachments and files of Claude may name one file twice."""
+    """Names of the attached files. Claude's `attachments` and `files` may both name the same
+    file.
+    """
     names: dict[str, None] = {}
     for field in ("attachments", "files"):
         values = message.get(field)
@@ -273,7 +277,7 @@ def _files(message: Mapping[str, Any]) -> list[str]:
 
 
 def _first(fields: Mapping[str, str], names: Sequence[str]) -> str:
-    """The first of the fields that is there; empty if none is."""
+    """The first of the fields that exists; empty if none does."""
     return next((fields[name] for name in names if name in fields), "")
 
 

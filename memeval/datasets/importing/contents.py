@@ -16,15 +16,15 @@ BAD_LINES = "lines that can't be read as JSON"
 
 
 def records_of(content: bytes, path: Path, log: ImportLog) -> list[Any]:
-    """The items of a list, the values of JSON Lines, or the only value.
+    """The items of a list, the values of JSON Lines, or the single value.
 
-    Lines that are not JSON are left out. Raises `UserError` for a file without any JSON, and for
-    one value that is cut off.
+    Lines that are not JSON are left out. Raises `UserError` for a file without any JSON, or for a
+    single value that is cut off.
     """
     content = _as_utf8(content, log)
     lines = [line for _, line in numbered(content.splitlines(keepends=True))]
     values, bad = _lines(lines, log) if len(lines) > 1 else ([], 0)
-    # The lines of an indented file are not JSON by themselves, but for a few brackets.
+    # Single lines of an indented file are not JSON, except for a few brackets.
     if values and 2 * bad <= len(lines) and isinstance(values[0], dict | list):
         log.leave_out(BAD_LINES, bad)
         return values
@@ -33,7 +33,7 @@ def records_of(content: bytes, path: Path, log: ImportLog) -> list[Any]:
     if isinstance(value, list):
         return value
 
-    # An object around the list of conversations.
+    # The list of conversations may be wrapped in an object.
     if isinstance(value, dict) and len(value) <= 3:
         for name in ("conversations", "data", "chats"):
             inner = value.get(name)
@@ -63,7 +63,7 @@ def _lines(lines: list[bytes], log: ImportLog) -> tuple[list[Any], int]:
             values.append(json.loads(line, object_pairs_hook=made))
         except (ValueError, RecursionError):
             bad += 1
-            # An indented file of millions of lines is not tried line by line.
+            # Give up on an indented file after its first three lines: it may have millions.
             if number == bad - 1 == 2:
                 return [], bad
 
@@ -71,7 +71,7 @@ def _lines(lines: list[bytes], log: ImportLog) -> tuple[list[Any], int]:
 
 
 def _as_utf8(content: bytes, log: ImportLog) -> bytes:
-    """UTF-16 and UTF-32 as UTF-8, without a byte-order mark."""
+    """The content as UTF-8 without a byte-order mark; it may be UTF-16 or UTF-32."""
     encoding = json.detect_encoding(content[:64])
     if encoding in ("utf-8", "utf-8-sig"):
         return content.removeprefix(b"\xef\xbb\xbf")
@@ -79,7 +79,7 @@ def _as_utf8(content: bytes, log: ImportLog) -> bytes:
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError:
-        # Left to the reader, which names the position.
+        # Left to the parser, whose error names the position.
         return content
 
     log.take(f"files as {encoding}")

@@ -1,4 +1,4 @@
-"""The forms that are imported, and how each is recognised."""
+"""The formats that can be imported, and how each is recognised."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from memeval.datasets.importing.slack import is_slack
 
 
 def _has(*fields: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a record has all of these fields."""
+    """Returns a predicate that tells whether a record has all of these fields."""
     return set(fields).issubset
 
 
 class Form(Struct, frozen=True):
-    """A form of files."""
+    """A file format."""
 
     title: str
     recognises: Callable[[Mapping[str, Any]], bool]
-    """Whether a record has this form."""
+    """Whether a record has this format."""
     case: str = "conversation"
     """Key that groups messages into cases, unless the user names one."""
 
@@ -37,17 +37,19 @@ FORMS: Mapping[str, Form] = {
     "messages": Form("chat messages", is_chat),
     "slack": Form("an export of Slack", is_slack, case="channel"),
     "sharegpt": Form("conversations of ShareGPT", is_sharegpt),
-    # A table has rows, and no records.
+    # A table has rows, not records.
     "table": Form("a table of messages", lambda _: False),
 }
-"""By the name that `--as` takes. The first that recognises a record has it."""
+"""Formats by the name that `--as` takes. The first one that recognises a record wins."""
 MOST_LOOKED_AT = 1_000
-"""Records of a file by which its form is recognised."""
+"""Maximum number of records of a file that are used to recognise its format."""
 OWN = "dataset=json"
 
 
 def recognise(records: Sequence[Any]) -> str | None:
-    """The form of most records; None for no known form. `OWN` is what an import writes."""
+    """The format of most records; None for no known format. `OWN` is the format that an import
+    writes.
+    """
     votes: Counter[str] = Counter()
     for record in records[:MOST_LOOKED_AT]:
         if (name := _form_of(record)) is not None:
@@ -58,7 +60,7 @@ def recognise(records: Sequence[Any]) -> str | None:
 
 def _form_of(record: Any) -> str | None:
     if isinstance(record, list):
-        # A single conversation is a list of messages.
+        # A list of messages is a single conversation.
         first = next((item for item in record if isinstance(item, dict)), None)
         return "messages" if first is not None and is_chat(first) else None
     if not isinstance(record, dict):

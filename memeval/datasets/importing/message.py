@@ -1,4 +1,4 @@
-"""A message of an export on its way into a case, and the log of everything that is left out."""
+"""A message of an export on its way into a case, and the log of what is left out or converted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memeval.results.files import without_halves
 USER, ASSISTANT, TOOL = "user", "assistant", TOOL_SPEAKER
 PLURAL = re.compile(r"^(\w+)s ")
 LONGEST_KEY = 200
-"""Characters of a name by which messages are grouped."""
+"""Maximum length of a name by which messages are grouped."""
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -27,21 +27,22 @@ class Message(Struct, frozen=True, kw_only=True):
     session: str
     """Names the session within the import."""
     keys: Mapping[str, str]
-    """Keys that may group it into cases: conversation, thread, user, channel, any column."""
+    """Values that may group it into cases, by key: conversation, thread, user, channel, any column.
+    """
     time: datetime | None = None
-    """With its zone if the export names one."""
+    """With a time zone if the export names one."""
     message_id: str | None = None
     title: str | None = None
-    """Of its session."""
+    """Title of its session."""
 
 
 class ImportLog(Struct):
-    """Counts of messages that were left out, and of forms in which files were read."""
+    """Counts of what was left out, and of how the rest was read."""
 
     left_out: Counter[str] = field(default_factory=Counter)
     read_as: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
-    """The first one of a kind that was left out."""
+    """The first example of each kind that was left out."""
 
     def leave_out(self, what: str, count: int = 1, *, example: str = "") -> None:
         self.left_out[what] += count
@@ -52,7 +53,7 @@ class ImportLog(Struct):
         self.read_as[what] += count
 
     def clean(self, value: Any) -> str:
-        """The text without blanks around it; empty for a value that is not a string."""
+        """The string without white space around it; empty for a value that is not a string."""
         if not isinstance(value, str):
             return ""
 
@@ -63,7 +64,7 @@ class ImportLog(Struct):
         return text.strip()
 
     def lines(self) -> list[str]:
-        """The log for a person, one line for each kind."""
+        """The log for the user, one line for each kind."""
         lines = []
         for verb, counts in (("read", self.read_as), ("left out", self.left_out)):
             for what, count in sorted(counts.items()):
@@ -75,12 +76,14 @@ class ImportLog(Struct):
 
 
 def _one(what: str) -> str:
-    """`tables with ';' between cells` of a single one."""
+    """Singular of a phrase: `tables with ';' between cells` becomes `table with ';' between
+    cells`.
+    """
     return PLURAL.sub(r"\1 ", what)
 
 
 def key_of(value: Any) -> str:
-    """A value as a name to group by, on one line; empty if it can't be one."""
+    """A value as a one-line name to group by; empty if it can't be one."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
 
@@ -88,12 +91,12 @@ def key_of(value: Any) -> str:
 
 
 def scalars(record: Mapping[str, Any]) -> dict[str, str]:
-    """The fields of a record that are names or numbers, those of its `metadata` included."""
+    """The fields of a record that are strings or numbers, including those of its `metadata`."""
     keys = {str(name): key_of(value) for name, value in with_metadata(record).items()}
     return {name: value for name, value in keys.items() if value}
 
 
 def with_metadata(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a record and of its `metadata`; its own come first."""
+    """The fields of a record and of its `metadata`; the record's own take precedence."""
     inner = record.get("metadata")
     return {**(inner if isinstance(inner, dict) else {}), **record}

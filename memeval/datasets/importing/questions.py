@@ -15,7 +15,7 @@ from memeval.text.shipped import where_is
 
 COLUMNS = ("case_id", *(name for name in QUESTION_FIELDS if name != "golds"))
 MANY = "|"
-"""Parts several answers, pieces of evidence or choices in one cell."""
+"""Separates several answers, pieces of evidence or choices in one cell."""
 
 
 def _page() -> str:
@@ -25,7 +25,7 @@ def _page() -> str:
 def read_questions(
     table: Table, date_format: str | None, log: ImportLog
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Each question with its case's id, which is empty if the table names none.
+    """Each question with its case id, which is empty if the table has none.
 
     Raises `UserError` for a column that questions do not have, for a row with more or fewer cells
     than the header, and for dates whose day and month can't be told apart.
@@ -58,9 +58,10 @@ def read_questions(
 def by_case(
     questions: list[tuple[str, dict[str, Any]]], case_ids: list[str]
 ) -> dict[str, list[Mapping[str, Any]]]:
-    """The questions of each case. Without an id, they are about the only case there is.
+    """The questions of each case. Questions without a case id are about the only case.
 
-    Raises `UserError` for a question about a case that is not there.
+    Raises `UserError` for a question about an unknown case, or without a case id if there are
+    several cases.
     """
     known = set(case_ids)
     grouped: dict[str, list[Mapping[str, Any]]] = {}
@@ -91,7 +92,7 @@ def _question(row: Fields, date_format: str | None, log: ImportLog) -> Iterator[
 
     if value := _cell(row, "time"):
         time = None if iso_time(value) else read_time(value, log, date_format)
-        # What can't be read stays as it is: the check of the file names it.
+        # A time that can't be read stays as it is: the check of the file reports it.
         yield "time", time.isoformat() if time else iso_text(value)
 
     yield "answer", _parts(row, "answer")
@@ -99,7 +100,7 @@ def _question(row: Fields, date_format: str | None, log: ImportLog) -> Iterator[
         if parts := _parts(row, name):
             yield name, parts
 
-    # Spreadsheets write TRUE.
+    # Spreadsheets write TRUE in upper case.
     if flag := _cell(row, "multi_select").lower():
         if flag not in ("true", "false"):
             raise row.wrong("multi_select", f"is {quoted(flag)}, not true or false")

@@ -36,10 +36,10 @@ CONVERSATIONS = re.compile(r"conversations([-_ (].*|\d+)?\.json")
 USERS = "users.json"
 TABLES = (".csv", ".tsv", ".xlsx")
 UNORDERED = ("slack", "table")
-"""Forms whose messages may come in any order."""
+"""Formats whose messages may come in any order."""
 MAY_BE_JSON = re.compile(rb"[^\w<]*[{\[](?!\s*[\w<])")
-"""Up to the first bracket come at most blanks and a byte-order mark, and after it no word: a log
-may begin with [06.05.24, 09:30].
+"""Matches only if no word comes before or directly after the first bracket: a log may begin with
+[06.05.24, 09:30].
 """
 OFFICE_MARK = b"\xd0\xcf\x11\xe0"
 """First bytes of old Excel files, and of encrypted ones."""
@@ -52,16 +52,16 @@ READERS = {
 
 
 class ImportOptions(Struct, frozen=True, kw_only=True):
-    """Settings of a user for the files. None: recognised automatically."""
+    """A user's settings for the files. None: recognised automatically."""
 
     form: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Columns of a table by field."""
+    """Column of a table for each field."""
     date_format: str | None = None
     case: str | None = None
-    """Unit of a case: the name of a key of the messages."""
+    """Key of the messages whose values are the cases."""
     windows: int | None = None
-    """Spans of time that are cases instead."""
+    """Number of spans of time that are the cases instead."""
 
 
 class Imported(Struct, frozen=True, kw_only=True):
@@ -69,12 +69,12 @@ class Imported(Struct, frozen=True, kw_only=True):
 
     form: str
     case: str
-    """Unit of a case, in a word."""
+    """What a case is: a key of the messages, `all` or `window of time`."""
     cases: Sequence[Mapping[str, Any]]
     log: ImportLog
 
     def write(self, file: IO[str], *, lines: bool) -> None:
-        """Writes the cases: as JSON, or one per line."""
+        """Writes the cases: as one JSON document, or one case per line."""
         if lines:
             file.writelines(f"{json.dumps(case, ensure_ascii=False)}\n" for case in self.cases)
         else:
@@ -87,8 +87,8 @@ def import_files(
 ) -> Imported:
     """The cases of exports, tables and benchmark files.
 
-    Raises `UserError` for files that can't be read, of no known form, of several forms, or without
-    a message. Odd records within them are left out, and counted in the log.
+    Raises `UserError` for files that can't be read, have no known format or several formats, or
+    contain no message. Odd records within them are left out, and counted in the log.
     """
     log = ImportLog()
     reader = _Reader(options=options, log=log)
@@ -138,7 +138,7 @@ class _Reader(Struct):
     questions: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """Each with the id of its case."""
     forms: dict[str, Path] = field(default_factory=dict)
-    """The forms that were found, each with the first file that has it."""
+    """The formats that were found, each with the first file that has it."""
     unknown: list[Path] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     """Names of Slack's users by id."""
@@ -170,9 +170,10 @@ class _Reader(Struct):
         self._read_records(records, file)
 
     def finish(self, paths: Sequence[Path]) -> str:
-        """The only form that was found.
+        """The only format that was found.
 
-        Raises `UserError` if there is no form or a second one, and for settings of another form.
+        Raises `UserError` if there is none or more than one, if there is no message, and for
+        settings of another format.
         """
         if len(self.forms) > 1:
             found = "; ".join(f"{path}: {FORMS[name].title}" for name, path in self.forms.items())
@@ -197,7 +198,7 @@ class _Reader(Struct):
         form = next(iter(self.forms))
         options = {"--map": self.options.columns, "--date-format": self.options.date_format}
         given = [name for name, value in options.items() if value]
-        # A table of questions may have dates beside messages in any form.
+        # A table of questions may have dates, next to messages in any format.
         if self.questions and "--date-format" in given:
             given.remove("--date-format")
         if given and form != "table":
@@ -207,7 +208,7 @@ class _Reader(Struct):
         return form
 
     def _read_table(self, content: bytes, file: SourceFile) -> bool:
-        """Reads a table; False if the file is not a table, or the user states another form."""
+        """Reads a table; False if the file is not a table, or the user names another format."""
         options, is_excel = self.options, is_workbook(content) or file.ending == ".xlsx"
         is_meant = options.form == "table" or (options.columns and file.ending not in JSON)
         if not (is_excel or file.ending in TABLES or is_meant):
@@ -271,11 +272,11 @@ class _Reader(Struct):
 
 
 def _beside_left_out(files: Sequence[SourceFile], log: ImportLog) -> list[SourceFile]:
-    """The files with conversations; exports also contain other lists."""
+    """The files to read. Of an export, these are only the files with conversations."""
     named = [file for file in files if CONVERSATIONS.fullmatch(PurePosixPath(file.name).name)]
     channels = [file for file in files if is_slack_file(file.name)]
     if channels and not named:
-        # The names of users are needed before the messages.
+        # The users' names are needed before the messages.
         named = [file for file in files if PurePosixPath(file.name).name == USERS] + channels
 
     exports = {file.path for file in named}

@@ -15,7 +15,7 @@ from memeval.datasets.importing.times import read_time
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 MENTION = re.compile(r"<@(\w{1,40})(?:\|[^<>]{0,200})?>")
 SAID = (None, "bot_message", "me_message", "thread_broadcast", "file_share", "file_comment")
-"""Kinds of messages written by people; others report joins, renames and the like."""
+"""Subtypes of messages that say something; others report joins, renames and the like."""
 
 
 def is_slack(record: Mapping[str, Any]) -> bool:
@@ -23,13 +23,13 @@ def is_slack(record: Mapping[str, Any]) -> bool:
 
 
 def is_slack_file(name: str) -> bool:
-    """Whether a file of this name holds the messages of a channel's day."""
+    """Whether a file of this name contains one day's messages of a channel."""
     path = PurePosixPath(name)
     return bool(DAY.fullmatch(path.stem)) and path.suffix == ".json" and bool(path.parent.name)
 
 
 def read_names(users: Sequence[Any], log: ImportLog) -> dict[str, str]:
-    """Names by id of user, from `users.json`."""
+    """Names by user id, from `users.json`."""
     names = {}
     for user in users:
         if not isinstance(user, dict) or not key_of(user.get("id")):
@@ -42,7 +42,7 @@ def read_names(users: Sequence[Any], log: ImportLog) -> dict[str, str]:
         found = filter(None, map(key_of, (*given, user.get("name"))))
         names[key_of(user["id"])] = next(found, key_of(user["id"]))
 
-    # Two people of one name stay two.
+    # Two people with the same name stay distinct.
     shared = Counter(names.values())
     return {
         user_id: f"{name} ({user_id})" if shared[name] > 1 else name
@@ -53,7 +53,9 @@ def read_names(users: Sequence[Any], log: ImportLog) -> dict[str, str]:
 def read_slack(
     records: Sequence[Any], channel: str, day: str, names: Mapping[str, str], log: ImportLog
 ) -> Iterator[Message]:
-    """The messages of a channel's day. A thread is a session, and so is the rest of a day."""
+    """The messages of one day of a channel. Each thread is a session, and so is the rest of the
+    day.
+    """
     for record in records:
         if not isinstance(record, dict):
             log.leave_out("messages other than objects")

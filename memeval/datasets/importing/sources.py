@@ -1,6 +1,6 @@
-"""The files of an import: as named, of a folder, or of a zip archive, never unpacked to disk.
+"""The files of an import: named directly, in a folder or in a zip archive; never unpacked to disk.
 
-An archive's own statements are not trusted: bytes are counted while they are read.
+The sizes that an archive states are not trusted: bytes are counted while they are read.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ JSON = (".json", ".jsonl", ".ndjson")
 ENDINGS = (*JSON, ".csv", ".tsv", ".xlsx")
 MOST_FILES = 100_000
 MOST_BYTES = 1 << 29
-"""Of one file, unpacked."""
+"""Limit for one file, unpacked."""
 MOST_IN_ALL = 1 << 31
 MOST_RATIO = 500
-"""Unpacked to packed bytes. Chats reach 20; only bombs reach 1,000."""
+"""Limit for the ratio of unpacked to packed bytes. Chats reach 20; only zip bombs reach 1,000."""
 RATIO_FROM = 1 << 20
-"""Smaller files do no harm, whatever their ratio."""
+"""Files up to this size do no harm, whatever their ratio."""
 BLOCK = 1 << 18
 UNREADABLE = (
     zipfile.BadZipFile,
@@ -44,7 +44,7 @@ UNREADABLE = (
     ValueError,
     RuntimeError,
 )
-"""Errors of `zipfile` for archives that are damaged, encrypted or packed otherwise."""
+"""Errors of `zipfile` for archives that are damaged, encrypted or compressed by another method."""
 ZIP_MARK = b"PK\x03\x04"
 EMPTY_ZIP = b"PK\x05\x06"
 WORKBOOK = "xl/workbook.xml"
@@ -54,14 +54,14 @@ class SourceFile(Struct, frozen=True):
     """A file of the import."""
 
     path: Path
-    """Path that the user named, or of a file in a folder that the user named."""
+    """Path that the user named: of a file, an archive or a folder."""
     name: str
-    """Within the archive or folder, with slashes; only shown, and never opened."""
+    """Path within the archive or folder, with slashes, else the file's name; never opened."""
     read: Callable[[], bytes]
 
     @property
     def place(self) -> Path:
-        """As messages name it."""
+        """The path as messages show it."""
         if self.path.name == self.name:
             return self.path
 
@@ -73,7 +73,7 @@ class SourceFile(Struct, frozen=True):
 
     @property
     def folder(self) -> str:
-        """The name of the innermost folder; empty without one."""
+        """The name of the innermost folder; empty if there is none."""
         return PurePosixPath(self.name).parent.name
 
     @property
@@ -83,9 +83,9 @@ class SourceFile(Struct, frozen=True):
 
 @contextmanager
 def open_sources(paths: Sequence[Path], log: ImportLog) -> Iterator[list[SourceFile]]:
-    """The files that may hold messages, in the order of their names; others are counted.
+    """The files that may contain messages, in the order of their names; others are counted.
 
-    Raises `UserError` for what can't be read, and for an archive that breaks a bound.
+    Raises `UserError` for files that can't be read, and for an archive that exceeds a limit.
     """
     with ExitStack() as stack:
         budget = _Budget()
@@ -99,7 +99,9 @@ def open_sources(paths: Sequence[Path], log: ImportLog) -> Iterator[list[SourceF
 
 
 def check_archive(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:
-    """The files of an archive. Raises `UserError` if it says itself that it breaks a bound."""
+    """The files of an archive. Raises `UserError` if it is encrypted, or if the sizes that it
+    states exceed a limit.
+    """
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     if len(entries) > MOST_FILES:
         raise UserError(f"{path} holds {len(entries):,} files; at most {MOST_FILES:,} are read.")
@@ -167,7 +169,7 @@ def _of_folder(folder: Path, budget: _Budget) -> list[SourceFile]:
         if path.is_symlink() or not path.is_file() or _is_hidden(name.as_posix()):
             continue
 
-        # The folder's own name tells apart the logs of several folders.
+        # The folder's own name distinguishes the logs of several folders.
         named = f"{folder.name}/{name.as_posix()}"
         files.append(SourceFile(path=folder, name=named, read=partial(_read_file, path, budget)))
         if len(files) > MOST_FILES:
@@ -194,7 +196,7 @@ def _of_archive(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFil
 
     files = []
     for entry in sorted(check_archive(archive, path), key=lambda entry: entry.filename):
-        # As Windows has it, a name may have the other slash.
+        # Archives made on Windows may have backslashes in names.
         name = entry.filename.replace("\\", "/")
         if not _is_hidden(name):
             read = partial(_read_entry, archive, entry, path, budget)
@@ -207,7 +209,7 @@ def _of_archive(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFil
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether it is one of the files that operating systems add to the real ones."""
+    """Whether a file is hidden, or was added by an operating system."""
     return any(part.startswith((".", "__MACOSX")) and part != ".." for part in name.split("/"))
 
 
@@ -230,7 +232,7 @@ def _read_entry(
 
 
 def is_workbook(content: bytes) -> bool:
-    """Whether it is an Excel file, which is a zip archive too."""
+    """Whether content is an Excel file, which is a zip archive, too."""
     if not content.startswith(ZIP_MARK):
         return False
 

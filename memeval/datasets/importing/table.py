@@ -31,24 +31,24 @@ USUAL: Mapping[str, tuple[str, ...]] = {
     "channel": ("channel", "channel_id", "room"),
     "user": ("user_id", "customer_id", "user"),
 }
-"""Usual columns of each field, in any case, with blanks or underscores."""
+"""Usual column names of each field, in upper or lower case, with spaces, hyphens or underscores."""
 KEYS = ("speaker", "session", "conversation", "thread", "channel", "user")
 """Fields that messages can be grouped by, whatever their columns are called."""
 NEEDED = ("speaker", "text")
 DELIMITERS = (",", ";", "\t", "|")
 QUESTION = "question"
-"""A table with this column holds questions."""
+"""A table with this column contains questions."""
 MOST_ABOVE = 20
-"""The header is one of this many first rows."""
+"""The header is one of the first rows, up to this number."""
 SEPARATOR = re.compile(r"sep=(.)\r?\n")
 """The first line of some files that Excel writes."""
 BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 LONGEST = 3
-"""The longest run of such characters in a Western language."""
+"""The longest run of such characters that is usual in a Western language."""
 LONGEST_CELL = 1 << 26
 MOST_ROWS = 5_000_000
 Row = tuple[int, Sequence[str]]
-"""The line of a text on which a row ends, or a sheet's number of it, and its cells."""
+"""The number of the line on which a row ends, or of the row in a sheet, and its cells."""
 QUOTING = 'a quote within a cell is written twice, and the cell within quotes:  "say ""hi"""'
 
 
@@ -80,7 +80,9 @@ class Table(Struct, frozen=True):
 
 
 def parse_map(given: str | None) -> dict[str, str]:
-    """`speaker=sender,text=body` as columns by field. Raises `UserError` for another form."""
+    """Columns by field from a string like `speaker=sender,text=body`. Raises `UserError` if it is
+    malformed.
+    """
     columns = {}
     for pair in filter(str.strip, (given or "").split(",")):
         name, _, column = (part.strip() for part in pair.partition("="))
@@ -95,9 +97,10 @@ def parse_map(given: str | None) -> dict[str, str]:
 
 
 def read_csv(content: bytes, path: Path, given: Mapping[str, str], log: ImportLog) -> Table:
-    """A table of text: encoding and delimiter are detected and logged. `given` is as in `--map`.
+    """Reads a table from text: encoding and delimiter are detected and logged. `given` is as in
+    `--map`.
 
-    Raises `UserError` if it is empty, holds NUL bytes or breaks the quoting.
+    Raises `UserError` if it is empty, contains NUL bytes or has broken quoting.
     """
     text = _decode(content, path, log)
     if not text.strip():
@@ -116,16 +119,16 @@ def read_csv(content: bytes, path: Path, given: Mapping[str, str], log: ImportLo
 
 
 def _delimiter(text: str) -> str:
-    """The one that comes most often in the first line that has any."""
+    """The delimiter that occurs most often in the first line that has any."""
     lines = text.split("\n", MOST_ABOVE)[:MOST_ABOVE]
     first = next((line for line in lines if any(mark in line for mark in DELIMITERS)), "")
     return max(DELIMITERS, key=first.count)
 
 
 def read_excel(content: bytes, path: Path, given: Mapping[str, str], log: ImportLog) -> Table:
-    """The first sheet of a workbook.
+    """Reads the first sheet of a workbook.
 
-    Raises `UserError` if it can't be read, or breaks a bound of archives.
+    Raises `UserError` if it can't be read, or exceeds a limit for archives.
     """
     try:
         import openpyxl  # type: ignore[import-untyped]
@@ -136,7 +139,7 @@ def read_excel(content: bytes, path: Path, given: Mapping[str, str], log: Import
         ) from None
 
     try:
-        # Its sheets are unpacked by openpyxl, which bounds nothing.
+        # openpyxl unpacks the sheets, and has no limits.
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             check_archive(archive, path)
 
@@ -147,7 +150,7 @@ def read_excel(content: bytes, path: Path, given: Mapping[str, str], log: Import
     except UserError:
         raise
     except Exception as error:
-        # A damaged file leads openpyxl to errors of many kinds.
+        # A damaged file makes openpyxl raise errors of many kinds.
         raise UserError(f"{path} can't be read as Excel: {one_line(error)}.", REPLACE) from error
 
     filled = ((number, row) for number, row in enumerate(rows, start=1) if any(row))
@@ -192,7 +195,7 @@ def read_table(
 
 
 def _columns(table: Table, given: Mapping[str, str]) -> dict[str, int]:
-    """The place of each field's column."""
+    """The position of each field's column."""
     for column in given.values():
         if column not in table.names:
             raise unknown("column in --map", one_line(column), table.names)
@@ -218,7 +221,7 @@ def _columns(table: Table, given: Mapping[str, str]) -> dict[str, int]:
 
 
 def _known_columns(names: Sequence[str], given: Mapping[str, str]) -> dict[str, int]:
-    """The place of each field that has a column: the one that was given, or one of a usual name."""
+    """The position of each field that has a column: the given column, or one with a usual name."""
     plain = [name.lower().replace(" ", "_").replace("-", "_") for name in names]
     columns = {}
     for field, usual in USUAL.items():
@@ -243,10 +246,10 @@ def _whole_rows(table: Table, log: ImportLog) -> Iterator[Sequence[str]]:
 
 
 def _csv_rows(text: str, delimiter: str, path: Path, above: int) -> Iterator[Row]:
-    """The rows that hold something; `above` lines of the file are above the text."""
+    """The rows that are not blank; `above` is the number of lines of the file above the text."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     ends = 0
-    # A message may be longer than the 131,072 characters that `csv` takes otherwise.
+    # A message may be longer than the default limit of `csv`, 131,072 characters.
     usual = csv.field_size_limit(LONGEST_CELL)
     try:
         for row in reader:
@@ -254,7 +257,8 @@ def _csv_rows(text: str, delimiter: str, path: Path, above: int) -> Iterator[Row
             if any(cell.strip() for cell in row):
                 yield above + ends, row
     except csv.Error as error:
-        # The row begins below the last one: a quote without an end takes all the lines after it.
+        # Report the line below the last good row: an unclosed quote swallows all the lines after
+        # it.
         line = above + ends + 1
         raise UserError(f"{path}: line {line}: {one_line(error)}.", QUOTING) from error
     finally:
@@ -290,7 +294,7 @@ def _decode(content: bytes, path: Path, log: ImportLog) -> str:
 def _is_western(text: str) -> bool:
     """Whether text that was decoded as cp1252 is in a Western language.
 
-    There, characters beyond ASCII mostly stand alone; Cyrillic or Chinese text has runs of them.
+    In these, characters beyond ASCII mostly stand alone; Cyrillic or Chinese text has runs of them.
     """
     beyond = sum(len(letters) for letters in BEYOND_ASCII.findall(text))
     in_runs = sum(len(letters) for letters in BEYOND_ASCII.findall(text) if len(letters) > LONGEST)

@@ -12,22 +12,24 @@ from memeval.datasets.io.fields import quoted
 from memeval.errors import UserError
 
 UNITS = ((1e11, 1.0, "seconds"), (1e14, 1e3, "milliseconds"), (1e17, 1e6, "microseconds"))
-"""Below the first figure a count since 1970 is in this unit: 1e11 seconds is the year 5138."""
+"""Units of a count since 1970, each with its upper bound and divisor: 1e11 seconds is the year
+5138.
+"""
 NANOSECONDS = 1e9
 UNREAD = "times that could not be read (their messages are kept)"
 EARLIEST, LATEST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 LEAST_YEAR = 1000
-"""Earlier ones have fewer digits, and are slips."""
+"""Earlier years have fewer digits, and are typing errors."""
 NUMBER = re.compile(r"\d{9,19}(?:\.\d+)?")
 YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:[ T]+(\d{1,2})(?=:)|(?!\d))")
-"""A date, with the hour of its time: spreadsheets write 2024/5/6 9:30."""
+"""A date and the hour of its time, if any: spreadsheets write 2024/5/6 9:30."""
 DAY_AND_MONTH = re.compile(
     r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?:,?[ T]+\d{1,2}:\d{2}(:\d{2})?( ?[AaPp][Mm])?)?"
 )
 
 
 def read_time(value: Any, log: ImportLog, date_format: str | None = None) -> datetime | None:
-    """The time that a field holds; None for null and for something else, which is counted."""
+    """The time in a field; None for null, and for an unreadable value, which is counted."""
     if value is None or value == "":
         return None
 
@@ -41,10 +43,10 @@ def read_time(value: Any, log: ImportLog, date_format: str | None = None) -> dat
 
 
 def format_of(values: Iterable[str], place: str, given: str | None = None) -> str | None:
-    """The format of a column of dates, as given; else that of dates with day and month in figures.
+    """The format of a column of dates: the given one, or one detected from dates with day and month
+    in figures. None for other columns.
 
-    None for other columns. Raises `UserError` if the given one fits no date, and if day and month
-    can't be told apart.
+    Raises `UserError` if the given format fits no date, or if day and month can't be told apart.
     """
     texts = [value.strip() for value in values if value.strip()]
     if given is not None:
@@ -126,7 +128,7 @@ def _since_1970(value: float, log: ImportLog) -> datetime | None:
 
 
 def iso_text(text: str) -> str:
-    """A text that is a time with the year first, as ISO 8601 writes it; another text as it is."""
+    """A time with the year first, rewritten in ISO 8601; any other string stripped."""
     plain = text.strip()
     if plain.endswith(" UTC"):
         plain = plain.removesuffix(" UTC") + "+00:00"

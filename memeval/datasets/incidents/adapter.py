@@ -1,5 +1,5 @@
-"""Incidents of real systems: the past as dated narratives, questions about it as later incidents
-begin.
+"""Incidents of real systems: the past as dated narratives, and questions about it that are asked
+when later incidents begin.
 """
 
 from __future__ import annotations
@@ -36,21 +36,24 @@ class IncidentSettings(DatasetSettings):
     """Settings of `incidents`."""
 
     history_share: float = at(PREPARE, 0.7)
-    """Share of each system's incidents, the earlier ones, that memory holds; the later ones are
-    asked about.
+    """Share of each system's incidents that the memory contains. They are the earliest; the later
+    ones are asked about.
     """
     questions_per_case: int = at(ANSWER, 60, least=1)
-    """Most questions about each system, chosen evenly over abilities and templates, without those
-    for root causes.
+    """Maximum number of questions about each system, chosen evenly over abilities and templates,
+    not counting those for root causes.
     """
     root_causes_per_case: int = at(ANSWER, 20, least=0)
-    """Most later incidents of each system whose root cause is asked for, in addition."""
+    """Maximum number of later incidents of each system whose root cause is asked for, in addition.
+    """
     runbooks: bool = at(PREPARE, False)
-    """Whether memory also holds how incidents were handled, and runbooks that are revised. Their
-    steps are invented.
+    """Whether the memory also contains how incidents were handled, and runbooks that are revised.
+    Their steps are invented.
     """
     handling_per_case: int = at(ANSWER, 20, least=0)
-    """Most questions about handling and runbooks for each system, in addition; with `runbooks`."""
+    """Maximum number of questions about handling and runbooks for each system, in addition; with
+    `runbooks`.
+    """
     seed: int = at(PREPARE, 0)
     """Chooses words and questions, never facts."""
 
@@ -137,8 +140,8 @@ class Incidents(NetOps):
 
     @cached_property
     def _systems(self) -> Mapping[str, tuple[list[Incident], list[Incident]]]:
-        """The earlier and the later incidents of each system, in order of time, rows of one time in
-        the table's order.
+        """The earlier and the later incidents of each system, in order of time. Rows with equal
+        times keep the table's order.
         """
         ordered = sorted(self._table[0].incidents, key=lambda row: row.time)
         systems = group((row.system, row) for row in ordered)
@@ -146,7 +149,9 @@ class Incidents(NetOps):
         return {name: self._split(systems[name]) for name in names}
 
     def _split(self, rows: list[Incident]) -> tuple[list[Incident], list[Incident]]:
-        """Incidents of the same second stay together, in the past."""
+        """The earlier and the later rows. Incidents of the same second stay together, in the
+        past.
+        """
         last = rows[max(1, int(len(rows) * self.settings.history_share)) - 1].time
         return [row for row in rows if row.time <= last], [row for row in rows if row.time > last]
 
@@ -169,7 +174,8 @@ class Incidents(NetOps):
         history = History(rng=rng, past=past, later=later, elsewhere=self._elsewhere(name))
         chosen = choose(rng, drafts_of(TEMPLATES, history), self.settings.questions_per_case)
         ranked = choose(rng, root_causes(history), self.settings.root_causes_per_case)
-        # Last, and from another generator: all other questions are the same without them.
+        # Drawn last and from another generator, so that all other questions are the same without
+        # them.
         handled = self._handling(name, history)
         return EvalCase(
             case_id=name, sessions=sessions, questions=questions(name, [*chosen, *ranked, *handled])
@@ -184,7 +190,7 @@ class Incidents(NetOps):
         return choose(rng, offered, self.settings.handling_per_case)
 
     def _elsewhere(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
-        # For questions without an answer: names that exist, but that this system never had.
+        # For unanswerable questions: names that exist, but that this system never had.
         others = [row for row in self._table[0].incidents if row.system != name]
         return _names(others), frozenset(row.fault for row in others if row.fault)
 

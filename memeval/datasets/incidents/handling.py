@@ -1,4 +1,4 @@
-"""Questions about how incidents were handled, and about runbooks, of which the newest counts."""
+"""Questions about how incidents were handled, and about runbooks, whose newest revision counts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def handled(history: History) -> Iterator[Draft]:
 
 
 def handled_last(history: History) -> Iterator[Draft]:
-    """Asks how a fault was handled last, by any runbook."""
+    """Asks how a fault was last handled, by any revision of its runbook."""
     for fault, records in history.faults.items():
         if len(records) > 1 and history.alone(records[-1]):
             text = f"How was the latest incident with fault {fault} handled?"
@@ -47,7 +47,7 @@ def procedure(history: History) -> Iterator[Draft]:
 
 
 def new_incident(history: History) -> Iterator[Draft]:
-    """A later incident is to be handled by the newest runbook of its fault."""
+    """Asks what the newest runbook says about the fault of a later incident."""
     newest_of = dict(_revised(history))
     for later in draw(history.rng, history.later, OFFERED):
         newest = newest_of.get(later.fault)
@@ -61,9 +61,11 @@ def new_incident(history: History) -> Iterator[Draft]:
 
 
 def _revised(history: History) -> Iterator[tuple[str, Past]]:
-    """Each fault whose runbook was revised, with the incident after which it was last.
+    """Each fault whose runbook was revised, with the incident after which its last revision was
+    written.
 
-    If two revisions are of one minute, the narrative does not say which is the newer one.
+    A fault is left out if its last two revisions are of the same minute, because the narrative does
+    not say which is newer.
     """
     for fault, records in history.faults.items():
         revisions = [past for past in records if "runbook" in past.ids]

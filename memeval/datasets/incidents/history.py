@@ -1,4 +1,4 @@
-"""Material of questions about past incidents."""
+"""Material for questions about past incidents."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from memeval.datasets.netops.base import Draft, draft
 CLOCK = "Answer as HH:MM."
 
 OFFERED = 40
-"""Questions that one template makes at most, before they are chosen from."""
+"""Maximum number of questions per template, before some are chosen."""
 
 
 class History(Struct, frozen=True, dict=True):
-    """Material of a case's questions."""
+    """Material for a case's questions."""
 
     rng: Random
     past: Sequence[Past]
-    """Incidents in memory, in order of time."""
+    """Incidents in the memory, in order of time."""
     later: Sequence[Incident]
     """Later incidents, in order of time; never empty."""
     elsewhere: tuple[frozenset[str], frozenset[str]]
@@ -39,17 +39,17 @@ class History(Struct, frozen=True, dict=True):
 
     @cached_property
     def faults(self) -> dict[str, list[Past]]:
-        """Incidents by fault, those without one left out."""
+        """Incidents by fault, without those that have none."""
         return group((past.incident.fault, past) for past in self.past if past.incident.fault)
 
     @cached_property
     def minutes(self) -> Counter[datetime]:
-        """Incidents by the minute: the narratives give times to the minute."""
+        """Number of incidents per minute: the narratives give times to the minute."""
         return Counter(minute_of(past) for past in self.past)
 
     @cached_property
     def disputed(self) -> dict[tuple[tuple[str, ...], datetime], list[Past]]:
-        """Records that contradict each other about the same components and minute: it is unclear
+        """Records that give different faults for the same components and minute: it is unclear
         whether they count once or twice.
         """
         with_fault = [past for past in self.past if past.incident.fault]
@@ -65,7 +65,7 @@ class History(Struct, frozen=True, dict=True):
 
     @property
     def now(self) -> datetime:
-        """When questions about the past are asked: as the first later incident begins."""
+        """When questions about the past are asked: when the first later incident begins."""
         return self.later[0].time
 
     def alone(self, past: Past) -> bool:
@@ -86,8 +86,8 @@ class History(Struct, frozen=True, dict=True):
         at: datetime | None = None,
         form: str = "",
     ) -> Draft:
-        """A question. Its evidence is the openings of incidents, or one other turn."""
-        # By the session's number, because as text s10 comes before s2.
+        """A question. Its evidence is the opening turns of incidents, or one other turn."""
+        # Sorted by session number, because s10 comes before s2 as a string.
         ordered = sorted(evidence, key=lambda past: int(past.turn_id[1:].split("t")[0]))
         ids = dict.fromkeys(past.turn_id for past in ordered)
         return draft(
@@ -107,7 +107,7 @@ def names_of(incident: Incident) -> tuple[str, ...]:
 
 
 def minute_of(past: Past) -> datetime:
-    """When an incident began, as precisely as the narratives say it."""
+    """When an incident began, to the minute, as in the narratives."""
     return past.incident.time.replace(second=0)
 
 

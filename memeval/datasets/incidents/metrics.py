@@ -14,8 +14,8 @@ DEPTHS = (1, 3, 5)
 def ranking(answer: str, candidates: Collection[str]) -> list[str]:
     """The candidates that an answer names, in the order of their first mention.
 
-    Case does not count, and any characters may replace a name's `_`. If one name is the beginning
-    of another, the longer one counts.
+    Case does not count, and any characters may replace a name's `_`. If one name is a prefix of
+    another, the longer one counts.
     """
     # Nothing has to be escaped: names are shown as letters, digits and `_` (`one_word`).
     patterns = {
@@ -44,8 +44,8 @@ def mar(
 ) -> float:
     """Mean average rank: over incidents, the mean rank of their root causes; 1 is best.
 
-    One that is not named gets (candidates + named) / 2, the middle of the places that are left, as
-    in DejaVu's code. `candidates` counts those of each incident.
+    A root cause that is not named gets (candidates + named) / 2, about the middle of the remaining
+    ranks, as in DejaVu's code. `candidates` counts those of each incident.
     """
     rows = zip(truths, rankings, candidates, strict=True)
     return fmean(_mean_rank(truth, ranked, count) for truth, ranked, count in rows)

@@ -1,5 +1,5 @@
-"""Templates of the questions about past incidents: about single ones and several, about order and
-time, the latest incidents, and contradictions. Gold and evidence are computed from the table.
+"""Templates of the questions about past incidents: single and several incidents, order and time,
+the latest incidents, and contradictions. Gold and evidence are computed from the table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from memeval.datasets.netops.base import Draft
 from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, amount, counted, day, minute
 
 LONGEST_LIST = 6
-"""Items that an answer may name at most."""
+"""Maximum number of items in an answer."""
 
 UP_TO_FIVE = "Name up to five components, the likeliest first."
 
@@ -113,8 +113,8 @@ def similar_incident(history: History) -> Iterator[Draft]:
 
 
 def root_causes(history: History) -> Iterator[Draft]:
-    """Asks only if every root cause has failed before, because no memory can name another, and
-    if a single incident has this time and symptom.
+    """Asks only if every root cause has failed before, because a memory can name no other, and if
+    no other later incident has the same time and symptom.
     """
     alike = Counter(_symptom(later) for later in history.later)
     for later in history.later:
@@ -140,7 +140,7 @@ def _symptom(later: Incident) -> tuple[datetime, str, str]:
 
 
 def failed_first(history: History) -> Iterator[Draft]:
-    """Which of two components had its first incident earlier."""
+    """Asks which of two components had its first incident earlier."""
     for past in history.offered(list(history.past)):
         name = pick(history.rng, past.incident.components)
         other = pick(history.rng, list(history.components))
@@ -199,7 +199,7 @@ def days_between(history: History) -> Iterator[Draft]:
 
 
 def days_since(history: History) -> Iterator[Draft]:
-    """Up to a later incident's date."""
+    """Asks for the days up to a later incident's date."""
     for later in draw(history.rng, history.later, OFFERED):
         name = pick(history.rng, list(history.components))
         last = history.components[name][-1]
@@ -240,7 +240,9 @@ def latest_time(history: History) -> Iterator[Draft]:
 
 
 def contradiction(history: History) -> Iterator[Draft]:
-    """Asks for the fault if two records of a component and minute differ: the last counts."""
+    """Asks for the fault if records of the same components and minute differ: the last record
+    counts.
+    """
     for records in history.disputed.values():
         text = (
             f"The records contradict each other on the fault of {named(records[-1].incident)} at "
@@ -267,7 +269,7 @@ def unknown_fault(history: History) -> Iterator[Draft]:
 
 
 def unknown_pair(history: History) -> Iterator[Draft]:
-    """A component and a fault that are both known, and never came together."""
+    """Asks about a component and a fault that are both known but never occurred together."""
     met = {
         (name, past.incident.fault) for past in history.past for name in past.incident.components
     }
@@ -285,4 +287,4 @@ TEMPLATES: Sequence[Callable[[History], Iterator[Draft]]] = (
     contradiction,
     *(unknown_component, unknown_fault, unknown_pair),
 )
-"""In the order in which they are drafted; those for root causes are chosen apart."""
+"""All templates, in the order in which they are drafted; those for root causes are separate."""

@@ -16,10 +16,10 @@ from memeval.datasets.incidents.table import Incident
 from memeval.text.beside import load_beside
 
 STEPS = load_beside(__file__, "steps.yaml", tuple[str, ...])
-"""Steps without a word in common, so that no judge takes one procedure for another."""
+"""Steps with no word in common, so that no judge mistakes one procedure for another."""
 
 STEPS_EACH = 2
-# 12: after that, a step would be used again.
+# 12 revisions: after that, a step would be used again.
 MOST_REVISIONS = len(STEPS) // STEPS_EACH
 
 
@@ -27,15 +27,19 @@ class Handling(Struct, frozen=True):
     """How one incident was handled, and the revision of its fault's runbook."""
 
     steps: str
-    """Those of the runbook in force; after a fault's first incident, of its first revision."""
+    """The steps of the runbook in force; for a fault's first incident, those of the first revision.
+    """
     revision: int | None
-    """Number of the revision that was written after the incident; None if the runbook stayed."""
+    """Number of the revision that was written after the incident; None if the runbook was not
+    revised.
+    """
     revised: str
-    """The steps of that revision; empty without one."""
+    """The steps of that revision; empty if there is none."""
 
 
 def handle(seed: int, system: str, incidents: Sequence[Incident]) -> list[Handling | None]:
-    """How each of the incidents was handled, which are in order of time; None without a fault.
+    """How each incident was handled; None for incidents without a fault. The incidents are in order
+    of time.
 
     A runbook is written after a fault's first incident, and revised after the second, fourth,
     eighth and so on. No revision has a step of an earlier one.
@@ -56,7 +60,7 @@ def handle(seed: int, system: str, incidents: Sequence[Incident]) -> list[Handli
 def _handling(seed: int, system: str, fault: str, count: int) -> Handling:
     """The handling of a fault's `count`-th incident."""
     steps = draw(seeded("incidents runbooks", seed, system, fault), STEPS)
-    # The numbers of the incidents after which it is revised are the powers of two.
+    # The runbook is revised after incidents whose number is a power of two.
     in_force = max(1, (count - 1).bit_length())
     followed = _procedure(steps, min(in_force, MOST_REVISIONS))
     revision = count.bit_length()

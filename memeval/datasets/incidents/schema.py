@@ -33,7 +33,7 @@ pod.
 def read_source(info: DatasetInfo, path: Path) -> Table:
     """The incidents of a file or folder.
 
-    Raises `UserError` naming file, record and field for what can't be read.
+    Raises `UserError` naming file, record and field if something can't be read.
     """
     if not path.exists():
         raise missing(info, path)
@@ -45,7 +45,7 @@ def read_source(info: DatasetInfo, path: Path) -> Table:
         rows += _incidents(file, content)
 
     check_names(path, rows)
-    # As shown, because two rows that look alike in memory are one incident.
+    # Compared as shown, because two rows that look alike in the memory are one incident.
     once = tuple(dict.fromkeys(as_shown(row) for row in rows))
     notes = [*_clock_notes(contents)]
     if len(once) < len(rows):
@@ -95,8 +95,8 @@ def _incidents(path: Path, content: bytes) -> Iterator[Incident]:
 def _normalized(row: Fields) -> Incident:
     return Incident(
         system=row.answer("dataset"),
-        # The local time and not the time stamp: 18 rows of Nezha contradict theirs, and GAIA has
-        # none.
+        # The local time, not the time stamp: in 18 rows of Nezha they contradict each other, and
+        # GAIA has no time stamps.
         time=_time(row, "datetime_local"),
         components=(row.answer("component"),),
         level=row.text("level"),
@@ -106,7 +106,7 @@ def _normalized(row: Fields) -> Incident:
 
 
 def _dejavu(row: Fields) -> Incident:
-    """Level, fault and duration if the table has such columns; the clock is UTC."""
+    """Reads level, fault and duration if the table has such columns; times are UTC."""
     names = (name.strip() for name in row.answer("root_cause_node").split(";"))
     nodes = tuple(dict.fromkeys(filter(None, names)))
     if not nodes:
@@ -126,7 +126,7 @@ def _dejavu(row: Fields) -> Incident:
 
 def _openrca(row: Fields) -> Incident:
     """From the lines `component: …`, `level: …`, `reason: …`, `datetime: …` of the ground truth."""
-    # Only the true failure: the table may also hold what a model predicted.
+    # Only the true failure: the table may also contain what a model predicted.
     pairs = (line.partition(":") for line in row.text("groundtruth").splitlines() if line.strip())
     truth = Fields(
         path=row.path,
@@ -201,8 +201,8 @@ def _seconds(row: Fields, name: str) -> int | None:
 
 
 def _clock_notes(contents: Mapping[Path, bytes]) -> Iterator[str]:
-    """A note on the local times of a normalized table that differ from its time stamps by another
-    distance than most rows of their system.
+    """A note on the local times of a normalized table whose distance from their time stamps is not
+    that of most rows of their system.
     """
     distances: dict[str, Counter[float]] = {}
     for path, content in contents.items():

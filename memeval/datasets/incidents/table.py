@@ -34,29 +34,29 @@ class Incident(Struct, frozen=True):
     time: datetime
     """Local time, without a zone: as the table gives it."""
     components: tuple[str, ...]
-    """Root causes, most often one; shown as single words."""
+    """Root causes, usually one; shown as single words."""
     level: str = ""
     """Kind of the component (`pod`, `node`, `service`); empty if the table does not say."""
     fault: str = ""
-    """Empty if the table does not say."""
+    """Name of the fault; empty if the table does not say."""
     duration_s: int | None = None
-    """Whole seconds."""
+    """Duration in whole seconds; None if the table does not say."""
 
 
 class Table(Struct, frozen=True):
-    """A source, read."""
+    """The incidents of a source."""
 
     incidents: tuple[Incident, ...]
-    """In the table's order, each once."""
+    """In the table's order, without duplicates."""
     sha256: str
     """Of the file, or of the names and contents of the folder's files together."""
     notes: tuple[str, ...]
 
 
 def write_normalized(file: IO[str], incidents: Sequence[Incident]) -> int:
-    """Writes incidents in the normalized schema; returns how many.
+    """Writes incidents in the normalized schema; returns their number.
 
-    It names one root cause per incident: those with several are left out.
+    The schema has one root cause per incident, so incidents with several are left out.
     """
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(NORMALIZED)
@@ -75,7 +75,8 @@ def write_normalized(file: IO[str], incidents: Sequence[Incident]) -> int:
 
 def check_names(path: Path, incidents: list[Incident]) -> None:
     """Raises `UserError` if two names of one system would be shown alike.
-    Judges don't distinguish capital letters either.
+
+    Case is ignored, because judges ignore it, too.
     """
     spelt: dict[tuple[str, str, str], str] = {}
     for row in incidents:

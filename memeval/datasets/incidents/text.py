@@ -43,25 +43,25 @@ the revision of the fault's runbook that was written after it.
 
 
 class Past(Struct, frozen=True):
-    """An incident that memory holds, with the turns that report it."""
+    """An incident in the memory, with the turns that report it."""
 
     incident: Incident
     ids: Mapping[str, str]
-    """Its turns by part, those of `SPEAKERS`; a part about which nothing is known has none."""
+    """Its turn ids by part (see `SPEAKERS`); a part about which nothing is known is missing."""
     handling: Handling | None
-    """None without runbooks, and if the table names no fault."""
+    """None without runbooks, or if the table names no fault."""
 
     @property
     def turn_id(self) -> str:
-        """The turn that gives the time, the component, the place and the fault."""
+        """The turn that gives the time, the components, the level and the fault."""
         return self.ids["opening"]
 
 
 def narrate(
     rng: Random, incidents: Sequence[Incident], handlings: Sequence[Handling | None] = ()
 ) -> tuple[list[Past], tuple[Session, ...]]:
-    """The incidents, in order of time, as sessions `s1`, `s2` … of a turn or two, and as many
-    again if it says how they were handled.
+    """The incidents, in order of time, as sessions `s1`, `s2` … of one or two turns, plus one or
+    two about how the incident was handled, if that is known.
     """
     past, sessions = [], []
     for number, incident in enumerate(incidents, start=1):

@@ -1,4 +1,4 @@
-"""Questions of one's own, checked against the chunks of their case."""
+"""A user's own questions, checked against the chunks of their case."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ QUESTION_FIELDS = (
 )
 
 CATEGORY = re.compile(r"\w[\w .-]{0,59}")
-"""Names that can be part of a metric's name."""
+"""Category names that can be part of a metric's name."""
 UNNAMED = "general"
 """The category of a question that names none."""
 NOBODY = "Record"
-"""The speaker of a chunk without one."""
+"""The speaker of a chunk that has none."""
 MOST_CHOICES = 26
-"""As many as there are letters."""
+"""The number of letters from A to Z."""
 
 
 class Chunk(Struct, frozen=True):
     """One chunk of a case."""
 
     turn_id: str
-    """memeval's own ids, by position: the file's ids may reveal which chunk is asked for."""
+    """memeval's own id, by position: the file's ids may reveal which chunk is asked for."""
     text: str = ""
     name: str | None = None
     """Its id in the file."""
     time: datetime | None = None
-    """As the file has it, with its zone if it has one."""
+    """Time as in the file, with its zone if it has one."""
     speaker: str = NOBODY
     session: str | None = None
 
@@ -57,11 +57,11 @@ class Chunk(Struct, frozen=True):
 
 
 class OrderCheck(Struct):
-    """Notes times that run backwards: memory gets the texts in the file's order."""
+    """Notes times that run backwards: the memory gets the texts in the file's order."""
 
     mistakes: Mistakes
     what: str
-    """Message about a mistake in the field `time`."""
+    """What has the later time, for the message about a mistake in the field `time`."""
     latest: datetime | None = None
 
     def check(self, time: datetime | None, place: str) -> None:
@@ -86,9 +86,9 @@ class QuestionReader:
     known: Sequence[str] = QUESTION_FIELDS
     other_names: Mapping[str, str] = field(default_factory=dict)
     noun: str = "chunk"
-    """Name of a chunk in the file."""
+    """What the file calls a chunk."""
     times: list[datetime] = field(default_factory=list)
-    """When the questions read so far are asked, as the file has it."""
+    """Times at which the questions read so far are asked, as in the file."""
 
     def read_all(self, values: Sequence[Any]) -> tuple[EvalQuestion, ...]:
         """The questions that have no mistake; the mistakes of the others are noted."""
@@ -145,7 +145,9 @@ class QuestionReader:
         )
 
     def _evidence(self, entry: Entry) -> tuple[str, ...]:
-        """Turn ids of the chunks that hold the answer, named by id or by index from 0."""
+        """Turn ids of the chunks that contain the answer; the file names them by id or by index
+        from 0.
+        """
         by_name = {chunk.name: chunk.turn_id for chunk in self.chunks if chunk.name is not None}
         # A dict: each id once, in the order of the file.
         turn_ids: dict[str, None] = {}
@@ -167,7 +169,7 @@ class QuestionReader:
 
 
 def in_utc(time: datetime) -> datetime:
-    """A time with a zone converted to UTC, a local one unchanged; without a zone either way."""
+    """The time without a zone: converted to UTC if it had one, else unchanged."""
     return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
 
 
@@ -201,7 +203,7 @@ def _choices(entry: Entry) -> tuple[str, ...]:
 
 
 def _golds(entry: Entry) -> list[str]:
-    """The accepted answers; none if a refusal is right."""
+    """The accepted answers; empty if a refusal is right."""
     given = [name for name in ("answer", "golds") if entry.values.get(name) is not None]
     if len(given) != 1:
         what = "is missing" if not given else "is an alias of 'golds': use only one of them"
@@ -217,7 +219,7 @@ def _golds(entry: Entry) -> list[str]:
 
 
 def _right(entry: Entry, choices: Sequence[str], golds: Sequence[str]) -> tuple[int, ...]:
-    """Positions of the right choices, which are named by their texts."""
+    """Positions of the right choices, which the answer names by their texts."""
     if not choices:
         return ()
 
@@ -227,14 +229,15 @@ def _right(entry: Entry, choices: Sequence[str], golds: Sequence[str]) -> tuple[
     if not golds:
         entry.wrong("answer", "is empty; a question with choices has a right one")
     if len(set(golds)) > 1 and entry.values.get("multi_select") is not True:
-        # The system is shown whether several may be chosen: that must not follow from the answer.
+        # The system is shown whether several choices may be right: that must not be derived from
+        # the answer.
         entry.wrong("answer", 'holds several choices, which needs "multi_select": true')
 
     return tuple(place for place, choice in enumerate(choices) if choice in golds)
 
 
 def check_zones(place: str, times: Sequence[datetime | None], mistakes: Mistakes) -> None:
-    """Local times and times with a zone can't be compared."""
+    """Notes a mistake if some times have a zone and others do not: they can't be compared."""
     if len({time.tzinfo is None for time in times if time is not None}) > 1:
         mistakes.add(place, "some times have a zone and others do not")
 

@@ -1,5 +1,5 @@
-"""Opens an address for a download: follows only safe redirects, and has a message for each reason
-why the address can't be reached.
+"""Opens a URL for a download: follows only safe redirects, and has a message for each reason why
+the URL can't be reached.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from memeval.text.shown import one_line
 
 TIMEOUT_S = 60.0
 HARMLESS = ("User-agent", "Accept-encoding", "Range")
-"""Headers that another host may see."""
+"""Headers that may be sent to another host."""
 
 
 class SafeRedirects(HTTPRedirectHandler):
     """Follows redirects, but never from https to another scheme, and to another host only without
-    headers that might hold a secret.
+    headers that might contain a secret.
     """
 
     def redirect_request(  # noqa: PLR0917 - as urllib calls it
@@ -47,7 +47,7 @@ class SafeRedirects(HTTPRedirectHandler):
             request.headers = {
                 name: value
                 for name, value in request.headers.items()
-                # urllib writes names of headers so: `User-agent`.
+                # urllib writes header names like this: `User-agent`.
                 if name.capitalize() in HARMLESS
             }
 
@@ -55,9 +55,9 @@ class SafeRedirects(HTTPRedirectHandler):
 
 
 def open_url(url: str, done: int) -> HTTPResponse:
-    """The reply to a request for what follows the first `done` bytes.
+    """The response to a request for everything after the first `done` bytes.
 
-    Raises what `urlopen` raises, `WorldError` for an unsafe redirect.
+    Raises what `urlopen` raises, and `WorldError` for an unsafe redirect.
     """
     # `identity`, because a range counts the bytes as they are sent.
     headers = {"User-Agent": "memeval", "Accept-Encoding": "identity"}
@@ -69,9 +69,9 @@ def open_url(url: str, done: int) -> HTTPResponse:
 
 
 def unreachable(url: str, error: Exception) -> str:
-    """Why an address can't be reached, in a sentence.
+    """Why a URL can't be reached, in one sentence.
 
-    No such reason passes on its own, so nothing is tried again.
+    None of these reasons goes away on its own, so nothing is retried.
     """
     reason = error
     if isinstance(error, URLError) and isinstance(error.reason, Exception):
@@ -81,7 +81,7 @@ def unreachable(url: str, error: Exception) -> str:
 
 
 def _reason(reason: Exception, host: str) -> str:
-    # Before `SSLError`, of which it is a subclass.
+    # Checked before `SSLError`, its base class.
     if isinstance(reason, ssl.SSLCertVerificationError):
         what = one_line(getattr(reason, "verify_message", reason))
         return f"the certificate of {host} is not valid ({what})"

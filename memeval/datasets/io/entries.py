@@ -19,7 +19,7 @@ from memeval.errors import UserError
 from memeval.results.files import HALF_CHARACTER
 
 MOST_SHOWN = 20
-"""Mistakes that one message lists; the others are counted."""
+"""Maximum number of mistakes that one message lists; the others are counted."""
 TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:\d{2})?)?"
 )
@@ -32,22 +32,24 @@ class Mistakes(Struct):
 
     path: Path
     schema: str
-    """Page that documents the file."""
+    """Location of the page that documents the schema."""
     strict: bool = False
-    """Whether a field that the schema does not know is a mistake, and a time in another form than
-    `TIME`; else such fields are counted, and all of ISO 8601 is read.
+    """Whether unknown fields, and times in another form than `TIME`, are mistakes. If not, unknown
+    fields are counted, and all of ISO 8601 is read.
     """
     found: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
-    """Fields that the schema does not know, `question.difficulty`, and how often they occur."""
+    """Fields that the schema does not know, such as `question.difficulty`, and how often they
+    occur.
+    """
     taken: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Other names of fields and the field that each was taken for, and how often."""
+    """Aliases of fields, the field that each was taken for, and how often."""
 
     def add(self, place: str, what: str) -> None:
         self.found.append(f"{place}: {what}")
 
     def refuse(self) -> None:
-        """Raises `UserError` with all mistakes, up to `MOST_SHOWN`, if there are any."""
+        """Raises `UserError` if there are mistakes, and lists up to `MOST_SHOWN` of them."""
         if not self.found:
             return
 
@@ -72,11 +74,11 @@ class Entry(Struct, frozen=True):
     """An object of the file. A field that is wrong is noted, and read as None."""
 
     place: str
-    """As a message names it: `case 3 'north', question 'q7'`."""
+    """Position in the file, as messages name it: `case 3 'north', question 'q7'`."""
     values: Mapping[str, Any]
     mistakes: Mistakes
     written: Mapping[str, str] = field(default_factory=dict)
-    """The name in the file of a field that has another name there."""
+    """The alias that the file uses for a field, by field."""
 
     @classmethod
     def of(
@@ -89,8 +91,8 @@ class Entry(Struct, frozen=True):
         mistakes: Mistakes,
         other_names: Mapping[str, str] = {},
     ) -> Entry | None:
-        """The object at a position; None if it is something else. `known` are its fields, and
-        `other_names` what people call some of them.
+        """The object at a position; None if the value is not an object. `known` are its fields, and
+        `other_names` maps aliases to fields.
         """
         if not isinstance(value, dict):
             mistakes.add(place, f"is {kind_of(value)}, not an object")
@@ -126,7 +128,9 @@ class Entry(Struct, frozen=True):
         mistakes: Mistakes,
         other_names: Mapping[str, str] = {},
     ) -> tuple[Entry, str | None] | None:
-        """The object of a case and its id, which its place then names."""
+        """The object of a case, whose `place` then includes the case id, and that id; None if it is
+        not an object.
+        """
         entry = cls.of(
             place, value, noun="case", known=known, mistakes=mistakes, other_names=other_names
         )
@@ -164,12 +168,12 @@ class Entry(Struct, frozen=True):
         return None
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of strings; those that are wrong are noted, and left out."""
+        """A list of strings; wrong items are noted and left out."""
         texts = [self.checked_text(name, value) for value in self.items(name) or []]
         return tuple(filter(None, texts))
 
     def filled(self, name: str) -> list[Any]:
-        """A list that must be there and not be empty; an empty one with a mistake."""
+        """A list that must exist and must not be empty; otherwise a mistake is noted."""
         values = self.items(name, required=True)
         if values == []:
             self.wrong(name, "is empty")
@@ -196,8 +200,7 @@ class Entry(Struct, frozen=True):
 
         try:
             time = datetime.fromisoformat(text.strip())
-            # A time near the year 1 or 9999 may have no equivalent in UTC, which is found out
-            # here.
+            # A time near the year 1 or 9999 may have no equivalent in UTC; this line finds out.
             time.astimezone(UTC)
         except (ValueError, OverflowError):
             self.wrong(name, f"is {quoted(text)}, not a time like 2024-05-08T13:56")
@@ -206,7 +209,9 @@ class Entry(Struct, frozen=True):
         return time
 
     def _has_plain_time(self, name: str) -> bool:
-        """Whether a field is a time in one of the forms of a strict schema, or missing."""
+        """Whether a field is missing, or a time in one of the forms of a strict schema; otherwise a
+        mistake is noted.
+        """
         value = self.values.get(name)
         if value is None or (isinstance(value, str) and TIME.fullmatch(value.strip())):
             return True
@@ -218,7 +223,7 @@ class Entry(Struct, frozen=True):
     def answer(self, name: str, value: Any) -> str | None:
         """A string or a number, as a string."""
         if isinstance(value, int | float) and not isinstance(value, bool):
-            # An integer may be too large to be made a float.
+            # An integer may be too large to convert to a float.
             if isinstance(value, int) or math.isfinite(value):
                 return str(value)
 
@@ -228,7 +233,9 @@ class Entry(Struct, frozen=True):
         return self.checked_text(name, value)
 
     def checked_text(self, name: str, value: Any) -> str | None:
-        """The value if it is a string that can be written."""
+        """The value if it is a string that is not blank and can be written; otherwise notes a
+        mistake.
+        """
         if not isinstance(value, str):
             self.wrong(name, f"is {kind_of(value)}, not a string")
         elif not value.strip():
@@ -250,7 +257,7 @@ class Entry(Struct, frozen=True):
 
 
 def _unknown_field(name: str, known: Sequence[str], other_names: Mapping[str, str]) -> str:
-    """The mistake of a field that the schema does not know."""
+    """The mistake of an unknown field, in words."""
     near = get_close_matches(name, [*known, *other_names], n=1, cutoff=0.6)
     hint = f"did you mean '{near[0]}'?" if near else f"there is {', '.join(known)}"
     return f"field {quoted(name)} is not one of the schema; {hint}"

@@ -1,5 +1,5 @@
-"""Reads JSON files and the fields of their records, so that each mistake is named by file, record
-and field.
+"""Reads JSON files and the fields of their records, with errors that name file, record and
+field.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ KINDS: Mapping[str, tuple[type, ...]] = {
 
 MakeObject = Callable[[Sequence[tuple[str, Any]]], dict[str, Any]]
 SHOWN = 100
-"""Characters of a value that a message quotes."""
+"""Maximum number of characters of a value that a message quotes."""
 HALVED = "contains half of a surrogate pair, which can't be written as UTF-8"
 """The mistake of a string that has a `HALF_CHARACTER`."""
 
 
 def unique_fields(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of these fields. Raises `ValueError` if one comes twice: which holds?"""
+    """The object with these fields. Raises `ValueError` for a duplicate field."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         counts = Counter(name for name, _ in pairs)
@@ -44,7 +44,7 @@ def unique_fields(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse_json(content: bytes, path: Path, made: MakeObject | None = None) -> Any:
-    """The JSON value in a file's content; `made` makes each object of its fields.
+    """The JSON value in a file's content; `made` creates each object from its fields.
 
     Raises `UserError` naming the position if it is not UTF-8 or not JSON, or if `made` refuses an
     object.
@@ -54,7 +54,7 @@ def parse_json(content: bytes, path: Path, made: MakeObject | None = None) -> An
         return json.loads(text, object_pairs_hook=made)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        # A string that nothing ends takes the rest of the file.
+        # An unterminated string takes the rest of the file.
         if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string"):
             where += " (the file ends there: is it cut off?)"
 
@@ -65,9 +65,9 @@ def parse_json(content: bytes, path: Path, made: MakeObject | None = None) -> An
 
 
 def decode(content: bytes, path: Path) -> str:
-    """The text of a file. Raises `UserError` for an archive, and for what is not UTF-8."""
+    """The text of a file. Raises `UserError` if it is an archive, or not UTF-8."""
     for mark, archive in ARCHIVES.items():
-        # An archive is not damaged, but to be unpacked.
+        # An archive is not damaged: it has to be unpacked.
         if content.startswith(mark):
             raise UserError(
                 f"{path} is {archive}, not the file itself", "unpack it, and name the file in it"
@@ -85,7 +85,7 @@ def decode(content: bytes, path: Path) -> str:
 def read_records(content: bytes, path: Path, noun: str) -> list[Fields]:
     """The objects of a file that is a JSON list, each named `record <index>`.
 
-    Raises `UserError` if it is another value, an empty list, or holds something else than objects.
+    Raises `UserError` if it is another value, an empty list, or contains anything but objects.
     """
     values = parse_json(content, path)
     if not isinstance(values, list):
@@ -97,7 +97,7 @@ def read_records(content: bytes, path: Path, noun: str) -> list[Fields]:
 
 
 def quoted(value: object) -> str:
-    """A value of a file as a message quotes it: cut, and on one line."""
+    """A value of a file as messages quote it: shortened, and on one line."""
     return f"'{one_line(value, SHOWN)}'"
 
 
@@ -108,7 +108,7 @@ ARCHIVES = {
     b"BZh": "a bzip2 file",
     b"\xfd7zXZ": "an xz file",
 }
-"""First bytes of packed files."""
+"""First bytes of archives and compressed files."""
 
 
 REPLACE = "get the file again, or check how it was written"
@@ -119,12 +119,12 @@ class Fields(Struct, frozen=True):
 
     path: Path
     record: str
-    """As the error names it: `conv-26 qa[12]`."""
+    """The object as errors name it: `conv-26 qa[12]`."""
     values: Mapping[str, Any]
 
     @classmethod
     def of(cls, path: Path, record: str, value: Any) -> Fields:
-        """Raises `UserError` if `value` is not an object."""
+        """The object in `value`. Raises `UserError` if it is not an object."""
         if not isinstance(value, dict):
             raise UserError(
                 f"{path}: {one_line(record, 3 * SHOWN)} is {kind_of(value)}, not an object."
@@ -178,7 +178,9 @@ class Fields(Struct, frozen=True):
         *,
         noun: str = "date",
     ) -> datetime:
-        """A field that must be a time; `parse` returns None or raises ValueError for another."""
+        """A field that must be a time; for anything else, `parse` returns None or raises
+        ValueError.
+        """
         text = self.text(name)
         try:
             time = parse(text)
@@ -191,21 +193,23 @@ class Fields(Struct, frozen=True):
         return time
 
     def check_new(self, name: str, value: str, seen: set[str]) -> None:
-        """Adds the value of a field that must be unique. Raises `UserError` if it was there."""
+        """Adds the value of a field that must be unique. Raises `UserError` if it occurred
+        before.
+        """
         if value in seen:
             raise self.wrong(name, f"is {quoted(value)}, which occurs twice; it must be unique")
 
         seen.add(value)
 
     def member(self, name: str, record: str) -> Fields:
-        """A field that must be an object, itself named `record` in errors."""
+        """A field that must be an object, which errors call `record`."""
         return Fields.of(self.path, record, self.get(name, "an object"))
 
     def objects(self, name: str, record: str) -> list[Fields]:
-        """A field that must be a list of objects; `record` names one by its index, `conv-26
+        """A field that must be a list of objects; `record` names each by its index: `conv-26
         qa[{}]`.
         """
-        # The id of a conversation may hold braces, too: the last pair is ours.
+        # The id of a conversation may contain braces, too: the last pair is the placeholder.
         before, _, after = record.rpartition("{}")
         return [
             Fields.of(self.path, f"{before}{index}{after}", item)

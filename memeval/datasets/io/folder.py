@@ -18,7 +18,7 @@ class FolderContent(Struct, frozen=True):
     files: Mapping[str, bytes]
     """Content by name below the folder, in the requested order."""
     sha256: str
-    """Of all of them together: of their names and hashes."""
+    """sha256 of all files together: of their names and hashes."""
     pinned: bool
     """Whether each is the registered file."""
 
@@ -45,8 +45,8 @@ def read_folder(
 def check_files(
     info: DatasetInfo, folder: Path, paths: Sequence[Path], *, allow_unpinned: bool
 ) -> tuple[dict[str, str], bool]:
-    """The hashes of files of a folder by name, and whether each is the registered one; none is held
-    whole.
+    """The hashes of a folder's files by name, and whether every file is the registered one. No file
+    is loaded as a whole.
 
     Raises `UserError` as `read_folder` does.
     """
@@ -63,7 +63,9 @@ def check_files(
 
 
 def digest_of_files(digests: Mapping[str, str]) -> str:
-    """sha256 of files together: of their names, as some say what is in the file, and hashes."""
+    """sha256 of files together: of their hashes and their names, because some names say what is in
+    the file.
+    """
     whole = sha256()
     for name, digest in digests.items():
         whole.update(f"{name}\0{digest}\n".encode())

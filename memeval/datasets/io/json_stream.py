@@ -10,12 +10,12 @@ from memeval.datasets.io.fields import REPLACE
 from memeval.errors import UserError
 
 MARK = b"\xef\xbb\xbf"
-"""UTF-8's byte-order mark, which some editors put before a file."""
+"""UTF-8's byte-order mark, which some editors put at the start of a file."""
 BLOCK = 1 << 16
 
 
 def stream_list(path: Path) -> Iterator[Any]:
-    """Yields the items of the list in a file: whole numbers as int, others as float.
+    """Yields the items of the list in a file: integers as int, other numbers as float.
 
     Raises `UserError` naming file and item if the file is not a list or is damaged, so that the
     items before the damage are never taken for the whole list.
@@ -44,7 +44,9 @@ def stream_list(path: Path) -> Iterator[Any]:
 
 
 def _check_list(file: BinaryIO, path: Path) -> None:
-    """Leaves the file at the list's beginning. Raises `UserError` if it holds something else."""
+    """Moves to the beginning of the list. Raises `UserError` if the file contains something
+    else.
+    """
     start = len(MARK) if file.read(len(MARK)) == MARK else 0
     file.seek(start)
     first = b""

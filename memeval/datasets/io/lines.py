@@ -14,9 +14,9 @@ from memeval.errors import UserError
 
 
 def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, with their numbers from 1.
+    """The lines that are not blank, numbered from 1.
 
-    A line ends only at \\n: `splitlines` would cut a text at U+2028, which JSON may hold.
+    A line ends only at \\n: `splitlines` would cut a text at U+2028, which JSON may contain.
     """
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -58,7 +58,9 @@ def _parse(line: bytes, place: str) -> Any:
 
 
 def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
-    """Each line's value with its place, `line 3`; every line that can't be read is noted."""
+    """Each line's value with its place, `line 3`; lines that can't be read are noted as
+    mistakes.
+    """
     for number, line in numbered(lines):
         try:
             text = line.decode("utf-8-sig")

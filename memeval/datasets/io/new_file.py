@@ -1,4 +1,4 @@
-"""Writes a file that appears under its name once it is whole."""
+"""Writes a file that appears under its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from memeval.results.private import open_private
 
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[str]]:
-    """A file to write, for its owner alone, which appears under its name once it is whole.
+    """A new file that only its owner can read. It appears under its name only when it is complete.
 
-    Raises `UserError` if one is there already, or it can't be written.
+    Raises `UserError` if the file exists already, or can't be written.
     """
     if path.exists():
         raise UserError(f"{path} already exists.", "move it away, or name another file")
 
-    # Beside the target: a rename works only within a file system.
+    # In the target's folder, because a rename works only within a file system.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        # An export of someone's chats is for its owner alone.
+        # Only its owner should be able to read an export of someone's chats.
         descriptor = open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             yield file

@@ -1,5 +1,5 @@
-"""The beginning of a download on disk: a file that only this download uses, even if others write to
-the folder.
+"""A partial download on disk: a file that only this download uses, even if others write to the
+folder.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from memeval.datasets.locate import git_blob
 
 
 class Part(Struct):
-    """An open part, locked while it is."""
+    """An open partial file, which is locked while it is open."""
 
     path: Path
     target: Path
-    """The file that it becomes."""
+    """The file that the part becomes."""
     file: int
-    """Descriptor: the file is never opened by its name again, which may by then name another."""
+    """File descriptor. The file is never opened by name again, because the name may then be another
+    file's.
+    """
 
     def size(self) -> int:
         return os.fstat(self.file).st_size
@@ -43,7 +45,7 @@ class Part(Struct):
         return git_blob(self.file)
 
     def cut(self, size: int) -> None:
-        """Keeps the first bytes, and continues after them."""
+        """Keeps only the first `size` bytes, and continues after them."""
         os.ftruncate(self.file, size)
         os.lseek(self.file, size, os.SEEK_SET)
 
@@ -65,9 +67,9 @@ def part_file(target: Path) -> Iterator[Part]:
     """The partial file of `target`: one that an earlier download left and nobody is writing, or a
     new one.
 
-    Links are never followed and other users' files never taken, so that a prepared folder can't
+    Links are never followed and other users' files are never used, so that a prepared folder can't
     make a download overwrite another file. A part that is not discarded stays if the download
-    breaks off, for the next one to continue.
+    breaks off, so that the next download can continue it.
     """
     part = next(_left(target), None) or _new(target)
     try:
@@ -80,14 +82,14 @@ def part_file(target: Path) -> Iterator[Part]:
 
 
 def _left(target: Path) -> Iterator[Part]:
-    """Parts that earlier downloads left behind, the largest first.
+    """The largest part that earlier downloads left behind and that is free, if any.
 
     Anything that is not a plain file of this user is ignored.
     """
     names = sorted(target.parent.glob(f"{glob.escape(target.name)}*.part"), key=_size, reverse=True)
     for path in names:
         try:
-            # Without O_NONBLOCK, a named pipe of that name would block for ever.
+            # Without O_NONBLOCK, a named pipe of that name would block forever.
             file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
             continue
@@ -100,7 +102,9 @@ def _left(target: Path) -> Iterator[Part]:
 
 
 def _is_ours(file: int, path: Path) -> bool:
-    """Whether this is a plain file of this user, under one name, that no other download holds."""
+    """Whether this is a plain file of this user, with a single name, that no other download has
+    locked.
+    """
     # Through a second name, or as the owner, somebody else could change the file after the check.
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_uid != os.geteuid():
@@ -120,7 +124,8 @@ def _new(target: Path) -> Part:
     while True:
         path = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
         file = os.open(path, flags, 0o644)
-        # Another download may find the file before it is locked here, and take it for a left one.
+        # Another download may find the file before it is locked here, and take it for one left
+        # behind.
         if _is_ours(file, path):
             return Part(path=path, target=target, file=file)
 

@@ -18,11 +18,12 @@ def header(content: bytes, path: Path) -> tuple[str, ...]:
 
 
 def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Fields]:
-    """The rows by column name, each under the line on which it ends, `line 12`; rows without a
-    single cell are skipped.
+    """The rows by column name, each named by the line on which it ends, `line 12`; rows without any
+    cell are skipped.
 
-    Raises `UserError` if the file is not UTF-8, holds NUL bytes, breaks the quoting, lacks one
-    of `columns` or any row, or if a row has more or fewer cells than the header.
+    Raises `UserError` if the file is not UTF-8, contains NUL bytes, has broken quoting, repeats a
+    column, lacks one of `columns` or has no row, or if a row has more or fewer cells than the
+    header.
     """
     lines = _rows(content, path)
     _, names = next(lines)
@@ -55,12 +56,12 @@ def _row(path: Path, number: int, names: Sequence[str], cells: Sequence[str]) ->
 
 
 def _rows(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Cells by line, the header first."""
+    """Line numbers and cells, the header first."""
     text = decode(content, path)
     if not text.strip():
         raise UserError(f"{path} is empty.", REPLACE)
 
-    # From Python 3.11 on, `csv` reads NUL bytes without an error.
+    # Since Python 3.11, `csv` reads NUL bytes without an error.
     before, nul, _ = text.partition("\0")
     if nul:
         line = before.count("\n") + 1

@@ -1,4 +1,4 @@
-"""One's own data without a class: `dataset=json dataset.path=FILE`."""
+"""A user's own data, without writing an adapter: `dataset=json dataset.path=FILE`."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from memeval.records import EvalCase
 
 @dataclass(frozen=True)
 class OwnJsonSettings(DatasetSettings):
-    """Which questions count as ready."""
+    """Which questions are asked."""
 
     status: Literal["reviewed", "all"] = at(RUN, "reviewed")
-    """`reviewed` asks questions that people wrote or accepted; `all` also unreviewed ones drafted
-    by a model. Rejected ones are never asked.
+    """`reviewed` asks only questions that people wrote or accepted; `all` also asks unreviewed ones
+    that a model drafted. Rejected questions are never asked.
     """
 
 
 class OwnJson(OwnFile):
-    """Reads a file of cases. Of JSON Lines, one case at a time is in memory."""
+    """Reads a file of cases. Of JSON Lines, only one case at a time is in memory."""
 
     settings_type: ClassVar[type[DatasetSettings]] = OwnJsonSettings
     manifest: Manifest | None = None
-    """Of a frozen data set, once it is open."""
+    """Manifest of a frozen data set, once it is open; None for other files."""
 
     def open(self) -> LoadedDataset:
         """Checks the whole file, and counts its contents."""
@@ -78,12 +78,12 @@ class OwnJson(OwnFile):
             version=None if self.manifest is None else self.manifest.version,
             drafted=drafted > 0 and self.settings.status == "all",
             notes=reader.notes(),
-            # A file that is called locomo must not be filed among the runs of LoCoMo.
+            # The runs of a file called locomo must not be filed among those of LoCoMo.
             name=f"own {name}" if name in DATASETS else name,
         )
 
     def side_of(self, case_id: str) -> str:
-        """As the frozen data set was split, else as every data set is."""
+        """The side in the frozen data set's own split, if it has one, else the usual side."""
         sides = {} if self.manifest is None else self.manifest.sides
         return sides.get(case_id) or super().side_of(case_id)
 

@@ -1,4 +1,4 @@
-"""How far the reviewers of one's own questions agree."""
+"""How far the reviewers of a user's own questions agree."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from memeval.statistics.agreement import Kappa, cohen_kappa
 
 
 class ReviewerPair(Struct, frozen=True, kw_only=True):
-    """Two reviewers on the questions that both decided on in the present wording."""
+    """Two reviewers, on the questions that both decided in the current wording."""
 
     first: str
     second: str
     count: int
     differing: tuple[str, ...]
-    """Questions that one accepted and the other rejected."""
+    """Questions that one reviewer accepted and the other rejected."""
     kappa: Kappa | None
-    """None if it is not defined: both made the same decision every time, or share no question."""
+    """None if it is undefined: both made the same decision every time, or share no question."""
 
 
 class ReviewAgreement(Struct, frozen=True, kw_only=True):
@@ -31,11 +31,11 @@ class ReviewAgreement(Struct, frozen=True, kw_only=True):
 
     pairs: tuple[ReviewerPair, ...]
     outdated: int
-    """Decisions on an earlier wording of their question, which do not count."""
+    """Number of decisions on an earlier wording of their question, which do not count."""
 
 
 def review_agreement(cases: Sequence[Mapping[str, Any]]) -> ReviewAgreement:
-    """How far reviewers agree, over cases as they are written."""
+    """How far reviewers agree, over cases in their written form."""
     made: dict[str, Mapping[str, str]] = {}
     case_ids: dict[str, str] = {}
     total = 0

@@ -29,13 +29,15 @@ class OwnDocument(Struct):
     layout: Layout
     header: dict[str, Any]
     cases: list[dict[str, Any]]
-    """As they are written."""
+    """The cases as written."""
     checked: list[EvalCase]
-    """As they are read, with all their questions, whatever their status."""
+    """The cases as read, with all their questions, whatever their status."""
     stamp: tuple[int, ...]
-    """Of the file as read or written; a different one shows that someone else changed it."""
+    """Stamp of the file as last read or written; a different one shows that someone else changed
+    it.
+    """
     _texts: dict[int, str] = field(default_factory=dict)
-    """Cases as JSON: of a large file, a decision changes one of them."""
+    """JSON of the cases by position: a decision changes only one case of a large file."""
 
     @classmethod
     def read(cls, path: Path) -> OwnDocument:
@@ -71,9 +73,9 @@ class OwnDocument(Struct):
         self.stamp = stamp_of(self.path)
 
     def replace(self, number: int, case: dict[str, Any]) -> None:
-        """Puts a case in the place of the one that has this position.
+        """Replaces the case at a position.
 
-        Raises `UserError` with its mistakes, and changes nothing then.
+        Raises `UserError` with its mistakes, and then changes nothing.
         """
         reader = OwnReader(self.path)
         checked = reader.case(f"case {number + 1}", case)
@@ -117,7 +119,7 @@ class OwnDocument(Struct):
 
 
 def dropped_in(header: Mapping[str, Any]) -> Counter[str]:
-    """How many proposals of drafted questions were dropped, by reason, as a file notes it."""
+    """Numbers of dropped proposals of drafted questions, by reason, as noted in a file."""
     meta = header.get(META)
     noted = meta.get(DROPPED) if isinstance(meta, dict) else None
     counts = noted.items() if isinstance(noted, dict) else ()
@@ -136,9 +138,9 @@ def stamp_of(path: Path) -> tuple[int, ...]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Waits until no other process changes a file, and keeps others waiting.
+    """Waits until no other process changes a file, and makes others wait.
 
-    Raises `UserError` if it can't be opened.
+    Raises `UserError` if the file can't be opened.
     """
     while True:
         with reading(path, end="."):
@@ -146,7 +148,7 @@ def locked(path: Path) -> Iterator[None]:
 
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # While we waited, the name may have become that of a new file.
+            # While this process waited, the name may have become that of a new file.
             if os.fstat(descriptor).st_ino == path.stat().st_ino:
                 yield
                 return

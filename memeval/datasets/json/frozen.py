@@ -1,4 +1,4 @@
-"""Frozen data sets of one's own: a folder with a version, a digest, a split and a datasheet."""
+"""A user's frozen data sets: a folder with a version, a digest, a split and a datasheet."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     """Cases, sessions, turns and questions."""
     sides: dict[str, str] = {}
-    """`dev` or `test` by case; empty without a split of its own."""
+    """`dev` or `test` by case; empty if the data set has no split of its own."""
     licence: str = ""
     sources: list[str] = []
     """The files or frozen sets that it was made from, as name and sha256."""
@@ -58,18 +58,20 @@ class FrozenContent(msgspec.Struct, frozen=True, kw_only=True):
     licence: str = ""
     sides: dict[str, str] = {}
     facts: dict[str, str] = {}
-    """Rows of the datasheet about drafts and review, over all questions, those left out too."""
+    """Rows of the datasheet about drafts and review. They cover all questions, including those left
+    out.
+    """
 
 
 def is_frozen(path: Path) -> bool:
-    """Whether a folder holds a frozen data set."""
+    """Whether a folder contains a frozen data set."""
     return (path / MANIFEST_FILE).is_file()
 
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a frozen data set.
 
-    Raises `UserError` if it is missing or damaged, and if the data was edited since.
+    Raises `UserError` if it is missing or damaged, or if the data was edited since.
     """
     try:
         manifest = decoder(Manifest).decode((folder / MANIFEST_FILE).read_bytes())
@@ -92,7 +94,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def data_file(path: Path) -> Path:
-    """The file that holds the cases: that of a frozen folder, or the file itself."""
+    """The file that contains the cases: that of a frozen folder, or the file itself."""
     return path / DATA_FILE if is_frozen(path) else path
 
 
@@ -122,7 +124,7 @@ def case_id_of(case: Mapping[str, Any]) -> str:
 def split_cases(case_ids: Sequence[str], share: float) -> dict[str, str]:
     """The side of each case: the given share of them, at least one, is `dev`.
 
-    Which ones depends on their ids alone. Raises `UserError` if a side would be empty.
+    The choice depends only on their ids. Raises `UserError` if a side would be empty.
     """
     if not 0 < share < 1 or len(case_ids) < 2:
         raise UserError(
@@ -139,8 +141,8 @@ def split_cases(case_ids: Sequence[str], share: float) -> dict[str, str]:
 def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ()) -> Manifest:
     """Writes the data, the manifest and the datasheet; `more` are lines of the datasheet.
 
-    The folder appears under its name once it is whole. Raises `UserError` for a version that is not
-    a short word, a folder that is there already, and one that can't be written.
+    The folder appears under its name once it is complete. Raises `UserError` for a version that is
+    not a short word, and for a folder that exists already or can't be written.
     """
     if not VERSION.fullmatch(content.version):
         raise UserError(f"--version '{one_line(content.version)}' is not like 1, 2.0 or 2026-05.")
@@ -164,7 +166,7 @@ def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ())
 
 def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> Manifest:
     lines = [json.dumps(case, ensure_ascii=False) for case in content.cases]
-    # From the content: the same data has the same canary, and so the same sha256.
+    # Derived from the content: the same data has the same canary, and so the same sha256.
     digest = sha256("\n".join([content.name, content.version, *lines]).encode()).hexdigest()
     canary = CANARY.format(uuid.uuid5(uuid.NAMESPACE_OID, digest))
     header = {"name": content.name, META: {"version": content.version, "canary": canary}}
@@ -238,7 +240,7 @@ def _datasheet(
 
 
 def _scripts(texts: Sequence[str]) -> str:
-    """The scripts of the letters, with their shares: which languages they are is not known."""
+    """The scripts of the letters, with their shares; the languages are not known."""
     letters = Counter(char for text in texts for char in text if char.isalpha())
     scripts: Counter[str] = Counter()
     for char, number in letters.items():
@@ -253,7 +255,7 @@ def _counted(counts: Mapping[Any, int]) -> str:
 
 
 def _stated(notes: Sequence[Mapping[str, Any]], name: str, count: int) -> str:
-    """The values that questions state of themselves, with counts; the rest states none."""
+    """The values that questions state for a field, with counts, and the number that state none."""
     values = Counter(str(note[name]) for note in notes if note.get(name) is not None)
     left = count - values.total()
     stated = _counted(values)

@@ -31,11 +31,11 @@ OPERATION_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 """Fields of each kind of operation besides `kind` and `after`."""
 LIFE_FIELDS = ("asked_after", "forgotten")
-"""Fields of a question."""
+"""Fields of a question about what happens between sessions."""
 
 
 class CaseSessions(Struct, frozen=True):
-    """The sessions of a case, as its operations and questions name them."""
+    """The sessions of a case, by the names that its operations and questions use."""
 
     names: Mapping[str, int]
     """Position of each session that has an id."""
@@ -128,7 +128,7 @@ def _forget(entry: Entry) -> ForgetRequest:
 
     return ForgetRequest(
         words=entry.text("words", required=True) or "",
-        # Without any word, everything that the user said is meant.
+        # With scope `user` no subject is needed: everything that the user said is meant.
         about=entry.text("about", required=scope != Scope.USER) or "",
         scope=Scope(scope),
     )
@@ -137,9 +137,8 @@ def _forget(entry: Entry) -> ForgetRequest:
 def place_question(
     entry: Entry, question: EvalQuestion, sessions: CaseSessions, *, lives: bool
 ) -> EvalQuestion:
-    """A question with the session after which it is asked, and the values that show what is known
-    and what is gone; the latter only if something happens to the memory (`lives`). Mistakes are
-    noted.
+    """A question with the session after which it is asked and, if something happens to the memory
+    (`lives`), the values that show what is known and what is gone. Mistakes are noted.
     """
     after = sessions.named(entry, "asked_after")
     if after is not None:
@@ -155,7 +154,7 @@ def place_question(
         said = [sessions.said[turn_id] for turn_id in question.evidence]
         kind = RETURNED if question.category == RETURNED else DELETED
         traces = Traces(kind=kind, deleted=forgotten, probes=(*forgotten, *said))
-        # To find what held it is no merit.
+        # The turns that contained the value are not evidence: finding them is no merit.
         return replace(question, traces=traces, evidence=())
 
     if not lives or not question.gold:

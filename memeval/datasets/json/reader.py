@@ -1,4 +1,4 @@
-"""Reads a file of one's own in the schema of docs/datasets/json.md, and notes every mistake."""
+"""Reads a user's own file in the schema of docs/datasets/json.md, and notes every mistake."""
 
 from __future__ import annotations
 
@@ -49,25 +49,25 @@ TURN_FIELDS = ("id", "speaker", "text", "time", META)
 ASKED_FIELDS = (*QUESTION_FIELDS, *LIFE_FIELDS, "stale", "status", "reviews", META)
 REVIEW_FIELDS = ("reviewer", "decision", "reason", "at", "seconds", "wording")
 DRAFTED, ACCEPTED, REJECTED = "drafted", "accepted", "rejected"
-"""States of a question that a model proposed. A question without a status is the user's own."""
+"""Statuses of a question that a model proposed. A question without a status is the user's own."""
 
 CASE_NAMES = {"id": "case_id"}
 SESSION_NAMES = {"timestamp": "time", "messages": "turns"}
 TURN_NAMES = {"role": "speaker", "content": "text", "timestamp": "time"}
 ASKED_NAMES = {"timestamp": "time"}
-"""Other names that people use for some of the fields."""
+"""Aliases that people use for some of the fields."""
 
 NOT_PLAIN = re.compile(r"[^\w .-]+")
 LONGEST_NAME = 60
 
 
 def schema() -> str:
-    """Where the page is that documents the file."""
+    """Location of the page that documents the file."""
     return where_is("docs/datasets/json.md")
 
 
 class Layout(Enum):
-    """How a file holds its cases."""
+    """How a file stores its cases."""
 
     LINES = "JSON Lines"
     OBJECT = "an object with `cases`"
@@ -80,18 +80,20 @@ class OwnReader(Struct, dict=True):
 
     path: Path
     counts: Counter[str] = field(default_factory=Counter)
-    """Cases, sessions, turns, questions; `answerable` ones, and those `without_evidence`."""
+    """Numbers of cases, sessions, turns and questions; of the questions that are `answerable`; and
+    of those that are answerable `without_evidence`.
+    """
     categories: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
-    """Questions by status; those without one are not counted."""
+    """Number of questions by status; those without a status are not counted."""
     left_out: frozenset[str] = frozenset()
-    """Statuses of questions that are checked, but not in the cases."""
+    """Statuses of questions that are checked, but left out of the cases."""
     given_name: str | None = None
-    """The name that the file gives itself."""
+    """The data set's name in the file; None if it has none."""
     layout: Layout = Layout.OBJECT
-    """How the cases are written; known once the file was read."""
+    """How the cases are stored; known once the file was read."""
     header: dict[str, Any] = field(default_factory=dict)
-    """The file's header, beside its cases."""
+    """The file's header: all but its cases."""
     _seen: dict[str, str] = field(default_factory=dict)
     """First position of each id of a case or a question."""
 
@@ -106,12 +108,12 @@ class OwnReader(Struct, dict=True):
 
     @property
     def name(self) -> str:
-        """The data set's name: the one in the file, else the file's own, in plain characters."""
+        """The data set's name: the one in the file, else the file's name, in plain characters."""
         name = NOT_PLAIN.sub("_", self.given_name or self.path.stem).strip(" ._")
         return name[:LONGEST_NAME].strip() or "json"
 
     def check(self) -> None:
-        """Reads the whole file, and keeps nothing of it but counts and mistakes."""
+        """Reads the whole file, and keeps only counts and mistakes."""
         for _ in self.cases():
             pass
 
@@ -120,7 +122,7 @@ class OwnReader(Struct, dict=True):
         return (case for _, case in self.pairs() if case is not None)
 
     def pairs(self) -> Iterator[tuple[Any, EvalCase | None]]:
-        """Each case as it is written and as it is read, None if it has a mistake."""
+        """Each case as written and as read; the latter is None if it has a mistake."""
         for place, value in self.values():
             case = self.case(place, value)
             if case is not None:
@@ -129,7 +131,7 @@ class OwnReader(Struct, dict=True):
             yield value, case
 
     def notes(self) -> tuple[str, ...]:
-        """Notes for a report, once all was read."""
+        """Notes for a report, complete once the whole file was read."""
         answerable, without = self.counts["answerable"], self.counts["without_evidence"]
         return tuple(notes_of(answerable, without, self.mistakes))
 
@@ -138,7 +140,7 @@ class OwnReader(Struct, dict=True):
         with _opened(self.path) as file:
             first = first_value(file)
             file.seek(0)
-            # A first line that is a whole object shows JSON Lines, unless it holds all cases.
+            # A first line that is a whole object means JSON Lines, unless it contains all cases.
             if isinstance(first, dict) and "cases" not in first:
                 yield from self._lines(file)
                 return
@@ -229,7 +231,7 @@ class OwnReader(Struct, dict=True):
         if len(self.mistakes.found) > before:
             return None
 
-        # Without a mistake, each value is a question.
+        # Without a mistake, each value became a question.
         statuses = [value.get("status") for value in values]
         self.statuses.update(filter(None, statuses))
         return EvalCase(
@@ -241,12 +243,13 @@ class OwnReader(Struct, dict=True):
                 if status not in self.left_out
             ),
             operations=operations,
-            # Those of questions that are left out, too: the memory is the same without them.
+            # Of all questions, including those left out, because the memory must be the same
+            # without them.
             checkpoints=checkpoints(questions, len(sessions)),
         )
 
     def _check_new(self, what: str, name: str, place: str, shown: str) -> None:
-        """Notes an id that was there before, with the place of the first."""
+        """Notes an id that occurred before, with the place of its first occurrence."""
         key = f"{what} {name}"
         if key in self._seen:
             self.mistakes.add(
@@ -268,11 +271,13 @@ class OwnReader(Struct, dict=True):
 
 @dataclass(kw_only=True)
 class _AskedReader(QuestionReader):
-    """Reads questions with their status, the reviewers' comments and when they are asked."""
+    """Reads questions with their status, their reviews and the session after which they are
+    asked.
+    """
 
     sessions: CaseSessions
     lives: bool
-    """Whether something happens between the sessions of the case."""
+    """Whether something happens to the memory between the sessions of the case."""
 
     def _question(self, entry: Entry, number: int) -> EvalQuestion:
         question = super()._question(entry, number)
@@ -326,7 +331,7 @@ class _Read(Struct):
         return [self.time, *(chunk.time for chunk in self.chunks)]
 
     def as_session(self) -> Session:
-        """The session as systems see it: with ids by position, because the file's ids may give away
+        """The session as systems see it: with ids by position, because the file's ids may reveal
         which turns are asked for.
         """
         turns = tuple(chunk.as_turn() for chunk in self.chunks)
@@ -379,7 +384,7 @@ class _SessionReader(Struct, dict=True):
         return _Read(number=number, name=name, time=time, chunks=chunks)
 
     def _turn(self, place: str, value: Any, order: OrderCheck) -> Chunk:
-        """A turn. One with a mistake is kept, for its place among the others."""
+        """A turn. It is kept even if it has a mistake, so that later turns keep their positions."""
         turn_id = f"t{self.turns}"
         self.turns += 1
         entry = Entry.of(

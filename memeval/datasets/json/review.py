@@ -1,4 +1,4 @@
-"""The user's own questions under review: shown to a reviewer, decided, changed and taken back."""
+"""Review of a user's own questions: shows them, and saves and undoes a reviewer's changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion
 
 OPEN, CHANGED = "open", "changed"
-"""States of a question that its reviewer has not decided on; changed since they did."""
+"""States of a question that its reviewer has not decided, or that changed since the decision."""
 STATUS, REVIEWS = "status", "reviews"
 NOT_WORDING = frozenset({"id", STATUS, REVIEWS, META})
 """Fields that may change without another look at the question."""
@@ -35,18 +35,18 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     question: str | None = None
     answers: list[str] | None = None
-    """The answer and its variants; none if a refusal is right."""
+    """The answer and its variants; empty if a refusal is right."""
     evidence: list[Annotated[int, msgspec.Meta(ge=0)]] | None = None
     """Positions among the turns of the case."""
     decision: Literal["accepted", "rejected"] | None = None
     reason: str = ""
-    """Why it is rejected."""
+    """Why the question is rejected."""
     seconds: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_S)] = 0.0
     """How long the reviewer looked at it."""
 
 
 class ShownQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A question as its reviewer sees it, which tells no decision of anybody else."""
+    """A question as its reviewer sees it, without the decisions of others."""
 
     name: str
     """`case_id/id`."""
@@ -65,11 +65,11 @@ class ShownQuestion(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None
     """How long the reviewer looked at it; None before a decision."""
     version: str
-    """Of all that is shown. A change names the version that it is about."""
+    """Digest of everything shown. A change names the version that it is based on."""
 
     @property
     def is_left(self) -> bool:
-        """Whether the reviewer is still to decide."""
+        """Whether the reviewer still has to decide."""
         return self.state in (OPEN, CHANGED)
 
 
@@ -88,12 +88,12 @@ class ReviewFile:
     path: Path
     reviewer: str
     disputed: bool = False
-    """Whether only questions are shown on which others differed when the file was opened, and the
-    reviewer had not decided.
+    """Whether to show only the questions on which others differed, and which the reviewer had not
+    decided, when the file was opened.
     """
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _done: list[tuple[str, Question, str]] = field(default_factory=list)
-    """For each change its question's name, the question before, and the version after."""
+    """For each change: the question's name, the question before it, and the version after it."""
 
     def __post_init__(self) -> None:
         self._read()
@@ -118,10 +118,10 @@ class ReviewFile:
         return self._document.checked[number]
 
     def save(self, name: str, version: str, change: Change) -> ShownQuestion:
-        """Changes a question of which the reviewer saw a version.
+        """Changes a question; `version` is the one that the reviewer saw.
 
-        Raises `StaleError` if it has another one by now, and `UserError` for a change that
-        the file can't hold.
+        Raises `StaleError` if the question has another version by now, and `UserError` for a change
+        that the file can't contain.
         """
         if change.decision == REJECTED and not change.reason.strip():
             raise UserError("a rejected question needs a reason")
@@ -138,10 +138,10 @@ class ReviewFile:
         return self._shown(case, question)
 
     def undo(self) -> ShownQuestion | None:
-        """Takes back the last change that was made here; None if no change is left.
+        """Undoes the last change that was made here; None if no change is left.
 
         Later decisions of others stay. Raises `StaleError` if the question was changed since. If
-        the file can't be written, the change can still be taken back.
+        the file can't be written, the change can still be undone.
         """
         if not self._done:
             return None
@@ -211,7 +211,7 @@ class ReviewFile:
     def _version(self, case: int, question: Question) -> str:
         """A digest of what the reviewer sees: a question, their review, and its conversation.
 
-        Evidence is given by position: in another conversation it would be other turns.
+        Evidence is given by position: in another conversation it would name other turns.
         """
         if case not in self._conversations:
             self._conversations[case] = _digest(self._document.cases[case]["sessions"])
@@ -220,7 +220,7 @@ class ReviewFile:
         return _digest([wording_of(question), own, case, self._conversations[case]])
 
     def _find(self, name: str) -> tuple[int, int]:
-        """The position of a question's case, and its own in there."""
+        """The position of a question's case, and of the question in it."""
         self._refresh()
         for case, content in enumerate(self._document.checked):
             for question, read in enumerate(content.questions):
@@ -280,7 +280,7 @@ def wording_of(question: Mapping[str, Any]) -> str:
 
 
 def decisions(question: Mapping[str, Any]) -> dict[str, str]:
-    """The decision of each reviewer on the present wording."""
+    """The decision of each reviewer on the current wording."""
     wording = wording_of(question)
     return {
         review["reviewer"]: review["decision"]
@@ -290,7 +290,7 @@ def decisions(question: Mapping[str, Any]) -> dict[str, str]:
 
 
 def is_disputed(question: Mapping[str, Any], reviewer: str) -> bool:
-    """Whether others differ on a question that the reviewer did not decide on."""
+    """Whether others differ on a question that the reviewer has not decided."""
     made = decisions(question)
     return reviewer not in made and len(set(made.values())) > 1
 
@@ -306,9 +306,10 @@ def turn_names(case: Mapping[str, Any]) -> list[str | None]:
 
 
 def _with_reviews(question: Question, reviews: Sequence[Review]) -> Question:
-    """The question with these reviews, and the status that follows: the majority's decision.
+    """The question with these reviews, and the status that follows: the majority's decision, or
+    `drafted` without a majority.
 
-    Without one it is drafted; a question of the user's own without a review has no status.
+    A user's own question without a review has no status.
     """
     changed = {name: question[name] for name in question if name not in (STATUS, REVIEWS)}
     if not reviews and STATUS not in question:
@@ -325,7 +326,7 @@ def _with_reviews(question: Question, reviews: Sequence[Review]) -> Question:
 
 
 def _own(question: Mapping[str, Any], reviewer: str) -> list[Review]:
-    """The reviewer's latest review, if there is one."""
+    """The reviewer's latest review; empty if there is none."""
     own = [review for review in question.get(REVIEWS) or () if review["reviewer"] == reviewer]
     return own[-1:]
 
@@ -335,7 +336,7 @@ def _others(question: Mapping[str, Any], reviewer: str) -> list[Review]:
 
 
 def _is_valid(review: Review, wording: str) -> bool:
-    """Whether a review is about this wording; a review without one applies to any."""
+    """Whether a review is about this wording; a review that names no wording applies to any."""
     return bool(review.get("wording", wording) == wording)
 
 

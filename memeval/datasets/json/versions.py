@@ -1,4 +1,4 @@
-"""Changes between two versions of a data set, and several frozen sets as one."""
+"""Compares two versions of a data set, and merges several frozen sets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     """The changes from one version to another."""
 
     lists: Mapping[str, Sequence[str]]
-    """The names by kind of change, which says how many there are. A name is `case_id`, or
+    """Names by kind of change, which includes their number. A name is `case_id`, or
     `case_id/question` with the fields that changed.
     """
     questions_same: int
@@ -41,7 +41,7 @@ def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str,
     """Changes between two versions; status, reviews and fields `meta` are not compared."""
     before = {case_id_of(case): case for case in old}
     after = {case_id_of(case): case for case in new}
-    # A session, a turn or an operation is another one.
+    # Cases in both versions whose sessions, turns or operations differ.
     shared = [name for name in before if name in after]
     talked = [name for name in shared if _conversation(before[name]) != _conversation(after[name])]
     asked_before, asked_after = named_questions(old), named_questions(new)
@@ -69,11 +69,11 @@ def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str,
 def merge(
     paths: Sequence[Path], *, keeps_split: bool
 ) -> tuple[list[dict[str, Any]], dict[str, str], list[Manifest]]:
-    """The cases of frozen sets together, their sides of the split, and the sets' manifests.
+    """The cases of several frozen sets, their sides of the split, and the sets' manifests.
 
-    A case that is in two of them with equal content is kept once. Under `keeps_split` each case
-    stays on its side. Raises `UserError` for a set that comes twice, and for a case with different
-    contents or sides.
+    A case that is in two sets with equal content is kept once. With `keeps_split`, each case stays
+    on its side. Raises `UserError` for a set that is named twice, if only some sets have a split to
+    keep, and for a case with different contents or sides.
     """
     cases: dict[str, dict[str, Any]] = {}
     sides: dict[str, str] = {}
@@ -129,7 +129,7 @@ def _changed_fields(question: Mapping[str, Any], other: Mapping[str, Any]) -> li
 
 
 def _conversation(case: Mapping[str, Any]) -> list[Any]:
-    """What a memory gets of a case: its sessions, and the operations between them."""
+    """The content of a case that a memory gets: its sessions, and the operations between them."""
     return [_without_meta(case["sessions"]), _without_meta(case.get("operations") or [])]
 
 

@@ -14,7 +14,7 @@ from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
 
 GENERATOR = 3
-"""Version of what is generated: raise it with every change of words, traces or the order of draws.
+"""Version of the generated cases: increase it whenever words, traces or the order of draws change.
 """
 
 KINDS = (

@@ -30,9 +30,9 @@ from memeval.records import (
 )
 
 CONVERSATION, OPERATION, BOTH = "conversation", "operation", "both"
-"""Channels of a wish to forget or to correct."""
+"""Channels through which a wish to forget or to correct is expressed."""
 FIRST, CHANGED, AGAIN, WISHES, CONSOLIDATED, LATER, IMPORTED = range(7)
-"""Sessions: facts; changes; repetitions; wishes; more talk, three times."""
+"""Sessions: facts; changes; repetitions; wishes; three sessions of more talk."""
 SESSIONS = 7
 DAYS_BETWEEN = 9
 GERMAN_MONTHS = (
@@ -47,15 +47,15 @@ class LifecycleSettings(DatasetSettings):
 
     n_cases: int = at(PREPARE, 24, least=1)
     languages: tuple[str, ...] = at(PREPARE, ("en", "de", "zh"))
-    """Languages that the cases take turns in."""
+    """Languages, which the cases use in turn."""
     channel: Literal["conversation", "operation", "both"] = at(PREPARE, "both")
-    """How a wish to forget or to correct is uttered: in the conversation, as an operation on the
+    """How a wish to forget or to correct is expressed: in the conversation, as an operation on the
     memory, or both.
     """
     tokens: int = at(PREPARE, 300, least=0, most=1_000_000)
     """Tokens of filler in each session."""
     later_tokens: int = at(PREPARE, 50_000, least=0, most=10_000_000)
-    """Tokens of filler after which a deleted value is looked for once more."""
+    """Tokens of filler after which a deleted value is searched for again."""
     seed: int = at(PREPARE, 0)
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class LifecycleSettings(DatasetSettings):
 
 
 class Fact(Struct, frozen=True):
-    """An attribute of a person, and the turn that says it."""
+    """An attribute of a person, and the turn that states it."""
 
     name: str
     attribute: str
@@ -86,7 +86,7 @@ class Fact(Struct, frozen=True):
 
 @dataclass
 class Builder:
-    """A case under way."""
+    """A case under construction."""
 
     number: int
     settings: LifecycleSettings
@@ -141,21 +141,21 @@ class Builder:
             others=(self._other_session(),),
         )
 
-    # What is said.
+    # Turns.
 
     def fact(self, attribute: str, *, name: str = "", value: str = "") -> Fact:
-        """A new fact, about a person of whom nothing else is known unless one is named."""
+        """A new fact, about a person without other facts unless `name` is given."""
         value = value or self.values.draw(attribute)
         return Fact(name=name or self._name(), attribute=attribute, value=value)
 
     def say(self, session: int, fact: Fact, template: str = "", **slots: str) -> Fact:
-        """The fact with the turn that says it."""
+        """Adds a turn that states a fact; returns the fact with the turn."""
         sentence = self.fill(template or self.language.state, fact, **slots)
         turn_id = self._turn(session, sentence)
         return Fact(fact.name, fact.attribute, fact.value, turn_id, sentence)
 
     def fill(self, template: str, fact: Fact, **slots: str) -> str:
-        """A template about a fact, in the case's language."""
+        """A template filled with a fact, in the case's language."""
         return fill(template, fact, self.language, **slots)
 
     def _name(self) -> str:
@@ -175,7 +175,7 @@ class Builder:
         return turn_id
 
     def _fill(self, session: int) -> None:
-        """Filler after the facts of a session."""
+        """Adds filler after the facts of a session."""
         left = self.settings.later_tokens if session == LATER else self.settings.tokens
         while left > 0:
             text = pick(self.rng, self.language.filler)
@@ -193,7 +193,7 @@ class Builder:
         """When a session starts."""
         return self.start + timedelta(days=DAYS_BETWEEN * session)
 
-    # What is asked, kind by kind.
+    # Questions, kind by kind.
 
     def _ask(
         self,
@@ -207,7 +207,7 @@ class Builder:
         evidence: Sequence[str] = (),
         traces: Traces | None = None,
     ) -> None:
-        """A question about a fact; by default for its value."""
+        """Adds a question about a fact; by default for its value."""
         traces = traces or Traces(kind=kind, right=(fact.value,))
         self.questions.append(
             EvalQuestion(
@@ -225,15 +225,15 @@ class Builder:
         )
 
     def _changes(self) -> None:
-        """Values that change once, twice and four times; questions on an earlier value, and on the
-        date of a change.
+        """Adds values that change once, twice and four times, and questions for the latest value,
+        for an earlier value and for the date of a change.
         """
         templates = self.language.updates
         for changes, attribute in ((1, "address"), (2, "plan"), (4, "room")):
             facts = [self.say(FIRST, self.fact(attribute))]
             for number in range(changes):
                 new = self.fact(attribute, name=facts[0].name)
-                # The last change is alone in its session, so that its day is known.
+                # Only a fact's last change is in this session, so that its day is known.
                 session = AGAIN if number == changes - 1 else CHANGED
                 facts.append(self.say(session, new, templates[number]))
 
@@ -252,7 +252,7 @@ class Builder:
                 self._ask("history", newest, self.language.ask_when, traces=day)
 
     def _corrections(self) -> None:
-        """Values that were wrong: one that was just said, and one that was denied."""
+        """Adds values that were wrong and are corrected, in a plain form and as a negation."""
         for attribute, form in (("phone", "plain"), ("allergy", "negation")):
             wrong = self.say(FIRST, self.fact(attribute))
             right = self.fact(attribute, name=wrong.name)
@@ -275,7 +275,7 @@ class Builder:
             self._ask("corrected", right, evidence=(turn_id,), traces=traces, facets=facets)
 
     def _deletions(self) -> None:
-        """Facts that are to be forgotten, and their neighbours, form by form."""
+        """Adds facts that are to be forgotten, and their neighbours, form by form."""
         language = self.language
 
         plain = self.say(FIRST, self.fact("address"))
@@ -340,7 +340,7 @@ class Builder:
         after: int = WISHES,
         facets: Mapping[str, str] | None = None,
     ) -> None:
-        """The wish to forget a fact, and the question whether it is gone."""
+        """Adds the wish to forget a fact, and the question whether it is gone."""
         words = self.fill(self.language.forget, fact)
         if self.settings.channel != OPERATION:
             self._turn(WISHES, words)
@@ -363,7 +363,7 @@ class Builder:
         self._ask(kind, fact, text=text, traces=traces, facets=found, after=after)
 
     def _end_and_orders(self) -> None:
-        """A value with an end, and a stored text that gives orders."""
+        """Adds a value that expires, and a stored text that gives orders."""
         language = self.language
         visitor = self.fact("plan", value=days(self.time(CHANGED), self.code)[0])
         visitor = self.say(FIRST, visitor, language.expires)
@@ -383,7 +383,9 @@ class Builder:
 
     @property
     def _other(self) -> int:
-        """The number of the case of another user: the one before, whose name is never the same."""
+        """The number of another user's case: the previous one, or case 2 for case 1. The users'
+        names always differ.
+        """
         return self.number - 1 or 2
 
     def _other_session(self) -> Session:
@@ -397,14 +399,14 @@ class Builder:
         return Session.of("other", said, time=self.start)
 
     def _tenant(self) -> None:
-        """The question for what another user said of somebody, in a memory of their own."""
+        """Adds the question for a fact that only another user stated, in that user's own memory."""
         other = tenant_fact(self._other, self.settings)
         traces = Traces(kind="tenant", foreign=(other.value,), probes=(other.value,))
         self._ask("tenant", other, traces=traces)
 
     def _returns(self) -> None:
-        """Deleted facts that are looked for once more: after maintenance, after much more talk, and
-        after the session that said them was imported again.
+        """Adds deleted facts that are searched for again: after maintenance, after much more talk,
+        and after the session that stated them was imported again.
         """
         facts = {
             lifecycle.CONSOLIDATED: (self.say(FIRST, self.fact("plan")), CONSOLIDATED),
@@ -431,17 +433,19 @@ class Builder:
 
 
 def make_case(number: int, settings: LifecycleSettings) -> EvalCase:
-    """The case of a number, from 1. The same arguments give the same case in any process."""
+    """The case with a number, starting at 1. The same arguments give the same case in any
+    process.
+    """
     return Builder(number, settings).build()
 
 
 def language_of(number: int, settings: LifecycleSettings) -> str:
-    """The language of a case: they take turns."""
+    """The language of a case; the cases use the languages in turn."""
     return settings.languages[(number - 1) % len(settings.languages)]
 
 
 def tenant_fact(number: int, settings: LifecycleSettings) -> Fact:
-    """A fact that the user of a case says, and that another user's case asks for."""
+    """A fact that the user of a case states, and that another user's case asks for."""
     code = language_of(number, settings)
     language = WORDS.languages[code]
     rng = Random(f"lifecycle/{settings.seed}/{number}/tenant")
@@ -451,18 +455,18 @@ def tenant_fact(number: int, settings: LifecycleSettings) -> Fact:
 
 
 def fill(template: str, fact: Fact, language: Language, **slots: str) -> str:
-    """A template about a fact."""
+    """A template filled with a fact."""
     forms = language.attributes[fact.attribute]
     return template.format(name=fact.name, value=fact.value, **forms, **slots)
 
 
 def session_id(session: int) -> str:
-    """The id of a session by its number from 0."""
+    """The id of a session by its number, starting at 0."""
     return f"s{session + 1}"
 
 
 def days(time: datetime, code: str) -> tuple[str, ...]:
-    """A day as answers may write it; the first one is as the language does."""
+    """A day in the forms in which answers may write it; the first is usual in the language."""
     day, year = time.day, time.year
     suffix = "th" if 11 <= day <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
     month, german = MONTHS[time.month - 1], GERMAN_MONTHS[time.month - 1]

@@ -1,4 +1,4 @@
-"""Judges an answer by the values that it gives: by code, see `memeval.metrics.lifecycle`."""
+"""Judges an answer by the values that it gives, in code: see `memeval.metrics.lifecycle`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from memeval.metrics.lifecycle import Given, outcome
 from memeval.records import EvalQuestion, Label, Verdict
 
 LABELS = {Given.RIGHT: Label.CORRECT, Given.REFUSED: Label.ABSTAINED}
-"""Labels of the outcomes; those of the others are wrong."""
+"""Labels of outcomes; all other outcomes are wrong."""
 
 
 class LifecycleJudge(Judge):
-    """Right if the answer gives the right value and none that is replaced, forgotten, another
-    user's or planted. The reason names the outcome.
+    """Right if the answer gives the right value, and no value that was replaced, forgotten, planted
+    or another user's. The reason names the outcome.
     """
 
     name = "lifecycle"

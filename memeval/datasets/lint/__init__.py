@@ -1,1 +1,1 @@
-"""Looks through a finished run for what would make its figures look better than they are."""
+"""Checks a finished run for anything that makes its figures look better than they are."""

@@ -1,5 +1,5 @@
-"""A run beside the others on its data. Controls bound the runs between them: a run above its bound
-did not measure memory. A question on which all runs agree measures nothing.
+"""Compares a run with the others on its data. Controls bound the other systems: a run above its
+bound did not measure memory. A question on which all runs agree measures nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ RANKS: Mapping[str, int] = {
     "full_history": 4,
     "oracle": 5,
 }
-"""Controls, from the one that has the least to the one that has the most."""
+"""Controls, from the one that has least of the conversation to the one that has most."""
 BETWEEN = 3
-"""All other systems: they have a part of what was said, chosen by the question."""
+"""Rank of all other systems: they have a part of the conversation, chosen by the question."""
 FEWEST_RUNS = 3
-"""Runs that must agree on a question before that says something about it."""
+"""Minimum number of runs that must agree on a question before that means something."""
 SAME = ("dataset", "judge", "llm", "prompt", "stages", "compression_turn", "compression_unit")
 """Settings that must be equal, besides the data, for one run to bound another."""
 
@@ -58,7 +58,7 @@ def check_bounds(material: Material) -> Iterator[Finding]:
 
 
 def same_everywhere(material: Material) -> Iterator[Finding]:
-    """Questions that every run gets right, or none, of three or more comparable ones."""
+    """Questions that all of three or more comparable runs get right, or none does."""
     runs = [scores(material.records), *(rival.scores for rival in material.rivals)]
     common = sorted(set(runs[0]).intersection(*runs[1:])) if len(runs) >= FEWEST_RUNS else []
     for score, kind, why in (
@@ -93,12 +93,12 @@ def system_of(summary: RunSummary) -> str:
 
 
 def is_comparable(summary: RunSummary, other: RunSummary) -> bool:
-    """Whether two runs answer under the same model, prompt and judge."""
+    """Whether two runs have the same model, prompt and judge."""
     return _settings(summary) == _settings(other)
 
 
 def _settings(summary: RunSummary) -> dict[str, object]:
-    """The settings that must be equal. Those of the ingest model do not affect an answer."""
+    """The settings that must be equal; those of the ingest model may differ."""
     return {
         name: value
         for name, value in summary.params.items()

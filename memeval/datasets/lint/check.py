@@ -22,7 +22,7 @@ CHECKS = (
 
 
 def lint_run(material: Material) -> Lint:
-    """Looks through a run."""
+    """Runs all checks on a run."""
     findings = [finding for check in CHECKS for finding in check(material)]
     return Lint(
         findings=tuple(findings),

@@ -1,5 +1,5 @@
-"""A memory that leaves nothing out, a judge that sees more than the answer, and questions that were
-tuned on.
+"""Checks for a memory that leaves nothing out, a judge that sees more than the answer, and tuning
+on the measured questions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from memeval.datasets.lint.words import runs_of, spaced, words_of
 from memeval.results import RunSummary, is_imported
 
 COPIED_WORDS = 40
-"""Words in a row that an answer shares with its context, from which on it is a copy of it."""
+"""Minimum number of consecutive words of its context that make an answer a copy of it."""
 UNTUNED = ("dataset", "judge", "llm.judge", "num_runs", "seed", "min_coverage", "max_ingest_loss")
 """Settings that determine what is asked and how it is judged. All others may be tuned."""
 
@@ -42,7 +42,7 @@ def check_budget(material: Material) -> Iterator[Finding]:
 
 
 def check_judge(material: Material) -> Iterator[Finding]:
-    """Answers that hand their context to the judge, and reasons that name evidence."""
+    """Finds answers that pass their context to the judge, and reasons that name evidence."""
     copied, named = [], []
     for record in material.records:
         prompt = material.prompts.get((record.question_id, record.repeat))
@@ -80,8 +80,8 @@ def check_judge(material: Material) -> Iterator[Finding]:
 
 
 def check_tuning(material: Material) -> Iterator[Finding]:
-    """Other settings of the same system that were tried on the same questions, but for those that
-    are there to be tuned on.
+    """Finds other settings of the same system that were tried on the same questions, unless the
+    questions are meant for tuning.
     """
     if material.summary.params.get("dataset.split") == "dev" or is_imported(material.summary):
         return  # two runs of imported answers may be of different systems
@@ -108,7 +108,7 @@ def check_tuning(material: Material) -> Iterator[Finding]:
 
 
 def is_tuned(summary: RunSummary, other: RunSummary) -> bool:
-    """Whether two runs are of one system, under one judge, with other settings."""
+    """Whether two runs have the same system and judge, but different other settings."""
     if any(summary.params.get(name) != other.params.get(name) for name in ("system", "judge")):
         return False
 
@@ -123,5 +123,5 @@ def tunable(params: Mapping[str, object]) -> dict[str, object]:
 
 
 def is_untuned(name: str) -> bool:
-    """Whether a setting is one of `UNTUNED`, or of such a group."""
+    """Whether a setting is one of `UNTUNED`, or belongs to such a group."""
     return any(name == group or name.startswith(f"{group}.") for group in UNTUNED)

@@ -1,4 +1,4 @@
-"""Gold answers that nobody said: in prompts, in settings, in memories."""
+"""Finds gold answers that nobody said: in prompts, in settings, in memories."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memeval.results import Record
 
 LEAST_IN_PROMPT = 3
 LEAST_IN_MEMORY = 4
-"""Words of a gold that are searched for. A memory puts things in its own words, and may meet a
+"""Minimum number of words of a gold that is searched for. A memory rephrases, and may contain a
 short gold by chance.
 """
 WHY_PROMPT = "the reader is given the answer, so the run measures the prompt, not the memory"
@@ -25,7 +25,7 @@ Hit = tuple[str, str, str]
 
 
 def check_prompts(material: Material) -> Iterator[Finding]:
-    """Gold in the reader's prompt outside its context: instructions and examples."""
+    """Finds gold in the reader's prompt outside its context: in instructions and examples."""
     texts: dict[str, str] = {}
     for record in material.records:
         prompt = material.prompts.get((record.question_id, record.repeat))
@@ -40,14 +40,14 @@ def around(prompt: SentPrompt, record: Record) -> str:
     text = "\n".join(prompt.messages)
     for own in (prompt.context, record.question, *record.choices):
         if own:
-            # A question may hold words of its own gold, and a context should.
+            # A question may contain words of its own gold, and a context should.
             text = text.replace(own, "\n")
 
     return text
 
 
 def check_settings(material: Material) -> Iterator[Finding]:
-    """Gold in settings, and in the files of the user's own that settings name."""
+    """Finds gold in settings, and in the user's own files that settings name."""
     texts = {spaced(text): name for name, text in material.settings.items()}
     return _findings("gold in settings", "gold answers", WHY_PROMPT, _golds_in(material, texts))
 
@@ -64,7 +64,7 @@ def _golds_in(material: Material, texts: Mapping[str, str]) -> Iterator[Hit]:
 
 
 def check_memories(material: Material) -> Iterator[Finding]:
-    """Gold in contexts and memories of a case in which nobody said it."""
+    """Finds gold in contexts and memories of a case in which nobody said it."""
     said = {name: spaced(said_in(case)) for name, case in (material.cases or {}).items()}
     stored = {name: spaced("\n".join(texts)) for name, texts in material.memories.items()}
     in_memory: list[Hit] = []
@@ -76,7 +76,7 @@ def check_memories(material: Material) -> Iterator[Finding]:
             continue
 
         runs = gold_runs(record.gold, record.question, LEAST_IN_MEMORY)
-        # A date follows from the time at which something was said: nobody has to say it.
+        # A date may follow from the time of a turn: nobody has to say it.
         unsaid = [run for run in runs if run not in said[record.case_id] and not _has_digit(run)]
         memory = stored.get(record.case_id, "")
         in_memory += _hits("the memory", memory, record.question_id, unsaid)
@@ -89,7 +89,7 @@ def check_memories(material: Material) -> Iterator[Finding]:
 
 
 def _hits(source: str, text: str, question_id: str, runs: Sequence[str]) -> Iterator[Hit]:
-    """The first of a question's runs that a text holds, if it holds one."""
+    """The first of a question's runs of words that occurs in a text, if any."""
     run = next((run for run in runs if run in text), None)
     if run is not None:
         yield source, question_id, run.strip()
@@ -118,7 +118,7 @@ def _has_digit(run: str) -> bool:
 
 
 def said_in(case: EvalCase) -> str:
-    """All that a memory may know of a case: turns, captions, speakers, dates."""
+    """Everything that a memory may know of a case: turns, captions, speakers, dates."""
     parts = []
     for session in case.sessions:
         if session.started_at is not None:

@@ -1,4 +1,4 @@
-"""Material of the checks, and their findings."""
+"""Material for the checks, and their findings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from memeval.results import Record, RunSummary
 
 
 class Finding(Struct, frozen=True):
-    """Something that may flatter a run."""
+    """Something that may make a run look better than it is."""
 
     kind: str
-    """`gold in prompt`, `gold in settings`, `gold in memory`, `retrieves everything`,
-    `judge saw more`, `tuned on test` or `above its bound`; of a remark `right in every run` or
-    `right in no run`.
+    """`gold in prompt`, `gold in settings`, `gold in memory`, `retrieves everything`, `judge saw
+    more`, `tuned on test` or `above its bound`; for a remark `right in every run` or `right in no
+    run`.
     """
     what: str
     where: str
@@ -43,7 +43,7 @@ class Rival(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Material:
-    """A run with all that is known of it on this machine."""
+    """A run with everything that is known about it on this machine."""
 
     summary: RunSummary
     records: Sequence[Record]
@@ -54,7 +54,7 @@ class Material:
     memories: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Texts that the memory of a case extracted or wrote."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings that are text, and the content of files of the user's own, by name."""
+    """Settings that are strings, and the contents of the user's own files, by name."""
     missing: Sequence[str] = ()
     """Missing material, and why."""
     siblings: Sequence[tuple[RunSummary, frozenset[str]]] = ()
@@ -68,6 +68,6 @@ class Lint(Struct, frozen=True):
 
     findings: tuple[Finding, ...]
     remarks: tuple[Finding, ...]
-    """Properties of the data, not of the run: they flatter nobody."""
+    """Properties of the data, not of the run: they don't make it look better."""
     unchecked: tuple[str, ...]
     """Parts that could not be checked, and why."""

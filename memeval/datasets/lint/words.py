@@ -23,16 +23,16 @@ def spaced(text: str) -> str:
 
 
 def runs_of(words: Sequence[str], length: int) -> list[str]:
-    """All runs of `length` words as `spaced` writes them; none if there are fewer."""
+    """All runs of `length` words, in the form of `spaced`; empty if there are fewer words."""
     starts = range(len(words) - length + 1)
     return [f" {' '.join(words[start : start + length])} " for start in starts]
 
 
 def gold_runs(gold: Iterable[str], question: str, least: int, most: int = 6) -> list[str]:
-    """Runs of words that give a gold answer away: the whole of a short one, parts of a long one.
+    """Runs of words that give a gold answer away: all of a short answer, parts of a long one.
 
-    A gold of fewer than `least` words proves nothing, as "yes" and "two" are everywhere. Words of
-    the question itself give nothing away.
+    A gold of fewer than `least` words proves nothing, because "yes" and "two" are everywhere. Words
+    of the question itself give nothing away.
     """
     asked = spaced(question)
     runs = []

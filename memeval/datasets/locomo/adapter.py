@@ -65,7 +65,7 @@ class LocomoSettings(DatasetSettings):
 class Locomo(Dataset):
     """Reads a file in LoCoMo's schema.
 
-    A question's id is `{sample_id}/q{index}`, its position in the file's own list: 12 questions
+    A question's id is `{sample_id}/q{index}`, with its index in the file's own list: 12 questions
     occur twice within their conversation, and filters must not renumber the others.
     """
 
@@ -103,7 +103,7 @@ class Locomo(Dataset):
         if form == "none":
             return {}
 
-        # By the strings as the file writes them: the official code repairs none.
+        # Uses the strings as in the file: the official code repairs none.
         cited = {raw.question_id: raw.cited for raw in self._raw_questions}
         whole_sessions = form == "official_session"
         recalls = []
@@ -142,7 +142,7 @@ class Locomo(Dataset):
             read_case(sample, captions=self.settings.images == "caption")
             for sample in self._samples
         ]
-        # The ids of questions begin with it.
+        # Question ids begin with the case id.
         for case_id, count in Counter(case.case_id for case in cases).items():
             if count > 1:
                 raise UserError(
@@ -212,8 +212,8 @@ class Locomo(Dataset):
 
         raws = [raw.fields.values for raw in self._raw_questions]
         adversarial = [values for values in raws if values["category"] == ADVERSARIAL]
-        # 2 of 446, both in conv-26; all have an `adversarial_answer`, which is what the question
-        # pretends.
+        # 2 of 446, both in conv-26; all have an `adversarial_answer`, which the question falsely
+        # suggests.
         ignored = sum("answer" in values for values in adversarial)
         if ignored:
             yield (
@@ -257,12 +257,12 @@ class Locomo(Dataset):
 
 
 class RawQuestion(Struct, frozen=True):
-    """A question as the file has it."""
+    """A question as in the file."""
 
     question_id: str
     fields: Fields
     cited: tuple[str, ...]
-    """The evidence as the file writes it."""
+    """The evidence as in the file."""
     turns: frozenset[str]
     """Ids of the conversation's turns."""
 

@@ -52,7 +52,7 @@ def locomo_f1(prediction: str, gold: str, category: int) -> float:
     if category == MULTI_HOP:
         return parts_f1(prediction, gold)
     if category == OPEN_DOMAIN:
-        # Behind the `;`, golds of category 3 explain themselves: `Yes; because she likes it`.
+        # After the `;`, golds of category 3 explain themselves: `Yes; because she likes it`.
         return token_f1(prediction, gold.partition(";")[0])
     if category in (TEMPORAL, SINGLE_HOP):
         return token_f1(prediction, gold)
@@ -65,7 +65,7 @@ def parts_f1(prediction: str, gold: str) -> float:
 
     The rule of category 1.
     """
-    # Parts that recur are compared once: a reply of nothing but commas has 200,000 of them.
+    # Repeated parts are compared once: a reply of nothing but commas may have 200,000 parts.
     predictions = [Counter(stems(part)) for part in dict.fromkeys(prediction.split(","))]
     golds = [Counter(stems(part)) for part in gold.split(",")]
 
@@ -84,19 +84,19 @@ def officially_refuses(text: str) -> bool:
 def official_evidence_recall(
     retrieved: Sequence[Sequence[str]], cited: Sequence[str], *, sessions: bool = False
 ) -> float:
-    """Share of a question's evidence in what the reader saw, as LoCoMo's own evaluation counts it.
+    """Share of a question's evidence that the reader saw, as LoCoMo's own evaluation counts it.
 
-    `retrieved` holds the turn ids of each chunk, `cited` the evidence as the data file writes it:
-    no string is repaired. A string that is not a turn id is never found, and one that occurs
-    twice counts twice. A question that cites nothing counts 1. With `sessions`, a string is found
-    if a turn of the same session was retrieved.
+    `retrieved` holds the turn ids of each chunk, `cited` the evidence as in the data file: no
+    string is repaired. A string that is not a turn id is never found, and one that occurs twice
+    counts twice. A question that cites nothing counts 1. With `sessions`, a string is found if a
+    turn of the same session was retrieved.
     """
     # Four questions of category 3 cite nothing.
     if not cited:
         return 1.0
 
     seen = {turn_id for chunk in retrieved for turn_id in chunk}
-    # Twice the same string counts twice, as officially, so no set is made of `cited`.
+    # A repeated string counts twice, as in the official code, so `cited` is not made a set.
     if not sessions:
         return sum(text in seen for text in cited) / len(cited)
 

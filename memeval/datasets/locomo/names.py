@@ -2,7 +2,7 @@
 them.
 
 Records hold ids; a report derives names from here. Only `official` is right (see docs); the others
-are for reading tables that were printed under them, and for comparing with these.
+are for reading tables that use them, and for comparing with these tables.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ LOCOMO_HEADLINE: frozenset[CategoryId] = frozenset({1, 2, 3, 4})
 # of the categories (282, 321, 96, 841). The official names fit the data: 95 % of category 1 needs
 # evidence of several sessions, and 0.1 % of category 4.
 LOCOMO_NAMES = load_beside(__file__, "names.yaml", dict[str, dict[CategoryId, str]])
-"""Each naming's name of each category."""
+"""Names of the categories, by naming."""
 
 WITHDRAWN = {"zep": "mirix"}
-"""Namings of earlier versions that fit no table, with the one to use instead: Zep's rows of 75.14 %
-follow MIRIX's.
+"""Removed namings that fit no table, with their replacement: Zep's rows of 75.14 % follow MIRIX's
+naming.
 """
 
 
 def category_names(naming: str = "official") -> Mapping[CategoryId, str]:
     """LoCoMo's category names under one of the namings.
 
-    Raises `UserError` for an unknown one.
+    Raises `UserError` for an unknown naming.
     """
     if naming in WITHDRAWN:
         raise UserError(

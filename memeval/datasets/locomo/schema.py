@@ -23,14 +23,14 @@ from memeval.text.shown import one_line
 
 CATEGORIES = (1, 2, 3, 4, 5)
 WRONG_CITATION = "WRONG_CITATION"
-"""The audit's name for a question of which only the evidence is wrong."""
+"""The audit's name for a question whose evidence alone is wrong."""
 
 SESSION = re.compile(r"session_([0-9]{1,6})")
 AUDITED = re.compile(r"locomo_([0-9]{1,6})_qa([0-9]{1,6})")
 # 9 of the file's 2,815 strings are not turn ids: `D8:6; D9:17`, `D:11:26`, `D30:05` and others. 6
 # can be repaired.
 EVIDENCE = re.compile(r"D:?([0-9]+):([0-9]+)")
-# By hand and not by `strptime`, whose names of months depend on the locale.
+# Parsed by hand, not by `strptime`, whose month names depend on the locale.
 DATE = re.compile(
     r"\s*([0-9]{1,2}):([0-9]{2}) ([ap]m) on ([0-9]{1,2}) ([a-z]+),? ([0-9]{4})\s*", re.IGNORECASE
 )
@@ -68,9 +68,7 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
 
 
 def repair_evidence(strings: Sequence[str], turns: Collection[str]) -> tuple[str, ...]:
-    """The turn ids that the strings name in any spelling, as far as the turns exist, each once, in
-    order.
-    """
+    """The ids of existing turns that the strings name in any spelling, each once, in order."""
     turn_ids: dict[str, None] = {}
     for session, turn in chain.from_iterable(map(EVIDENCE.findall, strings)):
         if len(session + turn) < 20:
@@ -100,13 +98,13 @@ def parse_date(text: str) -> datetime | None:
 
 def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
     """The sessions that exist, by number; a date without a session is ignored."""
-    # From the sessions and not from their dates: conv-26 has `session_20_date_time` to
+    # Taken from the sessions, not from their dates: conv-26 has `session_20_date_time` to
     # `session_35_date_time` without sessions.
     keys = {key: int(match[1]) for key in talk.values if (match := SESSION.fullmatch(key))}
     if not keys:
         raise UserError(f"{talk.path}: {talk.record} holds no session.")
 
-    # By number, because as text session_10 comes before session_2.
+    # Sorted by number, because session_10 comes before session_2 as a string.
     for key, number in sorted(keys.items(), key=lambda item: item[1]):
         if key != f"session_{number}":
             raise talk.wrong(key, f"is not written session_{number}")
@@ -175,8 +173,8 @@ def _turn(turn: Fields, time: datetime, captions: bool) -> Turn:
         speaker=turn.text("speaker"),
         text=turn.text("text"),
         time=time,
-        # 1,226 turns share an image. The words of its search (`query`) are not shown, although
-        # some golds are nowhere else.
+        # 1,226 turns share an image. The words of the image search (`query`) are not shown,
+        # although some golds occur nowhere else.
         caption=(caption or None) if captions else None,
     )
 

@@ -1,5 +1,5 @@
-"""LoCoMo-MC10: the questions of LoCoMo, each with ten choices; and the same derived from LoCoMo,
-if the published file is not available.
+"""LoCoMo-MC10: the questions of LoCoMo, each with ten choices; or rows derived from LoCoMo if the
+published file is not available.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
 
 MARK = "derived"
-"""Field of a row that `data make` wrote: its source."""
+"""Field with the source of a row that `data make` wrote."""
 DERIVE = "or derive one from LoCoMo:  dataset.derive=true (every table says so)"
 
 
@@ -74,7 +74,7 @@ class LocomoMc10Settings(DatasetSettings):
 class LocomoMc10(Dataset):
     """Reads a file of JSON lines in LoCoMo-MC10's schema, one case per conversation.
 
-    Evidence is LoCoMo's, if LoCoMo's own file is there. Rows can be derived from that file, too.
+    Evidence comes from LoCoMo's own file, if it exists. Rows can be derived from that file, too.
     """
 
     settings_type = LocomoMc10Settings
@@ -105,7 +105,7 @@ class LocomoMc10(Dataset):
             self.info, self.path, digest, allow_unpinned=self.settings.allow_unpinned
         )
         if self._joinable:
-            # With evidence the cases are others, so the data set's hash must be another one.
+            # With evidence the cases differ, so the data set's hash must differ, too.
             digest = digest_of(f"{digest} evidence={self._joinable.sha256}".encode())
 
         notes = [*self._file_notes()]
@@ -157,7 +157,7 @@ class LocomoMc10(Dataset):
 
         for case in read_cases(rows):
             for question in case.questions:
-                # conv-26_q49, for example, lists 2021 at two places.
+                # conv-26_q49, for example, lists 2021 twice.
                 is_twice = len(set(question.choices)) < len(question.choices)
                 self.odd.update(questions=1, twice=int(is_twice))
 
@@ -171,8 +171,8 @@ class LocomoMc10(Dataset):
         return (*joined, *super().notes())
 
     def write(self, file: IO[str]) -> tuple[int, int]:
-        """Derived rows as JSON lines in the published schema, each with a field `derived` that says
-        what it was made from.
+        """Writes derived rows as JSON lines in the published schema, each with a field `derived`
+        that names its source.
         """
         if not self.settings.derive:
             raise UserError(
@@ -192,7 +192,7 @@ class LocomoMc10(Dataset):
         return position_measures(records)
 
     def _order_choices(self, case: EvalCase) -> EvalCase:
-        """The case with its choices in the order that is asked for."""
+        """The case with its choices in the configured order."""
         if self.settings.choice_order == "given":
             return case
 
@@ -222,8 +222,8 @@ class LocomoMc10(Dataset):
 
     @property
     def _mark(self) -> Mapping[str, Any] | None:
-        """Derivation of a file, as stated in its first row; None if it states nothing, or can't be
-        read: `read` then raises.
+        """How a file was derived, as stated in its first row; None if it does not say, or can't be
+        read (`read` then raises).
         """
         try:
             first = next(read_lines(self.path), None)
@@ -239,8 +239,8 @@ class LocomoMc10(Dataset):
 
     @property
     def _original_path(self) -> Path:
-        """LoCoMo's file: the one that `path` names for deriving, or the one beside this file, or
-        the data folder's.
+        """LoCoMo's file: the one that `path` names for deriving, or the one in the same data folder
+        as this file, or in the usual data folder.
         """
         if self.settings.derive and self.settings.path:
             return self.path
@@ -257,7 +257,7 @@ class LocomoMc10(Dataset):
 
     @cached_property
     def _joinable(self) -> PinnedFile | None:
-        """LoCoMo's file, if it is there and the registered one."""
+        """LoCoMo's file, if it exists and is the registered one; otherwise None."""
         if not self._original_path.is_file():
             return None
 
@@ -278,7 +278,7 @@ class LocomoMc10(Dataset):
 
 
 def _derived_note(made_from: Mapping[str, Any]) -> str:
-    """Note on derived rows in every report."""
+    """Note about derived rows, for every report."""
     digest = str(made_from.get("sha256"))[:12]
     return (
         f"DERIVED: these rows are not LoCoMo-MC10's. They were made from {made_from.get('from')} "

@@ -1,8 +1,8 @@
-"""Rows in LoCoMo-MC10's schema, made from a file in LoCoMo's: the same questions, with wrong
+"""Rows in LoCoMo-MC10's schema, made from a file in LoCoMo's schema: the same questions, with wrong
 choices drawn from other questions' answers.
 
 They replace the published file if it is not available. Its wrong choices were written for each
-question, and ours were not, so the figures of the two can't be compared.
+question, but these were not, so the figures of the two can't be compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from memeval.metrics.refusal import is_refusal
 from memeval.records import CategoryId, EvalCase, Turn
 
 VERSION = "1"
-"""Raised whenever the same file and seed give other rows than before."""
+"""Increased whenever the same file and seed give different rows."""
 
 CHOICES = 10
 NOT_ANSWERABLE = "Not answerable"
@@ -39,9 +39,9 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
 
     Wrong choices are other answers of the same category: first those of the same conversation, then
     those of others, then answers of other categories, each group in a random order. No wrong choice
-    says the same as the right one or as another, has only words that are among theirs, or says that
-    there is no answer. For category 5 they are the answers that its questions pretend
-    (`adversarial_answer`), the question's own first.
+    has a set of words that contains that of another choice, or is contained in it, and none says
+    that there is no answer. For category 5, the answers are those that its questions falsely
+    suggest (`adversarial_answer`), the question's own first.
     """
     cases = [read_case(sample, captions=False) for sample in samples]
     answers = {
@@ -80,7 +80,9 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
 
 
 def _answers(sample: Fields, case: EvalCase) -> list[str]:
-    """Gold of each question; for category 5, the answer it pretends; empty without one."""
+    """Gold of each question; for category 5, the answer that it falsely suggests; empty if there is
+    none.
+    """
     answers = []
     raw = sample.objects("qa", f"{case.case_id} qa[{{}}]")
     for question, qa in zip(case.questions, raw, strict=True):
@@ -119,7 +121,7 @@ def _turn(turn: Turn, roles: Mapping[str, str]) -> dict[str, str]:
 def _candidates(
     pool: Pool, category: CategoryId, conversation: str, drawn: random.Random
 ) -> Iterator[str]:
-    """Answers that may be wrong choices, the nearest first."""
+    """Candidates for wrong choices, the nearest first."""
     near = pool[category].get(conversation, ())
     same: list[str] = []
     for other, answers in pool[category].items():

@@ -21,8 +21,8 @@ class Evidence(Struct, frozen=True):
     file: str
     """Name of the file that they come from."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Questions by outcome: `joined`, `none` (LoCoMo names none that is in the
-    haystack), `unlike` (LoCoMo asks something else there), `moved` (the conversation's turns are
+    """Questions by outcome: `joined`, `none` (LoCoMo names no turn that is in the haystack),
+    `unlike` (LoCoMo has another question at that position), `moved` (the conversation's turns are
     not LoCoMo's).
     """
 
@@ -56,7 +56,7 @@ class Evidence(Struct, frozen=True):
         return replace(question, evidence=evidence)
 
     def note(self) -> str:
-        """How far the join went, in one line."""
+        """The result of the join, in one line."""
         joined, total = self.counts["joined"], self.counts.total()
         reasons = {
             "none": "name no turn of the haystack",
@@ -69,7 +69,9 @@ class Evidence(Struct, frozen=True):
 
 
 def _same_turns(case: EvalCase, origin: EvalCase) -> bool:
-    """Whether every session of the case holds the same texts as LoCoMo's session of that number."""
+    """Whether every session of the case contains the same texts as LoCoMo's session of that
+    number.
+    """
     said = {session.session_id: _texts(session) for session in origin.sessions}
     return all(said.get(session.session_id) == _texts(session) for session in case.sessions)
 

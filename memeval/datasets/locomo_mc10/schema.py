@@ -23,15 +23,13 @@ from memeval.text.shown import one_line
 TYPES: Mapping[str, CategoryId] = {
     name: category for category, name in LOCOMO_NAMES["mc10"].items()
 }
-"""LoCoMo's category by the `question_type` that the file gives it, which is one of the wrong
-namings.
-"""
+"""LoCoMo's category by the file's `question_type`, which follows one of the wrong namings."""
 
 MOST_CHOICES = 10
-"""A reply names a choice by one digit."""
+"""Limited because a reply names a choice by one digit."""
 
 SUMMARIES = "haystack_session_summaries"
-# The summaries are not among them: those of a conversation's first line are read.
+# The summaries need not be equal: those of a conversation's first line are used.
 HAYSTACK = ("haystack_session_ids", "haystack_session_datetimes", "haystack_sessions")
 ROLES = ("user", "assistant")
 
@@ -41,11 +39,11 @@ _SPEAKER = re.compile(r"\[([^\[\]\n]{1,80})\]: ?")
 
 
 def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
-    """One case per conversation, as soon as its lines end; one haystack is held at a time.
+    """One case per conversation, as soon as its lines end; only one haystack is in memory at a
+    time.
 
-    Raises `UserError` for a line that does not parse, for a question that occurs twice, for a
-    conversation whose lines are not next to each other, and for one whose lines have different
-    haystacks.
+    Raises `UserError` for a line that does not parse, for a question that occurs twice, and for a
+    conversation whose lines are not consecutive or have different haystacks.
     """
     ended: set[str] = set()
     # 1,986 rows, but ten conversations: each is ingested once.
@@ -64,7 +62,7 @@ def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
 
 
 def _by_conversation(fields: Fields) -> tuple[str, Fields]:
-    """The conversation of a line, and the line; from here on errors name the question."""
+    """The conversation of a line, and the line, whose errors now name the question."""
     question_id = fields.text("question_id")
     match = _ID.fullmatch(question_id)
     if match is None:
@@ -126,15 +124,15 @@ def _sessions(row: Fields) -> Iterator[Session]:
             _said(Fields.of(row.path, f"{place}[{position}]", turn))
             for position, turn in enumerate(turns)
         ]
-        # LoCoMo's own ids, so that its evidence can be joined.
+        # LoCoMo's own turn ids, so that its evidence can be joined.
         session = Session.of(f"s{number}", said, time=time, ids=f"D{number}:")
         yield replace(session, summary=summary.strip())
 
 
 def _summaries(row: Fields, count: int) -> list[str]:
-    """The summary of each session; empty ones if the file does not have one for each."""
+    """The summary of each session; empty strings if the file does not have exactly one for each."""
     summaries = row.values.get(SUMMARIES)
-    # Most runs need none: another number of them is no reason to refuse the file.
+    # Most runs need no summaries: a wrong number of them is no reason to refuse the file.
     if not isinstance(summaries, list) or len(summaries) != count:
         return [""] * count
 
@@ -163,8 +161,8 @@ def _time(row: Fields, date: str) -> datetime:
 
 
 def _said(turn: Fields) -> tuple[str, str]:
-    """Speaker and text: `[CAROLINE]: Hi!` is said by Caroline; without such a name, the speaker is
-    the role.
+    """Speaker and text: `[CAROLINE]: Hi!` is said by Caroline; in a turn without such a name, the
+    role is the speaker.
     """
     speaker, text = turn.one_of("role", ROLES), turn.text("content")
     match = _SPEAKER.match(text)

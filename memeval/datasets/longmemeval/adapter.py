@@ -98,11 +98,11 @@ class LongMemEval(Dataset):
         ranking: Sequence[Sequence[str]],
         session_of: Mapping[str, str],
     ) -> Mapping[str, float | None]:
-        """The official retrieval metrics of a question that they count; they are only defined if
-        nothing but user turns is indexed.
+        """The official retrieval metrics of a question, if the official code counts it; they are
+        defined only if nothing but user turns is indexed.
         """
-        # As in the official code, which leaves out questions without an answer, and those whose
-        # evidence no user turn holds.
+        # As in the official code, which leaves out unanswerable questions, and those whose evidence
+        # is in no user turn.
         if self.settings.roles != "user" or not question.answerable or not question.evidence:
             return {}
 

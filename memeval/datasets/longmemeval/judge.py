@@ -21,16 +21,16 @@ KIND_OF = {
     "knowledge-update": "update",
     "single-session-preference": "preference",
 }
-"""Kind of prompt template by question type. `abstention` judges the questions without an answer,
-of all types.
+"""Kind of prompt template by question type. `abstention` judges the unanswerable questions of all
+types.
 """
 KINDS = (*dict.fromkeys(KIND_OF.values()), ABSTENTION)
 REPLY_TOKENS = 10
-"""Tokens that the protocol gives a reply."""
+"""Maximum number of tokens of a reply in the protocol."""
 
 
 class YesNoJudge(ModelJudge):
-    """Asks a model for yes or no. The first word is read, or under `judge.reading=official` a "yes"
+    """Asks a model for yes or no. Reads the first word, or with `judge.reading=official` a "yes"
     anywhere in the reply.
     """
 
@@ -39,12 +39,13 @@ class YesNoJudge(ModelJudge):
     @staticmethod
     @abstractmethod
     def kind_of(question: EvalQuestion) -> str:
-        """The prompt that judges a question."""
+        """The kind of prompt template that judges a question."""
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
-        # The published rule reads no other words, and a user's own template asks for its own.
+        # The published rule reads only yes and no, and a user's own template can't ask for other
+        # words.
         official, own = self._settings.reading == "official", self._template.own
         prompt = self._prompt(
             question,
@@ -94,11 +95,12 @@ class LongMemEvalJudge(YesNoJudge):
 
     @staticmethod
     def kind_of(question: EvalQuestion) -> str:
-        """The prompt that judges a question.
+        """The kind of prompt template that judges a question.
 
         Raises `UserError` for a question type that the protocol does not have.
         """
-        # By the id's `_abs`, as published, and before the type: such questions have a type as well.
+        # Decided by the id's `_abs`, as published, and before the type, because such questions have
+        # a type as well.
         if not question.answerable:
             return ABSTENTION
 

@@ -1,9 +1,9 @@
-"""LongMemEval's own figures: retrieval metrics as its code computes them, which are not the
+"""LongMemEval's own figures: retrieval metrics as its code computes them, which differ from the
 textbook's.
 
 Source: Wu et al., ICLR 2025, src/retrieval/eval_utils.py. Documents are user turns, or sessions as
-their user turns; relevant are those that hold a flagged turn. Questions that are not answerable, or
-flag no user turn, are left out of the means.
+their user turns; those with a flagged turn are relevant. Questions that are unanswerable, or flag
+no user turn, are left out of the means.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ PREFIX = "official/"
 
 def official_dcg(ranks: Iterable[int]) -> float:
     """Gain of relevant documents at 1-based ranks: 1 at the first, then 1 / log2(rank), so that the
-    first two weigh the same.
+    first two ranks gain the same.
     """
-    # The textbook's gain is 1 / log2(rank + 1). The published code divides by log2(rank) from the
-    # second rank on.
+    # The textbook's gain is 1 / log2(rank + 1). The published code divides by log2(rank) starting
+    # at the second rank.
     return sum(1.0 if rank == 1 else 1 / log2(rank) for rank in ranks)
 
 
 def official_ndcg(ranks: Iterable[int], relevant: int, k: int) -> float:
-    """Gain of the relevant documents within k, over that of `relevant` ones at the first ranks; 0.0
-    if nothing is relevant.
+    """Gain of the relevant documents within k, divided by that of `relevant` documents at the first
+    ranks; 0.0 if nothing is relevant.
     """
     ideal = official_dcg(range(1, min(relevant, k) + 1))
     return official_dcg(rank for rank in ranks if rank <= k) / ideal if ideal else 0.0
@@ -38,12 +38,12 @@ def official_ndcg(ranks: Iterable[int], relevant: int, k: int) -> float:
 def official_metrics(
     ranking: Sequence[Sequence[str]], evidence: Sequence[str], session_of: Mapping[str, str]
 ) -> dict[str, float | None]:
-    """The official metrics of one question, `official/<documents>/<metric>_at_<k>`; none if
-    chunks are neither turns nor sessions.
+    """The official metrics of one question, `official/<documents>/<metric>_at_<k>`; empty if chunks
+    are neither turns nor sessions.
 
-    `ranking` holds the turn ids of each chunk, best first; `session_of` every turn of the case.
-    None if a ranking ends before k. A ranking of turns is also measured by sessions: see
-    `sessions_of_turns`.
+    `ranking` holds the turn ids of each chunk, best first; `session_of` maps every turn of the case
+    to its session. A metric is None if the ranking ends before k. A ranking of turns is also
+    measured by sessions: see `sessions_of_turns`.
     """
     if not ranking:
         return {}
@@ -70,7 +70,7 @@ def official_metrics(
 def _documents(
     name: str, ranked: Sequence[str], relevant: set[str], corpus: int
 ) -> dict[str, float | None]:
-    """recall_any, recall_all and ndcg_any at every cutoff that the ranking reaches."""
+    """recall_any, recall_all and ndcg_any at every cutoff; None if the ranking ends before it."""
     ranks = [rank for rank, document in enumerate(ranked, start=1) if document in relevant]
     metrics: dict[str, float | None] = {}
     for k in CUTOFFS:
@@ -88,10 +88,10 @@ def _documents(
 def sessions_of_turns(
     ranked: Sequence[str], relevant: set[str], session_of: Mapping[str, str]
 ) -> dict[str, float | None]:
-    """A ranking of turns, measured by sessions: turns are taken until k sessions are among them.
+    """Measures a ranking of turns by sessions: turns are taken until k sessions are among them.
 
-    The official ids tell a session's flagged turns from its others, so that such a session counts
-    as two; each flagged turn gains on its own.
+    The official ids distinguish a session's flagged turns from its other turns, so that such a
+    session counts as two; each flagged turn gains separately.
     """
     ranks = [rank for rank, turn in enumerate(ranked, start=1) if turn in relevant]
     depths = list(_new_at([(session_of[turn], turn in relevant) for turn in ranked]))
@@ -118,7 +118,7 @@ def sessions_of_turns(
 
 
 def _new_at(groups: Sequence[tuple[str, bool]]) -> Iterable[int]:
-    """The 1-based places at which a group appears for the first time."""
+    """The 1-based positions at which a group appears for the first time."""
     seen: set[tuple[str, bool]] = set()
     for position, group in enumerate(groups, start=1):
         if group not in seen:
@@ -135,7 +135,7 @@ def _named(name: str, k: int, values: tuple[float, float, float] | None) -> dict
 
 
 def official_means(records: Sequence[Record]) -> dict[str, float | None]:
-    """Means over the records that have official metrics; nothing if none has."""
+    """Means over the records that have official metrics; empty if none has."""
     rows = [record.metrics for record in records]
     names = dict.fromkeys(name for row in rows for name in row if name.startswith(PREFIX))
     return {name: mean(row[name] for row in rows if name in row) for name in names}

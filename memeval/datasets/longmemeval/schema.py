@@ -21,7 +21,7 @@ DATE = re.compile(
 )
 EXAMPLE = "2023/05/30 (Tue) 23:40"
 ABSTENTION = "_abs"
-"""In the id of a question that the history does not answer."""
+"""Part of the id of a question that the history does not answer."""
 PREFERENCE = "single-session-preference"
 """The type of questions that ask for a recommendation."""
 ABILITIES = {
@@ -33,31 +33,31 @@ ABILITIES = {
     "knowledge-update": "KU",
 }
 """Ability by question type; a question that the history does not answer counts as ABS instead,
-of any type.
+whatever its type.
 """
 
 Roles = Literal["all", "user"]
 
 
 class _Dated(Struct, frozen=True):
-    """A session with the places of its turns that hold the answer."""
+    """A session, with its turns of the chosen roles."""
 
     started_at: datetime
     turns: tuple[tuple[int, Fields], ...]
-    """Each with its place in the whole session, from 1."""
+    """Each turn with its position in the whole session, starting at 1."""
 
 
 def read_item(item: Fields, index: int, roles: Roles) -> tuple[EvalCase, dict[str, int]]:
-    """The case of the item at `index`, and its oddities: whether it is asked `early`, before a
-    session; whether it `repeats` a session; how many sessions are `silent`, without a turn of the
-    chosen roles. Raises `UserError` naming record and field.
+    """The case of the item at `index`, and its oddities: whether its question is asked `early`,
+    before a session; whether its history `repeats` a session; how many sessions are `silent`,
+    without a turn of the chosen roles. Raises `UserError` naming record and field.
     """
     question_id = item.text("question_id")
     if not question_id.strip():
         raise item.wrong("question_id", "is empty")
 
     item = Fields(path=item.path, record=f"record {index} ({question_id})", values=item.values)
-    # As in the published code: no field says so. 30 of the 500 questions are such.
+    # As in the published code: no field says so. This applies to 30 of the 500 questions.
     answerable = ABSTENTION not in question_id
     dated = _sessions(item, roles)
     if not dated and answerable:
@@ -71,7 +71,7 @@ def read_item(item: Fields, index: int, roles: Roles) -> tuple[EvalCase, dict[st
     )
     case = EvalCase(
         # By position: the official ids of evidence sessions contain the word "answer", and those of
-        # questions without an answer "_abs".
+        # unanswerable questions "_abs".
         case_id=f"h{index}",
         sessions=sessions,
         questions=(question,),
@@ -81,7 +81,7 @@ def read_item(item: Fields, index: int, roles: Roles) -> tuple[EvalCase, dict[st
     asked_at = question.asked_at
     odd = {
         "early": int(asked_at is not None and any(one.started_at > asked_at for one in dated)),
-        # One item of the published file does so; ids by position keep its sessions apart.
+        # One item of the published file repeats a session; ids by position keep the two apart.
         "repeats": int(len(set(ids)) < len(ids)),
         "silent": sum(not session.turns for session in dated),
     }
@@ -91,7 +91,7 @@ def read_item(item: Fields, index: int, roles: Roles) -> tuple[EvalCase, dict[st
 def parse_date(text: str) -> datetime | None:
     """`2023/05/30 (Tue) 23:40` as a time; None if it is not such a date.
 
-    The day of the week is not looked at.
+    The day of the week is ignored.
     """
     match = DATE.fullmatch(text)
     if match is None:
@@ -129,7 +129,7 @@ def _dated(item: Fields, number: int, turns: object, date: str, roles: Roles) ->
         raise item.wrong(f"haystack_sessions[{number}]", f"is {kind_of(turns)}, not a list")
 
     kept = []
-    # The official turn ids count all turns, also if only the user's are indexed.
+    # The official turn ids count all turns, even if only the user's are indexed.
     for place, value in enumerate(turns, start=1):
         record = f"{item.record} haystack_sessions[{number}][{place - 1}]"
         turn = Fields.of(item.path, record, value)
@@ -153,7 +153,7 @@ def _session(number: int, dated: _Dated) -> Session:
 
 
 def _evidence(ordered: Sequence[_Dated]) -> tuple[str, ...]:
-    """Ids of the turns that are flagged as holding the answer."""
+    """Ids of the turns that are flagged as containing the answer."""
     flagged = []
     for number, dated in enumerate(ordered, start=1):
         flagged += [f"s{number}:{place}" for place, turn in dated.turns if _flagged(turn)]
@@ -178,8 +178,8 @@ def _question(
         text=item.text("question"),
         category=kind,
         whole_answer=kind == PREFERENCE,
-        # Some golds are integers. For a question without an answer it is an explanation, which the
-        # judge is shown.
+        # Some golds are integers. For an unanswerable question, the gold is an explanation, which
+        # the judge is shown.
         gold=(item.answer("answer"),),
         evidence=evidence,
         asked_at=_asked_at(item),

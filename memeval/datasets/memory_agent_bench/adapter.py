@@ -44,7 +44,9 @@ CONFLICTS = (
     "conflict_resolution_accuracy_sh",
     "conflict_resolution_accuracy_mh",
 )
-"""Over all questions of conflict resolution, and over those that need one fact and several."""
+"""Over all questions of conflict resolution, over those that need one fact, and over those that
+need several.
+"""
 
 FILES = {
     CR: "Conflict_Resolution.json",
@@ -66,14 +68,14 @@ class MemoryAgentBenchSettings(DatasetSettings):
         "long_range_understanding",
         "all",
     ] = at(PREPARE, "conflict_resolution")  # type: ignore[assignment]
-    """The split that is asked. `all` reads each split's file that the folder has. Of a `path` that
-    is a file, the rows of the split are read.
+    """The split that is asked. `all` reads the file of each split that the folder has. If `path` is
+    a file, only its rows of the split are read.
     """
     subset: str | None = at(RUN)
-    """A sub-data set, or the beginning of the names of several; None asks all."""
+    """A sub-data set, or a prefix of the names of several; None asks all."""
     # The two sizes of the protocol.
     chunk_tokens: Literal[512, 4096] = at(PREPARE, 512)
-    """Tokens that a piece of the context holds at most."""
+    """Maximum number of tokens of a piece of the context."""
     instruction: bool = at(ANSWER, True)
     """Whether a question states its task."""
     category_names: Literal["data_sets", "competences"] = at(RUN, "data_sets")
@@ -81,7 +83,7 @@ class MemoryAgentBenchSettings(DatasetSettings):
 
 
 class MemoryAgentBench(Dataset):
-    """Reads its files row by row: one row is one case, and holds one sub-data set."""
+    """Reads its files row by row: one row is one case of one sub-data set."""
 
     settings_type = MemoryAgentBenchSettings
     benchmark: ClassVar[str | None] = "memory_agent_bench"
@@ -100,7 +102,8 @@ class MemoryAgentBench(Dataset):
         if self.settings.category_names == "data_sets":
             return {}
 
-        # All of the file, whatever the split: `categories` may name those of another one.
+        # All sub-data sets of the files, whatever the split: `categories` may name those of another
+        # split.
         return {source: COMPETENCES[str(split_of(source))] for source in self._outline.of_the_file}
 
     @cached_property
@@ -140,7 +143,7 @@ class MemoryAgentBench(Dataset):
         )
 
     def _left_out(self) -> Iterator[str]:
-        """Splits without a file under `split=all`: the run does not cover them."""
+        """Notes the splits without a file under `split=all`: the run does not cover them."""
         if self.settings.split == "all" and not self.path.is_file():
             read = {path.name for path in self._files}
             absent = [name for name in FILES.values() if name not in read]
@@ -148,8 +151,8 @@ class MemoryAgentBench(Dataset):
                 yield f"split=all: not in the folder, so not asked: {', '.join(absent)}"
 
     def _check_choice(self) -> None:
-        """Raises `UserError` for sub-data sets that the file does not have, and if no questions
-        are left.
+        """Raises `UserError` for sub-data sets that the file does not have, or if no questions are
+        left.
         """
         sources, categories = self._outline.sources, self.settings.categories
         if not sources:
@@ -164,7 +167,7 @@ class MemoryAgentBench(Dataset):
             raise unknown("value of dataset.subset", str(self.settings.subset), sources)
 
         for category in categories or ():
-            # One of another split of the same file is known, and not asked.
+            # A sub-data set of another split in the same file is known, but not asked.
             if category not in self._outline.of_the_file:
                 raise unknown("value of dataset.categories", str(category), sources)
 
@@ -178,14 +181,14 @@ class MemoryAgentBench(Dataset):
             )
 
     def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
-        """Writes a split as a JSON list, from its Parquet files in their order."""
+        """Writes a split as a JSON list, from its Parquet files in the given order."""
         rows = [row for source in sources for row in _parquet_rows(source)]
         # Indented by two, as the registered file is: its sha256 depends on it.
         json.dump(rows, file, ensure_ascii=False, indent=2)
         return (f"{len(rows):,} rows of {len(sources)} files",)
 
     def judged_by_model(self, judge: str) -> Sequence[str]:
-        """The set's own judge asks a model for some sub-data sets only."""
+        """The sub-data sets for which the set's own judge calls a model."""
         categories = self.settings.categories
         asked = set(self._outline.sources if categories is None else categories)
         if judge != "memory_agent_bench":
@@ -225,8 +228,8 @@ class MemoryAgentBench(Dataset):
         return self.settings.split in ("all", split_of(source))
 
     def _chosen(self, source: str) -> bool:
-        """Whether a sub-data set is asked: `subset` is its name, or its beginning up to a `_`, or
-        up to the `*` that ends it.
+        """Whether a sub-data set is asked: `subset` is its name, or a prefix of its name that ends
+        before a `_`, or any prefix followed by `*`.
         """
         subset = self.settings.subset
         if subset is None or source == subset:
@@ -250,11 +253,15 @@ class MemoryAgentBench(Dataset):
                     )
 
     def _start(self, row: Row) -> str:
-        """How ids begin that count the rows of one file: with its split if several are read."""
+        """Prefix of ids that count the rows of one file: it names the split if several files are
+        read.
+        """
         return f"{COMPETENCES[row.split].lower()}-" if len(self._files) > 1 else ""
 
     def _question_ids(self, row: Row, start: str) -> tuple[str, ...]:
-        """The file's own ids, if nothing else that is read has the same; else row and position."""
+        """The file's own ids if they are unique in everything that is read, else ids from row and
+        position.
+        """
         unique = self._outline.unique_ids
         return tuple(
             name if name in unique and name else f"{start}r{row.index}/q{place}"
@@ -262,7 +269,9 @@ class MemoryAgentBench(Dataset):
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """The protocol's metrics, under any judge; only of the sub-data sets that were asked."""
+        """The protocol's metrics, under any judge; only those of the sub-data sets that were
+        asked.
+        """
         by_metric = group((metric_of(str(record.category)), record) for record in records)
         values: dict[str, float | None] = {}
         for metric in RULES:
@@ -290,7 +299,7 @@ class Outline(Struct, frozen=True):
     sources: tuple[str, ...]
     """The sub-data sets of the split, in order."""
     of_the_file: tuple[str, ...]
-    """Those of all splits in the files that are read."""
+    """The sub-data sets of all splits in the files that are read."""
     unique_ids: frozenset[str]
     """Ids of questions that occur once."""
 

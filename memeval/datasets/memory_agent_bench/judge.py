@@ -22,22 +22,22 @@ from memeval.llm.prompts import PromptTemplate, load_builtin
 from memeval.records import EvalQuestion, Verdict
 
 PASS_MARK = 0.5
-"""Score from which on a summary counts as right."""
+"""Minimum score of a summary that counts as right."""
 TYPE_FACET = "question_type"
 COUNTS = ("fluent", "conveyed", "points", "supported", "sentences")
-"""Counts that a model makes in a summary, by the names of the form."""
+"""Counts that a model makes for a summary, by their names in its reply."""
 
 
 class MemoryAgentBenchJudge(YesNoJudge):
-    """Right by the sub-data set's metric; its value is the score.
+    """Right by the sub-data set's metric, whose value is the score.
 
     Only summaries and questions about chats need a model.
 
-    Substring and exact match are right at 1; of recommendations all wanted titles must be among the
-    first five, and recall is the score. Questions about chats are judged by LongMemEval's rules. A
-    summary's score is 0 if it is not fluent, else the F1 of the key points that it conveys and
-    of its sentences that the reference supports; it is right from `PASS_MARK` on. Source: Hu et
-    al., 2025.
+    Substring and exact match are right at 1. For recommendations, all wanted titles must be among
+    the first five, and recall is the score. Questions about chats are judged by LongMemEval's
+    rules. A summary's score is 0 if it is not fluent, else the F1 of the key points that it conveys
+    and of its sentences that the reference supports; it is right at `PASS_MARK` or more. Source: Hu
+    et al., 2025.
     """
 
     name = "memory_agent_bench"
@@ -48,7 +48,7 @@ class MemoryAgentBenchJudge(YesNoJudge):
 
     @classmethod
     def parts(cls) -> dict[str, PromptTemplate]:
-        """LongMemEval's, and one for summaries."""
+        """LongMemEval's templates, and one for summaries."""
         summary = load_builtin("judge_memory_agent_bench_summary", __package__)
         return {**LongMemEvalJudge.parts(), SUMMARY: summary}
 
@@ -96,8 +96,8 @@ class MemoryAgentBenchJudge(YesNoJudge):
 def read_counts(
     reply: str, answer: str = "", beside: Sequence[str] = ()
 ) -> tuple[int, int, int, int, int] | None:
-    """The five counts of the one JSON object in a reply; None if one is missing or impossible, or
-    if the object is in the answer or in a text beside it.
+    """The five counts in the only JSON object of a reply; None if one is missing or impossible, or
+    if the object is in the answer or in a text shown with it.
     """
     counts = read_numbers(reply, COUNTS, answer=answer, beside=beside)
     if counts is None:
@@ -115,6 +115,6 @@ def summary_score(fluent: int, conveyed: int, points: int, supported: int, sente
     if not fluent or not conveyed or not supported:
         return 0.0
 
-    # On integers, so that an exact half is one: 2rp / (r + p) with r = conveyed/points, p =
-    # supported/sentences.
+    # Computed on integers, so that an exact half stays exact: 2rp / (r + p) with r =
+    # conveyed/points, p = supported/sentences.
     return 2 * conveyed * supported / (conveyed * sentences + supported * points)

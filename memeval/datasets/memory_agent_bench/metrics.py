@@ -1,4 +1,4 @@
-"""MemoryAgentBench's answer metrics (Hu et al., 2025): the metrics of each sub-data set, and their
+"""MemoryAgentBench's answer metrics (Hu et al., 2025): the metric of each sub-data set, and their
 definitions.
 """
 
@@ -22,7 +22,7 @@ NUMBERING = re.compile(r"^(?:\d{1,9}[.)]|\d{1,2}:|[-*•])\s*")
 # Titles are compared without their year: `Heat (1995)` is `Heat`.
 YEAR = re.compile(r"\(\d{4}\)$")
 RECALLED = 5
-"""Items of a recommendation that count."""
+"""Number of items of a recommendation that count."""
 
 SUBSTRING, PARSED, ITEMS, CHAT, SUMMARY = (
     "substring_exact_match",
@@ -49,23 +49,23 @@ SUBSETS: Mapping[str, tuple[str, str]] = {
     "detective": (LRU, PARSED),
     "factconsolidation": (CR, SUBSTRING),
 }
-"""Split and metric of each sub-data set, by how its name begins."""
+"""Split and metric of each sub-data set, by prefix of its name."""
 JUDGED = frozenset({CHAT, SUMMARY})
 """Metrics that need a model."""
 
 
 def metric_of(source: str) -> str | None:
-    """The metric of a sub-data set; None for one that the protocol does not have."""
+    """The metric of a sub-data set; None for a sub-data set that the protocol does not have."""
     return by_beginning(SUBSETS, source, (None, None))[1]
 
 
 def split_of(source: str) -> str | None:
-    """The split of a sub-data set; None for one that the protocol does not have."""
+    """The split of a sub-data set; None for a sub-data set that the protocol does not have."""
     return by_beginning(SUBSETS, source, (None, None))[0]
 
 
 def by_beginning(table: Mapping[str, Value], source: str, default: Other) -> Value | Other:
-    """The value of the first key that the name of a sub-data set begins with."""
+    """The value of the first key that is a prefix of a sub-data set's name."""
     found = (value for start, value in table.items() if source.lower().startswith(start))
     return next(found, default)
 
@@ -96,7 +96,7 @@ def exact_match_parsed(prediction: str, golds: Iterable[str]) -> float:
 def parsed(prediction: str) -> str:
     """Text after the first `Answer:` on its line, or the first non-blank line.
 
-    Said twice in a row, `Answer: Answer: 5`, it counts once.
+    If repeated, as in `Answer: Answer: 5`, it counts once.
     """
     match = ANSWER_LINE.search(prediction)
     if match and (answer := _unrepeated(match[1]).strip()):
@@ -123,7 +123,7 @@ def recall_at_5_items(prediction: str, golds: Sequence[str]) -> float:
 def items(prediction: str) -> list[str]:
     """The items of a list: one per line, without numbers and bullets.
 
-    A single line is divided at semicolons, else at commas.
+    A single line is split at semicolons, else at commas.
     """
     lines = [line for line in ANSWER_LINE.sub(r"\1", prediction).splitlines() if line.strip()]
     if len(lines) == 1:

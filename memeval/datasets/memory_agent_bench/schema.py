@@ -31,7 +31,7 @@ from memeval.records import EvalCase, EvalQuestion, Session
 
 SPEAKER = "Context"
 TITLES = "entity2id.json"
-"""A file beside a split, with the titles of the numbers that the golds of recommendations hold."""
+"""A file next to a split, with the titles for the numbers in the golds of recommendations."""
 SIZE = re.compile(r"(?:^|_)(\d+k)(?:_|$)", re.IGNORECASE)
 HOPS = re.compile(r"factconsolidation_(sh|mh)(?:_|$)")
 INSTRUCTIONS: Mapping[str, str] = {
@@ -50,7 +50,7 @@ INSTRUCTIONS: Mapping[str, str] = {
 
 
 class Row(Struct, frozen=True):
-    """One row, checked in its outline; its context is not cut yet."""
+    """One row, whose outline is checked; its context is not cut yet."""
 
     index: int
     fields: Fields
@@ -59,9 +59,9 @@ class Row(Struct, frozen=True):
     split: str
     metric: str
     ids: tuple[str | None, ...]
-    """Ids of its questions, if it names them."""
+    """Ids of its questions; None for a question without one."""
     content_sha256: str
-    """Of its context and its questions."""
+    """sha256 of its context and its questions."""
 
 
 def rows(path: Path) -> Iterator[Row]:
@@ -125,7 +125,7 @@ def read_case(
 ) -> EvalCase:
     """The case of a row.
 
-    `titles` are those of the numbers that the golds of recommendations hold.
+    `titles` maps the numbers in the golds of recommendations to titles.
     """
     parts = chunks(row.fields.text("context"), chunk_tokens)
     session = Session.of("s1", ((SPEAKER, part) for part in parts), ids="t")
@@ -171,8 +171,7 @@ def _questions(
             facets["question_type"] = str(types[place])
 
         ids = f"{official[place] or ''} {row.ids[place] or ''}"
-        # Without evidence: the rows name none, and to look for a fact by its gold would be a
-        # guess.
+        # No evidence: the rows name none, and searching for a fact by its gold would be a guess.
         yield EvalQuestion(
             question_id=question_ids[place],
             text=text,
@@ -187,7 +186,7 @@ def _questions(
 
 
 def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
-    """The golds of a question: texts, numbers as text, none of them empty."""
+    """The golds of a question as strings, none of them empty."""
     golds = row.fields.items("answers")[place]
     field = f"answers[{place}]"
     if not isinstance(golds, list):
@@ -212,10 +211,10 @@ def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def read_titles(path: Path) -> Mapping[str, str]:
-    """Titles by number, from a table of addresses such as `http://…/The_Sting_(film)` with their
+    """Titles by number, from a table of URLs such as `http://…/The_Sting_(film)` with their
     numbers; empty if there is no table.
 
-    The title is the last part of the address, without brackets at its end.
+    The title is the last part of the URL, without brackets at its end.
     """
     if not path.is_file():
         return {}
@@ -232,8 +231,8 @@ def _title(address: str) -> str:
 
 
 def _listed(metadata: Fields, name: str, count: int) -> Iterator[Any]:
-    """A field of the metadata with an entry for each question; None for each if it is absent,
-    null or empty.
+    """A field of the metadata with an entry for each question; None for every question if the field
+    is missing, null or empty.
     """
     values = metadata.values.get(name)
     if not values:

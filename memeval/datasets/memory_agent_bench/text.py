@@ -13,7 +13,9 @@ from memeval.text.words import BY_CHARACTER
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*[ \t]+|(?<=[。！？])[”’）」』]*")
 """End of a sentence within a line: after its last mark and the quotes that close it."""
 NUMBERED = re.compile(r"\s*\d+\.\s")
-"""The beginning of a line with a serial number, which is one sentence with any marks in it."""
+"""The beginning of a line with a serial number. Such a line is one sentence, whatever marks it
+contains.
+"""
 WORD = re.compile(r"\s*\S+")
 PIECE = re.compile(rf"\s*(?:[{BY_CHARACTER}]|(?:(?![{BY_CHARACTER}])\w)+|[^\w\s])")
 """A token with the white space before it, as tokens are counted."""
@@ -22,8 +24,8 @@ PIECE = re.compile(rf"\s*(?:[{BY_CHARACTER}]|(?:(?![{BY_CHARACTER}])\w)+|[^\w\s]
 def chunks(text: str, tokens: int) -> Iterator[str]:
     """Runs of whole sentences of at most `tokens` tokens, stripped.
 
-    A sentence that is longer than that is cut between its words, and a word that is (a run of
-    marks) between its tokens.
+    A longer sentence is cut between its words, and a longer word (a run of marks) between its
+    tokens.
     """
     chunk, count = "", 0
     for part in (part for sentence in sentences(text) for part in _parts(sentence, tokens)):
@@ -39,7 +41,8 @@ def chunks(text: str, tokens: int) -> Iterator[str]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Splits a string into sentences with the white space around them; joined, they are the string.
+    """Splits a string into sentences with the white space around them, so that joining them
+    restores the string.
 
     The end of a line ends a sentence.
     """
@@ -59,7 +62,9 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def _parts(sentence: str, tokens: int) -> Iterator[str]:
-    """The whole sentence if it fits, else its words; the tokens of a word that does not fit."""
+    """The whole sentence if it fits, else its words; a word that does not fit is cut into its
+    tokens.
+    """
     if count_tokens(sentence) <= tokens:
         yield sentence
         return

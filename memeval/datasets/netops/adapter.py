@@ -86,7 +86,7 @@ def read_generic(content: bytes, path: Path) -> tuple[list[EvalCase], tuple[str,
 
 
 def _check_asked(values: Sequence[tuple[str, Any]], path: Path) -> None:
-    """Raises `UserError` for records that nothing is asked about."""
+    """Raises `UserError` if no question is asked about the records."""
     if not any(isinstance(value, dict) and "question" in value for _, value in values):
         raise UserError(
             f"{path} contains {len(values):,} records but no questions about them",
@@ -96,7 +96,9 @@ def _check_asked(values: Sequence[tuple[str, Any]], path: Path) -> None:
 
 
 def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
-    """Each case or record with its place: of a JSON list, of one object, or of one per line."""
+    """Each case or record with its place: from a JSON list, a single object, or one object per
+    line.
+    """
     if not content.removeprefix(b"\xef\xbb\xbf").strip():
         raise UserError(f"{path} is empty.", REPLACE)
 
@@ -116,8 +118,8 @@ def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[st
 
 
 def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
-    """A case; None if it has a mistake."""
-    # A case with a mistake is read to its end, so all mistakes are listed at once.
+    """A case; None if it has a mistake, which is noted."""
+    # A case with a mistake is read to its end, so that all mistakes are listed together.
     before = len(mistakes.found)
     read = Entry.of_case(place, value, known=CASE_FIELDS, mistakes=mistakes)
     if read is None:
@@ -140,7 +142,9 @@ def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
 
 
 def _chunks(case: Entry) -> list[Chunk]:
-    """The chunks of a case, in its order. One with a mistake is kept, for its place in the list."""
+    """The chunks of a case, in order. A chunk with a mistake is kept, so that the others keep their
+    positions.
+    """
     place = case.place
     values = enumerate(case.filled("chunks"))
     chunks = [_chunk(place, number, value, case.mistakes) for number, value in values]
@@ -186,7 +190,7 @@ def _check_unique(what: str, names: Sequence[str], mistakes: Mistakes) -> None:
 
 
 def _check_sessions(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> None:
-    """A session is a run of neighbours."""
+    """Notes a mistake for each session whose chunks are not consecutive."""
     sessions = [chunk.session for chunk in chunks]
     runs = Counter(session for session, _ in groupby(sessions) if session)
     for session, count in runs.items():
@@ -197,7 +201,7 @@ def _check_sessions(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> 
 
 
 def _sessions(chunks: Sequence[Chunk]) -> tuple[Session, ...]:
-    """Neighbours of one session; if no chunk names one, the case is one session."""
+    """Sessions of consecutive chunks; if no chunk names a session, the case is one session."""
     sessions = []
     for number, (_, members) in enumerate(groupby(chunks, key=attrgetter("session")), start=1):
         turns = tuple(chunk.as_turn() for chunk in members)

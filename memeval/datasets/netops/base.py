@@ -28,7 +28,7 @@ ABILITIES: Mapping[CategoryId, str] = {
 """Abilities as categories, in the order of tables."""
 
 ANSWERABLE: frozenset[CategoryId] = frozenset(ABILITIES) - {"ABS"}
-"""The headline. Abstention rewards refusal and is reported separately."""
+"""Categories of the headline. Abstention rewards refusal and is reported separately."""
 
 
 class NetOps(Dataset):
@@ -47,7 +47,7 @@ class NetOps(Dataset):
 
 
 Draft = EvalQuestion
-"""A question before it has an id. Its template is its facet `task`."""
+"""A question that has no id yet. Its template is its facet `task`."""
 
 
 def draft(
@@ -60,8 +60,8 @@ def draft(
     asked_at: datetime,
     form: str = "",
 ) -> Draft:
-    """A question of a template. Without a gold the right answer is a refusal; `form` says how the
-    answer is to be written.
+    """A question from a template. Without a gold the right answer is a refusal; `form` says how to
+    write the answer.
     """
     return EvalQuestion(
         question_id="",
@@ -79,7 +79,7 @@ def draft(
 def drafts_of(
     templates: Iterable[Callable[[Material], Iterator[Draft]]], material: Material
 ) -> Iterator[Draft]:
-    """The questions of one template after the other."""
+    """The questions of all templates, one template after the other."""
     for template in templates:
         yield from template(material)
 
@@ -88,7 +88,7 @@ def choose(rng: Random, drafts: Iterable[Draft], count: int) -> list[Draft]:
     """At most `count` drafts: one of each ability in turn, and within an ability one of each task
     in turn, as long as there are any.
 
-    A text occurs once.
+    Each text occurs only once.
     """
     unique = list({draft.text: draft for draft in drafts}.values())
     by_ability: dict[CategoryId, list[Draft]] = {ability: [] for ability in ABILITIES}

@@ -1,5 +1,5 @@
-"""Records `{content, timestamp, metadata, source}`, as systems of operation export them, brought to
-the generic schema: each is a chunk, and objects with a `question` ask about them.
+"""Converts records `{content, timestamp, metadata, source}`, as operations software exports them,
+to the generic schema: each record is a chunk, and objects with a `question` ask about them.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 UNNAMED_CASE = "records"
-"""The case of records whose metadata names none."""
+"""The case of records that name no case."""
 OWN_FIELDS = ("content", "timestamp", "metadata")
 _IN_MILLISECONDS = 1e11
-"""Unix times from here on are in milliseconds: as seconds they would be in the year 5138."""
+"""Unix times of this size or more are in milliseconds: as seconds they would be in the year 5138.
+"""
 _PLACES = ("case_id", "id", "session")
-"""Fields of a record's metadata about its place; all others are shown with the content."""
+"""Metadata fields that say where a record belongs; all others are shown with the content."""
 
 
 def is_record(value: Any) -> bool:
-    """Whether a value is a record, or a question beside records."""
+    """Whether a value is a record, or a question about records."""
     return isinstance(value, dict) and bool({"content", "question"} & value.keys())
 
 
@@ -71,8 +72,8 @@ def _case_of(value: Any) -> Any:
 
 
 def _with_metadata(text: str, metadata: Mapping[str, Any]) -> str:
-    """The content with what its metadata says, which nobody could find otherwise:
-    `Link down [device: sw2, severity: major]`.
+    """The content with its metadata, which could not be found otherwise: `Link down [device: sw2,
+    severity: major]`.
     """
     said = []
     for name, value in metadata.items():

@@ -7,19 +7,20 @@ from datetime import datetime
 
 WORDS = tuple("no one two three four five six seven eight nine ten eleven twelve".split())
 HIDDEN = frozenset({1, 10})
-"""Numbers whose words are parts of common words ("none", "often"), in which a judge that looks for
-the gold in the answer would find them.
+"""Numbers whose words are parts of common words ("none", "often"), where a judge that looks for the
+gold in the answer would find them.
 """
 
-# As words, because to a judge of keywords a digit is no keyword, and many dates hold it.
+# As words, because a judge of keywords does not count a digit as a keyword, and many dates contain
+# it.
 IN_WORDS = "Write a number up to twelve as a word, a greater one in digits without commas."
 """Instruction for counts."""
 ALL_OF_THEM = "Name all of them."
 
 
 def one_word(name: str) -> str:
-    """A name of a component or a fault as the data sets show it: each run of other characters than
-    letters and digits is one `_`.
+    """A name of a component or a fault as the data sets show it: each run of characters other than
+    letters and digits becomes one `_`.
 
     Judges that compare words would otherwise confuse `node-4` with `node-6`: they ignore single
     characters, and count each part of a name as a word.
@@ -34,8 +35,8 @@ def amount(count: int, noun: str) -> str:
 
 
 def counted(count: int, noun: str) -> tuple[str, ...]:
-    """Golds for a count: the number with and without what is counted; only the first if the
-    bare word is part of common words.
+    """Golds for a count: the number with and without what is counted; only the latter is left out
+    if the bare word is part of common words.
     """
     phrase = amount(count, noun)
     return (phrase,) if count in HIDDEN else (phrase, phrase.partition(" ")[0])

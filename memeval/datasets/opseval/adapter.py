@@ -1,4 +1,4 @@
-"""OpsEval (Liu et al., 2024): questions of network and database operation, asked closed-book or
+"""OpsEval (Liu et al., 2024): questions about network and database operation, asked closed-book or
 with the explanations of other questions in memory.
 """
 
@@ -32,26 +32,26 @@ class OpsEvalSettings(DatasetSettings):
     """Settings of the data sets in OpsEval's schemas."""
 
     split: Literal["test", "dev"] = at(PREPARE, "test")
-    """`dev` holds five questions of each domain."""
+    """`dev` contains five questions of each domain."""
     framing: Literal["closed_book", "knowledge", "runbook"] = at(PREPARE, "closed_book")
-    """`closed_book` remembers nothing; `knowledge` remembers the solutions of other items;
-    `runbook` those of the asked items too, and names them as evidence.
+    """With `closed_book` nothing is in memory; with `knowledge`, the solutions of other items; with
+    `runbook`, those of the asked items too, and they are the evidence.
     """
     language: Literal["all", "en", "zh"] = at(RUN, "all")
     topics: tuple[str, ...] | None = at(RUN)
     """Topics that are asked, as the file names them; None asks all."""
     folds: int = at(PREPARE, 5, least=2)
-    """Number of parts into which the items are divided if something is remembered; each is a
+    """Number of parts into which the items are divided if something is remembered; each part is a
     case.
 
-    Under `knowledge` a part is asked with the solutions of the other parts in memory.
+    With `knowledge`, a part is asked with the solutions of the other parts in memory.
     """
     fold_seed: int = at(PREPARE, 0)
-    """Decides which items each part has."""
+    """Determines which items belong to which part."""
 
 
 class OpsEval(Dataset):
-    """Reads the four files of a split. A question's id is its row's."""
+    """Reads the four files of a split. A question's id is that of its row."""
 
     settings_type = OpsEvalSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.PASSAGES, AnswerKind.CHOICES)
@@ -112,8 +112,8 @@ class OpsEval(Dataset):
         return rows
 
     def read(self) -> Iterator[EvalCase]:
-        """Closed-book, a case is a group of items that belong together, without memory; else the
-        items of a domain, language and fold.
+        """With `closed_book`, a case is a group of items that belong together, without memory;
+        otherwise the items of a domain, language and fold.
         """
         if self.settings.framing == "closed_book":
             return self._closed_book()
@@ -165,7 +165,7 @@ class OpsEval(Dataset):
     def _question(
         self, item: Item, places: Mapping[str, Sequence[str]] | None = None
     ) -> EvalQuestion:
-        """`places` are the turns of each solution, if the item's own one is in memory."""
+        """`places` are the turns of each solution, if the item's own solution is in memory."""
         topics = [topic for topic in item.topics if topic in (self.settings.topics or ())]
         facets = {"kind": item.kind, "language": item.language}
         if topics:
@@ -189,8 +189,8 @@ class OpsEval(Dataset):
         )
 
     def asks(self, question: EvalQuestion) -> bool:
-        """By category, language and topic; a question has the facet `topic` only if its topic
-        was chosen.
+        """Filters by category, language and topic; a question has the facet `topic` only if its
+        topic was chosen.
         """
         language = self.settings.language in ("all", question.facets["language"])
         return (
@@ -234,11 +234,12 @@ class OpsEval(Dataset):
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """`unparsed_rate` is over the existing choosing replies; the others are means over those
-        that could be read. With `judge=opseval` there are the means of its criteria, too.
+        """`unparsed_rate` covers all replies to questions with choices; the other values are means
+        over the replies that could be read. With `judge=opseval`, the means of its criteria are
+        included.
         """
         replies = [record for record in records if record.choices and record.verdict]
-        # A reply that can't be read is not a wrong choice: its rate is `unparsed_rate`.
+        # A reply that can't be read is not a wrong choice: `unparsed_rate` counts it.
         read = [record for record in replies if _label(record) is not Label.UNSCORED]
         several = [record for record in read if record.facets["kind"] == "multiple"]
         graded = [record.verdict for record in records if record.verdict and record.verdict.parts]
@@ -256,9 +257,9 @@ class OpsEval(Dataset):
 
 
 def _compared(metric: Callable[[Collection[str], Collection[str]], float], record: Record) -> float:
-    """A metric of the texts that were chosen and those that are right.
+    """A metric of the chosen texts and the right texts.
 
-    A choice that is listed twice is right at both places.
+    A choice that is listed twice is right at both positions.
     """
     chosen = {record.choices[position] for position in record.chosen or ()}
     right = {record.choices[position] for position in record.right_choices}

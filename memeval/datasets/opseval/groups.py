@@ -1,10 +1,11 @@
-"""Groups of OpsEval items that would leak answers to each other: repeated ones, those that share a
+"""Groups of OpsEval items that would leak answers to each other: repeated items, items that share a
 solution, and twins in English and Chinese.
 
-The files name no twins: English rows come first, Chinese ones after them in another order, and not
-every row has a twin. Two items are taken as twins if they have the same right letters and equally
-many choices, and each is the nearest to the other by the words of Latin letters and digits that
-translation keeps (`NEAR` or nearer). A wrong pair costs nothing: its items lie on the same side.
+The files do not name twins: English rows come first, Chinese ones after them in another order, and
+not every row has a twin. Two items are taken as twins if they have the same right letters and
+equally many choices, and each is the nearest to the other by the words of Latin letters and digits
+that translation keeps (with a cosine of `NEAR` or more). A wrong pair does no harm: its items only
+stay on the same side.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from itertools import product
 from memeval.datasets.opseval.items import Item
 
 NEAR = 0.2
-"""Least cosine of two twins' words, each weighed by the logarithm of its rarity among the Chinese
-items.
+"""Minimum cosine of two twins' words, each weighted by the logarithm of its rarity among the
+Chinese items.
 """
 WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9./:_+-]*[A-Za-z0-9])?")
 
 
 def groups(items: Sequence[Item]) -> list[list[int]]:
-    """Positions of the items, those that belong together in one list; groups and members in the
+    """Positions of the items that belong together, in one list each; lists and members are in the
     order of the items.
     """
     # Imported late: most data sets do without the library.
@@ -75,13 +76,13 @@ def _twins(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
         for here in english:
             there = _nearest(chinese, [near[here, there] for there in chinese])
             back = _nearest(english, [near[here, there] for here in english])
-            # Each must be the other's nearest: one item may be like many.
+            # Each must be the other's nearest, because one item may resemble many.
             if back == here and near[here, there] >= NEAR:
                 yield here, there
 
 
 def _nearest(positions: Sequence[int], cosines: Sequence[float]) -> int:
-    """The position with the largest cosine; of equal ones the first in the data."""
+    """The position with the largest cosine; of equal cosines, the first in the data."""
     return min(zip(positions, cosines, strict=True), key=lambda pair: (-pair[1], pair[0]))[0]
 
 
@@ -90,11 +91,11 @@ def _words(item: Item) -> frozenset[str]:
 
 
 def _cosine(one: frozenset[str], other: frozenset[str], weights: dict[str, float]) -> float:
-    """Cosine of two sets of words, of those that occur among the Chinese items."""
+    """Cosine of two sets of words, from the words that occur among the Chinese items."""
 
     def weight(words: frozenset[str]) -> float:
-        # `fsum`, because a plain sum depends on the order of the set, which changes with each
-        # process: of two items that are equally near, now the one and now the other would be it.
+        # `fsum`, because a plain sum depends on the order of the set, which differs between
+        # processes: of two equally near items, each would sometimes be the nearest.
         return math.fsum(weights.get(word, 0.0) for word in words)
 
     common = weight(one & other)

@@ -1,4 +1,4 @@
-"""An item of OpsEval from its row, with a repair for each thing that was dirty in it."""
+"""An item of OpsEval from its row, with a repair for each flaw in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 CHINESE_SHARE = 0.01
-"""Share of Chinese characters among the letters from which on a row is Chinese."""
+"""Minimum share of Chinese characters among the letters of a row that counts as Chinese."""
 REPAIRS: Mapping[str, str] = {
     "gold": "the gold's letters are written with blanks, marks, in lower case, or as a number",
     "range": "the gold names a choice that does not exist; it is dropped",
@@ -26,12 +26,12 @@ class Item(Struct, frozen=True):
     row_id: str
     domain: str
     question: str
-    """Without the choices."""
+    """The question without its choices."""
     choices: tuple[str, ...] = ()
     right: tuple[int, ...] = ()
     multi_select: bool = False
-    """Whether more than one may be chosen: by the row's type, and always if the schema has no
-    types.
+    """Whether several choices may be chosen: as the row's type says, and always if the schema has
+    no types.
     """
     gold: tuple[str, ...] = ()
     """The answer in words, or the texts of the right choices."""
@@ -71,7 +71,7 @@ class Rows(Struct):
     items: list[Item] = field(default_factory=list)
     repairs: list[Repair] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    """Rows of each domain, those left out included."""
+    """Number of rows of each domain, including those left out."""
 
     def repair(self, row_id: str, kind: str, what: str) -> None:
         self.repairs.append(Repair(row_id=row_id, kind=kind, what=what))

@@ -13,15 +13,15 @@ from memeval.llm.contract import Completion
 from memeval.records import EvalQuestion, Verdict
 
 MOST = 3
-"""Points of each criterion."""
+"""Maximum points of each criterion."""
 
 
 class OpsEvalJudge(ModelJudge):
-    """Right if the answer has all points for accuracy; their share is the score.
+    """Right if the answer gets all points for accuracy; the share of points is the score.
 
     A model gives 0 to 3 points for each of the three criteria of OpsEval's FAE-Score (Liu et al.,
     2024): how fluent an answer is, how accurate against the reference, and how well it is
-    substantiated. The paper's prompts are not public: these words and the scale are memeval's.
+    substantiated. The paper's prompts are not public: this prompt and the scale are memeval's.
     """
 
     name = "opseval"
@@ -52,7 +52,7 @@ class OpsEvalJudge(ModelJudge):
 
 
 def read_points(reply: str, answer: str = "") -> Mapping[str, int] | None:
-    """The points in the one JSON object of a reply; None if one is missing or out of range, or if
+    """The points in the only JSON object of a reply; None if one is missing or out of range, or if
     the object is in the answer.
     """
     numbers = read_numbers(reply, CRITERIA, answer=answer)

@@ -13,7 +13,7 @@ LEAST_CHOICES = 2
 CLEAN_LETTERS = re.compile(r"[A-Z]+|[A-Z](,[A-Z])+")
 LETTERS = re.compile(r"[A-Za-z](?:[\s,;、/]*[A-Za-z])*")
 NUMBER = re.compile(r"[1-9]")
-# 15 rows of the test split give their answer away, here or by `MARKED`.
+# 15 rows of the test split give their answer away, in this form or as in `MARKED`.
 TOLD = re.compile(r"\s*(?:答案\s*:|(?<=[。?!])\s*答案是|\n\s*答案是).*", re.DOTALL)
 """The answer that some translated questions end with."""
 MARKED = re.compile(r"\s*[(（]正确答案[)）]")
@@ -28,19 +28,19 @@ class Lettered(Struct, frozen=True):
     question: str
     choices: tuple[str, ...]
     odd: tuple[str, ...] = ()
-    """Labels that are not written at the start of a line before a point, bracket, colon or comma;
-    how each is written.
+    """How unusual labels are written: those that are not at the start of a line before a point,
+    bracket, colon or comma.
     """
 
 
 def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
-    """Positions that a gold names among `count` choices, those out of range left out; None if it
-    has no letters at all.
+    """Positions that a gold names among `count` choices, without those out of range; None if it
+    names none.
 
-    Letters in either case, divided by commas, blanks or nothing; marks at the ends are dropped. A
-    single digit n is the n-th choice.
+    Letters may be in either case, separated by commas, blanks or nothing; marks at the ends are
+    dropped. A single digit n means the n-th choice.
     """
-    # Chinese files write letters and points in full width.
+    # Chinese files contain letters and points in full width.
     plain = unicodedata.normalize("NFKC", text).strip(" \t\r\n,.;、。")
     if NUMBER.fullmatch(plain):
         return (int(plain) - 1,) if int(plain) <= count else None
@@ -57,7 +57,7 @@ def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
 
 
 def without_answer(question: str) -> str:
-    """The question without an answer that it gives away: from `答案：` on, or from a sentence that
+    """The question without an answer that it gives away: cut at `答案：`, or at a sentence that
     begins with `答案是`.
     """
     match = TOLD.search(question.replace("：", ":").replace("？", "?").replace("！", "!"))
@@ -65,16 +65,16 @@ def without_answer(question: str) -> str:
 
 
 def split_choices(text: str) -> Lettered | None:
-    """Cuts a string into a question and two or more lettered choices; None without choices.
+    """Splits a string into a question and two or more lettered choices; None without choices.
 
     The choices are the longest run `A`, `B`, `C` …, the last one of equal runs. A label is at the
-    start of a line before a point, bracket, colon or comma. If one is missing, it is taken within a
-    line, else at the start of a line without any mark, else, if the next label follows, from a line
+    start of a line before a point, bracket, colon or comma. A missing label is searched for within
+    a line, then at the start of a line without any mark, then, if the next label follows, on a line
     with another letter in its place.
     """
     body = text.strip().strip('"“”').strip()
     runs = [list(_run(body, start)) for start in _starts(body)]
-    # Of equal runs the last: a question may quote a list before its own choices.
+    # Of equally long runs, the last: a question may quote a list before its own choices.
     best = max(runs, key=lambda run: (len(run), run[0][0]), default=[])
     if len(best) < LEAST_CHOICES:
         return None
@@ -93,7 +93,7 @@ _Mark = tuple[int, int, str]
 
 
 def _starts(body: str) -> list[_Mark]:
-    """Everything that may be the label A: at the starts of lines, else within them."""
+    """All possible labels A: at the starts of lines, else within lines."""
     at_lines = [(match.start(), match.end(), "") for match in _at_line("A").finditer(body)]
     return at_lines or [
         (match.start(), match.end(), "A within a line") for match in _within("A").finditer(body)
@@ -101,7 +101,7 @@ def _starts(body: str) -> list[_Mark]:
 
 
 def _run(body: str, start: _Mark) -> Iterator[_Mark]:
-    """The labels from A on."""
+    """The labels, starting with A."""
     mark: _Mark | None = start
     letter = "A"
     while mark:
@@ -111,7 +111,7 @@ def _run(body: str, start: _Mark) -> Iterator[_Mark]:
 
 
 def _next(body: str, after: int, letter: str) -> _Mark | None:
-    """The next label, in the first of the ways in which it may be written."""
+    """The next label, in the first of its possible forms."""
     if match := _at_line(letter).search(body, after):
         return match.start(), match.end(), ""
     if match := _within(letter).search(body, after):
@@ -119,8 +119,8 @@ def _next(body: str, after: int, letter: str) -> _Mark | None:
     if match := re.compile(rf"^[ \t]*{letter}[ \t]+(?=\S)", re.MULTILINE).search(body, after):
         return match.start(), match.end(), f"{letter} without a mark"
 
-    # 23 rows have a label that is misplaced or misspelt, such as `O)` for `C)`: it is read if
-    # the next one follows.
+    # 23 rows have a label that is misplaced or misspelt, such as `O)` for `C)`: such a label is
+    # read if the next label follows.
     following = _at_line(chr(ord(letter) + 1)).search(body, after)
     if following and (match := _at_line("[A-Z]").search(body, after, following.start())):
         return match.start(), match.end(), f"{letter} written {match.group().strip()[0]}"

@@ -1,4 +1,4 @@
-"""Content of memory under `framing=knowledge` and `framing=runbook`: solutions, by topic."""
+"""Content of the memory with `framing=knowledge` and `framing=runbook`: solutions, by topic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMELESS = "Knowledge"
 
 MASK = "…"
 """Replacement for the letter of a choice."""
-# 30 of the 1,553 solutions name choices by letter. Only letters beside `option`, `answer` and the
+# 30 of the 1,553 solutions name choices by letter. Only letters next to `option`, `answer` and the
 # like can be distinguished from words: four solutions keep a bare letter.
 _LIST = r"[A-H](?:(?:\s*[,，、/&]\s*|\s*,?\s+(?:and|or|nor)\s+|\s*[和与及或]\s*)[A-H])*"
 _NAMED = re.compile(
@@ -41,9 +41,10 @@ def parts(
     items: Sequence[Item], *, domains: Sequence[str], folds: int, seed: int, own: bool
 ) -> Iterator[Part]:
     """The items of a domain, language and fold, with the solutions of the other folds in memory;
-    with `own`, those of the asked items too.
+    with `own`, the solutions of the asked items too.
 
-    Memory and questions of a part are in one language, so that no item is helped by its twin.
+    The memory and the questions of a part are in one language, so that no item is helped by its
+    twin.
     """
     fold_of = _folds(items, folds, seed)
     for domain in domains:
@@ -89,13 +90,13 @@ def sessions(items: Sequence[Item], *, mask: bool) -> tuple[Session, ...]:
 
 
 def turns_by_text(sessions_made: Sequence[Session]) -> Mapping[str, Sequence[str]]:
-    """The ids of the turns with each solution: the same one may be under two topics."""
+    """Turn ids by solution; the same solution may be under two topics."""
     turns = [turn for session in sessions_made for turn in session.turns]
     return group((turn.text, turn.turn_id) for turn in turns)
 
 
 def remembered_text(item: Item, *, mask: bool) -> str:
-    """An item's solution as memory holds it."""
+    """An item's solution as the memory contains it."""
     return without_letters(item.solution) if mask else item.solution
 
 

@@ -1,5 +1,5 @@
-"""OpsEval's four schemas: a row of one of its files becomes an item, and each thing that was dirty
-in it becomes a named repair.
+"""OpsEval's four schemas: a row of one of its files becomes an item, and each flaw in it becomes a
+named repair.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FILES: Mapping[str, str] = {
 }
 """File of each domain, below the folder of its split."""
 STATEMENT = ("正确", "错误")
-"""Choices of a statement without its own, A true and B false, as in nearly all other rows with two
+"""Choices of a statement that has none: A true and B false, as in nearly all other rows with two
 choices.
 """
 
@@ -35,7 +35,7 @@ choices.
 def read_file_of(domain: str, content: bytes, path: Path, rows: Rows) -> None:
     """Adds the rows of a domain's file.
 
-    Raises `UserError` naming file, record and field if one is not as its schema says.
+    Raises `UserError` naming file, record and field if a row does not match its schema.
     """
     records = read_records(content, path, "question")
     seen: set[str] = set()
@@ -50,7 +50,7 @@ def read_file_of(domain: str, content: bytes, path: Path, rows: Rows) -> None:
 
 
 def _wired(row: Fields, row_id: str, rows: Rows) -> Item | None:
-    """Choices in a list, `type` 1 if several are right, topics, a solution."""
+    """A row with choices in a list, `type` 1 if several are right, topics and a solution."""
     item = Item(
         row_id=row_id,
         domain="wired_network",
@@ -68,7 +68,7 @@ def _wired(row: Fields, row_id: str, rows: Rows) -> Item | None:
 
 
 def _5g(row: Fields, row_id: str, rows: Rows) -> Item | None:
-    """Choices in a list and again below the question, `qtype` 1 if several are right."""
+    """A row with choices in a list and again below the question, `qtype` 1 if several are right."""
     choices, several = _choices(row), _several(row, "qtype")
     if not choices:
         rows.repair(row_id, "statement", f"no choices: given A {STATEMENT[0]} and B {STATEMENT[1]}")
@@ -85,13 +85,13 @@ def _5g(row: Fields, row_id: str, rows: Rows) -> Item | None:
 
 
 def _oracle(row: Fields, row_id: str, rows: Rows) -> Item | None:
-    """Choices inside the question's text."""
+    """A row with choices inside the question's text."""
     return _inside(row=row, row_id=row_id, rows=rows, domain="oracle_database")
 
 
 def _log(row: Fields, row_id: str, rows: Rows) -> Item | None:
-    """Choices inside the question's text if there are some and the answer is letters; else an
-    answer in words.
+    """A row with choices inside the question's text if there are some and the answer is letters;
+    else with an answer in words.
     """
     lettered = split_choices(row.text("question"))
     # Also in lower case: the golds of two of these questions are `b` and `ac`.
@@ -134,7 +134,7 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
         domain=domain,
         question=lettered.question,
         choices=lettered.choices,
-        # Never from the gold: it would say how many choices are right.
+        # Not derived from the gold, which would reveal how many choices are right.
         multi_select=True,
         solution=solution,
     )
@@ -142,8 +142,10 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
 
 
 def _choosing(row: Fields, rows: Rows, item: Item) -> Item | None:
-    """The item with its gold, and without what reveals it; None if its gold can't be read."""
-    # Some files mark the right choice: the reader would be given the answer.
+    """The item with its gold, and without anything that reveals the gold; None if the gold can't be
+    read.
+    """
+    # Some files mark the right choice, which would give the reader the answer.
     shown = tuple(MARKED.sub("", choice) for choice in item.choices)
     if shown != item.choices:
         rows.repair(item.row_id, "told", "a choice is marked as the right one: the mark is cut off")

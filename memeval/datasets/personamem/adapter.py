@@ -25,7 +25,7 @@ from memeval.results import Record
 from memeval.statistics.means import mean
 
 QUESTIONS: Mapping[str, int] = {"32k": 589, "128k": 2_727, "1m": 2_674}
-"""Questions of each size of the published files."""
+"""Number of questions of each size of the published files."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class PersonaMemSettings(DatasetSettings):
 
 
 class PersonaMem(Dataset):
-    """Reads a pair of files. The questions that are asked at one place of one conversation are a
-    case, which remembers that conversation up to there.
+    """Reads a pair of files. The questions asked at one position of a conversation are a case,
+    which remembers the conversation up to there.
     """
 
     settings_type = PersonaMemSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.CHOICES,)
-    # The file says which there are: versions of it name the types differently.
+    # Empty, because only the file names its types, and its versions name them differently.
     category_names: Mapping[CategoryId, str] = {}
     facet_names: Mapping[str, str] = {"topic": "Topic"}
     odd_notes: Mapping[str, str] = {
@@ -101,7 +101,7 @@ class PersonaMem(Dataset):
 
     def read(self) -> Iterator[EvalCase]:
         self.odd.clear()
-        # By place as well: each place remembers another part of the conversation, as in the
+        # Also by position: each position remembers another part of the conversation, as in the
         # official protocol.
         asked: dict[tuple[str, int], list[Row]] = {}
         for row in self._rows:
@@ -112,7 +112,7 @@ class PersonaMem(Dataset):
             messages = self._contexts[context_id]
             for row in rows:
                 choices = row.question.choices
-                # A slice that ends too late is the whole conversation, as it is officially.
+                # A position beyond the end means the whole conversation, as in the official code.
                 self.odd.update(
                     questions=1,
                     beyond=int(end > len(messages)),

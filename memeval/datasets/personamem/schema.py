@@ -48,7 +48,7 @@ class Row(Struct, frozen=True):
     question: EvalQuestion
     context_id: str
     end: int
-    """How many messages of the conversation come before the question."""
+    """Number of messages of the conversation before the question."""
 
 
 Message = tuple[str, str]
@@ -112,7 +112,7 @@ def _choices(fields: Fields) -> tuple[str, ...]:
 
 
 def _listed(fields: Fields) -> Sequence[object]:
-    """A list as Python writes it, which is how the file holds its options."""
+    """A list in Python syntax, which the file uses for its options."""
     text = fields.answer("all_options")
     try:
         with warnings.catch_warnings():
@@ -151,7 +151,7 @@ def _end(fields: Fields) -> int:
 def read_contexts(content: bytes, path: Path) -> Mapping[str, tuple[Message, ...]]:
     """The conversations by id.
 
-    Raises `UserError` naming the line and the message that is not as it should be.
+    Raises `UserError` naming the line and the invalid message.
     """
     contexts: dict[str, tuple[Message, ...]] = {}
     for fields in parse_lines(content.split(b"\n"), path):
@@ -181,14 +181,14 @@ def _message(fields: Fields) -> Message:
 
 
 def read_sessions(messages: Sequence[Message], *, persona: bool) -> tuple[Session, ...]:
-    """The sessions of (the beginning of) a conversation; a `system` message begins one.
+    """The sessions of a conversation or its beginning; each `system` message starts a session.
 
-    Without `persona` the system messages, which describe the user, are left out. The file has no
+    Without `persona`, the system messages, which describe the user, are left out. The file has no
     times.
     """
     blocks: list[list[Message]] = []
     for message in messages:
-        # Such a message describes the user. The official runner sends it to the model, too.
+        # A system message describes the user. The official runner sends it to the model, too.
         is_system = message[0] == "system"
         if is_system or not blocks:
             blocks.append([])

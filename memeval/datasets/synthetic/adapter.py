@@ -16,15 +16,15 @@ from memeval.errors import UserError
 from memeval.records import AnswerKind, CategoryId, EvalCase
 
 GENERATOR = 1
-"""Version of what is generated: raise it with every change of the words, the templates or the order
-of draws.
+"""Version of the generated cases: increase it whenever the words, the templates or the order of
+draws change.
 """
 
 
 class Synthetic(Dataset):
     """Generates its cases from a seed, or reads a file that `data make synthetic` wrote.
 
-    A case is generated when it is its turn, and depends only on the settings and its number.
+    A case is generated only when it is reached, and depends only on the settings and its number.
     """
 
     settings_type = SyntheticSettings
@@ -39,8 +39,8 @@ class Synthetic(Dataset):
     facet_names: Mapping[str, str] = {"depth": "depth of the evidence"}
     settings: SyntheticSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.VALUES,)
-    """Golds are exact, and half of them are dates and figures, for which a judge by shared words
-    would be too lenient.
+    """Golds are exact, and half of them are dates and figures, for which a judge that compares
+    words would be too lenient.
     """
 
     def open(self) -> LoadedDataset:
@@ -71,7 +71,7 @@ class Synthetic(Dataset):
             yield case
 
     def write(self, file: IO[str]) -> tuple[int, int]:
-        """As a JSON list in LoCoMo's schema."""
+        """Writes the cases as a JSON list in LoCoMo's schema."""
         if self.settings.path:
             raise UserError(
                 "data make writes generated data, but dataset.path reads a file.",

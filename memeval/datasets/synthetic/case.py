@@ -26,8 +26,8 @@ from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
 ACQUAINTANCES = 24
 """People that the speakers know."""
 DAYS_BETWEEN, LONGEST_YEARS = 2.5, 3
-"""Days from session to session, and years over which a conversation stretches at most: longer ones
-have their sessions closer.
+"""Average days between sessions, and maximum years that a conversation spans: longer conversations
+have their sessions closer together.
 """
 TOKENS_A_TURN = 24
 """Tokens of an average turn, only for the calendar."""
@@ -41,7 +41,7 @@ SHORTEST = 4
 PIECE = re.compile(r"\w+|[^\w\s]")
 """A token of the offline count."""
 Place = tuple[int, int]
-"""Which plant a statement belongs to, and which of its statements it is."""
+"""Index of the plant that a statement belongs to, and index of the statement in the plant."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,9 @@ class SyntheticSettings(DatasetSettings):
     """
     n_cases: int = at(PREPARE, 4, least=1)
     questions_per_case: int = at(PREPARE, 30, least=1, most=200)
-    """At most, 1 to 200: a haystack too small for all of the facts has fewer."""
+    """Maximum number of questions per case, 1 to 200: a haystack too small for all of the facts has
+    fewer.
+    """
     turns_per_session: int = at(PREPARE, 20, least=1)
     distractors: float = at(PREPARE, 0.1, least=0, most=0.5)
     """Share of the chat's turns that say something like a planted fact about other people, or
@@ -96,7 +98,7 @@ class Said(Struct, frozen=True):
 
 
 def make_case(number: int, settings: SyntheticSettings) -> EvalCase:
-    """The case of a number, from 1.
+    """The case with a number, starting at 1.
 
     The same arguments give the same case in any process.
     """
@@ -140,7 +142,7 @@ def make_case(number: int, settings: SyntheticSettings) -> EvalCase:
 
 
 class Haystack(Struct):
-    """The sessions of a case under way."""
+    """The sessions of a case under construction."""
 
     rng: Random
     speakers: tuple[str, str]
@@ -150,16 +152,16 @@ class Haystack(Struct):
     position: int = 0
     """Tokens so far."""
     _waiting: list[tuple[Statement, Place]] = field(default_factory=list)
-    """Statements that are not made yet, the next one last."""
+    """Statements that are not placed yet, the next one last."""
     _owed: int = 0
-    """Tokens that they will take."""
+    """Tokens that the waiting statements will take."""
     _said: dict[Place, Said] = field(default_factory=dict)
 
     def build(self, due: Iterable[tuple[Statement, Place]]) -> Mapping[Place, Said]:
-        """Fills the sessions, and returns the place of each statement.
+        """Fills the sessions, and returns the turn, time and position of each statement.
 
-        A statement is made at its depth, or sooner if the remaining statements would not fit
-        otherwise; the talk is cut to the size.
+        A statement is placed at its depth, or sooner if the remaining statements would not fit
+        otherwise; the talk is cut to the remaining size.
         """
         # Descending, because the next statement is popped from the end.
         self._waiting = sorted(due, key=lambda item: (item[0].depth, item[1]), reverse=True)
@@ -184,11 +186,11 @@ class Haystack(Struct):
 
     @property
     def _unfinished(self) -> bool:
-        """Whether there is something left to say, or room for a turn."""
+        """Whether statements are waiting, or there is room for another turn."""
         return bool(self._waiting) or self.settings.tokens - self.position >= SHORTEST
 
     def _next(self, speaker: int, turn_id: str, time: datetime) -> tuple[int, str]:
-        """Speaker and text of the next sentence: the statement that is due, else talk."""
+        """Speaker and text of the next turn: the statement that is due, else talk."""
         size = self.settings.tokens
         due = bool(self._waiting) and self._waiting[-1][0].depth * size <= self.position
         text = "" if due else self.talk.turn()
@@ -218,8 +220,8 @@ class Haystack(Struct):
 def complete_question(
     plant: Plant, said: Sequence[Said], question_id: str, total: int
 ) -> EvalQuestion:
-    """The question of a plant, once the places and times of its statements are known; `total` is
-    the number of the haystack's tokens.
+    """The question of a plant, once the positions and times of its statements are known; `total` is
+    the number of tokens of the haystack.
     """
     text, gold, evidence = plant.question, plant.gold, plant.evidence
     days = [

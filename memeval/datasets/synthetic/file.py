@@ -23,8 +23,8 @@ from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
 from memeval.text.shown import one_line
 
 LOCOMO_IDS: Mapping[str, int] = {IE: 4, MR: 1, TR: 2, KU: 4, CR: 4, ABS: ADVERSARIAL}
-"""LoCoMo's category of each ability: single_hop, multi_hop, temporal, single_hop two more times,
-adversarial.
+"""LoCoMo's category for each ability: single_hop for IE, KU and CR, multi_hop for MR, temporal for
+TR, adversarial for ABS.
 """
 
 
@@ -59,7 +59,7 @@ def sample(case: EvalCase) -> dict[str, Any]:
 
 
 def _written(time: str) -> str:
-    """A time with the comma that LoCoMo's dates have before the year."""
+    """A time with a comma before the year, as in LoCoMo's dates."""
     before, _, year = time.rpartition(" ")
     return f"{before}, {year}"
 
@@ -78,9 +78,9 @@ def _qa(question: EvalQuestion) -> dict[str, Any]:
 
 
 def read_cases(content: bytes, path: Path) -> Iterator[EvalCase]:
-    """The cases of such a file.
+    """The cases of a file that `write_cases` wrote.
 
-    Raises `UserError` naming file, record and field if one does not parse.
+    Raises `UserError` naming file, record and field if a case does not parse.
     """
     seen: set[str] = set()
     for fields in read_records(content, path, "conversation"):
@@ -135,7 +135,7 @@ def _question(
 
 
 def positions(sessions: Iterable[Session]) -> dict[str, int]:
-    """Tokens before each turn, by its id; the tokens of all under the empty id."""
+    """Number of tokens before each turn, by turn id; the total is under the empty id."""
     turns = [turn for session in sessions for turn in session.turns]
     counts = accumulate(map(turn_tokens, turns), initial=0)
     return dict(zip([*(turn.turn_id for turn in turns), ""], counts, strict=True))

@@ -1,4 +1,4 @@
-"""Material of plants: people, attributes and values, each used once."""
+"""Material for plants: people, attributes and values, each used once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memeval.datasets.synthetic.words import (
 
 @dataclass(kw_only=True)
 class Material:
-    """Material of plants: people, attributes and values, each used once."""
+    """Material for plants: people, attributes and values, each used once."""
 
     rng: Random
     speakers: tuple[str, str]
@@ -34,7 +34,7 @@ class Material:
         return (*self.people, *self.speakers)
 
     def possession(self, owners: Sequence[str]) -> Possession:
-        """A possession of one of the owners; taken from now on."""
+        """A possession of one of the owners, which is then taken."""
         while True:
             owner = self.rng.choice(owners)
             possession = Possession(owner, *self.rng.choice(ATTRIBUTES))
@@ -42,16 +42,14 @@ class Material:
                 return possession
 
     def subject(self, verb: str, things: Sequence[str]) -> tuple[str, str]:
-        """Person and object of an event; taken from now on."""
+        """Person and object of an event, which are then taken."""
         while True:
             who, what = self.rng.choice(self.everybody), self.rng.choice(things)
             if self.take((verb, who, what)):
                 return who, what
 
     def event(self, depth: float) -> tuple[Statement, str, tuple[str, str]]:
-        """A thing that happened: the turn that says so, the question when it happened, and who did
-        what.
-        """
+        """An event: the turn that states it, the question when it happened, and who did what."""
         verbs = {deed: verb for verb, deed in EVENTS}
         who, what = self.subject("did", tuple(verbs))
         days, ago = self.rng.choice(AGO)
@@ -72,21 +70,22 @@ class Material:
     def tell_each(
         self, depth: float, speaker: int, sentences: Sequence[str]
     ) -> tuple[Statement, ...]:
-        """A turn for each sentence, the last one at a depth."""
+        """A turn for each sentence, the last one at `depth`."""
         return tuple(
             Statement(depth=when, speaker=speaker, text=text)
             for when, text in zip(self.depths(depth, len(sentences)), sentences, strict=True)
         )
 
     def take(self, key: Key) -> bool:
-        """Whether a key was free; it is taken now."""
+        """Takes a key; returns whether it was free."""
         free = key not in self.taken
         self.taken.add(key)
         return free
 
     def value(self, kind: str) -> str:
-        """A value that no planted fact has had."""
-        # How often this draws decides what is generated later: a change makes other cases.
+        """A value that no planted fact has used."""
+        # The number of draws here affects everything that is generated later: changing it changes
+        # the cases.
         while (value := draw_value(self.rng, kind)) in self.values:
             pass
 
@@ -94,12 +93,12 @@ class Material:
         return value
 
     def depths(self, last: float, count: int) -> list[float]:
-        """Positions of `count` statements, ascending, the last one at `last`."""
+        """Depths of `count` statements, ascending, the last one at `last`."""
         earlier: Iterable[float] = (self.rng.random() * last for _ in range(count - 1))
         return [*sorted(earlier), last]
 
     def speaker_of(self, who: str) -> int:
-        """Speaker about a person: the speakers speak about themselves."""
+        """Index of the speaker who talks about a person: speakers talk about themselves."""
         return self.speakers.index(who) if who in self.speakers else self.rng.randrange(2)
 
     def whose(self, owner: str, speaker: int) -> str:

@@ -36,19 +36,21 @@ from memeval.datasets.synthetic.words import (
 
 @dataclass(kw_only=True)
 class Planner(Material):
-    """Makes the plants of one case. Nothing is said twice, and only plants say what is asked."""
+    """Creates the plants of one case. Nothing is said twice, and only plants state what is
+    asked.
+    """
 
     number: int
-    """Of the case: it shifts which kind of an ability is planted at which depth."""
+    """Number of the case: it shifts which kind of an ability is planted at which depth."""
 
     def plants(self, count: int, budget: int, cost: Callable[[Statement], int]) -> list[Plant]:
         """At most `count` plants in random order. Except for the first one, their statements cost
         at most half of `budget` tokens.
 
-        A sixth of them has no answer. The evidence of the others is due at evenly spread depths,
-        the abilities in turn.
+        A sixth of them are unanswerable. The evidence of the others is due at evenly spread depths,
+        with the abilities in turn.
         """
-        # So a system that always refuses has a sixth of the score.
+        # A system that always refuses thus gets a sixth of the score.
         due = count - count // 6
         slots = [(ANSWERED[slot % 5], (slot + 0.5) / due, slot // 5) for slot in range(due)]
         # The first plant is the shortest, so that the smallest haystack has a question.
@@ -63,7 +65,8 @@ class Planner(Material):
                 chosen.append(plant)
                 spent += price
 
-        # A fifth of the answerable ones is a sixth of all, also in a haystack that is too small.
+        # A fifth of the answerable plants is a sixth of all plants, even in a haystack that is too
+        # small for all of them.
         unanswerable = count // 6 if len(chosen) == due else min(count // 6, len(chosen) // 5)
         chosen += [self.plant(ABS, 0.0, turn) for turn in range(unanswerable)]
         self.rng.shuffle(chosen)
@@ -72,7 +75,7 @@ class Planner(Material):
     def plant(self, ability: str, depth: float, turn: int) -> Plant:
         """A plant whose last statement is due at a depth.
 
-        The kinds of an ability take turns over depths and cases.
+        The kinds of an ability alternate over depths and cases.
         """
         kinds: dict[str, Sequence[Callable[[float], Plant]]] = {
             IE: (self.fact,),
@@ -85,7 +88,7 @@ class Planner(Material):
         return kinds[ability][(self.number + turn) % len(kinds[ability])](depth)
 
     def plain_fact(self, depth: float) -> Plant:
-        """The shortest fact, at most 10 tokens with its speaker: something that the speaker has."""
+        """The shortest fact, at most 10 tokens with its speaker: a possession of the speaker."""
         speaker = self.rng.randrange(2)
         attributes = [pair for pair in ATTRIBUTES if pair[1] != PLACE]
         possession = Possession(self.speakers[speaker], *self.rng.choice(attributes))
@@ -135,7 +138,7 @@ class Planner(Material):
         return _plant(CR, question, (right,), statements, only_last=True)
 
     def correction(self, depth: float) -> Plant:
-        """A speaker takes back what was said; the question says that the correction counts."""
+        """A speaker corrects an earlier statement; the question says that the correction counts."""
         possession = self.possession(self.people)
         wrong, right = self.value(possession.kind), self.value(possession.kind)
         speaker = self.rng.randrange(2)
@@ -192,7 +195,7 @@ class Planner(Material):
         return _plant(TR, question, (), [statement])
 
     def order(self, depth: float) -> Plant:
-        """Which of two things came first, by the days on which they happened."""
+        """Asks which of two events came first, by the days on which they happened."""
         sooner, later = self.depths(depth, 2)
         early, _, first = self.event(sooner)
         late, question, second = self.event(later)
@@ -201,7 +204,9 @@ class Planner(Material):
         return replace(plant, rivals=(first, second), else_asked=question)
 
     def unanswerable(self, depth: float) -> Plant:
-        """Something about a person that nobody says, though the same is said about others."""
+        """Asks for something about a person that nobody says, although the same is said about
+        others.
+        """
         return Plant(ABS, self.possession(self.people).question)
 
     def undated(self, depth: float) -> Plant:

@@ -20,7 +20,7 @@ class Possession(Struct, frozen=True):
     owner: str
     attribute: str
     kind: str
-    """Of its value."""
+    """Kind of its value."""
 
     @property
     def key(self) -> Key:
@@ -32,7 +32,7 @@ class Possession(Struct, frozen=True):
         return f"{asking} is {self.owner}'s {self.attribute}?"
 
     def fill(self, form: str, whose: str, value: str) -> str:
-        """A sentence of a form with blanks for whose, which, the verb and the value."""
+        """Fills a sentence template with whose it is, the attribute, the verb and the value."""
         return form.format(whose, self.attribute, "is in" if self.kind == PLACE else "is", value)
 
 
@@ -42,10 +42,10 @@ class Statement(Struct, frozen=True):
     depth: float
     """Depth in the haystack, as a share of the tokens, in [0, 1)."""
     speaker: int
-    """0 or 1."""
+    """Index of the speaker: 0 or 1."""
     text: str
     days_ago: int = 0
-    """How long before the session the thing happened."""
+    """Days between the event and the session."""
 
 
 class Plant(Struct, frozen=True):
@@ -54,11 +54,13 @@ class Plant(Struct, frozen=True):
     ability: str
     question: str
     gold: tuple[str, ...] = ()
-    """Empty for a refusal, and if dates decide."""
+    """Empty if a refusal is right, or if dates determine the gold."""
     statements: tuple[Statement, ...] = ()
     evidence: tuple[int, ...] = ()
-    """Which statements hold the answer."""
+    """Indices of the statements that contain the answer."""
     rivals: tuple[tuple[str, ...], ...] = ()
     """The golds of both possible answers to the question which of two things happened first."""
     else_asked: str = ""
-    """The question that is asked instead if both happened on one day: when the last one did."""
+    """The question that is asked instead if both events happened on the same day: when the last one
+    happened.
+    """

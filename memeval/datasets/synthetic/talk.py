@@ -22,15 +22,15 @@ Part = str | Sequence[str]
 """Fixed text, or the values of which one is picked."""
 
 PLAIN_SHARE = 0.6
-"""Share of the attributes of others that are phrased like facts; the rest are phrased like updates
-and disputed facts.
+"""Share of the remarks about other people's attributes that are phrased like facts; the rest are
+phrased like updates and disputed facts.
 """
 
 _SLOT = re.compile(r"\{(\w+)\}")
 
 
 class Talk:
-    """Makes turns that say nothing about what is asked."""
+    """Creates turns that state nothing that is asked."""
 
     def __init__(
         self,
@@ -40,9 +40,9 @@ class Talk:
         values: Collection[str],
         distractors: float,
     ) -> None:
-        """Says nothing about the planner's keys (`taken`), and uses none of its `values`.
+        """States nothing about the planner's keys (`taken`), and uses none of its `values`.
 
-        `distractors` is the share of turns that say something like a planted fact about other
+        `distractors` is the share of turns that state something like a planted fact about other
         people, or mention a subject of the questions.
         """
         self._rng, self._people, self._share = rng, people, distractors
@@ -77,11 +77,11 @@ class Talk:
         )
 
     def _mention(self) -> str:
-        """A question's words without its answer, also for what is asked about."""
+        """The words of a question without its answer, even of a question that is asked."""
         return self._fill(self._mentions)
 
     def _attribute(self) -> str:
-        """Something about a person that is not asked."""
+        """A statement about a person's attribute that no question asks for."""
         while True:
             owner = self._rng.choice(self._people)
             possession = Possession(owner, *self._rng.choice(ATTRIBUTES))
@@ -101,7 +101,7 @@ class Talk:
         return f"{who} {what} {self._rng.choice(AGO)[1]}."
 
     def _deed(self) -> str:
-        """A piece bought, crowns spent or miles run by somebody whom no such question is about."""
+        """A purchase, an expense or a run of somebody whom no such question is about."""
         rng = self._rng
         kind = rng.randrange(3)
         if kind == 0:
@@ -123,8 +123,8 @@ class Talk:
 
 
 def parts(template: str, slots: Mapping[str, Sequence[str]]) -> tuple[Part, ...]:
-    """A template as its fixed and its picked parts: joining them is several times quicker than
-    formatting.
+    """A template split into its fixed and its picked parts: joining them is several times faster
+    than formatting.
     """
     pieces = _SLOT.split(template)
     return tuple(

@@ -27,9 +27,9 @@ class Words(msgspec.Struct, frozen=True):
     attributes: Mapping[str, Sequence[str]]
     """Possessions of a person, by the kind of their value."""
     events: Mapping[str, str]
-    """Events as a statement words them, by the verb of a question."""
+    """Wording of events in statements, by the verb of the question."""
     ago: Mapping[str, int]
-    """Days before the session, by how a statement says it."""
+    """Days before the session, by the wording in a statement."""
     collections: Sequence[str]
     pieces: Sequence[str]
     projects: Sequence[str]
@@ -56,11 +56,13 @@ NEWS, SURE, HEARD, CORRECTED = FORMS = (
     "I heard that {} {} {} {}.",
     "I have to correct myself: {} {} {} {}.",
 )
-"""Sentences for an attribute that changes or is disputed: whose, which, the verb, the value."""
+"""Sentence templates for an attribute that changes or is disputed; the slots are whose, the
+attribute, the verb and the value.
+"""
 
 
 def add_opening(rng: Random, sentence: str) -> str:
-    """A sentence behind one of the openings."""
+    """A sentence after a random opening."""
     opening = pick(rng, WORDS.openings)
     return opening + sentence if opening else sentence[0].upper() + sentence[1:]
 

@@ -1,4 +1,4 @@
-"""From a question and a context to an answer, by the kind of question."""
+"""Answers a question from a context, by the kind of question."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from memeval.llm.extractive.words import NUMBERS, stem
 
 # The official scorer of LoCoMo looks for these words in answers to category 5.
 NO_ANSWER = "No information available"
-"""The reader's answer if the context holds no answer."""
+"""The reader's answer if the context contains no answer."""
 
 DEPTH = 6
-"""Sentences whose spans are weighed."""
+"""Number of best sentences from which the answer is taken."""
 
 LEAST_COVERAGE = 0.1
 COVERAGE_PER_DECADE = 0.1
-"""Share of the question's stems that one turn must hold; grows with each tenfold of turns."""
+"""Minimum share of the question's stems in one turn; grows with each tenfold of turns."""
 
 UNNAMED = 0.1
 STRANGER = 0.25
@@ -36,7 +36,7 @@ STRANGER = 0.25
 """
 
 SWAPPED = 0.2
-"""Lead of other speakers' turns beyond which the question names the wrong person."""
+"""If other speakers' turns cover more of the question by this share, it names the wrong person."""
 
 FAR_BEHIND = 0.6
 NEARLY_AS_GOOD = 0.7
@@ -44,7 +44,7 @@ NEARLY_AS_GOOD = 0.7
 
 LIST_ITEMS = 3
 LIST_MARGIN = 3.0
-"""Largest score below the best for one of the `LIST_ITEMS` spans of a list."""
+"""How far below the best score a span may be to join a list of up to `LIST_ITEMS` spans."""
 
 _ORDER = re.compile(r"\b(?:first|earlier|earliest|last|later|most recent)")
 
@@ -97,7 +97,7 @@ def _bears(question: Question, context: Index, ranking: Ranking) -> bool:
 
 
 def _when(question: Question, context: Index, ranking: Ranking) -> Reading:
-    """Date in the best sentence with one, or in its turn; otherwise the day it was said."""
+    """The date in the best sentence that has one, or in its turn; otherwise the day it was said."""
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if score < FAR_BEHIND * ranking.scores[0]:
             break
@@ -185,7 +185,7 @@ def _quantity(
 
 
 def _tally(context: Index, ranking: Ranking) -> Reading:
-    """How many turns mention it: a lower bound if no number was said."""
+    """How many turns mention it: a lower bound, used if no number was said."""
     near = [
         number
         for number, score in zip(ranking.best, ranking.scores, strict=True)
@@ -239,4 +239,4 @@ _READERS: dict[Kind, Callable[[Question, Index, Ranking], Reading]] = {
     Kind.COUNT: _count,
     Kind.DURATION: _duration,
 }
-"""How each kind of question is answered; the others by the best span."""
+"""The function for each kind of question; other kinds are answered by the best span."""

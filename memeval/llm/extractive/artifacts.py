@@ -14,7 +14,7 @@ from memeval.llm.extractive.words import NUMBERS, TEMPORAL
 from memeval.llm.memory_prompts import ExtractPrompt
 
 LEAST_TERMS = 2
-"""Least content words of a sentence that is worth keeping."""
+"""Minimum content words of a sentence that is kept."""
 
 _TYPES = tomllib.loads(Path(__file__).with_name("artifacts.toml").read_text(encoding="utf-8"))
 _RULES = {kind: re.compile(rf"\b(?:{'|'.join(words)})\b") for kind, words in _TYPES.items()}
@@ -23,7 +23,7 @@ _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 
 
 def extract(prompt: ExtractPrompt) -> str:
-    """Artifacts as a JSON list: sentences of a clear type; at the second pass all others."""
+    """Artifacts as a JSON list: sentences of a clear type; in the second pass, all others."""
     items = []
     asked = ""
     is_second = bool(prompt.quotes)
@@ -32,9 +32,9 @@ def extract(prompt: ExtractPrompt) -> str:
         sentences = read_chunk(chunk)
         for sentence, kind in _report(sentences, second=is_second):
             if not any(sentence.text in quote for quote in prompt.quotes):
-                # A reply often says nothing without the question before it, so that becomes its
-                # content. At the second pass it is the sentence itself, because contents that
-                # share most words count as one.
+                # A reply often makes no sense without the question before it, so that question
+                # becomes its content. In the second pass the content is the sentence itself,
+                # because contents that share most words count as one.
                 question = "" if is_second else asked
                 items.append(_item(sentence, kind, number, question))
 

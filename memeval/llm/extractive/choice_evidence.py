@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
 
 DEPTH = 15
-"""Sentences whose words speak for a choice."""
+"""Number of best sentences whose words count for a choice."""
 
 WEIGHTS = {"near": 1.0, "wide": 0.4, "named": 0.3, "read": 0.6, "dated": 1.5}
 """The weight of each kind of evidence.
 
-near: the largest share of the choice's words (by idf) in one turn, times how well that turn bears
-on the question; wide: their share in all turns found together; named: in all that the people say
-whom the question names; read: how much the choice shares with the answer that the reader gives in
-words; dated: how near the choice's date is to the dates of the turns found.
+near: the largest share of the choice's words (by idf) in one turn, times the relevance of that turn
+to the question; wide: their share in all turns found together; named: their share in everything
+said by the people whom the question names; read: the overlap of the choice with the reader's
+free-text answer; dated: how near the choice's date is to the dates of the turns found.
 """
 
 DAYS = 10.0
-"""Days by which a date is off when it counts 1/e of an exact one."""
+"""Days of distance at which a date counts 1/e as much as an exact one."""
 
 _DIGITS = {
     word: str(value) for word, value in NUMBERS.items() if value > 1 or word in ("zero", "one")
@@ -47,7 +47,9 @@ _DAY_MONTH = re.compile(r"\b(\d{1,2}) (" + "|".join(MONTHS) + r")\b")
 def evidence_for(
     question_text: str, choices: Sequence[str], context: tuple[str, ...], answer: str
 ) -> Scores:
-    """Weighted evidence for each choice, shape (choices,); `answer` is the reader's in words."""
+    """Weighted evidence for each choice, shape (choices,); `answer` is the reader's free-text
+    one.
+    """
     features = features_for(question_text, choices, context, answer)
     weighted: Scores = features @ np.array(list(WEIGHTS.values()))
     return weighted
@@ -77,7 +79,7 @@ def features_for(
 
 
 def terms(text: str) -> frozenset[str]:
-    """Stems of the content words, numbers as digits; of all words if there are only stop words."""
+    """Stems of the content words, numbers as digits; the words themselves if all are stop words."""
     words = [word.lower().replace("’", "'") for word in TOKEN.findall(text) if word[0].isalnum()]
     return frozenset(
         _DIGITS.get(word) or stem(word) for word in words if word not in STOP_WORDS
@@ -85,7 +87,9 @@ def terms(text: str) -> frozenset[str]:
 
 
 def _turns(context: Index, ranking: Ranking) -> list[tuple[float, frozenset[str]]]:
-    """Relevance of each turn found, against the best one, and the stems of it and the next turn."""
+    """Relevance of each turn found, relative to the best one, and the turn's stems and stop
+    words.
+    """
     bearings: dict[int, float] = {}
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         bearings.setdefault(
@@ -104,7 +108,7 @@ def _held(context: Index, turn: int) -> frozenset[str]:
 
 
 def _words(context: Index, place: int) -> frozenset[str]:
-    """Short answers are sometimes stop words: `yes`, `no`, `always`."""
+    """The stop words of a sentence: short answers may be among them (`yes`, `no`, `always`)."""
     return frozenset(context.sentences[place].words) & STOP_WORDS
 
 
@@ -119,9 +123,9 @@ def _said_by(question: Question, context: Index) -> frozenset[str]:
 
 
 def _share(weights: dict[str, float], held: frozenset[str]) -> float:
-    """The share of the weight that is held; a number counts as its word."""
-    # `fsum`, because a plain sum depends on the order of its terms, and that of a set of strings
-    # changes from one process to the next.
+    """The share of the weight whose terms are in `held`; a number also matches as a word."""
+    # `fsum`, because a plain sum depends on the order of its terms, and the order of a set of
+    # strings changes from one process to the next.
     total = math.fsum(weights.values())
     if not total:
         return 0.0
@@ -139,7 +143,9 @@ def _f1(first: frozenset[str], second: frozenset[str]) -> float:
 def _date(
     question: Question, choices: Sequence[str], context: Index, ranking: Ranking
 ) -> list[float]:
-    """Nearness of each choice's date to dates found; zeros if no time is asked for."""
+    """Nearness of each choice's date to dates found; zeros unless a time is asked for or at least
+    half of the choices have dates.
+    """
     written = [_spell(choice) for choice in choices]
     if question.kind is not Kind.WHEN and 2 * sum(map(bool, written)) < len(choices):
         return [0.0] * len(choices)
@@ -172,7 +178,7 @@ def _found_dates(context: Index, ranking: Ranking) -> list[tuple[float, str]]:
 
 
 def _spell(choice: str) -> str:
-    """A choice's date as `dates` writes it, with the words before it; empty without a date."""
+    """A choice's date as `dates` writes it, with the words before it; empty if it has no date."""
     text = _ISO.sub(
         lambda match: f"{int(match[3])} {MONTHS[(int(match[2]) - 1) % 12]} {match[1]}", choice
     )
@@ -184,7 +190,7 @@ def _spell(choice: str) -> str:
 
 
 def _nearness(choice: str, date: str) -> float:
-    """1 for the same date, in (0, 1) the nearer the days are, less for unlike precision."""
+    """1 for the same date; else in [0, 1): higher for nearer days, lower for unequal precision."""
     if choice.casefold() == date.casefold():
         return 1.0
 
@@ -198,7 +204,7 @@ def _nearness(choice: str, date: str) -> float:
 
 
 def _single_day(text: str) -> bool:
-    """Whether it names a single day, such as `7 May 2023`, and not a week or a month."""
+    """Whether the text names a single day, such as `7 May 2023`, and not a week or a month."""
     return bool(_DAY_MONTH.search(text)) and not re.search(
         r"\b(?:week|weekend|month|year)s?\b", text
     )

@@ -1,11 +1,11 @@
-"""Chooses among given answers: each is scored by how much of it the context holds, and at which
-position.
+"""Chooses among given answers: each is scored by how much of it the context contains, and how
+relevant that part is.
 
-English is scored by the reader's own means (see `evidence_for`), and text without spaces between
-its words, such as Chinese, by pairs of characters (see `grams`). Without a context that bears on
-the question, a choice which says "no answer" is taken, else the one that shares most with the
-question. Equal scores are ordered by a hash of the choice's text: no position is preferred, and the
-order of the choices does not matter.
+English is scored with the reader's own analysis (see `evidence_for`), and text without spaces
+between its words, such as Chinese, by pairs of characters (see `grams`). If nothing in the context
+bears on the question, a choice that says "no answer" is taken, else the choice that shares most
+with the question. Equal scores are ordered by a hash of the choice's text: no position is
+preferred, and the order of the choices does not matter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from memeval.llm.extractive.grams import gram_scores, has_unspaced
 from memeval.llm.extractive.words import STOP_WORDS, TOKEN, stem
 
 MARGIN = 0.8
-"""Share of the best score that a choice needs if several may be chosen."""
+"""Minimum share of the best score for a further choice, if several may be chosen."""
 
 _NO_ANSWER = re.compile(
     r"(?i)\W*(?:(?:it|this|the question) )?(?:is )?(?:not answerable|unanswerable|not mentioned|"
@@ -35,7 +35,9 @@ _NO_ANSWER = re.compile(
 
 
 def choose(prompt: ChoosePrompt) -> str:
-    """The label of the best choice; with several, those near it, ascending, joined by commas."""
+    """The label of the best choice; with `multi_select` also those near it, in order, joined by
+    commas.
+    """
     scores = scored(prompt.question, prompt.choices, prompt.context, prompt.asked_at)
     order = sorted(
         range(len(scores)),
@@ -84,7 +86,7 @@ def scored(
 
 
 def _count_shared(question: str, choice: str) -> float:
-    """The share of the choice's stems that the question holds."""
+    """The share of the choice's stems that also occur in the question."""
     asked, said = _stems(question), _stems(choice)
     return len(asked & said) / len(said) if said else 0.0
 

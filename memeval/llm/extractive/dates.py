@@ -1,4 +1,4 @@
-"""When-expressions of a sentence, resolved against the date on which it was said.
+"""Time expressions of a sentence, resolved against the date on which it was said.
 
 A day is written `7 May 2023`, a month `June 2023`, a year `2022`; expressions that name no single
 day stay relative to one: `The week before 9 June 2023`.
@@ -25,10 +25,10 @@ _COUNT = r"(\d+|" + "|".join(NUMBERS) + r"|few|several)"
 
 
 class Moment(Struct, frozen=True):
-    """One when-expression, resolved."""
+    """One time expression, resolved."""
 
     text: str
-    """As answered."""
+    """The expression as an answer gives it."""
     start: int
     """Start of the expression in its sentence."""
     end: int
@@ -40,20 +40,20 @@ def day_text(day: date) -> str:
 
 
 def month_text(year: int, month: int) -> str:
-    """`June 2023`; months beyond 1 to 12 run into the years around."""
+    """`June 2023`; months outside 1 to 12 belong to earlier or later years."""
     years, index = divmod(month - 1, 12)
     return f"{MONTHS[index]} {year + years}"
 
 
 def moments(sentence: str, said: date | None) -> list[Moment]:
-    """All when-expressions in order without overlaps; relative ones need `said`."""
+    """All time expressions, in order and without overlaps; relative ones need `said`."""
     found: list[Moment] = []
     taken: list[tuple[int, int]] = []  # disjoint, in order
     lowered = sentence.lower()
 
     for pattern, resolve in _RULES:
         for match in pattern.finditer(lowered):
-            # Only the neighbours can overlap; a look at all takes the square of their number.
+            # Only the neighbours can overlap; checking all would take quadratic time.
             place = bisect(taken, match.span())
             beside = taken[max(place - 1, 0) : place + 1]
             if any(match.start() < end and start < match.end() for start, end in beside):
@@ -123,7 +123,7 @@ def _offset_day(days: int) -> Resolver:
 
 
 def _shift(said: date, unit: str, number: int) -> str:
-    """The day, month or year so far from the day of speaking; a day for weeks."""
+    """The day, month or year that is `number` units from the day of speaking; for weeks, a day."""
     if unit == "day":
         return day_text(said + timedelta(days=number))
     if unit == "week":

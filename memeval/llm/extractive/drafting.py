@@ -13,11 +13,13 @@ from memeval.llm.extractive.sentences import read_chunk
 _NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\w.,]*\w)")
 GAP = "…"
 FEWEST_WORDS = 5
-"""Words of a sentence that leaves enough beside its answer."""
+"""Minimum words of a sentence, so that enough remain besides its answer."""
 
 
 def propose(prompt: DraftPrompt) -> str:
-    """A question about a date or a number of the turns, the chosen one first; else none."""
+    """A question about a date or a number in the turns, the chosen turn first; null if none
+    fits.
+    """
     turns = [turn for session in prompt.sessions for turn in session.turns]
     for turn in sorted(turns, key=lambda turn: turn.turn_id != prompt.about):
         said = None if turn.time is None else turn.time.date()
@@ -32,7 +34,7 @@ def propose(prompt: DraftPrompt) -> str:
 
             asked, answer, (start, end) = found
             cut = " ".join(f"{text[:start]}{GAP}{text[end:]}".split())
-            # A role, such as `user`, and not a name.
+            # A role, such as `user`, is not a name.
             who = f"the {turn.speaker}" if turn.speaker.islower() else turn.speaker
             question = {
                 "kind": prompt.kind,

@@ -19,12 +19,12 @@ class Entry(Struct, frozen=True):
     """One sentence of a chunk, as it was written."""
 
     stamp: str
-    """The date as its chunk shows it, brackets left out; empty without one."""
+    """The date as its chunk shows it, without brackets; empty if there is none."""
     speaker: str
     """Empty if the line names none."""
     text: str
     terms: frozenset[str]
-    """Its stems, those of stop words left out."""
+    """Its stems, without those of stop words."""
     telling: frozenset[str]
     """The stems among `terms` of names and numbers: capitals within the sentence, and digits."""
     asks: bool

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 BEST_UNITS = 5
-"""Units of context whose words speak for a choice."""
+"""Number of best sentences whose words count for a choice."""
 
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _RUN = re.compile(
@@ -20,7 +20,7 @@ _END = re.compile(r"(?<=[。！？!?；;])|\n")
 
 
 def has_unspaced(text: str) -> bool:
-    """Whether a text holds Chinese or Japanese characters."""
+    """Whether a text contains Chinese or Japanese characters."""
     return bool(_UNSPACED.search(text))
 
 
@@ -41,7 +41,7 @@ def grams(text: str) -> frozenset[str]:
 def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...]) -> list[float]:
     """Per choice, the idf-weighted share of its grams in sentences near the question.
 
-    Without such a sentence, the share of its grams that the question holds.
+    If there is no such sentence, the share of its grams that occur in the question.
     """
     sentences, frequency = _read(context)
     asked = grams(question)
@@ -49,8 +49,8 @@ def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...])
     def weight(parts: frozenset[str]) -> float:
         return sum(
             math.log(1 + (len(sentences) - frequency[gram] + 0.5) / (frequency[gram] + 0.5))
-            # Sorted, because a sum of floats depends on its order, and that of a set changes with
-            # each process.
+            # Sorted, because a sum of floats depends on its order, and the order of a set changes
+            # with each process.
             for gram in sorted(parts)
         )
 
@@ -80,6 +80,6 @@ def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...])
 
 @lru_cache(maxsize=16)
 def _read(context: tuple[str, ...]) -> tuple[list[frozenset[str]], Counter[str]]:
-    """The grams of each sentence, and in how many sentences each is; cached by context."""
+    """The grams of each sentence, and the number of sentences with each gram; cached by context."""
     sentences = [grams(part) for chunk in context for part in _END.split(chunk) if part.strip()]
     return sentences, Counter(gram for sentence in sentences for gram in sentence)

@@ -125,7 +125,9 @@ def _reply(reading: Reading, style: str) -> str:
 
 
 def _prompt_tokens(prompt: AnswerPrompt | ChoosePrompt, *shown: str) -> int:
-    """Tokens of the prompt's parts, each counted apart so that the counts of chunks can be kept."""
+    """Tokens of the prompt's parts, counted separately so that the counts of chunks can be
+    cached.
+    """
     left_out = dict.fromkeys(("context", "question", "choices", "how"), "")
     template = fill(prompt.user_template, {**left_out, "asked_at": asked_line(prompt.asked_at)})
     return sum(

@@ -27,7 +27,7 @@ _FREQUENCY = re.compile(
 _AGE = re.compile(rf"\b{_AMOUNT}(?:[\s-]years?[\s-]old)?\b", re.IGNORECASE)
 _COUNT = re.compile(rf"[$€£]?\b{_AMOUNT}\b%?(?![:/-]\d)", re.IGNORECASE)
 _ONE = frozenset("one once".split())
-"""Number words that are mostly no numbers: `one of them`, `this one`."""
+"""Number words that usually do not mean a number: `one of them`, `this one`."""
 
 
 def duration(sentence: str, question: str) -> str | None:
@@ -46,7 +46,7 @@ def duration(sentence: str, question: str) -> str | None:
 
 
 def count(sentence: str, question: str) -> str | None:
-    """The first number of a sentence, with its unit if the question asks for days to years."""
+    """The first number of a sentence, or its first length of time if the question asks for one."""
     if asks_length(question):
         match = _DURATION.search(sentence)
         return match.group() if match else None
@@ -56,5 +56,5 @@ def count(sentence: str, question: str) -> str | None:
 
 
 def asks_length(question: str) -> bool:
-    """True for `how many days` and its like, asked of a lower-cased question."""
+    """Whether a lower-cased question asks for `how many days` and the like."""
     return re.search(rf"\bhow many {_UNIT}", question) is not None

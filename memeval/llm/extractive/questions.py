@@ -15,7 +15,7 @@ from memeval.llm.extractive.words import AUXILIARIES, STOP_WORDS, TOKEN, stem
 
 
 class Kind(StrEnum):
-    """The kinds of answer that the reader tells apart."""
+    """The kinds of questions that the reader distinguishes."""
 
     WHEN = "when"
     WHO = "who"
@@ -39,9 +39,9 @@ class Question(Struct, frozen=True):
     """Lower-cased."""
     kind: Kind
     terms: tuple[str, ...]
-    """Stems of its content words in order, each once; the words of its names are left out."""
+    """Stems of its content words in order, each once; the words of its dates are left out."""
     pairs: frozenset[tuple[str, str]]
-    """Stems of content words that follow each other."""
+    """Pairs of stems of consecutive content words."""
     names: frozenset[str]
     """Words with a capital letter within the sentence, lower-cased: mostly people and places."""
     likely: bool = False
@@ -57,7 +57,7 @@ class Question(Struct, frozen=True):
     dates: tuple[str, ...] = ()
     """Dates that it names, as `dates` writes them; their words are not among its terms."""
     topic: tuple[str, ...] = ()
-    """Stems of what follows `what` or `which`: `fantasy book` of `What fantasy book …`."""
+    """Stems of what follows `what` or `which`: `fantasy book` in `What fantasy book …`."""
 
 
 _DATE = r"(?:year|month|date|day|week|weekend|season|time of (?:the )?year)"
@@ -133,7 +133,7 @@ def analyse(text: str) -> Question:
 
 
 def _blank_out(text: str, spans: Sequence[Moment]) -> str:
-    """The text with blanks in place of the spans, so that positions stay the same."""
+    """The text with spaces in place of the spans, so that positions stay the same."""
     letters = list(text)
     for span in spans:
         letters[span.start : span.end] = " " * (span.end - span.start)

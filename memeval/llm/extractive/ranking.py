@@ -36,10 +36,10 @@ EVIDENCE = (
     "preceding",
     "following",
 )
-"""Evidence for a sentence: the share of the question's idf weight that it, its turn, the turn
-before and the turn after hold, its pairs of the question's stems, whether a named person says it,
-whether it is a question itself, how near its date is to one that the question names, and the weight
-of the sentences right before and after it in its turn.
+"""Evidence for a sentence: the share of the question's idf weight in the sentence, in its turn, in
+the turn before and in the turn after; how many of the question's stem pairs it contains; whether a
+named person says it; whether it is a question itself; how near its date is to one that the question
+names; and the share of the weight in the sentences right before and after it in its turn.
 """
 
 IMPORTANCE = np.array([1.0, 0.5, 0.15, 0.05, 0.1, 0.3, -0.25, 0.3, 0.0, 0.0])
@@ -48,15 +48,15 @@ IMPORTANCE = np.array([1.0, 0.5, 0.15, 0.05, 0.1, 0.3, -0.25, 0.3, 0.0, 0.0])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Index:
-    """A context, read."""
+    """A context, split into sentences and indexed."""
 
     sentences: tuple[Sentence, ...]
     turns: Places
     """Number of each sentence's turn."""
     postings: Mapping[str, Places]
-    """Stem to the numbers of the sentences that hold it."""
+    """Numbers of the sentences with each stem, by stem."""
     spoken: Mapping[str, Places]
-    """Word of a speaker's name to the numbers of their sentences."""
+    """Numbers of the sentences of each speaker, by word of the speaker's name."""
     asking: Places
     """Numbers of the sentences that are questions."""
 
@@ -70,21 +70,23 @@ class Ranking(Struct, frozen=True):
     """The sentences found for one question."""
 
     best: tuple[int, ...]
-    """Numbers of the best sentences, best first, without those that share nothing with it."""
+    """Numbers of the best sentences, best first, without those that share nothing with the
+    question.
+    """
     scores: tuple[float, ...]
     evidence: tuple[tuple[float, ...], ...]
     """Per best sentence, the values of `EVIDENCE`."""
     coverage: float
-    """Largest share of the question's stems that one turn holds, in [0, 1]."""
+    """Largest share of the question's stems in one turn, in [0, 1]."""
     coverage_named: float
     """The same among turns of people that the question names; `coverage` if it names none."""
     weights: Mapping[str, float]
-    """The question's stems with their idf, people who speak left out."""
+    """The question's stems with their idf, without names of people who speak."""
 
 
 @lru_cache(maxsize=16)
 def index(context: tuple[str, ...]) -> Index:
-    """The index of a context; kept, since many questions are asked of the same one."""
+    """The index of a context; cached, since many questions are asked about the same context."""
     sentences: list[Sentence] = []
     turns: list[int] = []
     turn = -1
@@ -121,7 +123,7 @@ def index(context: tuple[str, ...]) -> Index:
 
 
 def rank(question: Question, context: Index, depth: int) -> Ranking:
-    """The `depth` sentences that bear most on the question."""
+    """The `depth` sentences most relevant to the question."""
     named = question.names & context.spoken.keys()
     weights = _weights(question, context, named)
     total = sum(weights.values())
@@ -167,14 +169,14 @@ def rank(question: Question, context: Index, depth: int) -> Ranking:
 
 
 def _flags(places: Places, context: Index) -> Scores:
-    """1 at the places, 0 elsewhere."""
+    """1 for the sentences at `places`, 0 for the others."""
     flags = np.zeros(len(context.sentences))
     flags[places] = 1
     return flags
 
 
 def _date(question: Question, context: Index) -> Scores:
-    """1 for sentences said at a time that the question names, less in the two weeks after a day."""
+    """1 for sentences said at a time that the question names, 0.5 in the two weeks after a day."""
     nearness = np.zeros(len(context.sentences))
     for text in question.dates:
         for number, sentence in enumerate(context.sentences):
@@ -212,13 +214,13 @@ def _weights(question: Question, context: Index, named: Iterable[str]) -> dict[s
 
 
 def _speaking(named: Iterable[str], context: Index) -> Places:
-    """Numbers of the sentences that one of the named people says."""
+    """Numbers of the sentences that any of the named people says."""
     parts = [context.spoken[name] for name in sorted(named)]
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
 
 
 def _pairs(question: Question, context: Index) -> Scores:
-    """How many of the question's pairs of neighbouring stems each sentence holds."""
+    """How many of the question's pairs of neighbouring stems each sentence contains."""
     counts = np.zeros(len(context.sentences))
     for first, second in question.pairs:
         if first in context.postings and second in context.postings:

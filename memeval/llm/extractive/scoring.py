@@ -60,7 +60,7 @@ BY_KIND: dict[Kind, tuple[str, ...]] = {
     Kind.LIST: ("log_length", "comma", "and", "after_preposition", "capital"),
     Kind.WHAT: ("log_length", "after_determiner", "capital", "quoted"),
 }
-"""Static features with a weight of their own for a kind of question."""
+"""Static features that get a separate weight for each kind of question."""
 
 NAMES = (
     STATIC
@@ -73,11 +73,11 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """The candidate spans of the best sentences, side by side."""
+    """The candidate spans of the best sentences, in parallel arrays."""
 
     sentences: tuple[Sentence, ...]
     owner: NDArray[np.int64]
-    """Which of the sentences each candidate belongs to."""
+    """Index in `sentences` of each candidate's sentence."""
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     features: Matrix
@@ -110,13 +110,13 @@ def candidates(question: Question, context: Index, ranking: Ranking) -> Candidat
 
 
 def scores(found: Candidates) -> Vector:
-    """The score of each candidate; only their order and their differences mean anything."""
+    """The score of each candidate; only the order and the differences of scores are meaningful."""
     result: Vector = found.features @ _VECTOR
     return result
 
 
 _WEIGHTS = tomllib.loads(Path(__file__).with_name("scoring.toml").read_text(encoding="utf-8"))
-"""By the name of the feature; one that is not named weighs nothing."""
+"""The weights by name of the feature; a feature that is not listed has weight 0."""
 _VECTOR = np.array([_WEIGHTS.get(name, 0.0) for name in NAMES])
 _STATIC_COLUMN = {name: column for column, name in enumerate(STATIC)}
 
@@ -196,7 +196,7 @@ def _sums(values: Vector, part: Spans) -> Vector:
 
 
 def _distances(asked: NDArray[np.bool_]) -> tuple[Vector, Vector]:
-    """Per token, 1 / distance to the nearest asked token on the left and right; 0 without one."""
+    """Per token, 1 / distance to the nearest asked token on the left and right; 0 if none."""
     return _leftward(asked), _leftward(asked[::-1])[::-1]
 
 

@@ -1,7 +1,7 @@
-"""From the chunks of a context to sentences: who said them, when, and in which words.
+"""Splits the chunks of a context into sentences, with their speakers, times and words.
 
-A chunk may start with its date in square brackets, and holds one or more `speaker: text` lines;
-further dates open further blocks.
+A chunk may start with its date in square brackets, and contains one or more `speaker: text` lines;
+each further date begins a new block.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _STAMP = re.compile(r"\s*\[([^\[\]]*\d[^\[\]]*)\]\s*")
 _SPEAKER = re.compile(r"([^\W\d_][^:\[\]\n.!?]{0,39}):\s+")
 _CAPTION = re.compile(r"\[shares an image:\s*([^\]]*)\]")
 _END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\s*\n\s*")
-# The first is the form in which memeval shows times; the others are those of other programs.
+# The first is the format in which memeval shows times; the others come from other programs.
 _STAMP_FORMATS = (
     "%I:%M %p on %d %B %Y",
     "%d %B %Y",
@@ -53,13 +53,15 @@ class Sentence:
 
 
 _LONGEST_STAMP = 200
-"""Longest date with brackets, in characters: brackets without end would take quadratic time."""
+"""Longest date in brackets, in characters: in a longer text, unclosed parentheses would take
+quadratic time.
+"""
 SHORT = 640
-"""Longest chunk whose sentences are kept in memory, in characters: many questions retrieve such
+"""Longest chunk, in characters, whose sentences go to the large cache: many questions retrieve such
 chunks.
 
-Sentences need about forty times the memory of their text, so only those of a few long chunks are
-kept at a time.
+Sentences need about forty times the memory of their text, so only those of a few longer chunks are
+cached at a time.
 """
 
 
@@ -118,11 +120,11 @@ def _sentence(
 
 @lru_cache(maxsize=1 << 12)
 def parse_stamp(text: str) -> datetime | None:
-    """The time that a chunk's bracket holds, None if it holds something else."""
+    """The time in a chunk's brackets; None if they contain something else."""
     if len(text) > _LONGEST_STAMP:
         return None
 
-    # LongMemEval's dates have the weekday in parentheses, and the time behind it.
+    # LongMemEval's dates have the weekday in parentheses, followed by the time.
     plain = re.sub(r"\s+", " ", re.sub(r"\([^)]*\)|,", " ", text)).strip()
     for candidate in (plain, plain.split(" ")[0]):
         for form in _STAMP_FORMATS:

@@ -1,7 +1,7 @@
 """The candidate spans of a sentence, and their features that don't depend on the question.
 
-A candidate starts and ends with a content word (or starts with a preposition), holds at most
-`LONGEST` words, and crosses no sentence.
+A candidate starts and ends with a content word (or starts with a preposition), has at most
+`LONGEST` tokens, and stays within a sentence.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float32]
 
 LONGEST = 14
-"""Words in a candidate, at most."""
+"""Maximum number of tokens in a candidate."""
 
 LONGEST_SENTENCE = 60
-"""Tokens of a sentence that are looked at; longer ones are not sentences."""
+"""Number of a sentence's tokens that are examined; longer texts are not real sentences."""
 
 QUOTES = frozenset("\"“”'‘’*")
 REASONS = frozenset("because since so to for as".split())

@@ -14,11 +14,11 @@ from memeval.llm.tokens import count_tokens
 TELLING = 2.0
 """Added to the weight of a name or a number."""
 ASKED = 0.3
-"""Share of its weight that a question keeps: it tells the topic, and little else."""
+"""Factor on the value of a question, which tells the topic and little else."""
 OVERHEAD = 6
 """Tokens added to each sentence's length, so that very short ones don't win by being short."""
 STAMP_TOKENS = 10
-"""Tokens of a date, roughly."""
+"""Approximate tokens of a date."""
 
 _EMPTY = frozenset(map(stem, EVALUATIVE | VAGUE))
 
@@ -27,10 +27,10 @@ def summarise(prompt: SummarisePrompt) -> str:
     """The earlier summary merged with the chunks, within the budget.
 
     Sentences of the earlier summary and of the chunks compete on equal terms. The next sentence is
-    the one with the largest gain / (tokens + 6), gain = sum of the weights of the stems that no
-    chosen sentence holds / sqrt(1 + sentences chosen of its date); a stem's weight is 1 +
-    ln(sentences that hold it) + 2 if it is a name or a number, and 0 if it only judges. So
-    every date keeps some sentences, and a fact that is repeated is kept once.
+    the one with the largest gain / (tokens + 6), where gain = sum of the weights of the stems that
+    are in no chosen sentence / sqrt(1 + sentences chosen of its date); a stem's weight is 1 +
+    ln(sentences that contain it) + 2 if it is a name or a number, and 0 if it is evaluative or
+    vague. So every date keeps some sentences, and a repeated fact is kept once.
     """
     found = list(dict.fromkeys([*entries([prompt.previous]), *entries(prompt.chunks)]))
     chosen = _choose(found, prompt.budget_tokens)
@@ -41,7 +41,7 @@ def summarise(prompt: SummarisePrompt) -> str:
 
 
 def _report(found: Sequence[Entry], chosen: Sequence[int]) -> str:
-    """The chosen sentences in order of time, which is the order of their numbers."""
+    """The chosen sentences in chronological order, which is the order of their numbers."""
     return block(found[number] for number in sorted(chosen))
 
 
@@ -93,18 +93,20 @@ def _weights(found: Sequence[Entry]) -> Mapping[str, float]:
 
 
 SHARE = 3
-"""A text bears on a question if it holds at least one in this many of its content words."""
+"""A text bears on a question if one sentence has at least 1/`SHARE` of the question's content
+words.
+"""
 
 
 def take_notes(prompt: NotesPrompt) -> str:
-    """The sentences that together cover the most of the conversation, as in a summary."""
+    """The sentences that together cover most of the conversation, as in a summary."""
     return summarise(
         SummarisePrompt(previous="", chunks=prompt.said, budget_tokens=prompt.budget_tokens)
     )
 
 
 def bears_on(prompt: RelevancePrompt) -> str:
-    """`yes` if one sentence of the text holds a third of the question's content words."""
+    """`yes` if one sentence of the text contains a third of the question's content words."""
     asked = frozenset().union(*(entry.terms for entry in entries([prompt.question])))
     shared = [len(entry.terms & asked) for entry in entries([prompt.text])]
     most = max(shared, default=0)

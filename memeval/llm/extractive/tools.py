@@ -1,8 +1,9 @@
-"""The fixed policy of the offline reader for using tools. It stands in for a model.
+"""The offline reader's fixed policy for using tools, in place of a model.
 
-It searches with the question's rare words, then with a name that it found, at most three steps. Of
-a session it stores what each turn states, by the first tool that writes; by `delete_memory` and
-`update_memory`, if it has them, it does what a sentence asks for in plain words.
+It searches with the question's rare words, then with names that it found, at most three times. From
+a session it stores what each turn states, with the first tool that writes. If there are tools
+`delete_memory` and `update_memory`, it carries out the changes that a sentence requests in plain
+words.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from memeval.llm.extractive.words import STOP_WORDS
 
 MOST_SEARCHES = 3
 MOST_WORDS = 6
-"""Words of one search."""
+"""Maximum words of one search."""
 _SEARCHES = re.compile(r"search|find|query|grep|recall|retrieve|look", re.IGNORECASE)
 _PATTERN = re.compile(r"pattern|regex", re.IGNORECASE)
 DONE = "done"
@@ -29,7 +30,7 @@ _WRITES = re.compile(r"add|append|create|insert|remember|save|store|write", re.I
 _NOTE = re.compile(
     r"text|content|note|memory|fact|observation|value|data|message|body", re.IGNORECASE
 )
-"""Names of arguments that take what is to be stored."""
+"""Names of arguments that take the text to be stored."""
 _KEY = re.compile(r"(?:\w+_)?(?:key|id|slug)", re.IGNORECASE)
 _PATH = re.compile(r"path|file", re.IGNORECASE)
 _DELETE, _UPDATE = "delete_memory", "update_memory"
@@ -44,17 +45,17 @@ _POSSESSIVE = re.compile(r"['’]s\b|的")
 _GERMAN = {"bei", "von", "der", "die", "das", "den"}
 _KEEPS_DATE = re.compile(r"\bdate\b")
 _DEEPEST = 5
-"""Levels of a schema that are filled."""
+"""Maximum depth to which a schema is filled in."""
 _DEFINITIONS = ("$defs", "definitions")
 _MOST_PARTS, _MOST_LEVELS = 10_000, 40
-"""Size of a schema that is read: it comes from outside."""
+"""Maximum size of a schema that is read: it comes from outside."""
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _HEAD = re.compile(r"^(?:[\w.-]+:\d+: )?(?:\[[^\]]*\] )?")
 """Prefix of an entry before its words: file and line, and its date."""
 
 
 def next_calls(prompt: ToolPrompt) -> tuple[ToolCall, ...]:
-    """The calls that come next; none for the answer, or if the session is stored."""
+    """The next calls; empty if it is time to answer, or if the session is stored."""
     if isinstance(prompt.asked, SessionPrompt):
         return () if prompt.exchange else tuple(_writing(prompt.asked, prompt.tools))
 
@@ -63,7 +64,7 @@ def next_calls(prompt: ToolPrompt) -> tuple[ToolCall, ...]:
 
 
 def _search(prompt: ToolPrompt, question: str) -> ToolCall | None:
-    """The search that comes next; None for the answer."""
+    """The next search; None if it is time to answer."""
     made = [
         call["function"]["arguments"]
         for message in prompt.exchange
@@ -77,7 +78,8 @@ def _search(prompt: ToolPrompt, question: str) -> ToolCall | None:
     if len(made) == 1 and prompt.seen:
         words = _names(prompt.seen, words)
     elif made:
-        # Nothing was found by all of them at once, or the names led no further.
+        # If there are results, the names have been tried: time to answer. If there are none, single
+        # words are tried.
         if prompt.seen:
             return None
 
@@ -101,7 +103,7 @@ def rare_words(text: str) -> list[str]:
 
 
 def _search_among(tools: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
-    """The tool to search by and the name of the argument for the words; None without one."""
+    """The tool to search with, and its argument for the words; None if there is none."""
     texts = [(str(tool["name"]), name) for tool in tools if (name := _text_argument(tool))]
     searching = [tool for tool in texts if _SEARCHES.search(tool[0])]
     return next(iter([*searching, *texts]), None)
@@ -131,12 +133,12 @@ def names_in(value: Any) -> list[str]:
 
 
 def _query(words: Sequence[str], argument: str) -> str:
-    """The words as the argument takes them: a pattern finds each of them."""
+    """The words as the argument takes them: a pattern matches any of them."""
     return "|".join(map(re.escape, words)) if _PATTERN.search(argument) else " ".join(words)
 
 
 def _names(seen: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The names that were found most often, beside those of the question."""
+    """The two most frequent new names and two words of the question; empty if no name is new."""
     of_question = {word.casefold() for word in known}
     counts: Counter[str] = Counter()
     for entry in seen:
@@ -150,7 +152,7 @@ def _names(seen: Sequence[str], known: Sequence[str]) -> list[str]:
 
 
 def _writing(session: SessionPrompt, tools: Sequence[Mapping[str, Any]]) -> Iterator[ToolCall]:
-    """A call for each turn that states something."""
+    """A call for each turn that states something, and for each change that a sentence requests."""
     tool = next((tool for tool in tools if stores_text(tool)), None)
     if tool is None:
         return
@@ -188,7 +190,7 @@ def _writing(session: SessionPrompt, tools: Sequence[Mapping[str, Any]]) -> Iter
 
 
 def _change(sentence: str, names: Collection[str]) -> tuple[str, dict[str, str]] | None:
-    """The tool and arguments for the change that a sentence requests; None without one."""
+    """The tool and arguments for the change that a sentence requests; None if it requests none."""
     forget, correct = _FORGET.search(sentence), _CORRECT.search(sentence)
     if forget and _DELETE in names:
         words = _WORD.findall(_POSSESSIVE.sub(" ", forget[1] or forget[2]))
@@ -202,7 +204,7 @@ def _change(sentence: str, names: Collection[str]) -> tuple[str, dict[str, str]]
 
 
 def stores_text(tool: Mapping[str, Any]) -> bool:
-    """Whether a tool takes a text and keeps it, by its name and its arguments."""
+    """Whether a tool stores text, judging by its name and its arguments."""
     if not _WRITES.search(str(tool["name"])):
         return False
 
@@ -211,7 +213,7 @@ def stores_text(tool: Mapping[str, Any]) -> bool:
 
 
 def filled(schema: Any, name: str = "", *, note: str, label: str, depth: int = 0) -> Any:
-    """The smallest value that a schema allows, with the note wherever it takes a string."""
+    """The smallest value that a schema allows, with the note or the label as its strings."""
     schema = without_references(schema) if depth == 0 else schema
     schema = schema if isinstance(schema, Mapping) and depth < _DEEPEST else {}
     options = schema.get("enum")
@@ -239,9 +241,9 @@ def filled(schema: Any, name: str = "", *, note: str, label: str, depth: int = 0
 
 
 def without_references(schema: Any) -> Any:
-    """A schema with what its `$ref` name in their places, as far as they name its own definitions.
+    """A schema in which each `$ref` to one of its own definitions is replaced by that definition.
 
-    Of a schema that would grow beyond `_MOST_PARTS` the rest is left out.
+    The parts of a schema that would grow beyond `_MOST_PARTS` are left out.
     """
     known = {}
     for place in _DEFINITIONS:
@@ -259,7 +261,7 @@ def _expanded(schema: Any, known: Mapping[str, Any], left: Iterator[int], depth:
     if next(left, None) is None or depth > _MOST_LEVELS:
         return {}
     if (named := str(schema.get("$ref"))) in known:
-        # Without the name itself: a definition may hold itself.
+        # Without the name itself: a definition may refer to itself.
         inner = {other: part for other, part in known.items() if other != named}
         return _expanded(known[named], inner, left, depth + 1)
 

@@ -10,7 +10,7 @@ from memeval.llm.form import field_names, read_form, write_form
 from memeval.llm.memory_prompts import WorkingMemoryPrompt
 
 PER_FIELD = 5
-"""Sentences that a field holds at most."""
+"""Maximum number of sentences in a field."""
 
 _KINDS: Mapping[str, str] = {
     "who name person people profile identity": """
@@ -53,7 +53,7 @@ _KINDS: Mapping[str, str] = {
         birthday anniversary wedding married deadline date born years
     """,
 }
-"""Words that speak for a field, by the words of its name."""
+"""Cue words of a field, by the words in the field's name."""
 
 _CUES = {
     word: frozenset(cues.split())
@@ -65,10 +65,11 @@ _CUES = {
 def fill_form(prompt: WorkingMemoryPrompt) -> str:
     """The form, updated from the chunks.
 
-    Each sentence that is not a question goes to the field that matches most of its words, the first
-    of equal ones; a sentence without such a word is left out. A field with an unknown name takes
-    the sentences with the words of its name. A field keeps the `PER_FIELD` sentences with the most
-    such words, names, numbers and other content, in order of time. Among equals, newer ones win.
+    Each sentence that is not a question goes to the field with the most cue words in it, the first
+    of equal fields; a sentence without a cue word is left out. A field with an unknown name uses
+    the words of its name as cue words. A field keeps the `PER_FIELD` sentences with the most cue
+    words, names, numbers and other content, in chronological order. Among equals, newer sentences
+    win.
     """
     names = field_names(prompt.template)
     cues = {name: _cues(name) for name in names}

@@ -1,6 +1,6 @@
 """Prompt templates: plain text files with a system part, a line `---` and a user part.
 
-Their sha256 enters the keys.
+Their sha256 is part of the keys.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class PromptTemplate:
     system: str
     user: str
     sha256: str
-    """Of the whole text."""
+    """Hash of the whole text."""
     parts: Mapping[str, PromptTemplate] = field(default_factory=dict)
-    """The templates of its kinds, if a prompt has several; `system` and `user` are then empty."""
+    """The templates by kind, if a prompt has several; `system` and `user` are then empty."""
     own: bool = False
     """Whether a user wrote it."""
 
@@ -78,7 +78,7 @@ def sections_from_file(
     Raises `UserError` if the file can't be read, or lacks a part, or a part lacks one of the
     `needed` fields.
     """
-    # What is above the first section is ignored.
+    # Text above the first section is ignored.
     _, *sections = _SECTION.split(_read(Path(path)))
     names = sections[::2]
     texts = dict(zip(names, sections[1::2], strict=True))
@@ -105,7 +105,7 @@ def sections_from_file(
 
 
 def joined(name: str, parts: Mapping[str, PromptTemplate]) -> PromptTemplate:
-    """One template of several parts; its sha256 is that of theirs."""
+    """One template of several parts; its sha256 is computed from theirs."""
     digests = "".join(f"{kind} {part.sha256}\n" for kind, part in parts.items())
     return PromptTemplate(
         name=name,
@@ -145,7 +145,7 @@ def _template(place: str, name: str, text: str, needed: tuple[str, ...]) -> Prom
         name=name,
         system=system.strip(),
         user=user.strip(),
-        # Of the file as it is, before anything is stripped: it enters the keys of what was made
+        # Hash of the file as it is, before stripping: it is part of the keys of everything made
         # with it.
         sha256=hashlib.sha256(text.encode()).hexdigest(),
     )

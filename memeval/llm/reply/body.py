@@ -1,4 +1,4 @@
-"""The body of a reply: its JSON, and the members shared by chats, embeddings and rankings."""
+"""The body of a reply: its JSON, and the fields shared by chats, embeddings and rankings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from memeval.errors import ModelError
 
 MOST_TOKENS = 10_000_000
-"""More tokens than this in one call are not a count: no window is larger."""
+"""A larger number is not a token count of one call: no context window is that large."""
 MOST_SECONDS = 1e7
 
 ODD_USAGE, THINKING, CHARACTERS, PARTS = "odd_usage", "thinking", "control_characters", "odd_parts"
@@ -29,7 +29,7 @@ class UnsoundReplyError(ModelError):
 
 
 class CutReplyError(ModelError):
-    """The limit of tokens was reached before the reply began."""
+    """The token limit was reached before the reply began."""
 
 
 class FilteredReplyError(ModelError):
@@ -37,7 +37,7 @@ class FilteredReplyError(ModelError):
 
 
 def parse(content: bytes, content_type: str = "") -> Mapping[str, Any]:
-    """The JSON object that a body holds. Raises `UnsoundReplyError`."""
+    """The JSON object in a body. Raises `UnsoundReplyError`."""
     try:
         parsed = _loads(content)
     except (ValueError, RecursionError) as error:
@@ -56,14 +56,14 @@ def _loads(content: bytes) -> Any:
         if "integer string conversion" not in str(error):
             raise
 
-        # An integer of thousands of digits is no reason to lose the rest: it reads as infinite.
+        # An integer with thousands of digits is no reason to lose the rest: it is read as infinity.
         return json.loads(
             content, parse_int=lambda digits: int(digits) if len(digits) < 400 else math.inf
         )
 
 
 def is_error_page(content: bytes, content_type: str) -> bool:
-    """Whether a body is what a gateway in trouble sends: an HTML page, or nothing."""
+    """Whether a body is typical of a gateway in trouble: an HTML page, or nothing."""
     return not content.strip() or _is_html(content, content_type)
 
 
@@ -99,7 +99,7 @@ def odd_notes(thought: bool, odd_characters: bool) -> tuple[str, ...]:
 
 
 def in_order(rows: object, count: int, what: str, of_what: str) -> list[Mapping[str, Any]]:
-    """Rows by their `index`, each index from 0 on once; in the given order if none has one."""
+    """Rows sorted by `index`, which must number them from 0; in the given order if none has one."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UnsoundReplyError(f"the reply has no list of {what}s")
     if len(rows) != count:
@@ -117,7 +117,7 @@ def in_order(rows: object, count: int, what: str, of_what: str) -> list[Mapping[
 
 
 def batch_tokens(usage: object, *names: str) -> tuple[int | None, tuple[str, ...]]:
-    """The first of a usage's counts with that name."""
+    """The first of a usage's counts under any of `names`, and the notes on it."""
     if usage is None or usage == {}:
         return None, ()
     if not isinstance(usage, dict):

@@ -42,10 +42,10 @@ class ChatReply(Struct, frozen=True):
 def read_chat(
     reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]], *, tools: bool = False
 ) -> ChatReply:
-    """The reply to the messages `asked`; with `tools` it may be without text.
+    """The reply to the messages `asked`; with `tools` its text may be empty.
 
-    Raises `UnsoundReplyError` without text or a reason, `CutReplyError` if the limit of tokens cut
-    it all, `FilteredReplyError` if a filter did.
+    Raises `CutReplyError` if the token limit left no text, `FilteredReplyError` if a filter left
+    none, and `UnsoundReplyError` if there is none for another reason, or the reply is malformed.
     """
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
@@ -71,7 +71,7 @@ def read_chat(
     if not text and not calls and not (tools and ends_normally):
         raise _empty(finish, thought, choice, message)
 
-    # The whole reply is what is billed, with its thinking.
+    # The whole reply is billed, including its thinking.
     sent = "\n".join([whole, *(f"{call.name} {call.arguments}" for call in calls)])
     usage, usage_notes = usage_of(reply.get("usage"), asked, sent)
     notes = (*part_notes, *odd_notes(thought, odd_characters), *usage_notes)
@@ -87,7 +87,7 @@ def read_chat(
 
 
 def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """The text of a message, whether it comes as a string, as a list of parts, or as a refusal."""
+    """The text of a message, whether it is a string, a list of parts, or a refusal."""
     content = message.get("content")
     if isinstance(content, str) and content.strip():
         return content, ()
@@ -100,14 +100,14 @@ def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     elif content is not None and not isinstance(content, str):
         raise UnsoundReplyError("the reply's content is not text")
 
-    # OpenAI's models put a refusal into a field of its own. It is the reply.
+    # OpenAI's models put a refusal into a separate field. It is the reply.
     refusal = message.get("refusal")
 
     return (refusal, ()) if isinstance(refusal, str) else ("", ())
 
 
 def _text_of(part: object) -> str | None:
-    """The text of one part of a content; None for a part without text, such as thinking."""
+    """The text of one content part; None for a part without text, such as thinking."""
     if isinstance(part, str):
         return part
 
@@ -126,7 +126,7 @@ def _text_of(part: object) -> str | None:
 
 
 def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """The calls of a message in order; odd members are read as empty, and not refused here."""
+    """The calls of a message in order; malformed fields are read as empty, not refused here."""
     calls = message.get("tool_calls")
     if isinstance(calls, dict):
         calls = [calls]
@@ -134,7 +134,7 @@ def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
         objects = [call for call in calls if isinstance(call, dict)]
         return tuple(_tool_call(call.get("id"), call.get("function")) for call in objects)
 
-    # OpenAI's protocol before tools; some servers still reply in it.
+    # OpenAI's protocol before tool calls; some servers still reply in it.
     function = message.get("function_call")
     return (_tool_call(None, function),) if isinstance(function, dict) else ()
 
@@ -142,7 +142,7 @@ def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 def _tool_call(call_id: object, function: object) -> ToolCall:
     named = function if isinstance(function, dict) else {}
     name, arguments = named.get("name"), named.get("arguments")
-    # Some servers send the arguments as an object, and none as null.
+    # Some servers send arguments as an object, or null if there are none.
     if not isinstance(arguments, str):
         arguments = "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
 
@@ -154,7 +154,7 @@ def _tool_call(call_id: object, function: object) -> ToolCall:
 
 
 def _clean(value: object) -> str:
-    """A string without what no request or file can hold; empty for anything else."""
+    """A string without characters that no request or file can contain; empty for anything else."""
     return without_controls(value)[0].strip() if isinstance(value, str) else ""
 
 
@@ -208,7 +208,7 @@ _NORMAL = {word: name for name, words in _FINISHES.items() for word in words.spl
 
 
 def finish_reason(value: object) -> str | None:
-    """OpenAI's word for why a model stopped; None for a value that is not a string."""
+    """A finish reason in OpenAI's terms; None for a value that is not a string."""
     if not isinstance(value, str) or not value.strip():
         return None
 
@@ -219,14 +219,14 @@ def finish_reason(value: object) -> str | None:
 def usage_of(
     value: object, asked: Sequence[Mapping[str, Any]], text: str
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Tokens as the endpoint reports them; missing or odd counts are counted here."""
+    """Tokens as the endpoint reports them; missing or odd counts are replaced by our own."""
     reported = value if isinstance(value, dict) else {}
     prompt, completion = (
         count_of(reported.get("prompt_tokens")),
         count_of(reported.get("completion_tokens")),
     )
     cached, sound = _cached_of(reported)
-    # A part can't be larger than the whole, so it is not known how many were cached.
+    # A part can't be larger than the whole, so the number of cached tokens is unknown.
     if prompt is not None and cached > prompt:
         cached, sound = 0, False
 
@@ -246,7 +246,7 @@ def usage_of(
 
 
 def _cached_of(reported: Mapping[str, Any]) -> tuple[int, bool]:
-    """Tokens that the provider read from its own cache, and whether it reported them soundly."""
+    """Tokens that the provider read from its own cache, and whether their number is valid."""
     details = reported.get("prompt_tokens_details")
     if details is not None and not isinstance(details, dict):
         return 0, False

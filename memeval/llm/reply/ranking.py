@@ -10,11 +10,11 @@ from msgspec import Struct
 from memeval.llm.reply.body import UnsoundReplyError, batch_tokens, in_order
 
 MOST_SCORE = 1e300
-"""A larger score is not a number that sorts."""
+"""Scores of at least this size do not count as finite numbers."""
 
 
 class RankingReply(Struct, frozen=True):
-    """The sound part of a reply of a reranker."""
+    """The sound part of a reranker's reply."""
 
     scores: tuple[float, ...]
     """A score for each document, in the order sent."""
@@ -23,7 +23,9 @@ class RankingReply(Struct, frozen=True):
 
 
 def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
-    """The score of each document, in the order sent. Raises `UnsoundReplyError` if one lacks."""
+    """The score of each document, in the order sent. Raises `UnsoundReplyError` if one is
+    missing.
+    """
     rows = in_order(reply.get("results"), documents, "score", "document")
     if any("index" not in row for row in rows):
         raise UnsoundReplyError("a score of the reply has no valid index")
@@ -38,8 +40,8 @@ def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
 
 
 def _is_score(value: object) -> bool:
-    """Whether a reranker's score is a number that sorts."""
+    """Whether a reranker's score is a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
 
-    return abs(value) < MOST_SCORE  # False for NaN and the infinite
+    return abs(value) < MOST_SCORE  # False for NaN and infinity

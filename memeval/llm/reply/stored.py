@@ -1,4 +1,4 @@
-"""Replies as the response cache keeps them, checked when they are read back."""
+"""Replies as the response cache stores them, checked when they are read back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Chat(Struct):
     finish_reason: str | None = None
     notes: list[Literal[tuple(NOTES)]] = []  # type: ignore[valid-type]
     tool_calls: list[Annotated[list[str], Meta(min_length=3, max_length=3)]] | UnsetType = UNSET
-    """Only of a request with tools, whose reply may be without text."""
+    """Set only for a request with tools, whose reply may be without text."""
 
 
 class _Ranking(Struct):
@@ -45,12 +45,12 @@ class _Ranking(Struct):
 
 
 def stored_chat(value: bytes) -> dict[str, Any] | None:
-    """An entry of the response cache; None if it is damaged, and so requested again."""
+    """A chat reply from the response cache; None if it is damaged and must be requested again."""
     chat = _read(value, _Chat)
     if chat is None:
         return None
 
-    # An earlier release kept replies as they came.
+    # An earlier release stored replies unchanged.
     clean, odd_characters = without_controls(chat.text)
     text, thought = without_thinking(clean)
     if not text.strip() and chat.tool_calls is UNSET:
@@ -62,7 +62,7 @@ def stored_chat(value: bytes) -> dict[str, Any] | None:
 
 
 def stored_ranking(value: bytes, documents: int) -> dict[str, Any] | None:
-    """An entry of the response cache that a reranker wrote; None for an unsound one."""
+    """A reranker's reply from the response cache; None if it is unsound."""
     ranking = _read(value, _Ranking)
     if ranking is None or len(ranking.scores) != documents:
         return None

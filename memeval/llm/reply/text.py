@@ -6,7 +6,7 @@ import re
 
 from memeval.results.files import HALF_CHARACTER, without_halves
 
-# A reader, a terminal or a database can't hold control characters, except for tabs and line ends,
+# Readers, terminals and databases can't handle control characters (other than tabs and line ends)
 # or halves of surrogate pairs.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 # Only some readers split lines at these.
@@ -82,7 +82,7 @@ def without_thinking(text: str) -> tuple[str, bool]:
                 start, changed = mark.end(), True
 
     if depth and last_open is not None:
-        # Within a line, the mark is rather a quotation than the start of a block.
+        # Within a line, the mark is more likely a quotation than the start of a block.
         before = text[: last_open.start()]
         if not before.strip() or before.rstrip(" \t").endswith("\n"):
             start, changed = len(text), True

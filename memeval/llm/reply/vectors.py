@@ -1,4 +1,4 @@
-"""The reply of an endpoint of embeddings."""
+"""The reply of an embeddings endpoint."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ if TYPE_CHECKING:
 
 
 LARGEST_NUMBER = 1e6
-"""Numbers of an embedding are far below: models give vectors of length 1, or of a few hundred."""
+"""Limit for the numbers of a vector. Real vectors stay far below: their length is 1, or a few
+hundred.
+"""
 SHORTEST_VECTOR = 1e-6
-"""A vector that is shorter says nothing."""
+"""A shorter vector carries no information."""
 
 
 class VectorsReply(Struct, frozen=True):
-    """The sound part of a reply of embeddings."""
+    """The sound part of an embeddings reply."""
 
     vectors: Matrix
     """A row of length 1 for each text, in the order sent."""
     tokens: int | None
-    """None if the endpoint did not say."""
+    """None if the endpoint did not report them."""
     notes: tuple[str, ...] = ()
 
 
@@ -80,7 +82,7 @@ def _numbers(embeddings: Sequence[object]) -> NDArray[np.float64]:
 
 
 def _decode(text: str) -> NDArray[np.float32]:
-    """A vector in base64: float32, the lowest byte first."""
+    """A vector in base64: float32, little-endian."""
     import numpy as np
 
     try:

@@ -16,9 +16,9 @@ from memeval.text.shown import one_line
 
 def check_package(path: Path, *, most_bytes: int) -> list[str]:
     """Problems of a package, one line each: its size, verify levels 1 to 3, the licence of its
-    rows, and other packages of the folder that hold the same systems under the same protocols.
+    rows, and other packages of the folder that contain the same systems under the same protocols.
 
-    Level 1 refuses texts that the licence of their data does not allow to pass on. Raises
+    Level 1 refuses texts that may not be passed on under the licence of their data. Raises
     `UserError` if the file does not exist.
     """
     if not path.is_file() or path.suffix != SUFFIX:
@@ -41,7 +41,7 @@ def check_package(path: Path, *, most_bytes: int) -> list[str]:
 
 
 def _problems_beside(new: Package) -> list[str]:
-    """One package holds a system under a protocol, unless it replaces the other one."""
+    """Conflicts with packages of the same systems and protocols that it does not replace."""
     problems: list[str] = []
     replaced, places, known = new.manifest.supersedes, places_of(new), set[str]()
     for path in packages_in(new.path.parent):
@@ -53,7 +53,7 @@ def _problems_beside(new: Package) -> list[str]:
                 known.add(other.id)
                 problems += _problems_with(new, places, other)
         except UserError:
-            continue  # a damaged one, which the board leaves out
+            continue  # a damaged package, which the board leaves out
 
     if replaced and replaced not in known:
         problems.append(f"it replaces {one_line(replaced)}, which is not in the folder")

@@ -37,33 +37,33 @@ from memeval.text.shown import one_line
 NEEDED = 3
 """A package with a problem at a level up to this one is not shown."""
 FEW = 4
-"""Number of packages too small to start another process for."""
+"""Up to this number of packages, no other process is started."""
 WHO = 5
-"""The level that is looked at each time: it depends on whom the board knows."""
+"""The level that is checked each time: it depends on which signers the board knows."""
 _OF_WHO = ("who", "licence", "supersedes", "replaced")
-"""Members of a manifest that no other level looks at."""
+"""Members of a manifest that no other level checks."""
 
 
 class Refused(Struct, frozen=True):
-    """A package with a problem at a level that the board rests on."""
+    """A package with a problem at a level that the board requires."""
 
     path: Path
     level: Level
 
 
 class Checked(Struct, frozen=True):
-    """A package that the board may show; its files are gone."""
+    """A package that the board may show; its unpacked files have been removed."""
 
     package: Package
     levels: tuple[Level, ...]
     scores: Mapping[str, RunScores]
     """Accuracy of each question, by run key."""
     is_known: bool
-    """Whether it was not checked again."""
+    """Whether its earlier findings were used, instead of a new check."""
 
 
 class _Sent(Struct, frozen=True):
-    """Scores on their way from a process to another."""
+    """Scores as one process sends them to another."""
 
     questions: str
     """Digest of the questions."""
@@ -71,17 +71,17 @@ class _Sent(Struct, frozen=True):
     """None if this process has sent them before."""
     values: tuple[float | None, ...]
     rest: RunScores
-    """The other members."""
+    """The members besides questions and values."""
 
 
 _Found = Refused | tuple[Checked, dict[str, _Sent]]
-"""A refused package; or another one without its scores, and what they are made from."""
+"""A refused package; or a checked one without its scores, and the data to restore these from."""
 
 
 def check_packages(
     paths: Sequence[Path], allowed_signers: Path | None = None, *, again: bool = False
 ) -> Iterator[Refused | Checked]:
-    """Checks packages, in their order; `again` takes no finding of an earlier time.
+    """Checks packages, in their order; `again` ignores earlier findings.
 
     Raises `WorldError` if a process was killed.
     """
@@ -126,7 +126,7 @@ def _look(path: Path, allowed_signers: Path | None, *, again: bool) -> _Found:
 
 
 def failed_level(levels: Sequence[Level]) -> Level | None:
-    """The first level with a problem, of those that the board rests on."""
+    """The first level with a problem, of those that the board requires."""
     return next((one for one in levels if one.number <= NEEDED and one.problems), None)
 
 
@@ -153,7 +153,7 @@ def _received(found: _Found, known: dict[str, Mapping[str, AskedQuestion]]) -> R
         if own.asked is not None:
             known.setdefault(own.questions, own.asked)
 
-        # One object for the questions of all runs: there may be hundreds of thousands.
+        # Runs with the same questions share one object: they may be hundreds of thousands.
         asked = known[own.questions]
         pairs = zip(asked, own.values, strict=True)
         scores[key] = replace(
@@ -197,7 +197,7 @@ def _code() -> str:
 
 
 def _read(file: Path) -> list[Level] | None:
-    """The findings in a file; None without one, or for one that can't be read."""
+    """The findings in a file; None if it does not exist or can't be read."""
     try:
         return read_as(read_json(file.read_bytes()), list[Level])
     except (OSError, ValueError, RecursionError):
@@ -209,4 +209,4 @@ def _write(file: Path, levels: Sequence[Level]) -> None:
         make_folder(file.parent)
         write_atomically(file, as_json(list(map(as_plain, levels))) + "\n")
     except OSError:
-        return  # a home that can't be written: it is checked again next time
+        return  # the home can't be written: the package is checked again next time

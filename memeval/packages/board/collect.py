@@ -21,7 +21,7 @@ from memeval.text.shown import counted, one_line
 
 
 def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = False) -> Board:
-    """The board of all packages of a folder; `again` checks those that were checked before, too.
+    """The board of all packages of a folder; `again` also checks those that were checked before.
 
     Raises `UserError` for a folder without packages, and for a dispute that can't be read.
     """
@@ -65,7 +65,7 @@ def _sound(
     for one in checked:
         if isinstance(one, Refused):
             level = one.level
-            # Only how many: a damaged package's own claims are not shown to others.
+            # Only the number of problems: a damaged package's own claims are not shown to others.
             what = f"level {level.number} ({level.name}): {counted(len(level.problems), 'problem')}"
             left_out.append(LeftOut(one_line(one.path.name, LONGEST), what))
         elif one.package.id in sound:
@@ -79,7 +79,7 @@ def _sound(
 
 
 def _newest(sound: Sequence[Checked]) -> tuple[list[Checked], list[LeftOut]]:
-    """Drops packages that another one replaces entirely."""
+    """Drops packages that another package replaces entirely."""
     kept, replaced = [], []
     for one in sound:
         by = [other for other in sound if _replaces(other.package, one.package)]
@@ -93,12 +93,12 @@ def _newest(sound: Sequence[Checked]) -> tuple[list[Checked], list[LeftOut]]:
 
 
 def _replaces(new: Package, old: Package) -> bool:
-    """Whether a package names another one as replaced, and holds its systems and protocols."""
+    """Whether a package replaces another one, and contains all its systems and protocols."""
     return new.manifest.supersedes == old.id and places_of(new) >= places_of(old)
 
 
 def places_of(package: Package) -> set[tuple[str, str]]:
-    """System and protocol of each run: one package of a board holds a system under a protocol."""
+    """System and protocol of each run: no two packages of a board may have the same pair."""
     return {(name_of(run.summary), protocol_id(package, run.key)) for run in package.runs}
 
 

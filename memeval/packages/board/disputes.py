@@ -1,4 +1,4 @@
-"""Disputes: notes beside the packages, and packages of one system that differ."""
+"""Disputes: notes next to the packages, and packages of one system that differ."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from memeval.text.shown import one_line
 
 FOLDER = "disputes"
 LARGEST = 20_000
-"""Bytes of a note."""
+"""Maximum size of a note, in bytes."""
 MOST_COMPARED = 8
-"""Packages of a system that its best one is compared with: those with the lowest accuracies."""
+"""Maximum number of packages compared with the best of their system: the least accurate."""
 
 
 def read_disputes(packages: Path) -> tuple[Dispute, ...]:
-    """The notes `disputes/*.md` beside a folder of packages, by name.
+    """The notes `disputes/*.md` next to a folder of packages, by name.
 
-    Raises `UserError` for one that is too large or can't be read.
+    Raises `UserError` for a note that is too large or can't be read.
     """
     notes = []
     for path in sorted((packages.resolve().parent / FOLDER).glob("*.md")):
@@ -45,8 +45,8 @@ def read_disputes(packages: Path) -> tuple[Dispute, ...]:
 
 
 def packages_apart(table: Table, entries: Sequence[Entry]) -> Iterator[Apart]:
-    """Packages of one system whose accuracies are told apart, on the same questions, by the same
-    judge: the best run of each compared with the best of all.
+    """Packages of one system that are shown to differ in accuracy, on the same questions and by the
+    same judge: the best run of each is compared with the best of all.
 
     Raises `UserError` if records can't be read.
     """
@@ -87,7 +87,7 @@ def packages_apart(table: Table, entries: Sequence[Entry]) -> Iterator[Apart]:
 
 
 def _settings(first: Entry, second: Entry) -> Iterator[Setting]:
-    """Differences in settings, in memeval, and in the packages that the runs used."""
+    """Differences in settings, in memeval's version, and in those of the packages used."""
     for name, values in setting_data([first.run.summary, second.run.summary]).items():
         yield Setting(one_line(name), *map(one_line, values))
 

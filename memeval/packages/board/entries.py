@@ -27,14 +27,14 @@ class Entry(Struct, frozen=True):
 
     package: Package
     run: Run
-    """Its files are gone: see `read_records`."""
+    """Its unpacked files have been removed: to read its records, open the package again."""
     scores: RunScores
     """Accuracy of each question."""
     protocol: Mapping[str, Any]
 
     @property
     def has_texts(self) -> bool:
-        """Whether the package holds the texts of the data."""
+        """Whether the package contains the texts of the data."""
         summary = self.run.summary
         data = summary.dataset, summary.data_sha256
         return any(
@@ -43,7 +43,7 @@ class Entry(Struct, frozen=True):
 
 
 def name_of(summary: RunSummary) -> str:
-    """The system of a run; of answers of another program their label, or the name of the file."""
+    """The system of a run; for answers of another program, their label or the name of the file."""
     if not is_imported(summary):
         return system_of(summary)
 
@@ -52,7 +52,7 @@ def name_of(summary: RunSummary) -> str:
 
 
 def kind_of(summary: RunSummary) -> str:
-    """`baseline` and `oracle` are memeval's own systems, not others of the same name."""
+    """`baseline` or `oracle` for memeval's own systems of these names, else `system`."""
     name = summary.params.get("system")
     is_own = not is_imported(summary) and not summary.params.get("system.class")
     if is_own and name in BASELINES:
@@ -68,7 +68,7 @@ def entries_of(
     groups: dict[str, list[Entry]] = {}
     for package, scores in packages:
         for run in package.runs:
-            # Two packages may hold a run of the same key.
+            # Two packages may contain a run of the same key.
             key = imported_key(package.id, run.key)
             own = Run(run.folder, replace(run.summary, run_key=key))
             entry = Entry(package, own, scores[run.key], package.manifest.protocols[run.key])

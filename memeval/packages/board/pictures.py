@@ -23,26 +23,26 @@ PRICES = {
 """Figure of a row and title of its axis, by price."""
 MOST_NAMED = 30
 LONGEST_NAME = 22
-"""Characters."""
+"""Maximum length of a name, in characters."""
 HEIGHT = 300
 WIDTHS = (290, 400, 520, 640)
-"""Pixels of a picture: its height, and from the narrowest width to the widest. Points move apart
-as it gets wider, names keep their size.
+"""Height and widths of a picture, in pixels, from the narrowest width to the widest. Points move
+apart as it gets wider, while names keep their size.
 """
 LINE = 13.0
 LETTER, NARROW, WIDE = 7.6, 4.8, 11.8
-"""Pixels of a line, and at most of most letters, of narrow and of wide ones."""
+"""Pixels: the height of a line; the maximum widths of most letters, of narrow and of wide ones."""
 
 
 class Name(Struct, frozen=True):
-    """A name beside its point."""
+    """A name next to its point."""
 
     mark: Mark
     text: str
     right: float
-    """Pixels from the point to the beginning of the name, or to its end if it is left of it."""
+    """Pixels from the point to the beginning of the name, or to its end if `is_left`."""
     down: float
-    """Pixels from the point to the middle of the name."""
+    """Pixels from the point down to the middle of the name."""
     is_left: bool
     """Whether all of it is left of the point."""
 

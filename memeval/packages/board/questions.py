@@ -21,7 +21,7 @@ RIGHT, WRONG, ABSTAINED, UNSCORED = "right", "wrong", "abstained", "not scored"
 LONGEST_TEXT = 2_000
 """Characters of a question, a gold or an answer."""
 FEWEST_ALIKE = 3
-"""Wrong answers below which a gold is not suspect."""
+"""Fewest wrong answers that can make a gold suspect."""
 
 Given = dict[tuple[str, str], dict[str, None]]
 """Runs that gave an answer, by outcome and text."""
@@ -57,7 +57,7 @@ def questions_of(entries: Sequence[Entry], rows: Sequence[Row]) -> tuple[Questio
 
 
 def _records_of(entries: Sequence[Entry]) -> Iterator[tuple[Entry, list[Record]]]:
-    """The records of entries of one package, which is opened once more."""
+    """The records of entries of one package, which is opened again."""
     first = entries[0].package
     with open_package(first.path) as package:
         if package.id != first.id:
@@ -115,6 +115,6 @@ def _outcome(record: Record) -> str:
 
 
 def _text(text: str) -> str:
-    """A text fit for publication."""
+    """A text that is fit for publication."""
     clean = redacted(text[: 2 * LONGEST_TEXT])
     return clean if len(clean) <= LONGEST_TEXT else f"{clean[: LONGEST_TEXT - 1]}…"

@@ -1,4 +1,4 @@
-"""Rank groups of the runs of a table, by matrices: 200 runs are 19,900 pairs."""
+"""Rank groups of the runs of a table, computed with matrices: 200 runs are 19,900 pairs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_WORK = 2 * 10**10
 """Products of pairs, conversations and flips beyond which runs are not ranked: half a minute."""
 MOST_GROUPS = 200
 MOST_NAMED = 3
-"""Runs that a remark names."""
+"""Maximum number of runs that a remark names."""
 
 
 class Ranked(Struct, frozen=True):
@@ -123,7 +123,7 @@ def _admitted(
     names: Sequence[str],
     values: _Values,
 ) -> tuple[dict[Pair, None], list[str]]:
-    """The pairs that may be compared, and those that may not."""
+    """The pairs that may be compared, and remarks on the others."""
     kinds = _kinds(summaries, scores)
     against: dict[frozenset[int], tuple[str, ...]] = {}
     metric = metrics()["accuracy"]

@@ -37,7 +37,7 @@ class PackageData(Struct, frozen=True):
 
 
 class Published(Struct, frozen=True):
-    """A figure published elsewhere, beside a run."""
+    """A figure published elsewhere, shown next to a run."""
 
     title: str
     source: str
@@ -47,7 +47,7 @@ class Published(Struct, frozen=True):
     value: float
     """In per cent, as all figures here."""
     own: float | None
-    """The run's, on the same categories."""
+    """The run's own figure, on the same categories."""
     verdict: str
     """`comparable`, `not comparable`, or `can't be said`: the source does not disclose it."""
     differs: tuple[str, ...]
@@ -82,7 +82,7 @@ class Row(Struct, frozen=True):
     context_tokens: float | None
     """Mean per question."""
     usd_per_1000: float | None
-    """US dollars per 1,000 questions, of a fresh run, writing the memory included."""
+    """US dollars per 1,000 questions of a fresh run, including the writing of the memory."""
     latency_p50_ms: float | None
     latency_p95_ms: float | None
     date: str
@@ -92,11 +92,11 @@ class Row(Struct, frozen=True):
     flags: tuple[str, ...]
     categories: tuple[CategoryResult, ...]
     published: tuple[Published, ...]
-    """Figures that others published of a system of this name on this data."""
+    """Figures that others published about a system of this name on this data."""
 
 
 class Table(Struct, frozen=True):
-    """The runs that were made on one data set under one protocol."""
+    """The runs on one data set under one protocol."""
 
     id: str
     """Twelve hex digits of the protocol."""
@@ -147,7 +147,7 @@ class Question(Struct, frozen=True):
 
 
 class Dispute(Struct, frozen=True):
-    """A note beside the packages, shown as text."""
+    """A note next to the packages, shown as text."""
 
     file: str
     title: str
@@ -172,7 +172,7 @@ class Apart(Struct, frozen=True):
     """Id of the package with the higher accuracy."""
     second: str
     difference: float
-    """Of the best run of each, on the questions that both scored."""
+    """Difference between the best run of each, on the questions that both scored."""
     low: float | None
     high: float | None
     settings: tuple[Setting, ...]
@@ -199,12 +199,12 @@ class BoardData:
 
 @dataclass(frozen=True)
 class Board(BoardData):
-    """All that the board's files are made from."""
+    """Everything that the board's files are made from."""
 
     questions: Mapping[str, tuple[Question, ...]]
     """By id of the table, if the texts of its data may be shown."""
     known: int = 0
-    """Packages that were checked before, and not again."""
+    """Number of packages whose earlier findings were used."""
 
     def package(self, id: str) -> PackageData:
         """The package of an id."""

@@ -1,4 +1,4 @@
-"""The table of one protocol: its runs compared, beside published figures."""
+"""The table of one protocol: its runs compared, next to published figures."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from memeval.statistics.differences import ClusteredDifference
 from memeval.text.shown import one_line
 
 MOST_TOLD = 4
-"""Members that distinguish protocols with equal names; the whole protocol is on the table's page.
-"""
+"""Maximum number of members named to distinguish equal protocol names; the table's page has all."""
 
 
 def table_of(name: str, entries: Sequence[Entry], claims: Sequence[Claim]) -> Table:
@@ -116,7 +115,7 @@ def _row(
 
 
 def published_beside(summary: RunSummary, claims: Sequence[Claim]) -> Iterator[Published]:
-    """The claims about a system of this name on this data, beside the run."""
+    """The published claims about a system of this name on this data, compared with the run."""
     system = name_of(summary).casefold()
     for claim in claims:
         if claim.dataset != summary.dataset:
@@ -165,7 +164,7 @@ def _protocol_words(protocol: Mapping[str, object], summary: RunSummary) -> str:
 
 
 def told_apart(tables: Sequence[Table]) -> tuple[Table, ...]:
-    """The tables, those of equal words with what differs in their protocols."""
+    """The tables; equal words are extended by what differs in their protocols."""
     alike: dict[tuple[str, str], list[dict[str, str]]] = {}
     for table in tables:
         alike.setdefault((table.dataset, table.words), []).append(dict(members(table.protocol)))

@@ -35,22 +35,22 @@ KINDS = {
 """Titles of the parts of a list of questions, by who is right."""
 MARKS = {"right": "✓", "wrong": "✗", "abstained": "–", "not scored": "?"}
 LARGEST_FRONT = 145_000
-"""Bytes of the first page."""
+"""Maximum size of the first page, in bytes."""
 MOST_ON_FRONT = (90, 60, 30, 10)
-"""Its rows, all tables together; fewer if names are so long that it would be larger."""
+"""Its rows over all tables: these numbers are tried until the page is small enough."""
 MOST_OF_TABLE = 30
-"""Rows that the first page shows of one table."""
+"""Maximum number of rows that the first page shows of one table."""
 MOST_LISTED = 60
-"""Protocols that the first page lists."""
+"""Maximum number of protocols that the first page lists."""
 MOST_NEWS = 50
-"""Entries of the feed."""
+"""Maximum number of entries in the feed."""
 _OURS = re.compile(r"[0-9a-f]{12}\.html")
 
 
 def write_board(board: Board, folder: Path) -> None:
-    """Writes the site, instead of an earlier board in the folder.
+    """Writes the site, replacing an earlier board in the folder.
 
-    Raises `UserError` for a folder that holds something else, `StorageError` if the disk refuses.
+    Raises `UserError` if the folder contains something else, `StorageError` if it can't be written.
     """
     is_used = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     if is_used and not (folder / BOARD_FILE).is_file():
@@ -118,7 +118,7 @@ def systems_of(board: Board) -> list[str]:
 
 
 def system_file(system: str) -> str:
-    """The file of a system's page: a digest, as a name may hold anything."""
+    """The file of a system's page: a digest, as a name may contain any character."""
     return f"systems/{hashlib.sha256(system.encode()).hexdigest()[:12]}.html"
 
 
@@ -150,7 +150,7 @@ def _questions(
 
 
 def question_file(table: Table, question: Question) -> str:
-    """The file of a question's page: a digest, as an id may hold anything."""
+    """The file of a question's page: a digest, as an id may contain any character."""
     name = f"{table.id} {question.id}".encode()
     return f"questions/{hashlib.sha256(name).hexdigest()[:12]}.html"
 

@@ -23,11 +23,11 @@ DATA = "data/records.parquet"
 CARD = "README.md"
 SPLIT = "test"
 METRIC = "metrics."
-"""The beginning of the columns of metrics, as in `Run.records()`."""
+"""Prefix of the columns of metrics, as in `Run.records()`."""
 
 
 def write_hf(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path, texts: bool) -> None:
-    """Writes the records and the card; `texts` says whether the rows hold the data's texts."""
+    """Writes the records and the card; `texts` says whether the rows contain the data's texts."""
     import pyarrow as pa
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 

@@ -16,7 +16,7 @@ from memeval.results.run import Run
 from memeval.text.names import file_name
 
 VERSION = 2
-"""Of the format."""
+"""Version of the format."""
 LETTERS = {Label.CORRECT: "C", Label.WRONG: "I", Label.ABSTAINED: "N"}
 """inspect_ai's letters for correct, incorrect and no answer; unscored answers have no letter."""
 ROLES = ("system", "user", "assistant")
@@ -29,16 +29,16 @@ SHOWN = (
     "recall_at_5",
     "recall_at_10",
 )
-"""Metrics that the head of a log shows; all of them are in its metadata."""
+"""Metrics that the head of a log shows; its metadata has all of them."""
 OFFLINE = "memeval/extractive"
 """The model name of a run without a model."""
 
 
 def write_inspect(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -> None:
-    """Writes the log; its name has the time, the task and the run's key, as inspect_ai's have."""
+    """Writes the log; its name has the time, the task and the run's key, as inspect_ai's do."""
     log = inspect_log(run, rows, terms)
     created = datetime.fromisoformat(run.summary.started_at).strftime("%Y-%m-%dT%H-%M-%S")
-    # inspect_ai lists no file whose name does not begin with a time, and cuts names at underscores.
+    # inspect_ai lists only files whose names begin with a time, and cuts names at underscores.
     task = file_name(run.summary.dataset).replace("_", "-")
     name = f"{created}_{task}_{file_name(run.key)}.json"
     write_atomically(folder / name, as_json(log, indent=1) + "\n")
@@ -139,7 +139,7 @@ def _sample(row: Row, model: str) -> dict[str, Any]:
 
 
 def _messages(row: Row) -> list[dict[str, str]]:
-    """Messages that were sent; the question alone if nothing was, or if its texts are elsewhere."""
+    """Messages that were sent; the question alone if there are none, or their texts are missing."""
     sent = [
         {"role": message["role"], "content": message["content"]}
         for message in row["prompt"]

@@ -1,4 +1,4 @@
-"""The answers of a run with their texts, as files of other tools hold them."""
+"""The answers of a run with their texts, in the form for other tools' files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memeval.text.redaction import redacted_in, without_known_in
 
 Row = dict[str, Any]
 TEXTS = ("question", "gold", "choices", "hypothesis", "reason", "context", "error")
-"""Members that hold texts of the data, or of a reply about them."""
+"""Members that contain texts of the data, or of a reply about them."""
 
 
 def export_rows(run: Run, *, with_texts: bool) -> Iterator[Row]:
@@ -31,13 +31,13 @@ def export_rows(run: Run, *, with_texts: bool) -> Iterator[Row]:
 
 
 def clean(value: Row) -> Row:
-    """A JSON object without known secrets, in characters that UTF-8 can hold."""
+    """A JSON object without known secrets, in characters that UTF-8 can encode."""
     kept: Row = json.loads(json_line(without_known_in(value)))
     return kept
 
 
 def described(run: Run) -> Row:
-    """Identity of a run: key, name, settings, judge, flags of trust, without secrets."""
+    """Identity of a run: key, name, command, validity, judge, settings, tags, notes; no secrets."""
     summary = run.summary
     content: Row = redacted_in(
         {

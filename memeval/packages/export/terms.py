@@ -1,4 +1,4 @@
-"""Whether the texts of a data set may be passed on, by its registered licence."""
+"""Whether the texts of a data set may be passed on, according to its registered licence."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ UNKNOWN = "not known"
 
 
 class DataTerms(Struct, frozen=True):
-    """Under which licence the texts of a run are."""
+    """The licence of the texts of a run."""
 
     title: str
     licence: str
-    """As the registry says; `not known` for data that it does not hold."""
+    """As stated in the registry; `not known` for data that is not registered."""
     identifier: str | None
     """`cc-by-nc-4.0`; None for a licence without one."""
     citation: str = ""
@@ -30,7 +30,7 @@ class DataTerms(Struct, frozen=True):
 
 
 def terms_of(summary: RunSummary) -> DataTerms:
-    """The terms of the data that a run asked about; a user's own file has no terms here."""
+    """The terms of the data that a run asked about; unknown for a user's own file."""
     title = one_line(summary.dataset)
     unknown = DataTerms(title=title, licence=UNKNOWN, identifier=None)
     # The licence is that of the registered file, read by memeval's own class.

@@ -31,14 +31,14 @@ COLUMNS = (
     "answer_ms",
 )
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "SSL_CERT_FILE")
-"""The environment that the library gets: no key, and no setting of the user's other runs."""
+"""Environment variables for the library: no keys, and no settings of the user's other runs."""
 LONGEST_WAIT_S = 300
 
 
 def check_wandb() -> None:
     """Raises `UserError` if the library, which alone writes its format, is not installed."""
     found = find_spec("wandb")
-    # A folder `wandb`, as the library leaves them, is a package without a file.
+    # A leftover folder `wandb`, as the library writes them, looks like a package without a file.
     if found is None or found.origin is None:
         raise UserError(
             "export --to wandb needs the wandb library, which is not installed",
@@ -64,13 +64,13 @@ def write_wandb(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -
     environment |= {
         "WANDB_ERROR_REPORTING": "false",
         "WANDB_MODE": "offline",
-        # Else it would leave a part of the run, and its logs, in the user's home.
+        # Otherwise it would leave a part of the run, and its logs, in the user's home.
         "WANDB_DATA_DIR": str(folder / "data"),
         "WANDB_CACHE_DIR": str(folder / "cache"),
         "WANDB_CONFIG_DIR": str(folder / "cache"),
     }
-    # In a process of its own: the library starts a server, reads the environment as it is imported,
-    # and would report its own faults to its makers.
+    # In a separate process: the library starts a server, reads the environment on import, and would
+    # report its own errors to its developers.
     try:
         done = subprocess.run(
             [sys.executable, "-m", "memeval.packages.export.wandb_writer"],
@@ -94,7 +94,7 @@ def write_wandb(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -
 
 
 def _remove_logs(folder: Path) -> None:
-    """Removes the library's cache and logs, which name the machine's paths."""
+    """Removes the library's cache and logs, which contain paths of this machine."""
     shutil.rmtree(folder / "cache", ignore_errors=True)
     for own in offline_runs(folder):
         shutil.rmtree(own / "logs", ignore_errors=True)
@@ -105,5 +105,5 @@ def _remove_logs(folder: Path) -> None:
 
 
 def offline_runs(folder: Path) -> list[Path]:
-    """The folders of offline runs, as `wandb sync` takes them."""
+    """The folders of offline runs, as `wandb sync` accepts them."""
     return sorted((folder / "wandb").glob("offline-run-*"))

@@ -1,4 +1,4 @@
-"""Builds a cell's memories: cuts a case, makes its system, loads or ingests its memory."""
+"""Builds a cell's memories: chunks a case, creates its system, loads or ingests its memory."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from memeval.systems.base import IMAGINED, LINES, QuickSystem, Reader, SystemCon
 T = TypeVar("T")
 
 COMPUTED = 4
-"""How many memories are built at once if that calls nothing: the first questions are then asked
-while later memories are still being built.
+"""How many memories are built concurrently if building calls no model or server: the first
+questions are asked while later memories are still being built.
 """
 
 
@@ -48,20 +48,20 @@ class Builder:
     """Builds the memories of one cell's cases with the cell's models, on a running event loop."""
 
     def __init__(self, cell: Cell, models: Models, *, saves: bool = True) -> None:
-        """Without `saves` nothing on disk is changed: for an estimate."""
+        """Without `saves`, for an estimate, nothing on disk is changed."""
         assert isinstance(cell.source, Declared), "only a memory system builds memories"
         self._cell, self._models, self._source = cell, models, cell.source
-        # Before any system exists: this state is restored after each of their calls.
+        # Created before any system: this state is restored after each of their calls.
         self._state = ProcessState()
         self._saves = saves
         if saves:
-            # A killed run can't clean up behind itself: the next one does.
+            # A killed run can't clean up behind itself: the next run does.
             sweep_temporary()
             for folder in (prepared_dir(), outputs_dir() / "runs"):
                 sweep(folder)
 
         self._bridge = Bridge()
-        # One that waits for a model or a server is built beside as many others as are open.
+        # No limit if building waits for a model or a server: all open cases build concurrently.
         only_computes = (
             issubclass(self._source.system_class, QuickSystem)
             and not cell.identity.uses_llm_at_ingest
@@ -95,10 +95,10 @@ class Builder:
         return cut
 
     def _compressions(self, case: EvalCase, cut: Sequence[MemoryChunk]) -> Compressions:
-        """The cuts of the window among the chunks of a case, or of a part of one."""
+        """When the window is cut among the chunks of a case, or of a part of one."""
         config = self._cell.config
-        # Half of a case, and its end, lie elsewhere than those of the part until a checkpoint: the
-        # memory of a later one would depend on which earlier ones were asked.
+        # Planned on the whole case: the middle and the end of a part are elsewhere, and the memory
+        # at a later checkpoint would depend on which earlier ones were asked.
         whole = case.whole if isinstance(case, CaseUntil) else None
         planned = plan_compressions(
             turn=config.compression_turn,
@@ -110,12 +110,12 @@ class Builder:
         return {after: keeps for after, keeps in planned.items() if after <= len(cut)}
 
     def failed(self, case: EvalCase, seed: int) -> FailedMemory | None:
-        """The memory of a case if it could not be built."""
+        """The record of a case's memory that could not be built; None if there is none."""
         folder = memory_path(self._cell, case.case_id, seed)
         return self._models.connections.failed_memories.get(folder)
 
     def notes(self) -> list[str]:
-        """Changes that systems made to the process that they run in."""
+        """Notes on changes that systems made to the process in which they run."""
         return self._state.notes()
 
     def _system(self, case: EvalCase, seed: int) -> Watched:
@@ -154,14 +154,14 @@ class Builder:
         )
 
     def _lines(self) -> Iterator[str]:
-        """Lines said in all cases, if reading the cases again is quick."""
+        """Text of all chunks of all cases; empty if reading the cases again is not quick."""
         cases = self._cell.dataset.cases() if self._cell.is_read_quickly else ()
         for case in cases:
             for chunk in chunks(case, self._cell.granularity):
                 yield chunk.content
 
     def tool_reader(self, watched: Watched, seed: int) -> ToolReader | None:
-        """The reader that holds a memory's tools; None if the cell's reader uses no tools."""
+        """The reader that uses a memory's tools; None if the cell's reader uses no tools."""
         template, reader = self._cell.templates.tools, self._cell.config.reader
         if template is None:
             return None
@@ -181,7 +181,7 @@ class Builder:
         )
 
     def _writer(self, case: EvalCase, seed: int) -> Callable[[Watched], CaseWriter] | None:
-        """Makes the writer of a memory; None if the cell's systems are given the chunks."""
+        """A function that creates a memory's writer; None if systems are given the chunks."""
         template, writer = self._cell.templates.writer, self._cell.config.writer
         if template is None:
             return None
@@ -223,14 +223,14 @@ class Bridge:
 
         Raises `RuntimeError` on the loop's own, and `CancelledError` once the run is stopped.
         """
-        # The loop would wait for itself, for ever.
+        # The loop would wait for itself for ever.
         if threading.get_ident() == getattr(self._loop, "_thread_id", None):
             raise RuntimeError(
                 "run_sync was called on the event loop: set in_thread = True, or await the part in "
                 "an async method"
             )
 
-        # `run_coroutine_threadsafe` takes coroutines, and no other awaitables.
+        # `run_coroutine_threadsafe` accepts only coroutines, not other awaitables.
         async def wait() -> T:
             result: T = await Steps(awaitable)
             return result
@@ -239,15 +239,15 @@ class Bridge:
             future = asyncio.run_coroutine_threadsafe(wait(), self._loop)
             self._waited.add(future)
             future.add_done_callback(self._waited.discard)
-            # A thread may begin to wait after `stop` has looked at the waiting ones.
+            # `stop` may have cancelled the waiting futures before this one was added.
             if self._stopped:
                 future.cancel()
 
             return future.result()
 
     def stop(self) -> None:
-        """Cancels all waits, and any that a thread begins from now on."""
+        """Cancels all waits, and any wait that a thread begins later."""
         self._stopped = True
-        # A copy: each future takes itself out of the set as it is cancelled.
+        # A copy: each future removes itself from the set when it is cancelled.
         for future in self._waited.copy():
             future.cancel()

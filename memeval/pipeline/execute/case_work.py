@@ -1,4 +1,4 @@
-"""Answers and judges the questions of one case, and stores each row at once."""
+"""Answers and judges the questions of one case, and stores each row immediately."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CaseWork:
         source: Callable[[Cell, Models], AnswerSource] = MemorySource,
         judge: Judge | None = None,
     ) -> None:
-        """`source` makes what answers, by default a memory; `judge` replaces the config's."""
+        """`source` creates the answer source (default: memories); `judge` replaces the config's."""
         self.cell = cell
         self.progress: Progress = progress
         self._connections = connections
@@ -68,7 +68,7 @@ class CaseWork:
         return tuple(dict.fromkeys([*self._noted, *self._source.notes()]))
 
     def take_notes(self) -> tuple[str, ...]:
-        """The notes so far, once."""
+        """The notes so far; those kept here are cleared."""
         notes, self._noted = self.notes(), []
         return notes
 
@@ -104,7 +104,7 @@ class CaseWork:
         for stage, count in self.count_stages(1, len(case.questions)).items():
             self.progress.expect(stage, count)
 
-        # A memory may take minutes to load: it is not loaded if every answer is stored.
+        # Loading a memory may take minutes: skipped if every answer is stored.
         with self._stopping_all():
             answers = await self._open_case(repeat, case) if is_open else None
 
@@ -117,10 +117,10 @@ class CaseWork:
                         self._question(repeat, question, before, answers, turns)
                     )
                     if room and left - number <= places:
-                        # From here on, fewer questions are open than the case has places.
+                        # As many slots as questions are left: from here on, each frees its slot.
                         task.add_done_callback(lambda _: room.leave_one())
 
-                    # A turn for what was asked before: all recalls of a case in one go would
+                    # Lets earlier questions run first: all retrievals of a case in one go would
                     # hold up every call.
                     await asyncio.sleep(0)
         finally:
@@ -128,7 +128,7 @@ class CaseWork:
                 await answers.close()
 
     def count_stages(self, cases: int, questions: int) -> dict[str, int]:
-        """How many items of each stage these numbers of cases and questions make."""
+        """Number of items in each stage for these numbers of cases and questions."""
         stages = {"prepare": cases, "answer": questions}
         return stages if retrieves_only(self.cell.config) else {**stages, "judge": questions}
 
@@ -138,7 +138,7 @@ class CaseWork:
         taken = answers.ingest
         row = repeat.answers.rows.get(ingest_id(case.case_id))
         if taken is not None and not (isinstance(row, IngestRow) and row.health == taken.health):
-            # Only if the health differs: a memory that is loaded again would be noted each time.
+            # Stored only if the health differs: otherwise each load of the memory would add a row.
             written = taken.written and taken.written.by_reference(repeat.texts.put)
             repeat.answers.append(replace(taken, id=ingest_id(case.case_id), written=written))
             self.progress.spent(usages_of(taken, self.cell.run_key))
@@ -148,7 +148,7 @@ class CaseWork:
     def _kept_answer(
         self, repeat: Repeat, question: EvalQuestion, turns: CaseTurns
     ) -> AnswerRow | None:
-        """The stored answer of a question; None if it is to be made, or made again."""
+        """The stored answer of a question; None if it is missing or must be made again."""
         answer = repeat.answer(question.question_id)
         if answer is None or not self._is_kept(answer, ANSWER):
             return None
@@ -181,14 +181,14 @@ class CaseWork:
             done_well = _has_ended_well(answer)
             self.progress.done("answer", reused=kept is not None, failed=not done_well)
 
-            # Also for stored answers: rows hold no metrics, so that a formula can change.
+            # Stored answers, too: rows contain no metrics, so that a formula can change.
             measured = measure_answer(answer, question, turns, self.cell.dataset)
             repeat.measured[question.question_id] = measured
             await self._judge(repeat, question, answer, measured)
 
     @contextmanager
     def _stopping_all(self) -> Iterator[None]:
-        """Keeps other cells from paying for replies that can't be stored on a full disk."""
+        """Stops all work on a full disk: no other cell pays for replies that can't be stored."""
         try:
             yield
         except StorageError as error:
@@ -198,10 +198,10 @@ class CaseWork:
             raise
 
     def _keep_answer(self, repeat: Repeat, row: AnswerRow) -> AnswerRow:
-        """Stores an answer, and returns it as stored; one that can't be stored has failed."""
+        """Stores an answer and returns its row: a failed one if the answer can't be stored."""
         row = replace(row, origin=self.cell.run_key)
         self.progress.spent(row.usage)
-        # An answer that can't be stored is the failure of its question, and not of the run.
+        # An answer that can't be stored fails its question, not the run.
         try:
             stored = repeat.answers.append(row)
         except ValueError as problem:
@@ -233,14 +233,14 @@ class CaseWork:
         self.progress.done("judge", failed=not _has_ended_well(stored))
 
     def _score(self, question: EvalQuestion, row: VerdictRow | None) -> None:
-        """Reports a score that enters the accuracy."""
+        """Reports a score if it counts towards the accuracy."""
         headline = self.cell.dataset.headline
         score = None if row is None or row.verdict is None else row.verdict.score
         if score is not None and (headline is None or question.category in headline):
             self.progress.scored(score)
 
     def _keep_verdict(self, repeat: Repeat, row: VerdictRow, answer: str) -> VerdictRow:
-        """Stores a verdict, and returns it as stored; one that can't be stored has failed."""
+        """Stores a verdict and returns its row: a failed one if the verdict can't be stored."""
         digest, origin = answer_digest(answer), self.cell.run_key
         try:
             return repeat.verdicts.append(replace(row, judged=digest, origin=origin))
@@ -249,7 +249,7 @@ class CaseWork:
             return repeat.verdicts.append(replace(failure, judged=digest, origin=origin))
 
     def _is_kept(self, row: AnswerRow | VerdictRow | None, stage: str) -> bool:
-        """Whether a stored row is kept: `fresh` names the first stage to be made again."""
+        """Whether a stored row is kept: `fresh` names the first stage to be redone."""
         fresh = self.cell.config.fresh
         made_again = fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
         return is_final(row) and not made_again
@@ -257,7 +257,7 @@ class CaseWork:
     def watch(self, row: VerdictRow) -> None:
         """Stops the run if the judge's model never replies in the requested form."""
         if not row.tries or row.verdict is None:
-            # A call that failed says nothing of the judge's form: it neither counts nor resets.
+            # A failed call says nothing about the reply's form: it neither counts nor resets.
             self._unread = 0 if row.status is Status.OK else self._unread
             return
 

@@ -12,12 +12,12 @@ from memeval.pipeline.execute.timeline import OTHER_USER
 from memeval.records import EvalCase, MemoryChunk
 
 ROLLING_TURNS = 40
-"""`compression_turn=rolling` compresses each time this many more turn pairs were ingested."""
+"""Turn pairs (or chunks) between two cuts of the window under `compression_turn=rolling`."""
 PAIRS, CHUNKS = "pairs", "chunks"
-"""Units that `compression_turn` and `retain_recent` count."""
+"""Units in which `compression_turn` and `retain_recent` count."""
 Compressions = Mapping[int, int]
-"""The cuts of a window: chunks that are ingested before each, and how many of them, the newest
-ones, it keeps.
+"""The cuts of a window: number of chunks ingested before each cut, and how many of the newest it
+keeps.
 """
 
 
@@ -25,7 +25,7 @@ class _Pair(Struct, frozen=True):
     """Position of a turn pair among the chunks, counted from 1."""
 
     first: int
-    """The first chunk that holds a turn of it."""
+    """The first chunk that contains one of its turns."""
     last: int
     """The chunk that completes it."""
 
@@ -41,7 +41,7 @@ def compression_points(turn: int | str, count: int) -> list[int]:
         return [*range(ROLLING_TURNS, count, ROLLING_TURNS), count] if count else []
 
     point = count // 2 if turn == "middle" else int(turn)
-    # A turn past the end never comes. A note of the run says for how many cases.
+    # A turn past the end is never reached. A note of the run counts such cases.
     return [point] if 1 <= point <= count else []
 
 
@@ -51,10 +51,10 @@ def plan_compressions(
     """The cuts of the window while a case is ingested.
 
     With `unit=pairs`, `turn` and `retain` both count turn pairs: the window is cut after the chunk
-    that completes a pair, and keeps the chunks that hold the latest `retain` pairs.
+    that completes a pair, and keeps the chunks that contain the latest `retain` pairs.
     """
     if unit == CHUNKS:
-        # Those of another user of the store come first; pairs leave them out by their turns.
+        # Chunks of the store's other user come first. Pairs leave them out: they have no turn ids.
         others = sum(chunk.user == OTHER_USER for chunk in chunks)
         points = compression_points(turn, len(chunks) - others)
         return {others + point: min(retain, point) for point in points}
@@ -63,10 +63,10 @@ def plan_compressions(
     keeps = {}
     for point in compression_points(turn, len(pairs)):
         end = pairs[point - 1].last
-        # A chunk may complete several pairs: all that are in it were ingested with it.
+        # A chunk may complete several pairs: all of them were ingested with it.
         ingested = [pair for pair in pairs if pair.last <= end]
         latest = ingested[max(0, len(ingested) - retain) :]
-        # With retain_recent=0 nothing is kept: the window then starts behind its end.
+        # With retain_recent=0 nothing is kept: the window then starts after the cut.
         start = min((pair.first for pair in latest), default=end + 1)
         keeps[end] = end + 1 - start
 
@@ -77,7 +77,7 @@ def _pairs(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[_Pair]:
     """Positions of the turn pairs among the chunks, in the order of the conversation.
 
     A pair is a round, as in `granularity=round`. If nobody replies, each turn is a pair. A pair
-    that no chunk holds is left out.
+    that no chunk contains gets the position of the one before, or is left out if it is first.
     """
     speakers = {turn.speaker for turn in case.turns}
     name = "round" if len(speakers) > 1 else "turn"

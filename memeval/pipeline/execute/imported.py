@@ -29,7 +29,7 @@ from memeval.systems.external.ranked import Rankings
 from memeval.text.shown import one_line, some_of
 
 NAMED = 10
-"""Ids that a note names; it counts the others."""
+"""How many ids a note names; the others are counted."""
 
 
 UNKNOWN = "unknown: ids that are not in the data set, left out"
@@ -47,7 +47,7 @@ class VerdictMembers(Struct, frozen=True):
 
 
 _OF_VERDICTS = ("label", "labels", "judge", "autoeval_label", "recorded_judge_labels")
-"""Members of a row that record who judged its answer, and how."""
+"""Members of a row that record its verdict and who gave it."""
 
 
 class Hypotheses(Struct, frozen=True):
@@ -56,11 +56,11 @@ class Hypotheses(Struct, frozen=True):
     path: Path
     sha256: str
     answers: Mapping[str, str | None]
-    """By question id, the first row of an id; None without an answer (a blank one is one)."""
+    """By question id, from its first row; None without an answer (a blank string is an answer)."""
     repeated: tuple[str, ...]
-    """Ids of further rows of an id that came before."""
+    """Ids of rows whose id occurred in an earlier row."""
     verdicts: Mapping[str, VerdictMembers] = field(default_factory=dict)
-    """By question id, of the rows that record one."""
+    """By question id, for the rows that record a verdict."""
 
 
 def read_hypotheses(path: Path) -> Hypotheses:
@@ -105,7 +105,7 @@ class _Number(str):
 
 
 def _as_written(text: str) -> _Number | None:
-    """A number's own text; None for one that is too large for a number, such as 1e400."""
+    """A number as written; None if it is too large for a float, such as 1e400."""
     return _Number(text) if math.isfinite(float(text)) else None
 
 
@@ -115,8 +115,8 @@ _DECODER = json.JSONDecoder(
     parse_constant=lambda _: None,
     object_pairs_hook=unique_fields,
 )
-"""Keeps numbers as they are written, so that 7.50 stays "7.50"; refuses NaN and Infinity, and a
-field that comes twice.
+"""Keeps numbers as they are written, so that 7.50 stays "7.50"; reads NaN and Infinity as null, and
+refuses a duplicate field.
 """
 
 
@@ -133,7 +133,7 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[st
         raise UserError(f"{where}: not an object with question_id and hypothesis")
 
     question_id, hypothesis = row.get("question_id"), row.get("hypothesis", "")
-    # A `_Number` is a str as well: 7 is refused as an id, and is fine as an answer.
+    # A `_Number` is also a str: 7 is refused as an id, but fine as an answer.
     if not isinstance(question_id, str) or isinstance(question_id, _Number):
         raise UserError(f"{where}: question_id is missing, or is not a string")
     if "hypothesis" not in row:
@@ -144,7 +144,7 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[st
             f"{where}: hypothesis must be a string or a number, but is {_KINDS[type(hypothesis)]}"
         )
 
-    # JSON may hold an escaped half of a character. It would only fail when the row is stored.
+    # JSON may contain an escaped lone surrogate, which would fail only when the row is stored.
     try:
         f"{question_id}{hypothesis}".encode()
     except UnicodeEncodeError as error:
@@ -159,7 +159,7 @@ _KINDS = {bool: "true or false", list: "a list", dict: "an object"}
 
 
 class ImportedAnswers(AnswerSource, CaseAnswers):
-    """Answers from a file; ids that fit nowhere are counted and named."""
+    """Answers from a file; ids without a question are counted and named."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         *,
         only_listed: bool = False,
     ) -> None:
-        """`known` are all ids of the data set; `only_listed` asks only questions with a row."""
+        """`known` has all question ids of the data; `only_listed` asks only those with a row."""
         self._dataset, self._given = cell.dataset, hypotheses.answers
         recorded = cell.config.judge.name == RECORDED
         self._of_blanks = "whose recorded verdicts count" if recorded else "which is wrong"
@@ -186,7 +186,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
                 )
                 self._left_out += len(case.questions) - len(questions)
 
-            # A case of which no question is listed is not opened at all.
+            # A case without listed questions is not opened.
             if questions or not self._only_listed:
                 self._asked += [question.question_id for question in questions]
                 yield replace(case, questions=questions)
@@ -237,10 +237,10 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
 
 
 class RankedAnswers(MemorySource):
-    """Asks the reader with the search results in a file; ids that fit nowhere are counted."""
+    """The reader's answers from search results in a file; ids without a question are counted."""
 
     def __init__(self, cell: Cell, models: Models, rankings: Rankings, known: frozenset[str]):
-        """`known` holds the ids of all questions of the data set."""
+        """`known` contains the ids of all questions of the data set."""
         super().__init__(cell, models)
         self._rankings, self._known = rankings, known
         self._asked: set[str] = set()

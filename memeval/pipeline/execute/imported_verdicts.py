@@ -1,4 +1,4 @@
-"""Verdicts that rows of a file of answers record beside the answers."""
+"""Verdicts recorded in the rows of a file of answers."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ FORMS = (
 )
 
 Votes = dict[str, tuple[Label, ...]]
-"""One judge's labels of each question."""
+"""One judge's labels, by question id."""
 
 
 def recorded_judge(hypotheses: Hypotheses, judged_by: str | None) -> RecordedJudge:
     """The judge whose verdicts the file records; `judged_by` chooses among several, or names it.
 
-    Raises `UserError` without verdicts, for unreadable ones, and if none of several is chosen.
+    Raises `UserError` if verdicts are missing or unreadable, or none of several judges is chosen.
     """
     by_judge: dict[str, Votes] = {}
     for question_id, members in hypotheses.verdicts.items():
@@ -64,7 +64,7 @@ def recorded_judge(hypotheses: Hypotheses, judged_by: str | None) -> RecordedJud
 def _read(
     hypotheses: Hypotheses, members: VerdictMembers
 ) -> Iterator[tuple[str, tuple[Label, ...]]]:
-    """Judge and votes that a row records."""
+    """Judges and votes that a row records."""
     where = f"{one_line(hypotheses.path)}, line {members.line}"
     content: Mapping[str, Any] = members.content
 
@@ -73,7 +73,7 @@ def _read(
     if isinstance(official, dict) and "label" in official:
         yield _name(official.get("model"), where), _votes(official["label"], where)
 
-    # Published files of judged answers hold the labels of several judgings under the longer name.
+    # Published files of judged answers store the labels of several passes under the longer name.
     for member in ("label", "recorded_judge_labels"):
         if content.get(member) is not None:
             yield _name(content.get("judge"), where), _votes(content[member], where)

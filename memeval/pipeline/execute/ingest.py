@@ -16,14 +16,14 @@ from memeval.systems.base import MemorySystem
 from memeval.text.shown import one_line
 
 CUT_REPLIES = "cut_replies"
-"""Note of an ingest with replies that were cut."""
+"""Name of the note on replies that were cut."""
 
 
 async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> IngestHealth:
-    """Health as the system reports it, else from its calls: a failed or cut one is a lost chunk."""
+    """Health as the system reports it, else from its calls: a failed or cut one loses a chunk."""
     health = await watched.call("health")
     if health is None:
-        # Several calls of one chunk may fail: no more can be lost than there is.
+        # Several calls for one chunk may fail: the loss can't exceed the number of chunks.
         lost = min(chunks, ledger.failed + ledger.cut_calls + ledger.filtered_calls)
         return IngestHealth(asked=chunks, stored=chunks - lost, lost=lost)
 
@@ -46,7 +46,7 @@ async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> Ing
 
 
 def check_loss(health: IngestHealth, most: float, ledger: Ledger | None = None) -> None:
-    """Raises `IngestLossError`, which names replies that were cut, if too much was lost."""
+    """Raises `IngestLossError` if too much was lost; the message counts replies that were cut."""
     if health.lost_share <= most:
         return
 
@@ -76,8 +76,8 @@ def notes_of_ingest(ledger: Ledger) -> dict[str, str]:
 
 
 async def await_ready(watched: Watched) -> bool:
-    """Waits until everything ingested can be found; returns whether the system needs this."""
-    # Looked up, not called: a run of a system without it records no time to get ready.
+    """Waits until everything ingested can be found; returns whether the system has such a wait."""
+    # Looked up first: no waiting time is recorded for a system without this method.
     own = getattr(type(watched.system), "await_ready", None)
     if own is None or own is MemorySystem.await_ready:
         return False
@@ -89,7 +89,7 @@ async def await_ready(watched: Watched) -> bool:
 async def ingest(
     system: MemorySystem, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int
 ) -> None:
-    """Fills a system that nothing else is known of."""
+    """Ingests chunks into a system that belongs to no cell."""
     watched = Watched(system)
     await watched.run(ingest_calls(chunks, dict.fromkeys(points, retain)))
     await await_ready(watched)
@@ -101,13 +101,13 @@ def ingest_calls(
     first: int = 0,
     end: int | None = None,
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """The calls that ingest the chunks from `first` to before `end`: methods and arguments."""
+    """The calls that ingest the chunks of `[first, end)`: method names and arguments."""
     if first == 0:
         yield "reset", ()
 
     for count, chunk in enumerate(chunks[first:end], start=first + 1):
         yield "ingest", (chunk,)
-        # After its chunk, since a cut keeps the newest ones, this one among them.
+        # After the chunk: a cut keeps the newest chunks, this one included.
         if count in compressions:
             yield "compress", (tuple(chunks[max(0, count - compressions[count]) : count]),)
 
@@ -115,12 +115,12 @@ def ingest_calls(
 
 
 async def await_value(value: Any) -> Any:
-    """The value; the result of one that is awaitable."""
+    """The value, awaited if it is awaitable."""
     return await value if isinstance(value, Awaitable) else value
 
 
 async def call_method(system: MemorySystem, method: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a method of a system in the way it needs: on the event loop, or in a worker thread."""
+    """Calls a system's method where it must run: on the event loop, or in a worker thread."""
     if system.in_thread and not inspect.iscoroutinefunction(method):
         return await await_value(await asyncio.to_thread(method, *arguments))
 

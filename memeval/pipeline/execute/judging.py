@@ -47,7 +47,7 @@ async def judge_answer(
         status = Status.UNPARSED if verdict.label is Label.UNSCORED else Status.OK
         row = VerdictRow(id=question.question_id, status=status, verdict=verdict)
     except (asyncio.CancelledError, StorageError, UserError):
-        raise  # these concern the whole run, and not this answer
+        raise  # these concern the whole run, not this answer
     except Exception as error:  # noqa: BLE001
         # The question boundary: whatever a judge raises leaves this answer unscored.
         row = failed_verdict(question.question_id, error)
@@ -66,17 +66,17 @@ async def _verdict(
     metrics: Metrics,
     before: VerdictRow | None,
 ) -> Verdict:
-    if question.choices:  # whatever judges answers in words
+    if question.choices:  # whichever judge is configured for answers in words
         return await AccuracyJudge().judge(question, answer, metrics)
     if not answer.strip() and not judge.judges_blanks:
-        # No model need be asked, and none may guess.
+        # No model needs to be called: it could only guess.
         return Verdict(judge=judge.name, label=Label.WRONG, score=0.0, reason="the answer is blank")
 
     if question.answerable or judge.judges_refusals:
         tried = before.tries if before else 0
         return await judge.judge(question, answer, metrics, tried=tried)
 
-    # Nothing in the conversation answers it: refusing is right, and a rule can read that.
+    # Nothing in the conversation answers it: a refusal is right, and a rule can detect refusals.
     return refusal_verdict(answer, metrics)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Turns:
     """Lets one cell at a time hand out its cases, in the sweep's order.
 
-    The next one begins when it has none left, and uses the idle slots at the endpoint.
+    The next cell begins when this one has none left, and uses the endpoint's idle slots.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Turns:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     async def take(self, number: int) -> None:
-        """Waits for the turn of the cell with this number, unless it has it."""
+        """Waits for the turn of the cell with this number, unless the cell has it already."""
         if self._holder is None:
             self._holder = number
         if self._holder == number:
@@ -40,12 +40,12 @@ class Turns:
         try:
             await future
         except asyncio.CancelledError:
-            # The turn was handed over in the same moment: without this it would be lost.
+            # The turn may have been handed over at this moment: without this it would be lost.
             self.give(number)
             raise
 
     def give(self, number: int) -> None:
-        """Ends the turn of a cell, if it has it."""
+        """Ends the turn of a cell, if the cell has it."""
         if self._holder != number:
             return
 
@@ -63,19 +63,19 @@ class Turns:
 
 
 class Computing(Protocol):
-    """Other processes, which compute whole units."""
+    """Worker processes that compute whole units."""
 
     callers: int
     """Processes that share the limit of an endpoint, this one included if it makes calls."""
 
     def loads(self) -> Iterable[Loads]:
-        """How much each process uses the endpoints, as far as it reports that."""
+        """How much each process uses the endpoints, if it reports this."""
 
     async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
         """The result of a unit. `keeper` gets rows; `unit` is called again if a process died."""
 
     async def stop(self) -> None:
-        """Lets the processes go, at the end."""
+        """Stops the processes at the end."""
 
 
 class Lane(Struct):
@@ -87,12 +87,12 @@ class Lane(Struct):
     """Limits the open work over all cells of the lane."""
     turns: Turns = field(default_factory=Turns)
     computing: Computing | None = None
-    """Processes that compute the units; None if they are run here."""
+    """Processes that compute the units; None if units run in this process."""
     processes: int = 0
-    """How many of them work on units at once."""
+    """How many of them work on units at the same time."""
 
     async def aclose(self) -> None:
-        """Closes the connections, and lets the processes go."""
+        """Closes the connections, and stops the processes."""
         await self.connections.aclose()
         if self.computing is not None:
             await self.computing.stop()

@@ -25,10 +25,10 @@ from memeval.results import AnswerRow, IngestRow, StepTimes, TextStore
 
 
 class MemorySource(AnswerSource):
-    """Asks the memories that the cell's system makes of the cases."""
+    """Answers from the memories that the cell's system builds of the cases."""
 
     def __init__(self, cell: Cell, models: Models, *, saves: bool = True) -> None:
-        """Without `saves` nothing on disk is changed: for an estimate."""
+        """Without `saves`, for an estimate, nothing on disk is changed."""
         self._cell = cell
         self._builder = Builder(cell, models, saves=saves)
         self._noted: list[str] = []
@@ -41,9 +41,9 @@ class MemorySource(AnswerSource):
         try:
             memory = await self._builder.memory(case, seed)
         except (asyncio.CancelledError, StorageError, UserError):
-            raise  # these concern the whole run, and not this case
+            raise  # these concern the whole run, not this case
         except Exception as error:  # noqa: BLE001
-            # The boundary of a case: a system's failure to ingest is the status of its questions.
+            # A case's boundary: a failure to ingest becomes the status of its questions.
             self._service.failed(error)
             return FailedIngest(error, self._builder.failed(case, seed))
 
@@ -66,12 +66,12 @@ class MemorySource(AnswerSource):
 
 
 class FailedIngest(CaseAnswers):
-    """A case without a memory: the error of its ingest is the status of each question."""
+    """A case without a memory: the error of its ingest becomes the status of each question."""
 
     def __init__(self, error: Exception, failed: FailedMemory | None) -> None:
         self._error = error
         if failed is not None and failed.usage:
-            # It was paid for, although nothing came of it.
+            # The failed ingest was paid for, too.
             self.ingest = IngestRow(
                 id="", chunks=0, compressions=0, usage=failed.usage, origin=failed.origin
             )
@@ -92,7 +92,7 @@ class MemoryAnswers(CaseAnswers):
         retrieves_only: bool,
         by_tools: ToolReader | None,
     ) -> None:
-        """`service` counts failures of a service; `by_tools` answers by the memory's tools."""
+        """`service` counts failures of a service; `by_tools` answers with the memory's tools."""
         self._memory, self._noted, self._service = memory, noted, service
         self._retrieves_only, self._by_tools = retrieves_only, by_tools
         self.reused = memory.found
@@ -108,7 +108,7 @@ class MemoryAnswers(CaseAnswers):
             service=self._service,
             by_tools=self._by_tools,
         )
-        # ForgetEval: what a system can't express is neither a pass nor a failure.
+        # ForgetEval: an operation that the system doesn't support is neither a pass nor a failure.
         is_unable = any(done.items is None for done in self._memory.ingested.operations)
         if is_unable and question.traces is not None and question.traces.kind == FORGETEVAL:
             row = replace(row, seen={})

@@ -1,4 +1,4 @@
-"""The memory of one case, how it is saved and loaded, and counts of what it stored."""
+"""The memory of one case, how it is saved and loaded, and counts of its items."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from memeval.text.words import search_terms
 META = "meta.json"
 """File that describes how a memory was made, for people to read."""
 RARE_SHARE = 0.01
-"""A word is rare if at most this share of the turns has it, or one turn."""
+"""A word is rare if it occurs in at most this share of the turns, or in only one."""
 
 
 class Ingested(Struct, frozen=True, kw_only=True):
@@ -43,11 +43,11 @@ class Ingested(Struct, frozen=True, kw_only=True):
     chunks: Count
     """Chunks that were ingested."""
     compressions: Count
-    """How often the window was cut."""
+    """Number of times the window was cut."""
     usage: tuple[Usage, ...]
     """Added up by role, model and kind."""
     seconds: Finite | None
-    """Seconds of the first build: own work and calls in sequence; None if not measured."""
+    """Seconds of the first build: the system's own work plus its calls; None if not measured."""
     ready_seconds: Finite | None = None
     """Wall time from the last chunk to a searchable memory; None if there is no wait."""
     origin: str
@@ -55,7 +55,7 @@ class Ingested(Struct, frozen=True, kw_only=True):
     health: IngestHealth
     """Counts of chunks that were stored or lost."""
     notes: Mapping[str, str]
-    """Notes on the replies that it rests on."""
+    """Notes on the replies that the memory is based on."""
     operations: tuple[OperationDone, ...] = ()
     """Operations done since the checkpoint that it was continued from."""
     written: Written | None = None
@@ -78,7 +78,7 @@ class Memory(Struct, frozen=True):
     found: bool = False
     """True if it was loaded."""
     saved: bool = False
-    """True if it is on disk, whole."""
+    """True if it is completely on disk."""
     unsaved: str | None = None
     """Reason why the memory could not be saved, if its system tried to."""
 
@@ -86,7 +86,7 @@ class Memory(Struct, frozen=True):
 async def load_memory(
     cell: Cell, folder: Path, identity: Mapping[str, str], fresh: Callable[[], Watched]
 ) -> Memory | None:
-    """Loads a saved memory; None if there is none, or it is damaged or another case's."""
+    """Loads a saved memory; None if it is missing, damaged, of another case, or lost too much."""
     if not folder.exists():
         return None
 
@@ -98,18 +98,18 @@ async def load_memory(
     except (ValueError, IngestLossError):
         return None
 
-    # Digests of two case ids might be equal.
+    # Two case ids might have the same digest.
     if content["case_id"] != identity["case_id"]:
         return None
 
-    # A new system for each try: one that failed to load may hold half of a memory.
+    # A new system for each try: a system that failed to load may contain half of a memory.
     watched = fresh()
     try:
         await watched.call("load", folder)
         return Memory(watched, ingested, found=True, saved=True)
     except Exception:  # noqa: BLE001
-        # A system of the user's own may fail in any way on a memory that it can't read; it is built
-        # again.
+        # A custom system may fail in any way on a memory that it can't read; the memory is then
+        # built again.
         await watched.close()
         return None
     except BaseException:
@@ -118,9 +118,9 @@ async def load_memory(
 
 
 def describe_memory(cell: Cell, identity: Mapping[str, str]) -> dict[str, Any]:
-    """How a memory was made, for people: it is never used for loading.
+    """Describes for people how a memory was built; never used for loading.
 
-    Cells that differ only in other things share the memory; the first one is named.
+    Cells that differ only in other settings share the memory; the first cell is described.
     """
     config = cell.config
     meta = {
@@ -144,16 +144,16 @@ def describe_memory(cell: Cell, identity: Mapping[str, str]) -> dict[str, Any]:
 async def save_memory(
     memory: Memory, folder: Path, identity: Mapping[str, str], meta: Mapping[str, Any]
 ) -> tuple[bool, str | None]:
-    """Saves a memory whole or not at all: beside its folder, then renamed.
+    """Saves a memory completely or not at all: in a temporary folder next to its own, then renamed.
 
-    Returns whether it was saved, and why a system that can save failed to.
+    Returns whether it was saved, and the reason why a system that can save failed to.
     """
-    # The name holds process and object: two builders never write into one folder.
+    # The name contains process and object: two builders never write into one folder.
     beside = own_name(folder, str(id(memory)))
     try:
         make_folder(beside)
         await memory.watched.call("save", beside)
-        # A system of the user's own may have saved a file of that name.
+        # A custom system may have saved a file of that name.
         if not (beside / META).exists():
             write_atomically(beside / META, as_json(meta, indent=2) + "\n")
 
@@ -163,17 +163,17 @@ async def save_memory(
         manifest = {**identity, **members, "files": files}
         manifest |= {name: value for name, value in last.items() if value}
 
-        # The last file: see `MANIFEST`.
+        # Written last: see `MANIFEST`.
         write_atomically(beside / MANIFEST, json.dumps(sealed(manifest)))
-        # A folder that is not empty can't be renamed over. A crash right here loses the old memory,
-        # which was to be replaced, and is repaired by building it again.
+        # A folder that is not empty can't be replaced by a rename. A crash right here loses only
+        # the old memory, which was to be replaced; it is then built again.
         _remove(folder)
         beside.replace(folder)
         return True, None
     except OSError as error:
         return False, one_line(error)
     except MemevalError as error:
-        # `MemorySystem.save` raises this by default: such a system need not explain itself.
+        # `MemorySystem.save` raises this by default: a system need not be able to save.
         expected = isinstance(error.__cause__, NotImplementedError)
         return False, None if expected else one_line(error, 400)
     finally:
@@ -181,7 +181,7 @@ async def save_memory(
 
 
 def _remove(folder: Path) -> None:
-    """Removes a memory's old folder, or what has its name; never follows a link."""
+    """Removes a memory's old folder, or a file or link of that name; never follows a link."""
     if folder.is_dir() and not folder.is_symlink():
         shutil.rmtree(folder, ignore_errors=True)
     else:
@@ -189,7 +189,7 @@ def _remove(folder: Path) -> None:
 
 
 def read_manifest(folder: Path, key: str) -> dict[str, Any]:
-    """The manifest of a memory saved under a key, whose files match it. Raises `ValueError`."""
+    """The manifest of a memory. Raises `ValueError` unless it matches files, key and folder."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
@@ -210,7 +210,7 @@ def read_manifest(folder: Path, key: str) -> dict[str, Any]:
     if manifest["files"] != files:
         raise ValueError("its files differ from the saved ones")
 
-    # Someone may have copied a folder.
+    # The folder may be a copy of another.
     if manifest["key"] != key or digest_name(str(manifest["case_id"])) != folder.name:
         raise ValueError("it is the memory of a different key or case")
 
@@ -218,7 +218,7 @@ def read_manifest(folder: Path, key: str) -> dict[str, Any]:
 
 
 def count_items(items: Sequence[Mapping[str, Any]], case: EvalCase) -> StoredItems:
-    """Counts the items of a dump. A case is what was ingested until now."""
+    """Counts the items of a dump. `case` contains what was ingested so far."""
     turns = list(case.turns)
     positions = {turn.turn_id: position for position, turn in enumerate(turns)}
     spread = Counter(term for turn in turns for term in set(search_terms(turn.text)))
@@ -228,7 +228,7 @@ def count_items(items: Sequence[Mapping[str, Any]], case: EvalCase) -> StoredIte
     without_fact = sum(
         not any(0 < spread[term] <= most for term in search_terms(text)) for text in texts
     )
-    # By the latest turn that an item rests on.
+    # An item's position is that of the latest turn that it names.
     placed = [
         max(found) for item in items if (found := _positions(item.get("turn_ids"), positions))
     ]
@@ -243,6 +243,6 @@ def count_items(items: Sequence[Mapping[str, Any]], case: EvalCase) -> StoredIte
 
 
 def _positions(turn_ids: Any, positions: Mapping[str, int]) -> list[int]:
-    """Positions of the turns that an item names; other names are left out."""
+    """Positions of the turns that an item names; unknown ids are left out."""
     named = turn_ids if isinstance(turn_ids, list | tuple) else ()
     return [positions[name] for name in named if isinstance(name, str) and name in positions]

@@ -52,16 +52,16 @@ from memeval.text.shown import one_line
 
 UNLISTED = "the memory's contents could not be listed"
 WAIT_S = 0.05
-"""Between two looks whether another builder of the same memory is done."""
+"""Seconds between checks whether another builder of the same memory is done."""
 
 _made_again: set[Path] = set()
-"""Folders built again under `fresh=prepare` in this process: cells of a sweep share one."""
+"""Folders built again under `fresh=prepare` in this process: cells of a sweep may share one."""
 
 
 def memory_path(cell: Cell, case_id: str, seed: int) -> Path:
     """The folder of a case's memory in the repeat under `seed`."""
-    # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder; the
-    # manifest and `meta.json` hold the id.
+    # The id comes from the data and could be `..` or `a/b`. A digest names the folder; the manifest
+    # and `meta.json` contain the id.
     return cell.memory_folder(seed) / digest_name(case_id)
 
 
@@ -72,18 +72,18 @@ class MemoryBuild(Struct, frozen=True, dict=True):
     case: EvalCase
     chunks: Sequence[MemoryChunk]
     plan: Callable[[], Compressions]
-    """Plans the cuts of the window among them."""
+    """Plans the cuts of the window among the chunks."""
     seed: int
     fresh: Callable[[], Watched]
-    """Makes an empty system."""
+    """Creates an empty system."""
     writer: Callable[[Watched], CaseWriter] | None
-    """Makes the model that writes by the system's tools; None gives the system the chunks."""
+    """Creates the model that writes by the system's tools; None: the system gets the chunks."""
     ledger: Ledger = field(default_factory=Ledger)
     """The calls of the ingest."""
 
     @cached_property
     def folder(self) -> Path:
-        """Where it is saved."""
+        """Folder in which the memory is saved."""
         return memory_path(self.cell, self.case.case_id, self.seed)
 
     @cached_property
@@ -91,13 +91,13 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         return self.cell.keys(self.seed).prepare
 
     async def run(self, shared: SharedMemories | None, failed: dict[Path, FailedMemory]) -> Memory:
-        """Loads or builds it, and saves it if the system can.
+        """Loads or builds the memory, and saves it if the system can.
 
-        With `shared` memories of other machines, a missing one is fetched, and a built one is put
-        there.
+        With `shared` memories of other machines, a missing memory is fetched, and a built one is
+        put there.
 
-        Raises `IngestLossError` if more was lost than allowed, and `FailedMemoryError` for one in
-        `failed`.
+        Raises `IngestLossError` if more was lost than allowed, and `FailedMemoryError` for a memory
+        in `failed`.
         """
         folder = self.folder
         async with _building(folder):
@@ -132,7 +132,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
             return memory
 
     async def imagine(self) -> Memory:
-        """Loads it, or builds it unsaved, for an estimate, with losses in made-up replies."""
+        """For an estimate: loads it, or builds it unsaved; allows losses in made-up replies."""
         if self.cell.config.fresh != PREPARE:
             loaded = await self._load(self.case.case_id)
             if loaded is not None:
@@ -143,7 +143,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         return await self._ingest(watched, parts, self._writer_of(watched), allow_losses=True)
 
     def _is_due(self) -> bool:
-        """Whether it is to be built again although it is there."""
+        """Whether the memory must be built again although it exists."""
         if self.cell.config.fresh != PREPARE or self.folder in _made_again:
             return False
 
@@ -160,7 +160,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         watched, parts = await self._continue()
         writer = self._writer_of(watched)
         memory = await self._ingest(watched, parts, writer)
-        # Before the save: a memory that is loaded brings its count along.
+        # Before the save: the saved memory includes these counts.
         items, trouble = await _list_items(watched, writer)
         if items is not None:
             stored = await asyncio.to_thread(count_items, items, self.case)
@@ -180,7 +180,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         return None if self.writer is None else self.writer(watched)
 
     async def _continue(self) -> tuple[Watched, list[Part]]:
-        """The system to ingest into, with the latest saved checkpoint, and the parts left."""
+        """The system to ingest into, with the latest saved checkpoint, and the remaining parts."""
         parts = parts_of(self.case, self.chunks)
         earlier = self.case.earlier if isinstance(self.case, CaseUntil) else ()
         for session_id, case_id in reversed(earlier):
@@ -203,7 +203,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         operations: list[OperationDone] = []
         count = parts[-1].end - parts[0].first if parts else 0
         due = sum(len(part.operations) for part in parts)
-        # A memory that is continued did the earlier ones at its last checkpoint.
+        # A memory continued from a checkpoint did the earlier operations before it.
         numbers = iter(range(len(self.case.operations) - due, len(self.case.operations)))
         write = None if writer is None else partial(writer.write, begins=False)
         compressions = self.plan()
@@ -226,7 +226,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
                         for one in part.operations
                     ]
 
-                # The time until it can be searched is a separate figure.
+                # The time until the memory can be searched is a separate figure.
                 seconds = plus(ledger.own.measured_s, ledger.calls_s())
                 filled = time.perf_counter()
                 waits = await await_ready(watched)
@@ -236,7 +236,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
 
             if not allow_losses:
                 check_loss(health, self.cell.config.max_ingest_loss, ledger)
-        # Nobody else knows this system yet, so that it is closed here, after a cancellation, too.
+        # No other code knows this system yet: it is closed here, also after a cancellation.
         except BaseException:
             await watched.close()
             raise
@@ -263,7 +263,7 @@ def _with(memory: Memory, **changed: Any) -> Memory:
 async def _list_items(
     watched: Watched, writer: CaseWriter | None
 ) -> tuple[list[Mapping[str, Any]] | None, str | None]:
-    """Items that a memory lists or wrote, if any, and the error that kept it from listing."""
+    """Items that a memory lists or its writer wrote, and the error if they can't be listed."""
     # A class may follow the contract without inheriting from it.
     if not hasattr(watched.system, "dump"):
         return None, None
@@ -276,7 +276,7 @@ async def _list_items(
 
 
 def _write_items(items: Sequence[Mapping[str, Any]], path: Path) -> str | None:
-    """Writes the items of a memory for a reader to look at; returns what kept it from that."""
+    """Writes a memory's items to a file for people to read; returns the error if that failed."""
     try:
         if items:
             write_atomically(path, "".join(json_line(without_known_in(item)) for item in items))
@@ -290,14 +290,14 @@ def _write_items(items: Sequence[Mapping[str, Any]], path: Path) -> str | None:
 
 @asynccontextmanager
 async def _building(folder: Path) -> AsyncIterator[None]:
-    """One builder per memory, in this process and in others: who comes second finds it saved."""
-    # A separate object for each builder: a shared one would let a second task of this process in,
-    # as filelock lets its holder take a lock again.
+    """One builder per memory, in this process and in others: the second finds the memory saved."""
+    # A separate object for each builder: filelock lets the holder of a lock take it again, and a
+    # shared object would let in a second task of this process.
     lock = FileLock(f"{folder}.lock", mode=FILE_MODE, thread_local=False, is_singleton=False)
     while True:
         try:
             make_folder(folder.parent)
-            # Tried again and again: a wait inside would stop the event loop.
+            # Polled: a blocking wait would stop the event loop.
             lock.acquire(timeout=0)
             break
         except Timeout:

@@ -1,4 +1,4 @@
-"""Metrics of one answer, from its row and the gold; made for each summary, and not stored."""
+"""Metrics of one answer, from its row and the gold; computed for each summary, not stored."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Measured(Struct, frozen=True):
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     """Answer and ranking metrics by name; empty without an answer."""
     ranking: EvidenceRanks | None = None
-    """Ranks of the evidence in the whole ranking; None without one."""
+    """Ranks of the evidence in the whole ranking; None without a ranking."""
     shown: EvidenceRanks | None = None
-    """The same among the chunks that the reader was shown, if the system says which."""
+    """Ranks of the evidence among the chunks shown to the reader; None if they are not known."""
 
 
 def measure_answer(
@@ -34,7 +34,7 @@ def measure_answer(
     if row.status is Status.OK and row.hypothesis is not None:
         metrics = dict(dataset.answer_metrics(row.hypothesis, question))
     elif row.status is not Status.RETRIEVED:
-        return Measured()  # a failed answer has no figures, and not figures of 0
+        return Measured()  # a failed answer has no figures, rather than figures of 0
 
     if question.traces is not None and row.seen is not None:
         after = question.facets.get(AFTER, "")

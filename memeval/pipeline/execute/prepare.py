@@ -30,11 +30,11 @@ class Prepared(Struct):
     folder: Path
     """Folder of the memories of the first repeat."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Memories that were `built`, `found`, `not saved` as their system can't be, or `failed`."""
+    """Memories by outcome: `built`, `found`, `not saved` (not possible, or failed), `failed`."""
     usages: list[Usage] = field(default_factory=list)
-    """Usages of building the memories; those that were found are left out."""
+    """Usages of building the memories; found memories are left out."""
     failures: list[str] = field(default_factory=list)
-    """Case and reason."""
+    """Case and reason of each failure."""
     notes: list[str] = field(default_factory=list)
     """Other problems by case: lost chunks, memories that could not be saved or closed."""
 
@@ -52,13 +52,13 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
 async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:
     builder, prepared = Builder(cell, models), Prepared(cell.memory_folder(cell.config.seed))
     window = Window(CASES_AHEAD if cell.identity.uses_llm_at_ingest else 1)
-    # Repeats whose memories have one key share them: one of their seeds is enough.
+    # Repeats with the same memory key share their memories: one seed per key is enough.
     seeds = list({cell.keys(seed).prepare: seed for seed in cell.seeds}.values())
     try:
         async with asyncio.TaskGroup() as group:
             for case in cell.dataset.cases():
                 for seed in seeds:
-                    # Before the task: tasks of a large file would hold all its cases at once.
+                    # Before the task: the tasks of a large file would keep all its cases in memory.
                     await window.enter(1)
                     progress.expect("prepare", 1)
                     group.create_task(
@@ -84,7 +84,7 @@ async def _prepare_case(builder: Builder, case: EvalCase, seed: int, prepared: P
     except (asyncio.CancelledError, StorageError, UserError):
         raise
     except Exception as error:  # noqa: BLE001
-        # The boundary of a case: one that can't be ingested must not stop the others.
+        # The boundary of a case: a case that can't be ingested must not stop the others.
         prepared.counts["failed"] += 1
         prepared.failures.append(f"{one_line(case.case_id, 80)}: {one_line(error, 400)}")
         failed = builder.failed(case, seed)

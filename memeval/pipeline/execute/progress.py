@@ -15,22 +15,22 @@ class Progress(Protocol):
     """Receives reports on each stage's work; `stage` is one of prepare, answer, judge."""
 
     def expect(self, stage: str, count: int) -> None:
-        """`count` more items of a stage are to be done."""
+        """`count` more items of a stage have to be done."""
 
     def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
         """One item has ended: `reused` if an earlier run had done it, `failed` without a result."""
 
     def spent(self, usages: Sequence[Usage]) -> None:
-        """Calls that an item took."""
+        """Usages of the calls that an item took."""
 
     def scored(self, score: float) -> None:
-        """A question of the headline was judged, now or before."""
+        """A question that counts for the accuracy was judged, in this pass or before."""
 
     def watch(self, connections: Connections) -> None:
-        """The endpoints that are called: their failures and retries are counted."""
+        """Counts failures and retries of the endpoints that are called."""
 
     def say(self, message: str) -> None:
-        """Something that the user should read, on a separate line."""
+        """Shows a message that the user should read, on a separate line."""
 
 
 class Silent:
@@ -50,7 +50,7 @@ class Silent:
 
 
 class Counted:
-    """A progress whose totals were reported at the start: it ignores what cases add to them."""
+    """Progress whose totals were reported at the start: totals that cases report are ignored."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

@@ -36,7 +36,7 @@ async def ask(
     retrieves_only: bool = False,
     by_tools: ToolReader | None = None,
 ) -> AnswerRow:
-    """The answer row of a question; its status says whether it holds an answer.
+    """The answer row of a question; its status says whether there is an answer.
 
     `by_tools` answers in place of the system. `service` counts failures, and raises `WorldError`.
     """
@@ -61,7 +61,7 @@ async def ask(
             row = replace(row, seen=await find_traces(watched, question.traces, answer, ledger))
 
     except (asyncio.CancelledError, StorageError, UserError):
-        raise  # these concern the whole run, and not this question
+        raise  # these concern the whole run, not this question
     except Exception as error:  # noqa: BLE001
         # The question boundary: whatever a system raises is this question's failure.
         row = failed_answer(question.question_id, _status_of(error, ledger), error)
@@ -80,7 +80,7 @@ async def ask(
         notes={**ledger.notes, **row.notes},
     )
     if loop is not None:
-        # Also of a question that failed: they say how far it came.
+        # Also for a failed question: the steps show how far it got.
         steps = step_rows(loop.steps, lambda call: shown_turns(call, turns.quotations))
         times = row.times.join(step_times(loop))
         kept = by_reference(steps, texts.put)
@@ -90,7 +90,7 @@ async def ask(
 
 
 def _answer_times(ledger: Ledger) -> StepTimes:
-    """Times of an answer's steps; a cached reply counts as when it was paid for."""
+    """Times of an answer's steps; a cached reply counts with its original time."""
     retrieval_s = plus(ledger.own.measured_s, ledger.calls_s(Role.EMBED))
     model_s = ledger.calls_s(*set(Role) - {Role.EMBED})
     return StepTimes(
@@ -103,7 +103,7 @@ def _answer_times(ledger: Ledger) -> StepTimes:
 
 
 def step_times(loop: ToolLoop) -> StepTimes:
-    """The times of the replies and of the calls."""
+    """Times of the model's replies and of the tool calls."""
     return StepTimes(
         replies_ms=tuple(round(step.completion.latency_s * 1e3, 3) for step in loop.steps),
         tools_ms=tuple(milliseconds(call.seconds) for call in loop.calls),
@@ -133,7 +133,7 @@ def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow
             for message in prompt.messages()
         )
 
-    # The reply is kept if the answer is a part of it, for a reader to see the rest.
+    # The whole reply is kept if it differs from the answer, so that a reader can see the rest.
     reply = completion.raw or completion.text
     raw = reply if row.raw is None and reply != row.hypothesis else row.raw
     return replace(
@@ -162,7 +162,7 @@ def _check_answer(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
 
 
 def _with_status(row: AnswerRow, ledger: Ledger, *, retrieves_only: bool) -> AnswerRow:
-    """The row, marked as not scored if a reply that it rests on was cut or filtered."""
+    """The row, marked as not scored if a reply that the answer needs was cut or filtered."""
     if retrieves_only:
         return replace(row, status=Status.RETRIEVED, hypothesis=None, raw=None)
 
@@ -184,7 +184,7 @@ def _with_status(row: AnswerRow, ledger: Ledger, *, retrieves_only: bool) -> Ans
 
 
 def _status_of(error: Exception, ledger: Ledger) -> Status:
-    """The status of a question without an answer, whatever the system made of its model's error."""
+    """The status of a question without an answer: cut or filtered if a reply was, else failed."""
     if isinstance(error, FilteredReplyError) or ledger.replies("content_filter", Role.ANSWER):
         return Status.ANSWER_FILTERED
     if isinstance(error, CutReplyError) or ledger.replies("length", Role.ANSWER):
@@ -213,7 +213,7 @@ def _query(watched: Watched, question: EvalQuestion) -> Query:
 def answer_row(
     answer: Answer, question: EvalQuestion, turns: CaseTurns, texts: TextStore
 ) -> AnswerRow:
-    """The row of an answer as returned by the system, its texts by reference."""
+    """The row of an answer as returned by the system; its texts are references."""
     retrieved = None
     if answer.retrieved is not None:
         retrieved = tuple(
@@ -244,7 +244,7 @@ def failed_answer(question_id: str, status: Status, error: Exception) -> AnswerR
 
 
 def failure_message(error: Exception) -> str:
-    """Error text that a row keeps."""
+    """Error message for a row, at most 1,000 characters."""
     message = str(error) if isinstance(error, MemevalError) else f"{type(error).__name__}: {error}"
     # A provider may quote the whole request in its error.
     return message[:1000]

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from memeval.pipeline.open.cell import Cell
 
 NOTHING = ("(nothing)", "(nothing).", "nothing")
-"""Notes on a chunk that says nothing on the question."""
+"""Notes of the model on a chunk that says nothing about the question."""
 _MARK = re.compile(r"(?:final )?answer[^\w\n:]*+:", re.IGNORECASE)
 _MARKED_LINE = re.compile(rf"^[^\w\n]*+{_MARK.pattern}", re.IGNORECASE | re.MULTILINE)
-"""The beginning of the line of an answer. No part of it is tried twice, nor goes past its line."""
+"""The beginning of an answer's line. The pattern never backtracks, nor matches beyond its line."""
 _AROUND_MARK = re.compile(r"\W*")
 
 
@@ -44,9 +44,9 @@ class CellReader:
         own_style: bool = False,
         noting: PromptTemplate | None = None,
     ) -> None:
-        """`by_form` are templates that precede `template`; `noting` is that of notes on chunks.
+        """Templates in `by_form` override `template`; `noting` is the template for notes on chunks.
 
-        `own_style` says that the system chose the style, and not the cell's prompt.
+        `own_style` says that the system chose the style, not the cell's prompt.
         """
         self._model, self._template, self._style, self._seed = model, template, style, seed
         self._choosing, self._choose_tokens = choosing or load_builtin("choose"), choose_tokens
@@ -56,7 +56,7 @@ class CellReader:
     async def answer(
         self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
     ) -> ReaderReply:
-        # Making the prompt is our work, and not that of the system that asks.
+        # Building the prompt is memeval's work: its time is not the system's.
         with current_ledger().own.aside():
             shown = context
             if self._noting is not None and not query.choices:
@@ -66,16 +66,16 @@ class CellReader:
             completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
             tokens = sum(map(count_tokens, context))
             if query.choices:
-                # Unchanged: the judge reads which choice it names.
+                # Not shortened: the judge reads which choice the reply names.
                 return ReaderReply(completion.text.strip(), completion.raw, tokens)
 
             text = final_answer(completion.text)
-            # Stored only if it says more than the answer: most replies are the answer.
+            # The whole reply is stored only if it says more: most replies are just the answer.
             whole = completion.raw or completion.text
             return ReaderReply(text, None if text == whole else whole, tokens)
 
     def prompt(self, query: Query, context: Sequence[str]) -> AnswerPrompt | ChoosePrompt:
-        """The request for an answer to a query, in the words of the cell's templates."""
+        """The request for an answer to a query, from the cell's templates."""
         if query.choices:
             return ChoosePrompt(
                 query.text,
@@ -101,13 +101,13 @@ class CellReader:
         )
 
     def _chosen(self) -> tuple[str, PromptTemplate]:
-        """Style and template of the current question; notes if it asks for more."""
+        """Style and template of the current question; notes if the style does not fit it."""
         ledger = current_ledger()
         form = ledger.answer_form
         if form in self._by_form:
             return form.value, self._by_form[form]
 
-        # The offline reader reads no template, and a user's own template may ask for anything.
+        # The offline reader uses no template, and a custom one may ask for anything.
         is_read = self._model.sends_messages and not self._template.own
         if form is AnswerForm.WHOLE and is_read and self._noting is None:
             whose, way_out = f"prompt={self._style}", "use prompt=auto"
@@ -151,8 +151,8 @@ class SilentReader:
     async def answer(
         self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
     ) -> ReaderReply:
-        """No text, and the size of the context."""
-        # The context is counted for the table: that is not the system's work.
+        """An empty text, and the size of the context."""
+        # The context is counted for the table: its time is not the system's.
         with current_ledger().own.aside():
             return ReaderReply(text="", raw=None, context_tokens=sum(map(count_tokens, context)))
 
@@ -173,10 +173,10 @@ def cell_reader(cell: Cell, model: LanguageModel, seed: int) -> CellReader:
 
 
 class BudgetedReader:
-    """A reader that sees a system's texts only as far as `context_tokens=…` goes.
+    """A reader that is shown a system's texts only up to `context_tokens=…`.
 
-    Texts are taken whole, the one that matters most first: the first one that does not fit, and all
-    behind it, are left out.
+    Texts are taken whole, the most important one first: the first text that does not fit, and all
+    after it, are left out.
     """
 
     def __init__(self, reader: Reader, most: int) -> None:
@@ -186,7 +186,7 @@ class BudgetedReader:
         self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
     ) -> ReaderReply:
         ledger = current_ledger()
-        # Counting is our work, and not that of the system that asks.
+        # Counting is memeval's work: its time is not the system's.
         with ledger.own.aside():
             order = order or range(len(context))
             shown = fitting(context, order, self._most)
@@ -200,14 +200,14 @@ class BudgetedReader:
 
 
 def fitting(texts: Sequence[str], order: Sequence[int], most: int) -> list[str]:
-    """The texts within a budget of tokens; `order` has the one that matters most first."""
+    """The texts within a budget of tokens; `order` starts with the most important one."""
     sums = accumulate(count_tokens(texts[position]) for position in order)
     count = sum(total <= most for total in sums)
     return [texts[position] for position in sorted(order[:count])]
 
 
 def without_left_out(answer: Answer, left_out: frozenset[str]) -> Answer:
-    """The answer with those of its chunks that the reader was shown."""
+    """The answer with only those of its chunks that the reader was shown."""
     if not left_out or answer.retrieved is None:
         return answer
 
@@ -218,12 +218,12 @@ def without_left_out(answer: Answer, left_out: frozenset[str]) -> Answer:
 def final_answer(reply: str) -> str:
     """Text after the last line that begins with `Answer:`, or the whole reply.
 
-    Signs around the mark are skipped, and so is a repeated mark: `Answer: Answer: 5`.
+    Punctuation around the mark is skipped, and so is a repeated mark: `Answer: Answer: 5`.
     """
-    # Only the last mark counts, and a reply may hold very many.
+    # Only the last mark counts, and a reply may contain very many.
     after = deque((mark.end() for mark in _MARKED_LINE.finditer(reply)), maxlen=1)
     text = reply[_after_repeated(reply, after[0]) :] if after else reply
-    # A reply that ends at the mark says nothing behind it: then the whole reply is the answer.
+    # If nothing follows the mark, the whole reply is the answer.
     return text.strip().strip("*").strip() or reply.strip()
 
 
@@ -236,5 +236,5 @@ def _after_repeated(reply: str, start: int) -> int:
 
 
 def _after_marks(text: str, start: int) -> int:
-    # The pattern matches the empty string, too: there always is a match.
+    # The pattern also matches the empty string: there is always a match.
     return _AROUND_MARK.match(text, start).end()  # type: ignore[union-attr]

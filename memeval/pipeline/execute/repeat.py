@@ -30,7 +30,7 @@ class Repeat(Struct, frozen=True):
     """Texts that the rows of the answers refer to."""
     judge: Judge
     measured: dict[str, Measured] = field(default_factory=dict)
-    """The metrics of each answer, by question id, made from its row in this pass."""
+    """The metrics of each answer, by question id, computed from its row in this pass."""
 
     def answer(self, question_id: str) -> AnswerRow | None:
         row = self.answers.rows.get(question_id)
@@ -48,7 +48,7 @@ class Finished(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Notes on the pass itself, not on its records."""
     stopped: str = ""
-    """Why it ended before all questions were done; `cases` then holds those with an answer."""
+    """Why it ended early; `cases` then contain only the questions with an answer."""
 
 
 def answered_cases(cases: Sequence[EvalCase], repeats: Sequence[Repeat]) -> tuple[EvalCase, ...]:
@@ -72,12 +72,12 @@ def _is_answered(question: EvalQuestion, repeats: Sequence[Repeat]) -> bool:
 
 
 def ingest_id(case_id: str) -> str:
-    """Id of the row with what a case's ingest took."""
+    """Id of the row with the costs of a case's ingest."""
     return f"{INGEST_PREFIX}{case_id}"
 
 
 def ingest_ids(case: EvalCase) -> tuple[str, ...]:
-    """Ids of the rows with what the ingests of a case took: one, or one for each checkpoint."""
+    """Ids of the rows with the costs of a case's ingests: one, or one for each checkpoint."""
     return tuple(map(ingest_id, ids_until(case)))
 
 
@@ -92,7 +92,7 @@ def verdicts_header(keys: Keys, seed: int) -> dict[str, Any]:
 
 
 def take_ids(case: EvalCase, taken: set[str]) -> None:
-    """Adds a case's row ids. Raises `UserError` for one that is taken or can't be stored."""
+    """Adds a case's row ids to `taken`. Raises `UserError` for taken ids and unstorable ones."""
     # One namespace: the row of a case's ingest is in the same file as the answers.
     for row_id in (*ingest_ids(case), *(question.question_id for question in case.questions)):
         if any("\ud800" <= character <= "\udfff" for character in row_id):

@@ -1,4 +1,4 @@
-"""Which stored rows are taken as they are, and which are made again."""
+"""Decides which stored rows are reused, and which are made again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RETRYABLE = frozenset(
 
 def usages_of(row: AnswerRow | IngestRow | VerdictRow, run_key: str) -> tuple[Usage, ...]:
     """A row's usages as the run counts them: usages paid for by another run count as cached."""
-    # A figure of cost is what this run paid: sums over runs then count each call once.
+    # Costs are what this run paid: sums over runs then count each call once.
     if row.origin == run_key:
         return row.usage
 
@@ -34,10 +34,10 @@ def is_final(row: AnswerRow | VerdictRow | None) -> bool:
 
 
 def answer_digest(text: str) -> str:
-    """Digest that a verdict keeps of the answer it judged."""
+    """Digest of the answer that a verdict judged, stored with the verdict."""
     return text_digest(text)[:16]
 
 
 def is_about(verdict: VerdictRow, answer: AnswerRow) -> bool:
-    """Whether a verdict judges this answer, and not one that was made again."""
+    """Whether a verdict judges this answer, not an earlier version of it."""
     return verdict.judged == answer_digest(answer.hypothesis or "")

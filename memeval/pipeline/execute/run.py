@@ -1,4 +1,4 @@
-"""Runs a cell: prepare, answer and judge overlap, and finished rows are on disk at once."""
+"""Runs a cell: prepare, answer and judge overlap, and finished rows are on disk immediately."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ S = TypeVar("S", bound=AbstractContextManager[Any])
 QUESTIONS_AHEAD = 4
 """Questions opened per slot at the endpoint: keeps slots busy, and bounds memory."""
 CASES_AHEAD, CASES_EACH = 4, 2
-"""Cases open at once, and per process if several compute: while some are read, questions of others
-keep the endpoint busy.
+"""Cases open at the same time, and per process if several compute: while some cases are loaded,
+questions of others keep the endpoint busy.
 """
 
 
 def text_size(case: EvalCase) -> int:
-    """Characters that a case's turns hold."""
+    """Number of characters in a case's turns."""
     return sum(len(turn.text) for turn in case.turns)
 
 
 def window_limit(cell: Cell) -> int:
-    """Places in the window of a cell's questions; one if no endpoint is waited for."""
+    """Slots in the window of a cell's questions; one if it waits for no endpoint."""
     llm = cell.config.llm
     limits = [settings_of_role(llm, role).max_concurrency for role in called_roles(llm)]
     return QUESTIONS_AHEAD * max(limits) if limits else 1
 
 
 class CellRun(CaseWork):
-    """One pass over a cell: its files are opened, and its cases are worked on side by side."""
+    """One pass over a cell: its files are opened, and its cases are worked on concurrently."""
 
     def __init__(
         self,
@@ -80,9 +80,9 @@ class CellRun(CaseWork):
         processes: int = 1,
         computing: Computing | None = None,
     ) -> None:
-        """`lane` is shared with other cells; this one is `number`.
+        """`lane` is shared with other cells; `number` is the position of this one.
 
-        Of a cell that runs alone, `processes` share limits, and `computing` computes the units.
+        If the cell runs alone, `processes` share limits, and `computing` computes the units.
         """
         self._shares_lane = lane is not None
         self._lane = lane or _own_lane(cell, progress, processes, computing)
@@ -92,14 +92,14 @@ class CellRun(CaseWork):
         """The result of `finish` for a run that ended because the budget was spent."""
 
     async def run(self, finish: Callable[[Finished], T]) -> T:
-        """Returns what `finish` makes of the run while the stores are held, even if the budget ends
-        it.
+        """Returns the result of `finish`, called while the stores are held, even if the budget ends
+        the run.
 
-        Raises `StorageError` if the disk refuses, `UserError` if the cell can't be run, and
-        `WorldError` if an endpoint no longer answers; finished rows stay.
+        Raises `StorageError` if the disk fails, `UserError` if the cell can't be run, and
+        `WorldError` if an endpoint no longer answers; finished rows are kept.
         """
         connections = self._lane.connections
-        # Among other cells the schedule keeps the one budget, which is that of them all.
+        # If cells share the lane, the schedule enforces the one budget of all of them.
         if connections.budget is None or self._shares_lane:
             return await keep_alive(self.cell, connections.breaker, self._run(finish))
 
@@ -116,15 +116,14 @@ class CellRun(CaseWork):
     async def _run(self, finish: Callable[[Finished], T]) -> T:
         turns = self._lane.turns
         await turns.take(self.number)
-        # The clock starts after the turn: waiting for other cells is not part of this run's
-        # duration.
+        # The clock starts when the cell has its turn: waiting for other cells is not part of this
+        # run's duration.
         started, began = datetime.now().astimezone(), time.perf_counter()
         try:
             self.begin()
             async with AsyncExitStack() as stack:
                 repeats = [await self._open(seed, stack) for seed in self.cell.seeds]
-                # After the files are open: only then is it known that the cell can be worked on at
-                # all.
+                # Only once the files are open is it certain that the cell can be worked on.
                 self._count()
                 cases: list[EvalCase] = []
 
@@ -156,22 +155,22 @@ class CellRun(CaseWork):
                         "under these settings"
                     )
 
-                # A finished run is used unchanged, and its files are not opened again.
+                # A finished run is reused unchanged, and its files are not opened again.
                 await self._lane.connections.store.call(lambda: _flush(repeats))
                 done = finished(cases)
                 if not self._shares_lane:
                     return finish(done)
 
-                # Other cells wait for replies meanwhile.
+                # In a thread: other cells wait for replies on the event loop.
                 return await _in_thread(lambda: finish(done))
         finally:
-            # A cell that failed halfway through its cases would keep the others waiting for ever.
+            # Otherwise a cell that fails halfway would keep the others waiting for ever.
             turns.give(self.number)
             if not self._shares_lane:
                 await self._lane.aclose()
 
     async def _open(self, seed: int, stack: AsyncExitStack) -> Repeat:
-        """Opens a repeat's files; other cells have their turn while one is held elsewhere."""
+        """Opens a repeat's files; other cells get the turn while another process holds one."""
         cell, keys, turns = self.cell, self.cell.keys(seed), self._lane.turns
         shared = self._lane.connections.store
 
@@ -182,7 +181,7 @@ class CellRun(CaseWork):
         async def open_at(path: Path, make: Callable[[Path], S]) -> S:
             opening = self._lane.stores.open_store(path, lambda: make(path), busy, shared.call)
             store = await stack.enter_async_context(opening)
-            # The turn was given away while another process held the file.
+            # Takes the turn back, which was given away if another process held the file.
             await turns.take(self.number)
             return store
 
@@ -213,7 +212,7 @@ class CellRun(CaseWork):
 
     def _count(self) -> None:
         """Reports the totals before the work begins, unless reading the data takes long."""
-        # Other sources count what they read.
+        # Other sources count in `cases()`: reading the cases here would count them twice.
         if not self.cell.is_read_quickly or not isinstance(self._source, MemorySource):
             return
 
@@ -226,18 +225,18 @@ class CellRun(CaseWork):
         for stage, count in self.count_stages(memories, questions).items():
             self.progress.expect(stage, repeats * count)
 
-        # The cases announce their work again as they are opened: it would count twice.
+        # Each case reports its totals when it is opened: they would count twice.
         self.progress = Counted(self.progress)
 
     async def _all(self, repeats: Sequence[Repeat], asked: list[EvalCase]) -> None:
-        """Works on all cases; `asked` gets each of them when its turn comes."""
+        """Works on all cases; each is appended to `asked` when it is started."""
         taken: set[str] = set()
         try:
             async with asyncio.TaskGroup() as group:
                 for case in self._source.cases():
                     take_ids(case, taken)
-                    # Without the sessions: `asked` is kept to the end, and the texts of a file of
-                    # gigabytes would be in memory all at once.
+                    # Without the sessions' text: `asked` is kept to the end, and the texts of a
+                    # file of gigabytes would all be in memory.
                     asked.append(without_turns(case))
                     for repeat in repeats:
                         room = self._room(case)
@@ -250,7 +249,7 @@ class CellRun(CaseWork):
             raise first_error(errors) from errors
 
     def _room(self, case: EvalCase) -> Room:
-        """Room for a case: a slot per open question, while other cases still have room."""
+        """Room for a case: a slot per question, up to a share that leaves room for other cases."""
         window = self._lane.window
         ahead = max(CASES_AHEAD, CASES_EACH * self._lane.processes)
         places = min(len(case.questions), max(1, window.limit // ahead))
@@ -271,13 +270,13 @@ class CellRun(CaseWork):
         """Has another process work on a case, and stores its results."""
         keeper = Keeper(repeat, self.progress)
         done = await computing.compute(lambda: unit_of(self.number, repeat, case), keeper)
-        # Metrics are stored in no row: they come with the end of the unit.
+        # Rows contain no metrics: the finished unit returns them.
         repeat.measured.update(done.measured)
         self._noted += done.notes
 
 
 def _flush(repeats: Sequence[Repeat]) -> None:
-    """Returns when the store has all rows and texts. Raises `StorageError` if it takes one not."""
+    """Waits until the store has all rows and texts. Raises `StorageError` if it refuses one."""
     for repeat in repeats:
         repeat.answers.flush()
         repeat.verdicts.flush()
@@ -298,7 +297,7 @@ def _own_lane(cell: Cell, progress: Progress, processes: int, computing: Computi
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    """The result of `work` in a thread, which writes files: a cancellation waits for its end."""
+    """The result of `work`, run in a thread. It writes files: a cancellation waits for its end."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         # Without the shield the cancellation would reach the task, and nobody could wait for the

@@ -1,4 +1,4 @@
-"""Sources of a run's answers: a memory that is asked, or a file; and the watch over a service."""
+"""Sources of a run's answers (a memory or a file), and a count of a memory service's failures."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class CaseAnswers(ABC):
     """The answers of one case in one repeat."""
 
     reused: bool = False
-    """Whether what answers was found ready: a saved memory."""
+    """Whether the answers come from a saved memory."""
     ingest: IngestRow | None = None
-    """Costs of its ingest; None if nothing was ingested. The run gives it its id."""
+    """Costs of the case's ingest; None if nothing was ingested. The run sets the row's id."""
 
     @abstractmethod
     async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
-        """The answer to a question. A failure is a row with its status and no exception."""
+        """The answer to a question. A failure is returned as a row with its status, not raised."""
 
     async def close(self) -> None:
-        """Closes what is held."""
+        """Closes the source of the answers, such as a memory."""
 
 
 class AnswerSource(ABC):
@@ -39,24 +39,24 @@ class AnswerSource(ABC):
         """Opens the answers to the questions of a case in the repeat under `seed`."""
 
     def notes(self) -> tuple[str, ...]:
-        """Notes on the answers for the reader, a sentence each; asked when the run is done."""
+        """Notes on the answers for the reader, one sentence each; called when the work is done."""
         return ()
 
 
 class ServiceWatch:
-    """Counts failures of a served memory in a row: each may take as long as its time limit."""
+    """Counts consecutive failures of a memory service: each may take as long as its time limit."""
 
     def __init__(self, most: int | None) -> None:
-        """`most` failures stop the run (`stop_after_failures`); None never does."""
+        """`most` failures in a row stop the run (`stop_after_failures`); None: never."""
         self._most, self._in_row = most, 0
 
     def succeeded(self) -> None:
-        """A question was answered, or a case ingested."""
+        """A question was answered: the count starts again."""
         self._in_row = 0
 
     def failed(self, error: Exception) -> None:
-        """A question or an ingest failed. Raises `WorldError` for the last one that is allowed."""
-        # An error raised by a model or the user's class says nothing about a service.
+        """A question or an ingest failed. Raises `WorldError` at the `most`th failure in a row."""
+        # An error raised by a model or the user's class says nothing about the service.
         if not isinstance(error, MemoryServiceError):
             return
 

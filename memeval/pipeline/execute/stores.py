@@ -17,17 +17,17 @@ T = TypeVar("T", bound=AbstractContextManager[Any])
 R = TypeVar("R")
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 0.5
-"""Between two looks whether another process is done with a file."""
+"""First and longest wait between checks whether another process has released a file."""
 CLOSING_S = 5.0
-"""How long the end of a cell waits until a file is closed."""
+"""How long a cell waits at its end for a file to be closed."""
 Unit = tuple[Path, str | None]
 """A file, and a case in it."""
 OPENING = None
-"""Takes the place of a case in `Stores.unit` while a file is opened or closed."""
+"""Used in `Stores.unit` instead of a case while a file is opened or closed."""
 
 
 class Call(Protocol):
-    """Runs what uses a store, in a thread if it would hold up the event loop."""
+    """Runs work that uses a store, in a thread if the work would hold up the event loop."""
 
     async def __call__(
         self, work: Callable[[], R], undo: Callable[[R], object] | None = None
@@ -40,11 +40,11 @@ class _Open(Struct):
 
 
 class Stores:
-    """Opens each file once, and closes it behind the last cell that uses it."""
+    """Opens each file once, and closes it after the last cell that uses it."""
 
     def __init__(self) -> None:
         self._open: dict[Path, _Open] = {}
-        # Weak: the locks of all cases of a large file would add up.
+        # Weak: otherwise the locks of all cases of a large file would add up.
         self._locks: WeakValueDictionary[Unit, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
@@ -55,7 +55,7 @@ class Stores:
         busy: Callable[[Path], Awaitable[None]],
         call: Call,
     ) -> AsyncIterator[T]:
-        """The open store of a path, made if needed. Raises `StorageError`.
+        """The open store of a path, created if needed. Raises `StorageError`.
 
         `busy` is awaited once if another process holds the file; `call` opens and closes it.
         """
@@ -82,7 +82,7 @@ class Stores:
         async with self.unit(path, OPENING):
             known = self._open.get(path)
             if known is None:
-                # By hand, and not in a `with`: the store outlives the cell that opened it.
+                # Entered here, not by `with`: the store outlives the cell that opened it.
                 store = make()
                 try:
                     await call(store.__enter__, lambda _: store.__exit__(None, None, None))
@@ -101,7 +101,7 @@ class Stores:
             known.users -= 1
             if not known.users:
                 del self._open[path]
-                # A store that is away is not waited for: the lines are in the file.
+                # Don't wait longer for a store that doesn't respond: the lines are in the file.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CLOSING_S):
                         await call(lambda: known.store.__exit__(None, None, None))

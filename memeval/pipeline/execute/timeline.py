@@ -33,9 +33,9 @@ from memeval.text.given import values_in
 from memeval.text.shown import one_line
 
 PROBE_DEPTH = 5
-"""Results of a probe that are looked at."""
+"""Number of search results that a probe looks at."""
 USER, OTHER_USER = "user-1", "user-2"
-"""The users of a store under `system.tenants=shared`: the one who asks, and another."""
+"""The users of a store under `system.tenants=shared`: the user who asks, and another user."""
 Write = Callable[[Sequence[MemoryChunk]], Awaitable[None]]
 END = "end"
 """Name of the checkpoint after all sessions."""
@@ -46,21 +46,21 @@ class CaseUntil(EvalCase):
     """A case up to a checkpoint, with the questions that are asked there."""
 
     earlier: tuple[tuple[str, str], ...] = ()
-    """The checkpoints before it, in order: the id of the session, and that of the case until it."""
+    """The checkpoints before it, in order: each session's id, and the id of the case up to it."""
     whole: EvalCase | None = None
     """The case with all its sessions."""
 
 
 def has_timeline(case: EvalCase) -> bool:
-    """Whether something happens to the memory of a case between its first and its last session."""
+    """Whether a case has operations, checkpoints, or questions that are asked before its end."""
     asked = any(question.asked_after is not None for question in case.questions)
     return asked or bool(case.operations or case.checkpoints)
 
 
 def ids_until(case: EvalCase) -> tuple[str, ...]:
-    """The ids under which the memories of a case are known: its own, unless it has a timeline.
+    """Ids of a case's memories: its own id, or one id per checkpoint if it has a timeline.
 
-    They come from its questions alone, in whichever order these are asked.
+    They follow the order of its questions; the sessions are not needed.
     """
     if not has_timeline(case):
         return (case.case_id,)
@@ -70,7 +70,7 @@ def ids_until(case: EvalCase) -> tuple[str, ...]:
 
 
 def id_until(case: EvalCase, question: EvalQuestion) -> str:
-    """The id under which the memory is known that a question is asked of."""
+    """The id of the memory that a question is asked of."""
     return _id_until(case, question.asked_after) if has_timeline(case) else case.case_id
 
 
@@ -114,7 +114,7 @@ def cases_until(case: EvalCase) -> Iterator[EvalCase]:
 
 
 def without_turns(case: EvalCase) -> EvalCase:
-    """The case without what is said in it; its sessions are kept if there is a timeline of them."""
+    """The case without its turns; empty sessions are kept if it has a timeline."""
     sessions = case.sessions if has_timeline(case) else ()
     return replace(case, sessions=tuple(replace(one, turns=()) for one in sessions), others=())
 
@@ -158,7 +158,7 @@ def operations_done(
     case: EvalCase, done_until: Callable[[str], Sequence[OperationDone]]
 ) -> dict[int, OperationDone]:
     """Results of a case's operations, by position; `done_until` returns the operations of the
-    memory with an id.
+    memory with a given id.
     """
     order = {session.session_id: number for number, session in enumerate(case.sessions)}
     asked = {question.asked_after for question in case.questions}
@@ -167,7 +167,7 @@ def operations_done(
         end = len(order) if name is None else order[name]
         due = [at for at, one in enumerate(case.operations) if order[one.after] <= end]
         due.sort(key=lambda at: order[case.operations[at].after])
-        # A memory that was continued did only the last of them.
+        # A memory that was continued from a checkpoint did only the last of them.
         own = done_until(_id_until(case, name))
         done |= dict(zip(due[len(due) - len(own) :], own, strict=True))
 
@@ -184,7 +184,7 @@ class Part(Struct, frozen=True):
     first: int
     """Position of its first chunk."""
     end: int
-    """Position behind its last chunk."""
+    """Position after its last chunk."""
     operations: tuple[EvalOperation, ...] = ()
     session_id: str | None = None
     """Its last session."""
@@ -223,9 +223,9 @@ def _sessions_until(case: EvalCase, session_id: str) -> frozenset[str]:
 def with_other_user(
     case: EvalCase, chunks: Sequence[MemoryChunk], granularity: Granularity
 ) -> list[MemoryChunk]:
-    """The chunks of a case as those of a user, after those of another user in the same store."""
+    """A case's chunks for one user, after the chunks of another user of the same store."""
     others = cut(replace(case, sessions=case.others), granularity)
-    # No turn of the other user is one of the case: a ranking can't name it.
+    # The other user's turns are not part of the case: a ranking can't name them.
     return [
         *(
             replace(chunk, chunk_id=f"other-{chunk.chunk_id}", turn_ids=(), user=OTHER_USER)
@@ -248,10 +248,10 @@ async def operate(
     number: int | None = None,
     write: Write | None = None,
 ) -> OperationDone:
-    """Does an operation, which has this number in its case; `chunks` are those of the case.
+    """Performs an operation; `number` is its position in the case, `chunks` are the case's chunks.
 
-    `write` has a model write chunks down; without it, the system is given those of a session that
-    is imported again.
+    `write` has a model write chunks down; without it, the system itself ingests the chunks of a
+    session that is imported again.
     """
     before = await _given_by(watched, operation)
     calls = len(current_ledger().usages)

@@ -1,7 +1,7 @@
 """The arguments of a tool call, checked against the tool's JSON schema.
 
 The part of JSON Schema that tools use: types, properties, required ones, enumerations, items and
-bounds. Other keywords (patterns, references, formats) are the tool's own to check.
+bounds. The tool itself must check other keywords (patterns, references, formats).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 _DEEPEST = 20
-"""Levels of a schema that are looked at."""
+"""Levels of a schema that are checked."""
 
 
 def mistake(value: Any, schema: Any, path: str = "arguments", depth: int = 0) -> str | None:
-    """The first mistake in a value, for the model that made it; None for a valid one."""
-    # A schema comes from outside, too: what can't be read allows everything.
+    """The first mistake in a value, worded for the model that made it; None if it is valid."""
+    # A schema comes from outside, too: an unreadable part of it allows everything.
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return None
 

@@ -1,9 +1,9 @@
 """The loop of `reader=tools` and `writer=tools`: the model calls tools and gets their results until
-it answers, or has nothing left to write.
+it answers, or has nothing more to write.
 
 It follows OpenAI's protocol of tool calls, parallel ones included. It is pure except for the calls
-of the model and of the tools, which are passed in. Each deviation of a model from the protocol has
-an outcome, named by a `Fault`: the model is told, and continues.
+to the model and to the tools, which are passed in. Each deviation of a model from the protocol is
+recorded as a `Fault`: the model gets a message, and continues.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from memeval.systems.tools import Tool, ToolResult, strings_in
 from memeval.text.shown import one_line
 
 MOST_EQUAL = 3
-"""Equal calls that are run; further ones are refused with a message to the model."""
+"""How many equal calls are run; further ones are refused with a message to the model."""
 CUT_LINE_TOKENS = 16
-"""The line that says that a result was cut has fewer; with so few left, no tool is run."""
+"""Exceeds the tokens of the line that marks a cut result; no tool is run with so few left."""
 MOST_LEVELS = 100
-"""Levels of the arguments of a call; deeper ones, no tool could read or send."""
+"""Levels of nesting in a call's arguments; no tool could read or send deeper ones."""
 NO_RESULT = "(no result)"
 CHARACTERS_PER_TOKEN = 20
-"""A result is also cut after this many characters per token: a run of letters is one token."""
+"""A result is also cut after this many characters per token: a long run of letters is one token."""
 _ODD_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _WRITTEN_CALL = re.compile(
     r"<\|?(?:\w+:)?tool_?(?:calls?|use)\b|<(?:\w+:)?function(?:=|_calls>)|<(?:\w+:)?invoke name="
@@ -48,10 +48,10 @@ _WRITTEN_CALL = re.compile(
     r"|^Action: ?\w+\s*\nAction Input:",
     re.MULTILINE,
 )
-"""Calls that a server without a parser for its model leaves in the text."""
+"""Calls that a server without a parser for its model leaves in the text of a reply."""
 
 _CALL = {"name", "arguments"}
-"""Members of a call."""
+"""Members of a call as JSON."""
 
 
 class Fault(StrEnum):
@@ -59,18 +59,18 @@ class Fault(StrEnum):
 
     BAD_JSON = "bad_json"
     BAD_ARGUMENTS = "bad_arguments"
-    """Against the tool's schema."""
+    """They don't match the tool's schema."""
     CUT_ARGUMENTS = "cut_arguments"
-    """The reply ended at its limit of tokens within them."""
+    """The reply reached its token limit within the arguments."""
     UNKNOWN_TOOL = "unknown_tool"
     REPEATED = "repeated"
     """The same call again after `MOST_EQUAL` equal ones."""
     OVER_LIMIT = "over_limit"
-    """More calls than `max_tool_calls`, or more results than `context_tokens`."""
+    """More calls than `max_tool_calls`, or more tokens of results than `context_tokens`."""
     TOOL_FAILED = "tool_failed"
-    """It raised, took too long, or says itself that it failed."""
+    """The tool raised, took too long, or reported a failure."""
     BAD_ID = "bad_id"
-    """A call without an id, or with that of another call."""
+    """A call without an id, or with the id of another call."""
     EMPTY_REPLY = "empty_reply"
     WRITTEN_CALL = "written_call"
     """A call in the text of the reply."""
@@ -85,9 +85,9 @@ class Limits(Struct, frozen=True):
     """Replies of the model, the answer included."""
     calls: int
     result_tokens: int
-    """Of one result."""
+    """Limit of one result."""
     context_tokens: int | None = None
-    """Of all results and of what is shown at first; None is without a limit."""
+    """Limit of all results and of the chunks shown at first; None: no limit."""
 
 
 class CallRecord(Struct, frozen=True):
@@ -97,25 +97,25 @@ class CallRecord(Struct, frozen=True):
     arguments: str
     """As the model wrote them."""
     result: str
-    """As the model saw it, without the marks around it."""
+    """As the model saw it, without the fence around it."""
     tokens: int
-    """Of the result."""
+    """Tokens of the result."""
     seconds: float | None = None
-    """Wall time; None if the tool was not run."""
+    """Wall time; None if the tool did not run."""
     fault: Fault | None = None
     retrieved: tuple[Retrieved, ...] | None = None
-    """The chunks that the result shows; None if the tool can't say."""
+    """The chunks that the result shows; None if the tool does not report them."""
     cut: bool = False
-    """Whether the result was longer."""
+    """Whether the result was cut."""
 
 
 class StepRecord(Struct, frozen=True):
-    """One reply of the model, and the calls that it made."""
+    """One reply of the model, and its tool calls."""
 
     completion: Completion
     calls: tuple[CallRecord, ...] = ()
     faults: tuple[Fault, ...] = ()
-    """Those of the reply itself."""
+    """Faults of the reply itself."""
 
 
 Complete = Callable[[ToolPrompt], Awaitable[Completion]]
@@ -135,11 +135,11 @@ class ToolLoop:
         use: Use,
         last_words: str = "",
     ) -> None:
-        """`last_words` ask for the answer when no call is left."""
+        """`last_words` request the answer when no calls are left."""
         self.steps: list[StepRecord] = []
         """Steps so far, also after an error."""
         self.step_limit = False
-        """Whether the model had to end before it was ready."""
+        """Whether a limit ended the loop before the model was done."""
         self._tools = {tool.name: tool for tool in tools}
         self._limits, self._complete, self._use = limits, complete, use
         self._last_words = last_words
@@ -157,11 +157,11 @@ class ToolLoop:
 
     @property
     def context_tokens(self) -> int:
-        """Tokens of what was shown at first and of all results so far."""
+        """Tokens of the chunks shown at first and of all results so far."""
         return self._shown_tokens + sum(call.tokens for call in self.calls)
 
     def count_faults(self) -> dict[str, int]:
-        """Faults of replies and calls so far, by kind, and how often each occurred."""
+        """Number of faults of replies and calls so far, by kind."""
         faults = [fault for step in self.steps for fault in step.faults]
         faults += [call.fault for call in self.calls if call.fault is not None]
         return dict(sorted(Counter(fault.value for fault in faults).items()))
@@ -169,10 +169,10 @@ class ToolLoop:
     async def run(self, prompt: ToolPrompt) -> Completion:
         """The reply that is the answer.
 
-        Raises `ModelError` if a call of the model failed, or it never answered, and `WorldError`
-        if the memory is gone.
+        Raises `ModelError` if a call of the model failed, or it never answered, and `WorldError` if
+        the memory no longer responds.
         """
-        # What is shown at first is seen as well.
+        # The chunks shown at first count as seen, too.
         self._seen |= dict.fromkeys(prompt.seen)
         self._shown_tokens = sum(map(count_tokens, prompt.seen))
         empty = 0
@@ -203,7 +203,7 @@ class ToolLoop:
             self._exchange += _complaint(completion, fault)
 
     async def run_writing(self, prompt: ToolPrompt) -> None:
-        """Ends when the model calls no tool, or may call none. Raises as `run` does."""
+        """Ends when the model calls no tool, or may call no more. Raises errors as `run` does."""
         while len(self.steps) < self._limits.steps and self._made < self._limits.calls:
             completion = await self._complete(self._request(prompt, last=False))
             if completion.tool_calls:
@@ -211,7 +211,7 @@ class ToolLoop:
                 continue
 
             fault = self._note_text(completion)
-            # Unlike an answer, "done" may be left unsaid.
+            # Unlike an answer, the end of writing need not be stated.
             if fault is not Fault.WRITTEN_CALL:
                 return
 
@@ -223,7 +223,7 @@ class ToolLoop:
         return replace(prompt, exchange=tuple(self._exchange), seen=tuple(self._seen), last=last)
 
     def _final(self, completion: Completion) -> Completion:
-        """Result of the reply to the last request: its text counts."""
+        """Checks the last reply, and returns it as the answer if it has text."""
         faults = [Fault.CALL_AT_END] if completion.tool_calls else []
         if _is_written_call(completion.text, self._tools):
             faults.append(Fault.WRITTEN_CALL)
@@ -239,7 +239,7 @@ class ToolLoop:
         return completion
 
     def _note_text(self, completion: Completion) -> Fault | None:
-        """Notes a reply that calls no tool, and returns its fault, if it has one."""
+        """Records a reply that calls no tool, and returns its fault, if it has one."""
         fault = None
         if not completion.text.strip():
             fault = Fault.EMPTY_REPLY
@@ -254,7 +254,7 @@ class ToolLoop:
 
     async def _run_calls(self, completion: Completion) -> None:
         """Runs the calls of a reply one after the other, and adds their results."""
-        # First of all: a failure below leaves the step with the calls that were made.
+        # Recorded first: if a call fails below, the step still lists the calls before it.
         at = len(self.steps)
         ids, faults = self._ids_of(completion.tool_calls)
         self._note(completion, *faults)
@@ -270,7 +270,7 @@ class ToolLoop:
                 self._see(record)
 
     def _ids_of(self, calls: Sequence[ToolCall]) -> tuple[list[str], list[Fault]]:
-        """An id for each call; its own, if no other call has it."""
+        """An id for each call; its own, unless another call has it."""
         ids: list[str] = []
         faults: list[Fault] = []
         for position, call in enumerate(calls, start=1):
@@ -305,7 +305,7 @@ class ToolLoop:
         return await self._use_tool(call, tool, arguments)
 
     def _left(self) -> float:
-        """Tokens that all further results may have together."""
+        """Tokens left for all further results."""
         most = self._limits.context_tokens
         return math.inf if most is None else most - self.context_tokens
 
@@ -342,7 +342,7 @@ class ToolLoop:
         try:
             result = as_result(await self._use(tool, arguments))
         except (WorldError, UserError, StorageError):
-            raise  # the memory is gone: no result of a tool
+            raise  # the memory is gone: not a tool's result
         except (SystemFaultError, TypeError, ValueError, RecursionError) as error:
             result = ToolResult(f"The tool failed: {one_line(error, 400)}", is_error=True)
 
@@ -368,13 +368,13 @@ class ToolLoop:
         text, cut = cut_result(text, self._limits.result_tokens)
         left = self._left()
         if count_tokens(text) > left:
-            # The line that says so must fit in, too.
+            # The line that marks the cut must fit, too.
             text, cut = cut_result(text, int(left) - CUT_LINE_TOKENS)
 
         return text, cut
 
     def _see(self, record: CallRecord) -> None:
-        """Keeps the entries of a result, each once."""
+        """Remembers the entries of a result, each once."""
         if record.retrieved is not None:
             entries = [chunk.text for chunk in record.retrieved]
         else:
@@ -412,14 +412,14 @@ def _arguments_of(call: ToolCall, tool: Tool, *, was_cut: bool) -> dict[str, Any
 
 
 def _loaded(arguments: str) -> Any:
-    """The JSON of some arguments. Raises `ValueError` or `RecursionError` for what is not JSON."""
+    """The JSON of some arguments. Raises `ValueError` or `RecursionError` if it is not JSON."""
     value = json.loads(arguments, parse_constant=_refuse_constant)
     if _is_deeper(value, MOST_LEVELS):
         raise ValueError(f"more than {MOST_LEVELS} levels")
     if "\\u" not in arguments:
         return value
 
-    # Halves of surrogate pairs, which a tool could neither send nor store.
+    # Removes halves of surrogate pairs, which a tool could neither send nor store.
     return json.loads(without_halves(json.dumps(value, ensure_ascii=False)))
 
 
@@ -436,7 +436,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def entries_of(result: str) -> list[str]:
-    """The lines of a result; of JSON, the strings in it."""
+    """The lines of a result, or the strings in it if it is JSON."""
     try:
         texts = list(strings_in(json.loads(result)))
     except (ValueError, RecursionError):
@@ -446,8 +446,8 @@ def entries_of(result: str) -> list[str]:
 
 
 def cut_result(text: str, tokens: int) -> tuple[str, bool]:
-    """At most `tokens` tokens of a text, ending with a line that says so if it was cut, and whether
-    it was.
+    """At most `tokens` tokens of a text, and whether it was cut. A cut text ends with a line that
+    says so.
     """
     short = text[: tokens * CHARACTERS_PER_TOKEN]
     short = short[: start_of_token(short, tokens)]
@@ -458,7 +458,7 @@ def cut_result(text: str, tokens: int) -> tuple[str, bool]:
 
 
 def _is_written_call(text: str, names: Collection[str]) -> bool:
-    """Whether a reply is a call in words, as JSON or as code; `names` are those of the tools."""
+    """Whether a reply is a call written as markup, JSON or code; `names` are the tools' names."""
     if _WRITTEN_CALL.search(text):
         return True
 
@@ -474,12 +474,12 @@ def _is_written_call(text: str, names: Collection[str]) -> bool:
     calls = [
         call for call in (value if isinstance(value, list) else [value]) if isinstance(call, dict)
     ]
-    # Of a tool that does not exist the arguments tell it from an answer in JSON.
+    # An unknown tool's call has exactly these members; other objects may be answers in JSON.
     return any(call.get("name") in names or call.keys() == _CALL for call in calls)
 
 
 def _complaint(completion: Completion, fault: Fault) -> list[Message]:
-    """Messages to a model after a reply that is neither a call nor an answer."""
+    """Messages for the model after a reply that is neither a call nor an answer."""
     if fault is Fault.EMPTY_REPLY:
         # Some endpoints refuse an empty message of the assistant.
         return [{"role": "user", "content": "Your reply was empty. Call a tool, or answer."}]
@@ -495,7 +495,7 @@ def _complaint(completion: Completion, fault: Fault) -> list[Message]:
 
 
 def _as_message(completion: Completion, ids: Sequence[str]) -> Message:
-    """The reply as a later request repeats it; without the model's thinking."""
+    """The reply as later requests repeat it, without the model's thinking."""
     calls = [
         {
             "id": call_id,
@@ -508,12 +508,12 @@ def _as_message(completion: Completion, ids: Sequence[str]) -> Message:
 
 
 def _sound_name(name: str) -> str:
-    """A name that every endpoint takes."""
+    """A name that every endpoint accepts."""
     return _ODD_NAME.sub("_", name)[:64] or "unnamed"
 
 
 def _sound_json(arguments: str) -> str:
-    """The arguments, if they are an object: templates of some servers fail on anything else."""
+    """The arguments if they are an object, else `{}`: some servers' templates need an object."""
     try:
         is_object = isinstance(json.loads(arguments), dict)
     except (ValueError, RecursionError):
@@ -523,7 +523,7 @@ def _sound_json(arguments: str) -> str:
 
 
 def _whole_numbers(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
-    """The arguments with 5 for 5.0, if an integer is expected."""
+    """The arguments with 5 instead of 5.0 if an integer is expected."""
     properties = tool.parameters.get("properties")
     whole = dict(arguments)
     for name, value in arguments.items():

@@ -1,4 +1,4 @@
-"""The reader under `reader=tools`: a model that holds the tools of one memory."""
+"""The reader under `reader=tools`: a model that uses the tools of one memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class ToolReader:
-    """Answers the questions of one case by the tools of its memory."""
+    """Answers the questions of one case with the tools of its memory."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class ToolReader:
         limits: Limits,
         seed: int,
     ) -> None:
-        """`reader` words the question, `instructions` are about the tools."""
+        """`reader` words the question; `instructions` describe the tools."""
         self._watched, self._reader, self._model = watched, reader, model
         self._instructions, self._limits, self._seed = instructions, limits, seed
         self._tools: tuple[Tool, ...] | None = None
@@ -71,7 +71,7 @@ class ToolReader:
         )
 
     async def answer(self, query: Query, loop: ToolLoop) -> Answer:
-        """The answer at the end of the loop. Raises as `ToolLoop.run` does."""
+        """The answer at the end of the loop. Raises the same errors as `ToolLoop.run`."""
         window = await self._window()
         prompt = ToolPrompt(
             asked=self._reader.prompt(query, window or (NOTHING_SHOWN,)),
@@ -92,7 +92,7 @@ class ToolReader:
 
     async def _window(self) -> Sequence[str]:
         """The chunks that the agent always sees, such as its window after a compression: the latest
-        ones, under `context_tokens`.
+        ones that fit in `context_tokens`.
         """
         if not isinstance(self._watched.system, RecallSystem):
             return ()
@@ -103,7 +103,7 @@ class ToolReader:
 
 
 def complete_by(model: LanguageModel, role: Role, seed: int) -> Complete:
-    """How a loop calls a model."""
+    """Returns the function by which a loop calls a model."""
 
     async def complete(prompt: ToolPrompt) -> Completion:
         completion = await model.complete(prompt, role=role, seed=seed)
@@ -117,11 +117,11 @@ def complete_by(model: LanguageModel, role: Role, seed: int) -> Complete:
 
 
 TurnsOf = Callable[[CallRecord], tuple[str, ...]]
-"""The turns of a call that did not fail."""
+"""Returns the turn ids for a call that did not fail."""
 
 
 def step_rows(steps: Sequence[StepRecord], turns_of: TurnsOf) -> tuple[AgentStep, ...]:
-    """The steps as a row keeps them, but with whole texts."""
+    """The steps as a row stores them, but with whole texts."""
     return tuple(_step_row(step, turns_of) for step in steps)
 
 
@@ -150,15 +150,15 @@ def _step_row(step: StepRecord, turns_of: TurnsOf) -> AgentStep:
 
 
 def shown_turns(call: CallRecord, quotations: Quotations[str]) -> tuple[str, ...]:
-    """The turns that a result shows, as its tool says, else those that it quotes."""
+    """The turns that a result shows, as reported by its tool, or else those that it quotes."""
     turns = tuple(str(turn) for chunk in call.retrieved or () for turn in chunk.turn_ids)
-    # Notes, and what a server returns, say nothing of turns.
+    # Notes, and results of servers, don't name turns.
     is_silent = not turns and call.retrieved != ()
     return quotations.found_in(call.result) if is_silent else turns
 
 
 def _retrieved(calls: Sequence[CallRecord]) -> tuple[Retrieved, ...] | None:
-    """The chunks of all results, each once; None if a tool that was run can't say."""
+    """The chunks of all results, each once; None if a tool that was run doesn't report them."""
     chunks: dict[tuple[str, tuple[str, ...]], Retrieved] = {}
     for call in calls:
         if call.fault is not None:
@@ -210,7 +210,7 @@ async def open_tools(watched: Watched) -> tuple[Tool, ...]:
 
 
 def _mistake_of(tool: Tool) -> str | None:
-    """The first part of a tool that is not valid, in words."""
+    """The first part of a tool that is not valid, in words that continue a message."""
     if not isinstance(tool.description, str):
         return "the description must be a string, that"
     if not isinstance(tool.parameters, Mapping):

@@ -1,4 +1,4 @@
-"""The writer under `writer=tools`: a model reads each session, and writes by the memory's tools."""
+"""The writer under `writer=tools`: a model reads each session, and writes with memory tools."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from memeval.systems.tools import DELETE, UPDATE, Tool, delete_tool, object_sche
 
 FORGET, CORRECT = CHANGES = (OperationKind.FORGET.value, OperationKind.CORRECT.value)
 ADD = "add_memory"
-"""Name of the tool for memories without a tool that writes."""
+"""Name of the tool that is added to memories without a tool for writing."""
 
 
 class CaseWriter:
@@ -50,8 +50,8 @@ class CaseWriter:
         seed: int,
         changes: bool = False,
     ) -> None:
-        """`limits` hold for what is read at once: a session of at most `session_tokens`. With
-        `changes` it may delete and update what it wrote, if the memory supports it.
+        """`limits` apply to each part that is read: at most `session_tokens` of a session. With
+        `changes`, the model may delete and update what it wrote, if the memory supports it.
         """
         self._changes = changes
         self._watched, self._template, self._limits = watched, template, limits
@@ -73,7 +73,7 @@ class CaseWriter:
         if begins:
             self._begins = True
             await self._watched.call("reset")
-            # Its tools may search what is still empty.
+            # The model's tools may search the memory while it is empty.
             await self._watched.call("consolidate")
 
         tools = await open_tools(self._watched)
@@ -145,7 +145,7 @@ class CaseWriter:
                 yield make(getattr(system, name))
 
     def _note_tool(self, first: MemoryChunk, quotations: Quotations[str]) -> Tool:
-        """Stores a note as a chunk of the session, with the turns that it quotes."""
+        """A tool that stores a note as a chunk of the session, with the turns that it quotes."""
 
         def add_memory(text: str) -> str | Awaitable[str]:
             if not text.strip():
@@ -175,7 +175,7 @@ class CaseWriter:
         )
 
     async def items(self) -> Sequence[Mapping[str, Any]] | None:
-        """Items that the memory lists, or the notes; None if neither is known.
+        """Items that the memory lists, or else the notes; None if neither is known.
 
         Raises any error of its `dump`.
         """
@@ -184,8 +184,8 @@ class CaseWriter:
             listed = await self._watched.call("dump")
         if listed is not None:
             return list(listed)
-        # A memory that was continued holds notes of another writer, too; one that was changed may
-        # have lost some.
+        # A continued memory contains notes of another writer, too; a changed one may have lost
+        # some.
         is_changed = self._changed or not self._begins
         if not self._notes or is_changed:
             return None
@@ -205,7 +205,7 @@ class CaseWriter:
         try:
             items = await self.items()
         except (MemevalError, TypeError):
-            items = None  # a list that only figures need
+            items = None  # only the figures need the list
 
         counts = self._counts
         written = Written(
@@ -235,7 +235,7 @@ async def _after(stored: Awaitable[None]) -> str:
 
 
 def _parts(session: Iterable[MemoryChunk], tokens: int) -> Iterator[list[MemoryChunk]]:
-    """A session in parts of at most `tokens` tokens; a longer chunk is a separate part."""
+    """A session in parts of at most `tokens` tokens; a chunk that is larger is a part by itself."""
     part: list[MemoryChunk] = []
     size = 0
     for chunk in session:

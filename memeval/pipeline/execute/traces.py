@@ -18,7 +18,7 @@ from memeval.text.given import values_in
 async def find_traces(
     watched: Watched, traces: Traces, answer: Answer, ledger: Ledger
 ) -> Mapping[str, tuple[str, ...]]:
-    """The values found at each depth that can be looked at, at no cost of the answer."""
+    """Values found at each level that can be inspected; the answer's costs don't include this."""
     if traces.kind == FORGETEVAL:
         return await _find_strings(watched, traces)
 
@@ -40,20 +40,20 @@ async def find_traces(
 
         if items is not None:
             texts = [json.dumps(plain_notes(item), ensure_ascii=False) for item in items]
-            # A list may contain only a part of what is stored, such as notes: whatever is found is
-            # stored, too.
+            # A list may contain only a part of what is stored, such as notes: a value that a search
+            # found is stored, too.
             seen[STORE] = values_in(traces.unwanted, *texts, *(found or ()))
 
     return seen
 
 
 async def _find_strings(watched: Watched, traces: Traces) -> Mapping[str, tuple[str, ...]]:
-    """ForgetEval's way: strings in the results of the question (first probe) and the others."""
+    """As ForgetEval does: strings in the results of the question (first probe) and the others."""
     if not hasattr(watched.system, "probe"):
         return {}
 
     results = [await search_for(watched, [words]) for words in traces.probes]
-    # A system that can't be searched says so each time.
+    # A system that can't be searched returns None each time.
     joined = ["\n".join(texts).casefold() for texts in results if texts is not None]
     if not joined:
         return {}
@@ -66,7 +66,7 @@ async def _find_strings(watched: Watched, traces: Traces) -> Mapping[str, tuple[
 
 
 def _shown(answer: Answer, ledger: Ledger) -> Sequence[str] | None:
-    """Chunks the reader saw; None if the system does not say."""
+    """Chunks that the reader saw; None if the system does not report them."""
     if ledger.answered is not None:
         prompt = ledger.answered.prompt
         if isinstance(prompt, AnswerPrompt | ChoosePrompt | ToolPrompt):

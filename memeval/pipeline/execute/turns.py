@@ -1,4 +1,4 @@
-"""The turns of a case by id and by position, which rows keep."""
+"""The turns of a case by id and by position, which rows store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memeval.results.rows import Ranking
 
 
 class CaseTurns(Struct, frozen=True, dict=True):
-    """Context for writing and reading a ranking of a case's turns."""
+    """Converts rankings between ids and positions of a case's turns."""
 
     ids: tuple[str, ...]
     """Ids of the turns, in the order in which they were said."""
@@ -23,7 +23,7 @@ class CaseTurns(Struct, frozen=True, dict=True):
     """The session of each turn."""
     position_of: Mapping[str, int]
     alone: tuple[tuple[str], ...]
-    """Each turn's id as the chunk of this one turn, made once: rankings hold hundreds of them."""
+    """Each turn's id as a chunk of this one turn, built once: rankings contain hundreds of them."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Text of each turn."""
 
@@ -40,14 +40,14 @@ class CaseTurns(Struct, frozen=True, dict=True):
 
     @cached_property
     def quotations(self) -> Quotations[str]:
-        """Recognises the turns in a text."""
+        """Finds the turns that a text quotes."""
         return Quotations(self.texts)
 
     def positions(self, ranking: Iterable[Sequence[str]]) -> Ranking:
         """Turn ids as positions. Raises `KeyError` for an unknown turn."""
         position = self.position_of.__getitem__
         chunks = tuple(ranking)
-        # A ranking has hundreds of chunks, most often of one turn each.
+        # A ranking has hundreds of chunks, mostly of one turn each.
         if set(map(len, chunks)) <= {1}:
             return tuple(map(position, chain.from_iterable(chunks)))
 

@@ -1,4 +1,4 @@
-"""One case in one repeat, computed by another process, which sends its rows at once."""
+"""One case in one repeat, computed by another process, which sends its rows immediately."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Unit(Struct, frozen=True):
     seed: int
     case: EvalCase
     answers: Sequence[Mapping[str, Any]]
-    """Existing rows as JSON, the case's ingest among them."""
+    """Existing rows as JSON, including that of the case's ingest."""
     verdicts: Sequence[Mapping[str, Any]]
 
 
@@ -60,7 +60,7 @@ def unit_of(cell: int, repeat: Repeat, case: EvalCase) -> Unit:
 
 
 class Keeper:
-    """Stores what a computing process sends, and forwards its progress."""
+    """Stores rows and texts that a computing process sends, and forwards its progress."""
 
     def __init__(self, repeat: Repeat, progress: Progress) -> None:
         self._repeat, self._progress = repeat, progress
@@ -70,7 +70,7 @@ class Keeper:
         self._again = False
 
     def begin_again(self) -> None:
-        """The unit is computed again: anything reported before is not reported twice."""
+        """The unit is computed again: items reported before are not reported again."""
         self._again, self._to_skip = True, Counter(self._reported)
 
     def keep(self, message: Message) -> None:
@@ -104,10 +104,10 @@ class Keeper:
 
 
 class SentRows(RowStore[R]):
-    """Rows in a process that computes them: appended rows are sent."""
+    """Rows in a computing process: appended rows are sent."""
 
     def __init__(self, kind: str, rows: Mapping[str, R], parse: Parse[R], send: Send) -> None:
-        """`rows` are the existing ones, by id."""
+        """`rows` are the existing rows, by id."""
         super().__init__(Path(kind), {}, parse)
         # Never opened, and so never locked: the process that holds the file stores the rows.
         self._found = SoundRows(dict(rows))
@@ -119,7 +119,7 @@ class SentRows(RowStore[R]):
 
 
 class SentTexts(TextStore):
-    """The texts of one case, in the process that computes them."""
+    """The texts of one case in a computing process: new texts are sent."""
 
     def __init__(self, send: Send) -> None:
         super().__init__(Path(TEXT))
@@ -130,7 +130,7 @@ class SentTexts(TextStore):
 
     def _write(self, entry: dict[str, Any], ref: str) -> None:
         self._send((TEXT, (entry, ref)))
-        self._lines[ref] = (0, 0)  # known from now on: a text is sent once
+        self._lines[ref] = (0, 0)  # known from now on: each text is sent once
 
 
 class SentProgress:
@@ -155,11 +155,11 @@ class SentProgress:
         self._send((SCORED, (score,)))
 
     def watch(self, connections: Connections) -> None:
-        """A process that computes calls no endpoint."""
+        """A computing process calls no endpoint."""
 
 
 async def compute_unit(work: CaseWork, unit: Unit, send: Send) -> UnitDone:
-    """Computes a unit, in the process that does so. `work` is that of its cell, after `begin`."""
+    """Computes a unit in the computing process. `work` is the work of its cell, after `begin`."""
     answers = {str(row["id"]): answer_or_ingest(row) for row in unit.answers}
     verdicts = {str(row["id"]): VerdictRow.from_json(row) for row in unit.verdicts}
     repeat = Repeat(

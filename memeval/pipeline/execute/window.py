@@ -1,15 +1,15 @@
-"""Limits how much work is open at once."""
+"""Limits how much work is open at the same time."""
 
 from __future__ import annotations
 
 import asyncio
 
 ROOM = 32_000_000
-"""Characters that open cases may hold together: six of LongMemEval's largest histories."""
+"""Characters that open cases may contain in total: six of LongMemEval's largest histories."""
 
 
 class Window:
-    """Lets cases in while there are slots and room for text; a larger case goes in alone."""
+    """Lets cases in while there are slots and room for text; a larger case enters alone."""
 
     def __init__(self, limit: int, room: int = ROOM) -> None:
         self.limit, self._room = limit, room
@@ -17,9 +17,9 @@ class Window:
         self._changed = asyncio.Event()
 
     async def enter(self, places: int, size: int = 0) -> None:
-        """Waits until a case with this many slots and characters may be opened."""
-        # A case larger than the limit would wait for ever: it goes in alone. A loop: of several
-        # that wait, the first to be woken may take what became free.
+        """Waits until a case that needs this many slots and characters may be opened."""
+        # A case larger than the limit enters alone, as it would wait for ever. A loop: of several
+        # waiting cases, the first to be woken may take what became free.
         while self._places >= self.limit or (self._held and self._held + size > self._room):
             self._changed.clear()
             await self._changed.wait()
@@ -28,14 +28,14 @@ class Window:
         self._held += size
 
     def leave(self, places: int, size: int = 0) -> None:
-        """Gives back places, and at a case's end its characters."""
+        """Releases slots, and at a case's end its characters."""
         self._places -= places
         self._held -= size
         self._changed.set()
 
 
 class Room:
-    """One case's share of a window, given back once."""
+    """One case's share of a window, released once."""
 
     def __init__(self, window: Window, places: int, size: int) -> None:
         self.places = places
@@ -46,11 +46,11 @@ class Room:
         await self._window.enter(self.places, self._size)
 
     def leave_one(self) -> None:
-        """Gives back one place."""
+        """Releases one slot."""
         self._left -= 1
         self._window.leave(1)
 
     def leave(self) -> None:
-        """Returns the remaining room when a case ends."""
+        """Releases the remaining room when a case ends."""
         self._window.leave(self._left, self._size)
         self._left = 0

@@ -12,18 +12,18 @@ from memeval.records import IngestHealth
 MethodCall = tuple[str, tuple[Any, ...]]
 """Name of a method, and its arguments."""
 OF_ALL = frozenset({"reset", "compress", "consolidate", "await_ready", "health", "save", "load"})
-"""Methods that concern every user. Any other is called for the user whom its arguments name."""
+"""Methods that concern every user. Any other is called for the user named by its arguments."""
 
 
 class ByUser(Watched):
-    """The instance of the user who asks, and that of another user beside it.
+    """The instance of the user who asks, and a second one for another user.
 
-    Each is given what its user says, and asked what its user asks. What is said of the system, and
-    what it lists, is that of the user who asks.
+    Each instance gets the chunks and the queries of its own user. Methods in `OF_ALL` are called on
+    both; calls that name no user, such as `dump`, go to the instance of the user who asks.
     """
 
     def __init__(self, build: Callable[[str], Watched], user: str, other: str) -> None:
-        """`build` makes the instance of a user."""
+        """`build` creates the instance of a user."""
         self._own, self._others, self._other = build(user), build(other), other
         super().__init__(self._own.system, self._own.case_id, self._own.timeout_s)
         self.user = user
@@ -53,7 +53,7 @@ def _of(user: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _part_of(user: str, argument: Any) -> Any:
-    """A folder within a folder, or the user's own of some chunks."""
+    """A user's folder within a folder, or the user's chunks among some chunks."""
     if isinstance(argument, Path):
         folder = argument / user
         folder.mkdir(exist_ok=True)
@@ -63,7 +63,7 @@ def _part_of(user: str, argument: Any) -> Any:
 
 
 def _both(own: IngestHealth | None, others: IngestHealth | None) -> IngestHealth | None:
-    """What both instances stored and lost; None if they don't say."""
+    """Sum of the health of both instances; None if either reports none."""
     if own is None or others is None:
         return None
 

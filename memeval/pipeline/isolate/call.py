@@ -1,5 +1,5 @@
-"""One call of a system's method, the time limit that ends it, and the source location in a user's
-own code at which it went wrong.
+"""One call of a system's method, its time limit, and the source location in the user's code at
+which it failed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ TOOL = "tool "
 """Prefix of a tool's name in a message, in place of a method's name."""
 _NO_LIMIT = nullcontext()
 _OWN = str(Path(__file__).resolve().parents[2])
-"""Our own package, whose frames are named only if there are no others."""
+"""memeval's own package: its frames are named only if there are no others."""
 _CALLS = dict.fromkeys(("answer", "probe", "tools", "tool search_memory"), "recall")
-"""The method of a user that ours calls, by the name of ours."""
+"""The user's method that a built-in method calls, by the name of the built-in method."""
 
 
 class Call(Struct):
@@ -43,20 +43,20 @@ class Call(Struct):
     timeout_s: float | None = None
     since: float = field(default_factory=time.monotonic)
     is_stopped: bool = False
-    """Whether it is to make no further step: it was given up, or the run is being stopped."""
+    """Whether it must make no further step: it was abandoned, or the run is being stopped."""
 
     def describe(self) -> str:
-        """The call as a message names it."""
+        """The call as named in messages."""
         owner = self.owner if isinstance(self.owner, type) else type(self.owner)
-        # A user knows the system by the file that it was written in; ours are known by their class.
+        # Users know their own system by its file, and built-in systems by their class.
         is_ours = "memeval" in owner.__module__.split(".")[0]
         name = owner.__name__ if is_ours else owner.__module__.rpartition(".")[2]
         return f"case {one_line(self.case_id, 60)}: {name}.{self.method}"
 
     def fault(self, error: BaseException) -> MemevalError:
-        """The method's error on one line with its location, unless it was raised on purpose.
+        """The method's error on one line with its location; a `MemevalError` is returned as it is.
 
-        Unlike `StopIteration` and some others, it may pass through an event loop.
+        Unlike `StopIteration` and some others, the result may pass through an event loop.
         """
         if isinstance(error, MemevalError):
             return error
@@ -64,7 +64,7 @@ class Call(Struct):
         name, message = type(error).__name__, show(error, "(its message can't be shown)")
         described = f"{name}: {message}" if message else name
         raised = SystemFaultError(f"{self._location_of(error)}: {described}")
-        # Set here, as an error of a thread is raised again without it.
+        # Set here: an error from a thread is raised again without its cause.
         raised.__cause__ = error
         return raised
 
@@ -73,23 +73,23 @@ class Call(Struct):
         frames = [(frame.f_code.co_filename, line) for frame, line in steps]
         foreign = [frame for frame in frames if not _is_ours(frame[0])]
         if not foreign:
-            # A call with wrong arguments fails in our frame: no line of the user's code was
+            # A call with wrong arguments fails in memeval's frame: no line of the user's code was
             # reached.
             return _location(self.owner, self.method)
 
         source = _source_of(self.owner)
         theirs = [frame for frame in frames if frame[0] == source]
-        # The user's own file says most; of a library's frames the outermost is nearest to it.
+        # The user's own file says most; among a library's frames, the outermost is nearest to it.
         file, line = theirs[-1] if theirs else foreign[0]
         return f"{Path(file).name}:{line} in {self.method}"
 
     def misuse(self, what: str) -> SystemFaultError:
-        """The error of a method that did something odd, without raising anything."""
+        """The error for a method that broke its contract without raising anything."""
         method = "tools" if self.method.startswith(TOOL) else self.method
         return SystemFaultError(f"{_location(self.owner, method)}: {what}")
 
     def overdue(self) -> SystemFaultError:
-        """The error of a call that took longer than its time limit."""
+        """The error for a call that took longer than its time limit."""
         limit = f"did not finish within {self.timeout_s:g} s (system.timeout_s)"
         return self.misuse(f"{limit}; it was given up")
 
@@ -102,15 +102,15 @@ class Call(Struct):
             raise self.fault(error) from error
 
     def attribute(self, name: str) -> Any:
-        """An attribute of the system, which may run its code. Raises `MemevalError`."""
+        """An attribute of the system, whose code may run to get it. Raises `MemevalError`."""
         return self.run(lambda: getattr(self.owner, name))
 
 
 class Steps:
-    """Runs a coroutine in timed steps with a time limit; between them the loop is free."""
+    """Runs a coroutine in timed steps with a time limit; in between, the event loop is free."""
 
     def __init__(self, inner: Awaitable[Any], call: Call | None = None) -> None:
-        """`call` has the time limit; without it there is no limit."""
+        """`call` has the time limit; without `call` there is no limit."""
         # Only a coroutine can be driven step by step: a future does its work elsewhere.
         self._inner = inner if isinstance(inner, Coroutine) else _wait_for(inner)
         self._call = call
@@ -126,12 +126,12 @@ class Steps:
             except StopIteration as end:
                 return end.value
 
-            # A bare `yield` only lets others run: nothing is waited for.
+            # A bare `yield` only lets other tasks run: nothing is waited for.
             left = None if awaited is None else own.leave()
             try:
                 step, given = inner.send, (yield awaited)
             except BaseException as error:  # noqa: BLE001
-                # Thrown on into the coroutine, as `await` does.
+                # Thrown into the coroutine, as `await` does.
                 step, given = inner.throw, error
             finally:
                 own.come_back(left)
@@ -171,7 +171,7 @@ def _interrupted(call: Call, timeout_s: float) -> Iterator[None]:
         try:
             yield
         finally:
-            # In this order, too: a last alarm must not reach the handler of before.
+            # The order matters here, too: a last alarm must not reach the previous handler.
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
     except _Overdue as error:
@@ -181,7 +181,7 @@ def _interrupted(call: Call, timeout_s: float) -> Iterator[None]:
 def _location(owner: Any, method: str) -> str:
     """Source location of a method; only its class's file if the line is not known.
 
-    If the method is ours and calls one of the user's, the location is that of the user's.
+    If a built-in method calls one of the user's, the location is that of the user's method.
     """
     code = _code_of(owner, method)
     if code is None or _is_ours(code.co_filename):
@@ -202,7 +202,7 @@ def _code_of(owner: Any, method: str) -> CodeType | None:
     if function is None:
         return None
 
-    # Unwrapped: the location of a decorator is not that of the method.
+    # Unwrapped: a decorator's location is not the method's.
     code = getattr(inspect.unwrap(function), "__code__", None)
     return code if isinstance(code, CodeType) else None
 
@@ -217,12 +217,12 @@ def _source_of(owner: Any) -> str:
 
 
 def _is_ours(file: str) -> bool:
-    # `<string>`, `<frozen …>`: code without a file, which nobody could open.
+    # `<string>`, `<frozen …>`: code without a file to open.
     return file.startswith((_OWN, "<"))
 
 
 def show(value: object, instead: str, limit: int = 400) -> str:
-    """A user's own object as a message quotes it: it may fail even to say what it is."""
+    """A user's object as text for a message; `instead` if the object can't be converted to text."""
     try:
         return one_line(value, limit)
     except Exception:  # noqa: BLE001

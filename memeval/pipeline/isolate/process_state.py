@@ -1,4 +1,4 @@
-"""Process state that belongs to no system: noted, and put back if a call changes it."""
+"""Process-wide state that belongs to no system: changes by a call are noted and undone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _OURS = (b"MEMEVAL_", b"MLFLOW_")
-"""Prefixes of variables that say where results lie; other variables stay as libraries set them."""
+"""Prefixes of variables that say where results are stored; others stay as libraries set them."""
 
 
 def _folder() -> str:
@@ -22,12 +22,12 @@ def _folder() -> str:
 
 
 def _variables() -> dict[bytes, bytes]:
-    # As bytes, and only ours are read: it runs after each call of a system.
+    # As bytes, and only these variables, for speed: it runs after each call of a system.
     return {name: os.environb[name] for name in os.environb if name.startswith(_OURS)}
 
 
 def _set_variables(variables: dict[bytes, bytes]) -> None:
-    # All go first: a system may have added some.
+    # All are removed first: a system may have added some.
     for name in _variables():
         os.environb.pop(name, None)
 
@@ -60,18 +60,18 @@ class ProcessState:
         self._changed: set[str] = set()
 
     def restore(self) -> None:
-        """Notes and puts back what differs, as far as that is possible."""
+        """Notes which parts have changed, and restores them as far as possible."""
         for (name, read, put_back), before in zip(_PARTS, self._before, strict=True):
             if read() == before:
                 continue
 
             self._changed.add(name)
-            # A folder may be gone; handlers can be set on the main thread alone.
+            # A folder may be gone; handlers can be set only on the main thread.
             with suppress(OSError, ValueError, TypeError):
                 put_back(before)
 
     def notes(self) -> list[str]:
-        """Notes on changes of the process for the reader."""
+        """Notes for the reader on changes to the process."""
         if not self._changed:
             return []
 

@@ -18,13 +18,13 @@ from memeval.text.shown import one_line
 
 T = TypeVar("T")
 LONGEST_TEXT = 1_000_000
-"""Most characters of an answer or a raw reply: more would burden every report."""
+"""Maximum number of characters of an answer or a raw reply: more would burden every report."""
 LONGEST_NOTES = 20_000
-"""Characters that an answer's notes take as JSON."""
+"""Maximum number of characters of an answer's notes as JSON."""
 DEEPEST = 8
-"""Levels of notes within notes; deeper ones are shown as text."""
+"""Levels of notes within notes; deeper ones become text."""
 MOST_ITEMS = 2_000
-"""Members of a list or mapping in notes."""
+"""Maximum number of members of a list or mapping in notes."""
 
 
 class NotAnAnswerError(TypeError):
@@ -50,7 +50,7 @@ def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
 
 
 def plain_text(text: str) -> str:
-    """`text` as every file and database takes it: lone surrogates and NUL are replaced."""
+    """`text` as every file and database accepts it: lone surrogates and NUL are replaced."""
     if text.isascii() and "\0" not in text:
         return str(text)
 
@@ -59,7 +59,7 @@ def plain_text(text: str) -> str:
 
 
 def plain_count(value: Any, name: str) -> int:
-    """A count as rows hold it. Raises `NotAnAnswerError`, which gives the value this name."""
+    """A count as stored in rows. Raises `NotAnAnswerError`, which calls the value `name`."""
     expected = f"a whole number from 0 to {MOST:,}"
     number = _number(value, name, expected)
     if number != int(number) or not 0 <= number <= MOST:
@@ -69,7 +69,7 @@ def plain_count(value: Any, name: str) -> int:
 
 
 def plain_notes(notes: Any) -> dict[str, Any]:
-    """Notes as JSON holds them: other values as text, long ones cut."""
+    """Notes in JSON's types: other values become text, long ones are cut."""
     if notes is None:
         return {}
     if not isinstance(notes, Mapping):
@@ -80,7 +80,7 @@ def plain_notes(notes: Any) -> dict[str, Any]:
     if size <= LONGEST_NOTES:
         return dict(plain)
 
-    # Twice the number: names take room as well as entries.
+    # Twice the number: names take up room as well as entries.
     share = max(80, LONGEST_NOTES // max(1, 2 * len(plain)))
     cut = {one_line(name, 80): one_line(entry, share) for name, entry in list(plain.items())[:100]}
     return {**cut, "notes": f"cut: they took {size:,} characters"}
@@ -104,7 +104,7 @@ def _text(value: Any, name: str) -> str:
 def _number(value: Any, name: str, expected: str) -> int | float:
     number = value.item() if _is_numpy(value, "generic") else value
     is_number = isinstance(number, int | float) and not isinstance(number, bool)
-    # Not `isfinite`, which fails for an int beyond this.
+    # Not `isfinite`, which fails for a larger int.
     if not is_number or not abs(number) <= sys.float_info.max:
         raise _refusal(name, expected, value)
 
@@ -135,7 +135,7 @@ def _chunk(chunk: Any, turns: Mapping[str, Any]) -> Retrieved:
 
 
 def _ranking(ranking: Any, turns: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    # What the built-in systems return, checked as a whole: a ranking holds hundreds of chunks.
+    # Fast path for the type that built-in systems return: a ranking contains hundreds of chunks.
     if type(ranking) is tuple and set(map(type, ranking)) == {tuple}:
         with suppress(TypeError):  # an unhashable value is not an id
             if turns.keys() >= set(chain.from_iterable(ranking)):
@@ -172,7 +172,7 @@ def _members(value: Any, name: str) -> Sequence[Any]:
 
 
 def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:  # noqa: PLR0911 - one per type
-    """A value as JSON holds it; `above` are the ids of what it is within."""
+    """A value in JSON's types; `above` contains the ids of the objects around it."""
     if isinstance(value, Enum):
         value = value.value
     if _is_numpy(value, "generic", "ndarray") and value.size < MOST_ITEMS:
@@ -198,7 +198,7 @@ def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:  # noqa: PLR0911 - o
 
     if len(above) < DEEPEST and isinstance(value, list | tuple | Set):
         members = [_plain(entry, within) for entry in list(value)[:MOST_ITEMS]]
-        # Sets of strings have another order in each process, and rows are compared byte by byte.
+        # Sets of strings differ in order between processes, and rows are compared byte by byte.
         return sorted(members, key=repr) if isinstance(value, Set) else members
 
     return _show(value)
@@ -210,7 +210,7 @@ def _show(value: Any) -> str:
 
 def _is_numpy(value: Any, *kinds: str) -> bool:
     """Whether a value is of one of these types of numpy: `generic` (scalars) or `ndarray`."""
-    # Importing numpy takes as long as forty modules; unless it is loaded, no value is of its types.
+    # Importing numpy is slow (as forty modules); unless it is loaded, no value is of its types.
     numpy = sys.modules.get("numpy")
     return isinstance(value, tuple(getattr(numpy, kind, ()) for kind in kinds))
 
@@ -220,7 +220,7 @@ def _refusal(name: str, expected: str, value: Any) -> NotAnAnswerError:
 
 
 def _kind(value: Any) -> str:
-    """A value as a message names it: its type, and its content if that is short."""
+    """A value as described in messages: its type, and its content if that is short."""
     if value is None:
         return "None"
 

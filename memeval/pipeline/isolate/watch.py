@@ -1,9 +1,9 @@
-"""Calls a system's methods so that nothing it does stops more than it should: not a hang, not
-`sys.exit`, not a cancellation.
+"""Calls a system's methods so that nothing that they do (a hang, `sys.exit`, a cancellation) stops
+more than it should.
 
-Whatever a method raises comes out as one error with its source location. A plain method runs in a
-daemon thread, which the process need not wait for when it ends; with `system.timeout_s`, each call
-has an end.
+Whatever a method raises becomes one error with its source location. A plain method runs in a daemon
+thread, which does not keep the process from ending; with `system.timeout_s`, each call has a time
+limit.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from memeval.systems.tools import Tool
 from memeval.text.shown import one_line
 
 THREADS = min(32, (os.cpu_count() or 1) + 4)
-"""Plain calls of systems that run at once."""
+"""Plain calls of systems that run at the same time."""
 FILLING = ("reset", "ingest", "compress", "consolidate")
 """Methods that build a memory."""
 LOOK_S = 0.05
-"""Between two looks at a thread whose calls are timed one by one."""
+"""Shortest wait between two checks of a thread whose calls are timed one by one."""
 
 _SLOTS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 """The slots for plain calls: the API runs one loop per cell, and a semaphore belongs to a loop."""
 # By id: a `Call` changes while it is under way, and so has no hash.
 _under_way: dict[int, Call] = {}
 left_behind: list[Call] = []
-"""Calls that were given up in this process, and may still run in a thread of their own."""
+"""Calls that were abandoned in this process, and may still run in their own threads."""
 
 
 def under_way() -> list[str]:
-    """The calls of systems that are being waited for, the oldest first."""
-    # Ctrl-C asks from a thread of its own, while calls begin and end: `copy` is one step.
+    """The calls of systems that are under way, the oldest first."""
+    # Ctrl-C calls this from another thread while calls begin and end: `copy` is one step.
     calls = _under_way.copy().values()
     return [call.describe() for call in sorted(calls, key=lambda call: call.since)]
 
@@ -62,34 +62,34 @@ class Watched:
         state: ProcessState | None = None,
         stop_parts: Callable[[], None] = lambda: None,
     ) -> None:
-        """`state` is the process before any system; `stop_parts` ends what its threads wait for."""
+        """`state` is the process before any system; `stop_parts` ends the waits of its threads."""
         self.system = system
         self.case_id, self.timeout_s, self._stop_parts = case_id, timeout_s, stop_parts
         self.user = ""
         """User that asks, if several users share its store."""
         self.hung = False
-        """Whether a call was given up that built the memory: nothing more is asked then."""
+        """Whether a call other than a question was abandoned: the system is then not closed."""
         self._state = state or ProcessState()
 
     async def call(self, name: str, *arguments: Any) -> Any:
-        """Calls a method. Raises `SystemFaultError`, or the `MemevalError` of the system."""
+        """Calls a method. Raises `SystemFaultError`, or a `MemevalError` that the system raised."""
         call = self._call(name)
         with _track(call, self._state):
             method = call.attribute(name)
             return await self._value_of(call, method, lambda: method(*arguments))
 
     async def use(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
-        """Calls a tool of the system and returns its result. Raises as `call` does."""
+        """Calls a tool of the system and returns its result. Raises the same errors as `call`."""
         call = self._call(f"{TOOL}{tool.name}")
         with _track(call, self._state):
             return await self._value_of(call, tool.call, lambda: tool.call(**arguments))
 
     async def run(self, calls: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-        """Calls methods in turn, by name and arguments. Raises as `call` does."""
+        """Calls methods in turn, by name and arguments. Raises the same errors as `call`."""
         in_thread = self._call("ingest").attribute("in_thread")
         methods = [self._call(name).attribute(name) for name in FILLING]
         if in_thread and any(map(inspect.iscoroutinefunction, methods)):
-            # Each is called where it belongs, but never two of them at once.
+            # Each method is called where it must run, but never two of them at the same time.
             for name, arguments in calls:
                 await self.call(name, *arguments)
 
@@ -111,12 +111,12 @@ class Watched:
     def _steps(
         self, call: Call, calls: Iterable[tuple[str, tuple[Any, ...]]]
     ) -> Iterator[Callable[[], Any]]:
-        """The calls that are to be made, until the run is stopped."""
+        """The calls to make, until the run is stopped."""
         for name, arguments in calls:
             if call.is_stopped:
                 return
 
-            # The time limit holds for each call, and not for all of them together.
+            # The time limit applies to each call, not to all of them together.
             call.method, call.since = name, time.monotonic()
             yield partial(getattr(self.system, name), *arguments)
 
@@ -145,7 +145,7 @@ class Watched:
     ) -> Any:
         """The value of `run`, which calls `function`, plain or `async`."""
         if inspect.iscoroutinefunction(function):
-            # This only makes the coroutine: its code runs, and is timed, in `_on_loop`.
+            # This only creates the coroutine: its code runs, and is timed, in `_on_loop`.
             value = call.run(run)
         elif call.attribute("in_thread"):
             value = await self._in_thread(call, run)
@@ -161,9 +161,9 @@ class Watched:
         return value
 
     async def _on_loop(self, call: Call, awaitable: Awaitable[Any]) -> Any:
-        """Runs a coroutine in a task, and gives it up at its time limit, cancelled or not."""
+        """Runs a coroutine in a task; gives up at its time limit, even if it ignores the cancel."""
 
-        # Both are returned: an abandoned task's own error would be printed.
+        # Returned, not raised: asyncio would print the error of an abandoned task.
         async def play() -> tuple[Any, MemevalError | None]:
             try:
                 return await Steps(awaitable, call), None
@@ -175,7 +175,7 @@ class Watched:
             task.cancel()
             raise self._give_up(call)
 
-        # We cancelled nothing here: a system got hold of the task and cancelled it.
+        # memeval cancelled nothing here: a system got hold of the task and cancelled it.
         if task.cancelled():
             raise call.misuse("it cancelled the task that it ran in")
 
@@ -199,17 +199,17 @@ class Watched:
             except BaseException as error:  # noqa: BLE001 - raised where the call is waited for
                 outcome.set_exception(call.fault(error))
 
-        # The wait for a slot is not time that the system took.
+        # The wait for a slot is not part of the system's time.
         async with _SLOTS.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(THREADS)):
-            # Under some of what a system may have changed meanwhile, no thread can be made.
+            # Some changes that a system may have made meanwhile would prevent new threads.
             self._state.restore()
             name = f"memeval {type(self.system).__name__}"
             threading.Thread(target=play, name=name, daemon=True).start()
 
             ended = asyncio.wrap_future(outcome)
-            # Retrieved even if the call is given up: asyncio would print the error.
+            # Retrieved even if the call is abandoned: otherwise asyncio would print the error.
             ended.add_done_callback(asyncio.Future.exception)
-            # On a stop, the thread may wait for a reply that nobody fetches any more.
+            # After a stop, the thread may wait for a reply that nobody fetches any more.
             if not await _ends(call, ended, stop=self._stop_parts):
                 left_behind.append(call)
                 raise self._give_up(call)
@@ -218,7 +218,7 @@ class Watched:
 
     def _give_up(self, call: Call) -> SystemFaultError:
         call.is_stopped = True
-        # A question that hung leaves the memory as it was: the other questions are still asked.
+        # A question that hangs leaves the memory as it was: the other questions are still asked.
         is_question = call.method == "answer" or call.method.startswith(TOOL)
         self.hung = self.hung or not is_question
         return call.overdue()
@@ -233,7 +233,7 @@ def build_watched(
     state: ProcessState,
     stop_parts: Callable[[], None],
 ) -> Watched:
-    """The system that `build` makes on this thread. Raises `SystemFaultError`."""
+    """The system that `build` creates on this thread. Raises `SystemFaultError`."""
     call = Call(case_id, system_class, "__init__", timeout_s)
     with _track(call, state):
         system = call.run(build)
@@ -243,7 +243,7 @@ def build_watched(
 
 @contextmanager
 def _track(call: Call, state: ProcessState) -> Iterator[None]:
-    """Tracks a call; changes it made to the process are put back, also after an error."""
+    """Tracks a call; changes that it made to the process are undone, also after an error."""
     _under_way[id(call)] = call
     try:
         yield
@@ -268,7 +268,7 @@ async def _ends(call: Call, ended: asyncio.Future[Any], stop: Callable[[], objec
     call.since = time.monotonic()
     left = None
     try:
-        # In a loop: within `Watched.run`, the next call began later, and has its whole time left.
+        # In a loop: within `Watched.run`, the next call began later, and has its full time limit.
         while not ended.done():
             if call.timeout_s is not None:
                 left = call.since + call.timeout_s - time.monotonic()
@@ -289,7 +289,7 @@ async def _ends(call: Call, ended: asyncio.Future[Any], stop: Callable[[], objec
 
 
 def _check_ran(call: Call, value: Any) -> None:
-    """Raises `SystemFaultError` for a generator: calling it ran nothing."""
+    """Raises `SystemFaultError` for a generator or a coroutine: calling it ran no code."""
     if inspect.iscoroutine(value):
         value.close()  # else Python warns that it was never awaited
         raise call.misuse(

@@ -1,4 +1,4 @@
-"""Claims a cell may make about its figures if it asked only some of the questions."""
+"""What a cell may claim about its figures if it asked only some of the questions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memeval.results import CategoryResult, Record
 
 
 def has_score(cell: Cell) -> bool:
-    """Whether a cell has an accuracy: a choice of wrong answers is not a sample."""
+    """Whether a cell has an accuracy: questions chosen for their wrong answers are not a sample."""
     return cell.config.dataset["only"] is None
 
 
@@ -36,7 +36,7 @@ class Figures(Struct, frozen=True):
 def measure(
     repeats: Sequence[Metrics], records: Sequence[Record], headline: Headline, *, has_score: bool
 ) -> Figures:
-    """The figures of a cell from those of its repeats; without a score, no accuracy."""
+    """The figures of a cell from those of its repeats; no accuracy without `has_score`."""
     metrics = measure_cell(repeats, records, headline)
     categories = measure_categories(records, repeats, headline)
     facets = measure_facets(records, repeats)
@@ -64,7 +64,7 @@ def _rows_without_score(rows: Sequence[CategoryResult]) -> tuple[CategoryResult,
 
 
 def notes_on_questions(cell: Cell, records: Sequence[Record]) -> Iterator[str]:
-    """Which questions were asked, and the consequences for the figures."""
+    """Notes on which questions were asked, and on the consequences for the figures."""
     settings = cell.config.dataset
     sample = cell.dataset.sample
     if sample is not None:

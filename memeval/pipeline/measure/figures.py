@@ -32,9 +32,9 @@ from memeval.statistics.means import (
 from memeval.text.shown import natural_order
 
 NO_TEXT = reference("")
-"""Reference of a context without a text."""
+"""Reference of an empty context."""
 Headline = frozenset[CategoryId] | None
-"""Categories that enter `accuracy`; None if all do."""
+"""Categories that count towards `accuracy`; None if all do."""
 
 
 def measure_repeat(
@@ -44,9 +44,9 @@ def measure_repeat(
     *,
     imported: bool = False,
 ) -> Metrics:
-    """Metrics of one repeat; categories outside of the headline don't enter `accuracy`.
+    """Metrics of one repeat; categories outside the headline don't count towards `accuracy`.
 
-    What another program spent on `imported` answers is unknown.
+    The spending of another program on `imported` answers is unknown.
     """
     main = [record for record in records if in_headline(headline, record)]
     metrics = _means(records, headline)
@@ -55,7 +55,7 @@ def measure_repeat(
     for (facet, value), rows in _by_facet(records).items():
         metrics[f"n_questions/{facet}/{value}"] = float(len(rows))
 
-    # A question that was only to be retrieved is complete without a score.
+    # Under `stages=retrieve`, a question is complete without a score.
     scored = [record.score is not None or is_retrieved(record) for record in records]
     metrics["coverage"] = mean(scored)
     metrics |= _judging(records)
@@ -114,7 +114,7 @@ def measure_cell(
         column = [repeat.get(name) for repeat in repeats]
         metrics[name] = sum_or_none(column) if _is_sum(name) else mean(column)
 
-    # A question that has no score in one repeat would weigh less there than in a comparison.
+    # By question: one without a score in a repeat would otherwise weigh less than in a comparison.
     if len(repeats) > 1:
         metrics |= _means(records, headline)
 
@@ -226,12 +226,12 @@ def _by_facet(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
 
 
 def in_headline(headline: Headline, asked: Record | EvalQuestion) -> bool:
-    """Whether a question enters the accuracy."""
+    """Whether a question counts towards the accuracy."""
     return headline is None or asked.category in headline
 
 
 def main_metrics() -> list[Metric]:
-    """The metrics that a run also has by facet, and with their deviation over repeats."""
+    """The metrics that are also reported by facet, and with their deviation over repeats."""
     return [metric for metric in all_metrics().values() if metric.is_main]
 
 
@@ -243,16 +243,16 @@ def category_names(records: Iterable[Record]) -> list[str]:
 
 
 def _mean_of(records: Iterable[Record], value: Callable[[Record], float | None]) -> float | None:
-    """Mean of a figure over the questions; each counts for as many as it represents."""
+    """Mean of a figure over the questions, weighted by how many questions each represents."""
     rows = list(records)
     return _mean_by_question(rows, map(value, rows))
 
 
 def _mean_by_question(records: Sequence[Record], values: Iterable[float | None]) -> float | None:
-    """Mean over questions of their means over repeats, as a comparison has it."""
+    """Mean over questions of their means over repeats, as in a comparison."""
     columns: dict[str, list[float | None]] = {}
     weights: dict[str, float] = {}
-    # A mean over one repeat is its value: most runs have one, and fifty means are made of each.
+    # With one repeat, a question's mean is its value: most runs have one, and compute fifty means.
     if len({record.question_id for record in records}) == len(records):
         own = [record.weight for record in records]
         return mean(values, None if set(own) == {1.0} else own)
@@ -270,7 +270,7 @@ def mean_of(metric: Metric, records: Iterable[Record]) -> float | None:
 
 
 def _judging(records: Sequence[Record]) -> Metrics:
-    """Share of verdicts that could not be read, and of repeated verdicts that agree."""
+    """Share of verdicts that could not be read, and of repeated verdicts that are unanimous."""
     verdicts = [record.verdict for record in records if record.verdict]
     metrics: Metrics = {
         "unparsed_rate": mean(float(verdict.label is Label.UNSCORED) for verdict in verdicts)
@@ -283,7 +283,7 @@ def _judging(records: Sequence[Record]) -> Metrics:
 
 
 def _refusals(records: Sequence[Record]) -> float | None:
-    """Share of refusals among the answers in words; chosen options are not counted."""
+    """Share of refusals among the answers in words; answers that choose options are not counted."""
     answers = [record for record in records if record.is_whole and not record.choices]
     if not answers:
         return None
@@ -305,12 +305,12 @@ def _retrieval(records: Sequence[Record]) -> Metrics:
 
 
 def is_retrieved(record: Record) -> bool:
-    """Whether a question ended after its retrieval, as `stages=retrieve` wants it."""
+    """Whether a question ended after its retrieval, as under `stages=retrieve`."""
     return record.status is Status.RETRIEVED
 
 
 def _retrieval_by_category(records: Sequence[Record]) -> Metrics:
-    """Retrieval metrics of each category under `stages=retrieve`, without those of sessions."""
+    """Retrieval metrics of each category under `stages=retrieve`, without session metrics."""
     if not any(map(is_retrieved, records)):
         return {}
 
@@ -324,9 +324,9 @@ def _retrieval_by_category(records: Sequence[Record]) -> Metrics:
 
 
 def _lost(ingests: Sequence[Ingest]) -> float | None:
-    """Share of the chunks that ingest lost, over all cases; None if nothing was ingested."""
+    """Share of the chunks lost at ingest, over all cases; None if nothing was ingested."""
     healths = [ingest.row.health for ingest in ingests if ingest.row.health]
-    # One share of all chunks: a mean of shares would weigh a short case like a long one.
+    # One share of all chunks: a mean of shares would give a short case the weight of a long one.
     asked = sum(health.asked for health in healths)
     return sum(health.lost for health in healths) / asked if asked else None
 
@@ -342,7 +342,7 @@ def _std_name(name: str) -> str:
 
 
 def found_nothing(records: Sequence[Record], ingests: Sequence[Ingest]) -> bool:
-    """Whether a memory that shows its results found nothing at all: figures then mean nothing."""
+    """Whether a memory that reports its results found nothing at all: figures are meaningless."""
     if not any(ingest.row.chunks for ingest in ingests):
         return False
 
@@ -353,17 +353,17 @@ def found_nothing(records: Sequence[Record], ingests: Sequence[Ingest]) -> bool:
 def _got_nothing(record: Record) -> bool:
     """Whether no text of the memory reached the reader."""
     if record.retrieved:
-        # Chunks without text. A system that answers by itself may say anything of its context.
+        # Chunks without text. A system that doesn't use the reader may report any context.
         is_read = record.context is not None or is_retrieved(record)
         return is_read and not record.steps and record.context_tokens == 0
 
-    # What tools say when they found nothing counts as tokens, but not as a text.
+    # A tool's message that it found nothing counts as tokens, but not as a text.
     is_empty = record.context in (None, NO_TEXT) if record.steps else not record.context_tokens
     return record.retrieved == () and is_empty
 
 
 def statuses(records: Iterable[Record]) -> dict[str, int]:
-    """Records by status, the sound ones first."""
+    """Number of records by status, in the order of `Status`."""
     counts = dict.fromkeys((status.value for status in Status), 0)
     for record in records:
         counts[record.status.value] += 1

@@ -13,14 +13,14 @@ from memeval.pipeline.measure.figures import measure_cell, measure_repeat
 from memeval.pipeline.open.cell import Cell
 
 _GROUPED = ("accuracy_std", "latency_ms", "tokens", "calls", "cost_usd", "cost_usd_uncached")
-"""First parts of further names with a slash, such as `tokens/answer/prompt`."""
+"""Prefixes of metric names with a slash, such as `tokens/answer/prompt`."""
 
 
 def check_objective(cell: Cell) -> None:
     """Raises `UserError` with the nearest names if a cell can't have the metric.
 
-    Metrics of a data set's own protocol are those that it names. One of the user's own may name
-    none before there are records: they are then looked for at the end.
+    A data set names the metrics of its own protocol. A custom data set may name none before there
+    are records: the metric is then looked up at the end.
     """
     name = cell.config.objective
     own = names_of_measures(cell.dataset)
@@ -52,6 +52,6 @@ def names_of_measures(dataset: Dataset) -> Collection[str] | None:
 
 @cache
 def _plain_names() -> frozenset[str]:
-    # Measuring nothing gives every name with the value None: no list to keep in step.
+    # Measuring no records returns every name with the value None: no list to keep in step.
     repeat = measure_repeat([], [])
     return frozenset({*measure_cell([repeat], []), "duration_s", *repeat})

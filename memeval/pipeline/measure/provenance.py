@@ -35,13 +35,13 @@ _COMMON = frozenset(
         "evidence_recall",
     }
 )
-"""Settings of a data set that are not part of its protocol, or that `protocol` names elsewhere."""
+"""Settings of a data set that are not in its protocol, or that `protocol` has elsewhere."""
 
 FIGURES_CODE = "figures_code"
-"""Tag that holds the identity of the code which made the figures from the rows."""
+"""Tag with the identity of the code that computed the figures from the rows."""
 
 SYSTEM_FLAGS = "system_flags"
-"""Tag that holds the words which a system adds to the column `flags`, joined by commas."""
+"""Tag with the words that a system adds to the column `flags`, joined by commas."""
 
 SAMPLE, BIASED_CUT, ONLY, NAMED = "sample", "biased_cut", "only", "named_questions"
 """Tags that say which questions were asked, if not all were."""
@@ -50,15 +50,15 @@ PROTOCOL = "protocol"
 """Tag with the choices that make two figures comparable, in one line."""
 
 DETERMINISTIC, OWN_PROMPT = "deterministic", "own_prompt"
-"""Tags that say whether the offline reader answered, and whether under another prompt than the
-cell's.
+"""Tags that say whether the offline reader answered, and whether another prompt than the cell's was
+used.
 """
 
 DATA = "data_"
-"""Beginning of the tags of the data."""
+"""Prefix of the tags of the data."""
 
 STAGES = "stages"
-"""Tag of a cell that ended before the answers."""
+"""Tag of a cell that ended after its retrieval."""
 
 UNPUBLISHED = frozenset(
     {
@@ -75,7 +75,7 @@ UNPUBLISHED = frozenset(
         "objective",
     }
 )
-"""Groups and fields that determine how a run is filed or shown, and not what it is."""
+"""Groups and fields that determine how a run is stored or shown, but not its results."""
 
 OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
 """Groups and fields that apply to the answers of another program."""
@@ -101,11 +101,11 @@ def shown_settings(
     uses_llm_at_ingest: bool,
     judge_uses_llm: bool,
 ) -> dict[str, Param]:
-    """A resolved config, flattened; the name of a group's option is filed under the group itself.
+    """A resolved config, flattened; the name of a group's option is stored under the group itself.
 
     Fields that the chosen options do not have, such as the temperature of the offline reader, are
-    left out, and so are those of a model in a role that nothing calls. The settings of a role are
-    complete: one that is left open is that of the answers' model. `own` are the system's settings
+    left out, and so are fields of a model in a role that nothing calls. The settings of a role are
+    complete: a missing one is taken from the answers' model. `own` contains the system's settings
     as its class resolved them: those of the YAML are left out.
     """
     is_called = {INGEST: uses_llm_at_ingest, JUDGE: judge_uses_llm}
@@ -134,7 +134,7 @@ def shown_settings(
 
 
 def _code_version(cell: Cell) -> str | None:
-    """The version of a system of the user's own."""
+    """The code version of a custom system; None for other systems."""
     if not isinstance(cell.source, Declared) or cell.has_built_in_system:
         return None
 
@@ -142,7 +142,7 @@ def _code_version(cell: Cell) -> str | None:
 
 
 def _applies(config: RunConfig, path: str) -> bool:
-    """Whether a field is shown, as one of the option that its group has chosen."""
+    """Whether a field is shown: it belongs to the chosen option of its group."""
     group, dot, field = path.partition(".")
     if retrieves_only(config) and group in ("judge", "prompt"):
         return False
@@ -205,7 +205,7 @@ def tags(cell: Cell) -> dict[str, str]:
 
 
 def data_tags(loaded: LoadedDataset) -> dict[str, str]:
-    """Tags of the data, the names of which begin with `DATA`."""
+    """Tags of the data; their names begin with `DATA`."""
     labels = {f"{DATA}sha256": loaded.sha256, f"{DATA}pinned": str(loaded.pinned).lower()}
     if loaded.excerpt:
         labels[f"{DATA}excerpt"] = "true"
@@ -220,12 +220,12 @@ def data_tags(loaded: LoadedDataset) -> dict[str, str]:
 
 
 def own_tags(config: RunConfig) -> dict[str, str]:
-    """The user's tags as a summary holds them: `tags.version`."""
+    """The user's tags as stored in a summary: `tags.version`."""
     return {f"{OWN_TAG}{name}": value for name, value in read_filing(config).tags.items()}
 
 
 def _has_own_prompt(cell: Cell) -> bool:
-    """Whether the answers were given under another prompt than the cell's."""
+    """Whether the answers were given with another prompt than the cell's."""
     if retrieves_only(cell.config):
         return False
 
@@ -253,13 +253,13 @@ def reads_offline(cell: Cell) -> bool:
 
 
 def has_offline_reader(config: RunConfig) -> bool:
-    """Whether a system that answers by the shared reader is answered by the offline one."""
+    """Whether systems that use the shared reader get the offline one."""
     return config.llm.name == "extractive" and config.system["name"] != IMPORTED
 
 
 def protocol(config: RunConfig, sha256: str, judge: JudgeIdentity | None) -> str:
-    """The choices that make two figures comparable, in one line. `sha256` is that of the data, and
-    `judge` None for a run that only retrieves.
+    """The choices that make two figures comparable, in one line. `sha256` is the digest of the
+    data; `judge` is None for a run that only retrieves.
     """
     dataset = config.dataset
     limits = [
@@ -276,7 +276,7 @@ def protocol(config: RunConfig, sha256: str, judge: JudgeIdentity | None) -> str
     own = [
         f"{name}={value}"
         for name, value in dataset.items()
-        # The usual value is left out, as in protocols from before there were splits.
+        # The default value is left out, as in protocols from before there were splits.
         if name not in _COMMON and (name, value) != ("split", "all")
     ]
     parts = [
@@ -292,12 +292,12 @@ def protocol(config: RunConfig, sha256: str, judge: JudgeIdentity | None) -> str
 
 
 def _short_digest(dataset: Mapping[str, Any]) -> str:
-    """Distinguishes sets of named questions, in a few letters."""
+    """Short digest that distinguishes sets of named questions."""
     return digest({"question_ids": sorted(dataset["question_ids"])})[:8]
 
 
 def config_yaml(cell: Cell) -> str:
-    """The resolved config as YAML, without what only files or shows a run: it changes no result."""
+    """The resolved config as YAML, without settings that only say how a run is stored or shown."""
     system = {"name": cell.config.system["name"], **system_settings(cell.source)}
     system |= {
         name: cell.config.system[name]
@@ -307,6 +307,6 @@ def config_yaml(cell: Cell) -> str:
     settings = {
         name: value for name, value in asdict(cell.config).items() if name not in UNPUBLISHED
     }
-    # `class` is a word of Python: the field of the record is called `class_`.
+    # `class` is a keyword of Python: the field of the record is called `class_`.
     settings["judge"] = {name.removesuffix("_"): value for name, value in settings["judge"].items()}
     return as_yaml(redacted_in({**settings, "system": system}))

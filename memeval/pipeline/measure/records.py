@@ -127,7 +127,7 @@ def said_by_rows(answer: AnswerRow, verdict: VerdictRow | None, run_key: str) ->
 
 def write_recall(memory: object, question: EvalQuestion) -> dict[str, float]:
     """Share of a question's evidence that its memory quotes under `writer=tools`, by the name of
-    the metric; `memory` is the row of its ingest. Empty if it is unknown what was written.
+    the metric; `memory` is the row of its ingest. Empty if the written content is unknown.
     """
     written = memory.written if isinstance(memory, IngestRow) else None
     evidence = set(question.evidence)
@@ -162,7 +162,7 @@ def as_lines(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def rows_digests(finished: Finished) -> dict[str, str]:
-    """A digest of the rows that a run is made of, by their file below outputs/."""
+    """Digest of the rows of a run, by the path of their file below outputs/."""
     ids = [question.question_id for case in finished.cases for question in case.questions]
     digests = {}
     for repeat in finished.repeats:
@@ -180,8 +180,8 @@ def rows_of_run(
 ) -> SoundRows[R]:
     """The rows of a file as they were when a run of these questions finished.
 
-    Another run that shares the file may have made some of them again since, such as verdicts that
-    could not be read. If they never were as `summary` says, those of now. Raises `OSError`.
+    Another run that shares the file may have replaced some since, such as verdicts that could not
+    be read. If no earlier state matches `summary`, the current rows. Raises `OSError`.
     """
     digest = summary.rows.get(f"{path.parent.name}/{path.name}")
     rows = read_rows(path.read_bytes(), header, parse)

@@ -32,7 +32,7 @@ COUNTED = (*CUT_CONTEXT, "edges")
 LONGEST_NOTE = 1000
 """Longest note in characters: the rest of an error or of a system's note is in the records."""
 MOST_EXAMPLES = 3
-"""Texts of each kind of note that a run shows; the records hold all of them."""
+"""Maximum number of texts shown for each kind of note; the records contain all of them."""
 
 
 def notes(
@@ -74,7 +74,7 @@ def notes(
 def notes_of_rows(
     rows: Sequence[Record], ingest_rows: Sequence[Ingest], headline: Headline
 ) -> Iterator[Note]:
-    """The notes that rest on records and ingests alone."""
+    """Notes that follow from records and ingests alone."""
     yield from remarks(_uncounted(rows))
     yield from remarks(few_timed(rows))
     yield from remarks(dominated(rows, headline))
@@ -86,12 +86,12 @@ def notes_of_rows(
 
 
 def as_kept(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """Notes as `run.json` holds them."""
+    """Notes as stored in `run.json`."""
     return tuple(structs.replace(note, text=one_line(note.text, LONGEST_NOTE)) for note in notes)
 
 
 def dominated(rows: Sequence[Record], headline: Headline) -> Iterator[str]:
-    """Which conversation decides the accuracy nearly alone."""
+    """A note on a conversation that decides the accuracy nearly alone."""
     cases: dict[str, set[str]] = {}
     for row in rows:
         if in_headline(headline, row):
@@ -139,7 +139,7 @@ def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
     if retrieves_only(cell.config):
         yield "Retrieval only (stages=retrieve): nothing was answered or judged."
     elif reads_offline(cell) and _asks_reader(rows):
-        # What random_k shows is drawn by the repeat's seed; another's class may do so, too.
+        # `random_k` draws its chunks by the repeat's seed; a custom class may do so, too.
         is_drawn = cell.config.system["name"] == "random_k" or not cell.has_built_in_system
         agree = "" if is_drawn else " Repeats agree by construction."
         yield (
@@ -158,12 +158,12 @@ def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
 
 
 def _asks_reader(rows: Sequence[Record]) -> bool:
-    """Whether any answer came from the reader: a system of one's own may answer itself."""
+    """Whether any answer came from the reader: a custom system may answer without it."""
     return any(usage.role is Role.ANSWER for row in rows for usage in row.usage)
 
 
 def few_timed(rows: Sequence[Record]) -> Iterator[str]:
-    """A note on a latency that fewer than half of the answers have."""
+    """A note on a latency that was measured for fewer than half of the answers."""
     answered = [row for row in rows if row.status in (Status.OK, Status.RETRIEVED)]
     timed = sum(row.times.retrieval_ms is not None for row in answered)
     if 0 < timed < len(answered) / 2:
@@ -174,7 +174,7 @@ def few_timed(rows: Sequence[Record]) -> Iterator[str]:
 
 
 def _uncounted(rows: Sequence[Record]) -> Iterator[str]:
-    """Golds whose words can't be counted."""
+    """Notes on golds in scripts whose words can't be counted."""
     scripts = Counter(filter(None, (script_without_words(" ".join(row.gold)) for row in rows)))
     names = [metric.name for metric in metrics().values() if metric.needs_words]
     for script, count in scripts.items():
@@ -210,13 +210,13 @@ def _unwritten(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
 
 
 def _said(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
-    """Notes of systems and models on answers and ingests."""
+    """Notes by systems and models on answers and ingests."""
     cut = sum("cut_chunks" in row.notes for row in rows)
     if cut:
         yield f"The oldest part of the context was cut for {cut} of {len(rows)} answers."
 
     yield from noted([row.notes for row in rows], f"of {len(rows)} answers")
-    # A conversation with checkpoints has a row for each.
+    # A conversation with checkpoints has one ingest row for each.
     by_case: dict[tuple[str, int], dict[str, object]] = {}
     for ingest in sorted(ingest_rows, key=lambda ingest: ingest.row.id):
         own = by_case.setdefault((ingest.case_id, ingest.seed), {})
@@ -257,7 +257,7 @@ def in_words(value: object) -> str:
 
 
 def _lines(finished: Finished) -> Iterator[str]:
-    """Lines of the files of rows that were left out."""
+    """A note on skipped lines in the files of rows."""
     dropped = sum(repeat.answers.dropped + repeat.verdicts.dropped for repeat in finished.repeats)
     if dropped:
         yield (
@@ -276,7 +276,7 @@ def _failures(rows: Sequence[Record]) -> Iterator[Note]:
 
 
 def _why(record: Record) -> str:
-    """Why a record has no score, as far as it says."""
+    """Why a record has no score, as far as the record says."""
     if record.tries and record.verdict:
         replies = "reply" if not record.verdict.votes else "replies"
         why = one_line(record.verdict.reason)
@@ -312,10 +312,10 @@ def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     if turn == "never" or not ingest_rows:
         return
 
-    # The most of a conversation's checkpoints: the turn may lie behind the first of them.
+    # The maximum over a conversation's checkpoints: the turn may be after the first of them.
     most: dict[tuple[str, int], int] = {}
     for ingest in ingest_rows:
-        # Those that failed have no health, and were not compressed.
+        # Failed ingests have no health, and were not compressed.
         if ingest.row.health is not None:
             conversation = ingest.case_id, ingest.seed
             most[conversation] = max(most.get(conversation, 0), ingest.row.compressions)

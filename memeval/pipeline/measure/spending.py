@@ -1,4 +1,4 @@
-"""Spending of a run: tokens, calls, money and time; and its uses of tools."""
+"""Spending of a run: tokens, calls, money and time; and its tool use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memeval.results.rows import OperationDone
 from memeval.statistics.means import mean, sum_or_none
 
 UNKNOWN_IF_IMPORTED = ("tokens/total", "cost_usd_uncached/total")
-"""Metrics that hold the spending of the program which gave imported answers."""
+"""Metrics of the spending of the program that gave imported answers."""
 Metrics = dict[str, float | None]
 """Metrics by name; None if a metric is not defined."""
 
@@ -25,7 +25,7 @@ def usages(rows: Iterable[Record | Ingest]) -> list[Usage]:
 
 
 def measure_spending(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
-    """Tokens, calls and costs, by role and in all."""
+    """Tokens, calls and costs, by role and in total."""
     spent = usages(records) + usages(ingests)
     metrics: Metrics = {}
     for role in Role:
@@ -76,8 +76,8 @@ def measure_times(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metri
 def requests_of(ingests: Iterable[Ingest]) -> list[OperationDone]:
     """Operations on the memories of a run, one per request of the data.
 
-    A memory that can't be saved repeats the earlier requests at each checkpoint: the first time
-    counts here, and the calls of all in the run's spending.
+    A memory that can't be saved repeats the earlier requests at each checkpoint: only the first
+    time counts here; the run's spending includes the calls of all.
     """
     done: dict[tuple[object, ...], OperationDone] = {}
     # The earlier a checkpoint, the fewer requests it repeats.

@@ -1,4 +1,4 @@
-"""From a finished cell to its run folder."""
+"""Measures a finished cell, and writes its run folder."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
         rows=rows_digests(finished),
         identity=identity(cell),
     )
-    # A smaller budget must not replace the figures of a run that was complete.
+    # A smaller budget must not replace the figures of a complete run.
     if summary.is_stopped and _was_finished(cell):
         return summary
 
@@ -84,7 +84,7 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
         for name, text in files.items():
             write_atomically(cell.folder / name, text)
 
-        # `run.json` holds the digests of the other files: a crash before this line leaves a run
+        # `run.json` contains the digests of the other files: a crash before this line leaves a run
         # that is not finished, and is summarised again from its rows.
         summary.write(cell.folder)
 
@@ -109,9 +109,9 @@ class Earlier(Struct, frozen=True):
     """Results of an earlier run of a cell."""
 
     summary: RunSummary | None = None
-    """Its summary, if it is whole and nothing is left to try again."""
+    """Its summary, if it is complete and nothing has to be tried again."""
     damage: tuple[str, ...] = ()
-    """Mismatches, one line each; these parts are made again from the rows."""
+    """Mismatches, one line each; these parts are computed again from the rows."""
 
 
 def earlier(cell: Cell) -> Earlier:
@@ -130,7 +130,7 @@ def earlier(cell: Cell) -> Earlier:
         return Earlier(damage=tuple(misfits))
 
     if summary.tags.get(FIGURES_CODE) != cell.figures_code:
-        return Earlier()  # the figures are made again from the rows, without a call
+        return Earlier()  # the figures are computed again from the rows, without a call
 
     left = RETRYABLE.intersection(summary.statuses) or _unread_verdicts(cell, summary)
     whole = sum(summary.statuses.values()) > 0 and not left and not summary.is_stopped
@@ -195,12 +195,12 @@ def summarise(
 def _tags_of_rows(
     cell: Cell, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
 ) -> dict[str, str]:
-    """Tags that the cell gets from what was ingested and found."""
+    """Tags that depend on the ingested chunks and the search results."""
     labels = {}
     if any(CUT_REPLIES in ingest.row.notes for ingest in ingest_rows):
         labels["cut_at_ingest"] = "true"
 
-    # How many sessions there are at least: recall@k with k above them can't miss.
+    # The smallest number of sessions: recall@k with a k above it can't miss.
     if cell.config.granularity.name in ("session", "summary") and ingest_rows:
         sessions = {ingest.case_id: ingest.row.chunks for ingest in ingest_rows}
         if _finds_sessions(rows, sessions):
@@ -213,9 +213,9 @@ def _tags_of_rows(
 
 
 def _finds_sessions(rows: Sequence[Record], sessions: Mapping[str, int]) -> bool:
-    """Whether what was found may be whole sessions, and not smaller chunks that a system cuts.
+    """Whether the search results may be whole sessions, not smaller chunks that a system cuts.
 
-    `sessions` holds the number of sessions of each case.
+    `sessions` contains the number of sessions of each case.
     """
     found: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
     for row in rows:

@@ -20,27 +20,27 @@ from memeval.retrieval.rerank import NONE as NO_RERANKER
 
 T = TypeVar("T")
 OFFLINE = ("tfidf", NO_RERANKER)
-"""Options that call nothing, even with an address."""
+"""Options that call nothing, even if a URL is set."""
 
 
 class Called(Struct, frozen=True):
     """A model that a cell calls."""
 
     part: str
-    """Path of its settings."""
+    """Path of the model's settings."""
     model: str
     address: str
     option: str
-    """The setting that names the address."""
+    """The setting that contains the URL."""
 
 
 def called_models(cell: Cell, more: Sequence[str] = ()) -> Iterator[Called]:
-    """The endpoints that the cell calls; `more` are additional roles."""
+    """The models that the cell calls; `more` are additional roles."""
     config = cell.config
     for role in called_roles(config.llm, (*_roles(cell), *more)):
         settings = settings_of_role(config.llm, role)
-        # A role without its own address calls that of the answers: a message must name the setting
-        # that the user wrote.
+        # A role without its own URL calls that of the answers: a message must name the setting that
+        # the user wrote.
         own = role if written_for(config.llm, role).base_url else ANSWERS
         yield Called(role, str(settings.model), str(settings.base_url), f"{own}.base_url")
 
@@ -50,7 +50,7 @@ def called_models(cell: Cell, more: Sequence[str] = ()) -> Iterator[Called]:
 
 
 def options_of_addresses(cell: Cell) -> dict[str, str]:
-    """The setting that names each address, by address; the first if several name it."""
+    """For each URL, the setting that contains it; the first if there are several."""
     options: dict[str, str] = {}
     for called in called_models(cell):
         options.setdefault(called.address, called.option)
@@ -59,7 +59,7 @@ def options_of_addresses(cell: Cell) -> dict[str, str]:
 
 
 def roles_of_models(cell: Cell) -> dict[str, str]:
-    """The settings of each model that is called, by address and model; the first of equal ones."""
+    """Path of each called model's settings, by URL and model; the first of equal ones."""
     roles: dict[str, str] = {}
     for called in called_models(cell):
         roles.setdefault(f"{called.address} {called.model}", called.part)
@@ -68,7 +68,7 @@ def roles_of_models(cell: Cell) -> dict[str, str]:
 
 
 async def keep_alive(cell: Cell, breaker: Breaker, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, unless one of the cell's endpoints is dead. Raises as `keep` does."""
+    """The result of `work`, unless an endpoint of the cell is dead. Raises as `Breaker.keep`."""
     return await breaker.keep(
         work,
         options_of_addresses(cell),
@@ -78,7 +78,7 @@ async def keep_alive(cell: Cell, breaker: Breaker, work: Coroutine[Any, Any, T])
 
 
 def _roles(cell: Cell) -> list[str]:
-    """The roles of the language model that the cell has work for."""
+    """The roles in which the cell calls a language model."""
     roles = []
     if not retrieves_only(cell.config) and not cell.is_imported:
         roles.append(ANSWERS)
@@ -103,7 +103,7 @@ def budget_of(config: RunConfig) -> Budget | None:
 
 
 def check_budget(cell: Cell, more: Sequence[str] = ()) -> None:
-    """Raises `UserError` if the budget can't be kept; `more` are further roles called."""
+    """Raises `UserError` if the budget can't be kept; `more` are additional roles."""
     limits = limits_of(cell.config)
     if not limits.any:
         return
@@ -121,7 +121,7 @@ def check_budget(cell: Cell, more: Sequence[str] = ()) -> None:
 
 def _check_prices(cell: Cell, more: Sequence[str]) -> None:
     for called in called_models(cell, more):
-        # Any tokens will do: the price list either knows the model or does not.
+        # Any number of tokens will do: the price list either knows the model or does not.
         usage = Usage(Role.ANSWER, called.model, provider_of(called.address), 1, 1)
         if cost_usd(usage) is None:
             raise UserError(

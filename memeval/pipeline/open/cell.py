@@ -1,4 +1,4 @@
-"""A cell, opened: its data set, templates, keys and folders, before anything is run."""
+"""An opened cell: its data set, templates, keys and folders, before anything is run."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from memeval.results.files import memory_folders
 from memeval.text.names import file_name
 
 LARGE = 50 * 2**20
-"""Bytes of a data file that may be read once more than the run itself needs."""
+"""Maximum size in bytes of a data file that may be read more often than the run itself needs."""
 
 
 class Cell(Struct, frozen=True, dict=True):
-    """One resolved configuration with what its files hold."""
+    """One resolved configuration with the contents of its files."""
 
     config: RunConfig
     dataset: Dataset
     loaded: LoadedDataset
     source: Source
-    """Source of the answers: a memory system, or a file of another program's."""
+    """Source of the answers: a memory system, or a file of another program's answers."""
     granularity: Granularity
     templates: Templates
     judge_template: PromptTemplate | None
     identity: IdentityInputs
     figures_code: str
-    """Identity of the code that makes the figures: another makes them again from the rows."""
+    """Identity of the code for the figures: if it changes, they are computed again from rows."""
     command: str
     """The one command that repeats the cell."""
 
@@ -56,7 +56,7 @@ class Cell(Struct, frozen=True, dict=True):
 
     @property
     def is_read_quickly(self) -> bool:
-        """Whether the data can be read once more. A user's own adapter may do so only once."""
+        """Whether the data can be read again quickly. A custom adapter may read it only once."""
         is_small = self.loaded.path.is_file() and not self.is_large
         return is_small and is_built_in(type(self.dataset))
 
@@ -83,12 +83,12 @@ class Cell(Struct, frozen=True, dict=True):
 
     @property
     def has_built_in_system(self) -> bool:
-        """Whether the system is one of ours, or none is run."""
+        """Whether the system is built in, or no system is run."""
         return not isinstance(self.source, Declared) or is_built_in(self.source.system_class)
 
     @property
     def judge_settings(self) -> JudgeSettings:
-        """How a model judge is asked and read."""
+        """How a model judge is called, and its replies are read."""
         judge = self.config.judge
         return JudgeSettings(
             repeats=judge.repeats,
@@ -108,9 +108,9 @@ class Cell(Struct, frozen=True, dict=True):
         return outputs_dir() / "verdicts" / f"{self.keys(seed).judge}.jsonl"
 
     def memory_folder(self, seed: int) -> Path:
-        """Folder of a repeat's memories, `<data set>/<system>-<key>`: only the key identifies."""
+        """Folder of a repeat's memories, `<data set>/<system>-<key>`; only the key counts."""
         key = self.keys(seed).prepare
-        # Looked up by the key, whatever the names in front of it.
+        # Looked up by the key, whatever names precede it.
         saved = memory_folders(prepared_dir(), key)
         if saved:
             return saved[0]
@@ -120,7 +120,7 @@ class Cell(Struct, frozen=True, dict=True):
 
     @property
     def system_name(self) -> str:
-        """The system's name, without the variant: options with one class share their memories."""
+        """The system's name, without the variant: options of the same class share memories."""
         name = str(self.config.system["name"])
         if not isinstance(self.source, Declared):
             return name

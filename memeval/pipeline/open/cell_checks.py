@@ -1,4 +1,4 @@
-"""Whether the parts of a cell go together: judge, granularity and models with its data set."""
+"""Checks that the parts of a cell fit together: judge, granularity and models with its data set."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _asks_for_words(dataset: Dataset) -> bool:
 
 
 def _check_judging(judge: JudgeConfig, name: str, judge_class: type[Judge]) -> None:
-    """Raises `UserError` for settings that mean nothing to a judge."""
-    # Only values that differ from the default: the group `judge` holds all fields for all judges.
+    """Raises `UserError` for settings that a judge does not use."""
+    # Only values that differ from the default: the group `judge` has all fields of all judges.
     default = JudgeConfig()
     for field in ("repeats", "fence"):
         is_set = getattr(judge, field) != getattr(default, field)
@@ -112,7 +112,7 @@ def check_granularity(config: RunConfig, dataset: Dataset) -> None:
 
 
 def check_chunks(config: RunConfig, dataset: Dataset) -> None:
-    """Raises `UserError` if the file has no summaries, or observations, to be remembered."""
+    """Raises `UserError` if the file has no summaries, or observationsto ingest."""
     name = config.granularity.name
     if name in GRANULARITIES:
         return
@@ -136,7 +136,7 @@ def check_source(config: RunConfig, source: Source) -> None:
 
 
 def check_reader(config: RunConfig, source: Source) -> None:
-    """Raises `UserError` for a reader with tools in a cell that has no use for them."""
+    """Raises `UserError` for a reader with tools in a cell that can't use them."""
     if config.reader.name != TOOLS:
         return
 
@@ -161,7 +161,7 @@ def check_reader(config: RunConfig, source: Source) -> None:
 
 
 def check_writer(config: RunConfig, source: Source) -> None:
-    """Raises `UserError` for a writer with tools in a cell that has no use for them."""
+    """Raises `UserError` for a writer with tools in a cell that can't use them."""
     if config.writer.name != TOOLS:
         return
 
@@ -178,7 +178,7 @@ def check_writer(config: RunConfig, source: Source) -> None:
 
 
 def check_tenants(config: RunConfig, source: Source, dataset: Dataset) -> None:
-    """Raises `UserError` for a store of several users that the cell can't have."""
+    """Raises `UserError` if the cell can't have the requested store with several users."""
     if config.system.get(TENANTS) is None:
         return
 
@@ -201,7 +201,7 @@ def check_tenants(config: RunConfig, source: Source, dataset: Dataset) -> None:
 
 
 def check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> None:
-    """Raises `UserError` for a judge or a prompt that needs a language model without one."""
+    """Raises `UserError` if a judge or a prompt needs a language model and there is none."""
     judged = dataset.judged_by_model(config.judge.name)
     if not has_judging_model(config) and (judge.needs_model or judged):
         what = f" for {', '.join(judged)}" if judged else ""

@@ -25,19 +25,19 @@ class Templates(Struct, frozen=True):
 
     answer: PromptTemplate
     by_form: Mapping[AnswerForm, PromptTemplate]
-    """Under `prompt=auto`, the template for each kind of answer; empty if one serves all."""
+    """Under `prompt=auto`, the template for each kind of answer; empty if one is for all."""
     choice: PromptTemplate
-    """Of questions with choices."""
+    """The template of questions with choices."""
     note: PromptTemplate | None
-    """Of the notes on each chunk, under `prompt=con`."""
+    """The template of the notes on each chunk, under `prompt=con`."""
     tools: PromptTemplate | None
-    """About the tools, under `reader=tools`."""
+    """The template that describes the tools, under `reader=tools`."""
     writer: PromptTemplate | None
-    """Of reading a session, under `writer=tools`."""
+    """The template for reading a session, under `writer=tools`."""
 
 
 def templates_of(config: RunConfig, own_style: str | None, chooses: bool) -> Templates:
-    """The templates of a cell. `own_style` is that of a system with a style of its own."""
+    """The templates of a cell. `own_style` is the style of a system that has its own."""
     return Templates(
         answer=answer_template(config, own_style, chooses),
         by_form=_form_templates(config, own_style),
@@ -71,7 +71,7 @@ def writer_digests(templates: Templates) -> Digests:
 
 
 def judge_digests(judge_class: type[Judge], template: PromptTemplate | None) -> Digests:
-    """Contribution of a judge to the keys: its prompt template, and a class of the user's own."""
+    """Contribution of a judge to the keys: its prompt template, and its class if it is custom."""
     prompt = {} if template is None else {"prompt": template.sha256}
     return {JUDGE: prompt | dict(class_digests(JUDGE, "judge", judge_class).get(JUDGE, {}))}
 
@@ -82,7 +82,7 @@ def answer_template(
     """The prompt of the answers: the cell's, unless the system answers in its own style."""
     if own_style is not None:
         return load_builtin(f"answer_{own_style}")
-    # A file with a place for choices is for questions with choices: the others get our words.
+    # A file with a placeholder for choices is only for such questions: others use the built-in.
     if config.prompt.file and not (chooses and _lists_choices(config.prompt.file)):
         return from_file(config.prompt.file, ("question", "context"))
 
@@ -97,7 +97,7 @@ def answer_template(
 def _form_templates(
     config: RunConfig, own_style: str | None
 ) -> Mapping[AnswerForm, PromptTemplate]:
-    """Templates by kind of answer under `prompt=auto`; empty if one serves all."""
+    """Templates by kind of answer under `prompt=auto`; empty if one template serves all."""
     if config.prompt.name != AUTO or config.prompt.file or own_style is not None:
         return {}
 
@@ -114,8 +114,8 @@ def _note_template(config: RunConfig, own_style: str | None) -> PromptTemplate |
 
 
 def resolve_prompt(config: RunConfig) -> PromptConfig:
-    """The prompt's config, with `auto` decided if no template is read."""
-    # If nothing reads a template, `auto` and `short` are one run, and have one key.
+    """The prompt's config, with `auto` resolved if no template is read."""
+    # If nothing reads a template, `auto` and `short` are the same run, and have the same key.
     is_read = has_language_model(config) and config.system["name"] != IMPORTED
     if config.prompt.name != AUTO or is_read:
         return config.prompt
@@ -124,7 +124,7 @@ def resolve_prompt(config: RunConfig) -> PromptConfig:
 
 
 def _choice_template(config: RunConfig) -> PromptTemplate:
-    """The template for choices: ours, or that of a `prompt.file` with a place for them."""
+    """The template for choices: built in, or a `prompt.file` with a placeholder for them."""
     if config.prompt.file and _lists_choices(config.prompt.file):
         return from_file(config.prompt.file, ("question", "context", "choices"))
 

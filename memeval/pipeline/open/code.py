@@ -1,4 +1,4 @@
-"""The code of each stage: an edit in a checkout makes again just the stages that run it."""
+"""The code of each stage: an edit in a checkout repeats only the stages that run that code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MEMORY_PACKAGES = (
     "memeval.llm.tokens",
     "memeval.text.words",
 )
-"""Packages that make up a system, without calls of endpoints: replies are kept by content."""
+"""Packages that a system consists of, without calls of endpoints: replies are cached by content."""
 _LOOK_UPS = (
     "memeval.datasets.fetch",
     "memeval.datasets.locate",
@@ -44,7 +44,7 @@ _LOOK_UPS = (
     "memeval.retrieval.rerank",
     "memeval.systems.registry",
 )
-"""Modules that find others by name: an entry for one data set changes nothing of another."""
+"""Modules that look others up by name: an entry for one data set does not affect another."""
 
 
 def stage_code(
@@ -78,8 +78,8 @@ def stage_code(
     if config.reader.name == TOOLS:
         asks += ["memeval.pipeline.execute.tool_loop", "memeval.pipeline.execute.tool_reader"]
 
-    # The judge and the metrics of a benchmark live in its package, but build no memory: an edit
-    # of theirs must not ingest again.
+    # The judge and the metrics of a benchmark are in its package, but build no memory: editing them
+    # must not repeat the ingest.
     package = dataset.__module__.rpartition(".")[0]
     scores = f"{package}.metrics"
     no_memory = (*_LOOK_UPS, f"{package}.info", f"{package}.judge", scores)
@@ -95,7 +95,7 @@ def stage_code(
         [*asks, *rerankers],
         within=("memeval.llm.extractive", "memeval.retrieval", "memeval.text.words"),
     )
-    # A judge may inherit how it reads a reply: the code of its bases is part of the verdict.
+    # A judge may inherit how it reads a reply: the code of its base classes counts, too.
     judges = [base.__module__ for base in judge.__mro__]
     judging = code_identity(
         [*judges, scores, "memeval.pipeline.execute.judging"],
@@ -106,7 +106,7 @@ def stage_code(
 
 
 def figures_code(dataset: type) -> str:
-    """The identity of the code that makes the figures of the rows. No key holds it."""
+    """The identity of the code that computes the figures from the rows. It is in no key."""
     measures = (
         "memeval.metrics.accuracy",
         "memeval.metrics.metric",
@@ -136,9 +136,9 @@ def figures_code(dataset: type) -> str:
 
 
 def class_identity(identified: Any) -> str:
-    """`module:Class`; for a user's own also the sha256 of its file, and its package's version."""
+    """`module:Class`; for a custom class also the sha256 of its file, and its package's version."""
     if not hasattr(identified, "__qualname__"):
-        identified = type(identified)  # an object that is called like a function
+        identified = type(identified)  # an object that can be called
 
     name = f"{identified.__module__}:{identified.__qualname__}"
     if is_built_in(identified):
@@ -147,7 +147,7 @@ def class_identity(identified: Any) -> str:
     try:
         source = Path(inspect.getfile(identified)).read_bytes()
     except (OSError, TypeError):
-        return name  # a class in C, or one that was typed in
+        return name  # a class in C, or one defined in an interactive session
 
     identity = f"{name}@{hashlib.sha256(source).hexdigest()}"
     packages = packages_of(identified.__module__)
@@ -155,7 +155,7 @@ def class_identity(identified: Any) -> str:
 
 
 def class_digests(stage: str, name: str, identified: type[Any] | None) -> Digests:
-    """A class of the user's own, as a contribution to the keys. Ours are in the code's digest."""
+    """A custom class's contribution to the keys. Built-in classes are in the digest of the code."""
     if identified is None or is_built_in(identified):
         return {}
 

@@ -1,4 +1,4 @@
-"""Open endpoints (one per address and key) and caches, shared by the cells of a command."""
+"""Open endpoints (one per URL and key) and caches, shared by the cells of a command."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from memeval.records import Usage
 from memeval.store.contract import FileStore, Store
 
 Loads = Mapping[tuple[object, ...], Load]
-"""How much each endpoint is used, by all that tells it from others."""
+"""The load of each endpoint, by all settings that distinguish it from others."""
 
 
 def free_slots(loads: Loads) -> None:
-    """No longer counts the slots of a process that is gone."""
+    """Stops counting the slots of a process that has ended."""
     for load in loads.values():
         load.slots = load.under_way = 0
 
@@ -53,7 +53,7 @@ class Connections:
         """`say` gets messages for the user; `store` keeps replies and leases, by default in files.
 
         `budget` bounds all calls; `processes` share the limit of each endpoint, and
-        `loads_elsewhere` are those in other ones that make calls for this one.
+        `loads_elsewhere` returns the loads in other processes that make calls for this one.
         """
         self._say, self.budget = say, budget
         self._processes = processes
@@ -65,12 +65,12 @@ class Connections:
         self._loads_elsewhere = loads_elsewhere
         self._endpoints: dict[tuple[object, ...], Endpoint] = {}
         self._limits: dict[tuple[object, ...], int] = {}
-        """The lowest limit that was asked for at each endpoint, over all processes."""
+        """The lowest limit requested at each endpoint, over all processes."""
         self._caches: dict[str, ReplyCache] = {}
 
     def own_loads(self) -> Loads:
         """The loads of this process's endpoints."""
-        # A display asks from a thread of its own.
+        # Copied: a display calls this from another thread.
         return {reach: endpoint.load for reach, endpoint in list(self._endpoints.items())}
 
     def loads(self) -> Sequence[Load]:
@@ -83,7 +83,7 @@ class Connections:
         return [sum_of(loads) for loads in by_reach.values()]
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
-        """The endpoint at an address under a key and headers; the lowest limit asked for holds.
+        """The endpoint at a URL with a key and headers; the lowest requested limit applies.
 
         Raises `UserError` if this process's part of the limit is less than one request.
         """
@@ -95,7 +95,7 @@ class Connections:
             settings.api_key,
             tuple(sorted(settings.headers.items())),
             settings.api_version,
-            # Parts that wait for different times need a client each, and share the slots below.
+            # Parts with different waiting times need separate clients, and share the slots below.
             settings.timeout_s,
             settings.patience_s,
             settings.max_retries,
@@ -116,8 +116,8 @@ class Connections:
         return known
 
     def share(self, processes: int, position: int) -> None:
-        """From now on, so many processes share the limit of each endpoint; `position` is that of
-        this one among them.
+        """Lets this many processes share the limit of each endpoint from now on; `position` is the
+        position of this process among them.
         """
         self._processes, self._position = processes, position
         for reach, endpoint in self._endpoints.items():

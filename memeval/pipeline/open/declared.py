@@ -30,20 +30,20 @@ class Source:
 
     settings: SystemSettings
     module: str | None = None
-    """The module of the code that answers; None if it is not ours to know."""
+    """The module of the code that answers; None if memeval does not run it."""
     own_prompt = False
-    """Whether it answers entirely under its own prompts."""
+    """Whether it only uses its own prompts for its answers."""
     ranks_part = False
-    """Whether its ranking leaves out a part of what it shows."""
+    """Whether its ranking leaves out a part of the memory that the reader sees."""
     wants_evidence = False
     answer_style: str | None = None
-    """The style in which it always answers; None for the cell's."""
+    """The style in which it always answers; None: it uses the cell's style."""
     needs_language_model = False
     uses_llm_at_ingest = False
     has_tools = False
-    """Whether a model can be given tools of it."""
+    """Whether it has tools for a model."""
     flags: tuple[str, ...] = ()
-    """Words that every table shows beside the source's figures."""
+    """Words that every table shows next to the source's figures."""
 
     def check_use(self, *, reader: str, writer: str) -> None:
         """Raises `UserError` for settings that don't go with the cell's reader and writer."""
@@ -54,7 +54,7 @@ class Source:
 
 
 class Declared(Source):
-    """A memory system as its class describes it. Raises `UserError` naming the method."""
+    """A memory system as its class describes it. Raises `UserError` naming the faulty method."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Declared(Source):
         self.system_class, self.settings = system_class, settings
         _check_constructor(system_class)
 
-        # First of all: the class's later statements are about the settings as they result here.
+        # Resolved first: the class's other methods get the settings that result here.
         self.settings = self._ask_class("resolve_settings", has_language_model=has_language_model)
         self.module = system_class.__module__
         self.flags = self._flags()
@@ -76,7 +76,7 @@ class Declared(Source):
         self.own_prompt = always or bool(getattr(self.settings, "own_prompt", False))
         self.ranks_part = system_class.ranks_part
         self.wants_evidence = system_class.wants_evidence
-        # The user must see what their class mixes up.
+        # A custom class gets no instance per user: its user must see whether it mixes users up.
         self.needs_instances = is_built_in(system_class) and not self._ask_class("knows_users")
         self.has_tools = system_class.tools is not MemorySystem.tools
         self.answer_style = self._style()
@@ -154,7 +154,7 @@ class Declared(Source):
         except (MemevalError, KeyboardInterrupt):
             raise
         except BaseException as error:
-            # A `sys.exit` in a class of the user's own would end the command in silence.
+            # A `sys.exit` in a custom class would end the command silently.
             raise UserError(str(Call("", self.system_class, method).fault(error))) from error
 
     def _of(self, method: str) -> str:
@@ -163,9 +163,9 @@ class Declared(Source):
 
 @dataclass(frozen=True)
 class ImportedSettings(SystemSettings):
-    """Which file the answers come from."""
+    """The file from which the answers come."""
 
-    # The digest is the identity: a file that was moved is the same source.
+    # The digest is the identity: a moved file is the same source.
     file: str = field(default="", metadata=RUNTIME)
     sha256: str = field(default="", metadata=INGEST)
     only_listed: bool = field(default=False, metadata={"stage": "run"})
@@ -175,7 +175,7 @@ class ImportedSettings(SystemSettings):
 
 
 class ImportedSource(Source):
-    """A file of answers, described as a cell describes a system; nothing is asked."""
+    """A file of answers, described like a system; no system is called."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.settings = read_settings(ImportedSettings, values)
@@ -195,7 +195,7 @@ def _check_constructor(system_class: type[MemorySystem]) -> None:
             "it must take both:  "
             "def __init__(self, settings, parts): super().__init__(settings, parts)",
         ) from error
-    except ValueError:  # no signature to be had, as for classes in C
+    except ValueError:  # no signature is available, as for classes in C
         return
 
 

@@ -1,4 +1,4 @@
-"""Makes the object that says who judged a cell."""
+"""Builds the object that identifies who judged a cell."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def judge_identity(cell: Cell) -> JudgeIdentity | None:
     if cell.judge_template is not None and has_judging_model(cell.config):
         members |= _of_model(cell, judge_class)
 
-    # Equal to what run.json will hold: an address may have a password in it.
+    # Redacted as in run.json: a URL may contain a password.
     return JudgeIdentity(**redacted_in(members))
 
 
 def _of_model(cell: Cell, judge_class: type[Any]) -> dict[str, Any]:
-    """Identity of a judge that asks a model, other than its name."""
+    """Identity of a judge that calls a model, other than its name."""
     assert cell.judge_template is not None, "a judge that asks a model has a prompt"
     settings = settings_of_role(cell.config.llm, JUDGE)
     members: dict[str, Any] = {
@@ -59,7 +59,7 @@ def _of_model(cell: Cell, judge_class: type[Any]) -> dict[str, Any]:
             **sampling.extra_body,
         }
 
-    # A judge of the user's own that asks a model itself takes these settings or leaves them.
+    # A custom judge that calls a model itself may use these settings or ignore them.
     is_ours = issubclass(judge_class, ModelJudge)
     members["repeats"] = cell.config.judge.repeats
     members["fence"] = cell.judge_settings.fences(cell.judge_template)

@@ -1,4 +1,4 @@
-"""Builds models, embedders and rerankers, with one limit per address and key."""
+"""Builds models, embedders and rerankers, with one limit per URL and key."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 MODELS = Registry("llm", LanguageModel)  # type: ignore[type-abstract]
-"""The models that packages bring; memeval's own are built here."""
+"""The models of packages; built-in ones are created in `Models`."""
 
 
 def endpoint_settings(settings: LlmConfig, role: str) -> EndpointSettings:
-    """How a role's model is reached. Raises `UserError` if a key or header is not set."""
+    """Settings for reaching a role's model. Raises `UserError` if a key or header is not set."""
     assert settings.base_url is not None, "resolve() gives each endpoint an address"
     return EndpointSettings(
         base_url=settings.base_url,
@@ -66,7 +66,7 @@ def sampling_of(settings: LlmConfig, role: str) -> Sampling:
 
 
 class Models:
-    """The models of one cell, made when they are first asked for."""
+    """The models of one cell; its embedder and rerankers are created on first use."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Models:
         say: Callable[[str], None] | None = None,
         connections: Connections | None = None,
     ) -> None:
-        """`say` gets messages for the user; given `connections` are shared, and stay open."""
+        """`say` gets messages for the user; `connections`, if given, are shared and stay open."""
         self.origin = origin
         self._config, self._say = config, say
         self.connections = connections or Connections(
@@ -113,7 +113,7 @@ class Models:
         return self._embedder
 
     def reranker(self, own: str) -> Reranker | None:
-        """The cell's reranker, if any; `own` is the system's, for `reranker=default`."""
+        """The cell's reranker, if any; `own` is the system's reranker, for `reranker=default`."""
         settings = self._config.reranker
         if settings.name == DEFAULT:
             of_system = named(own)
@@ -148,7 +148,7 @@ class Models:
         return MeteredModel(OpenAIModel(endpoint, sampling, self.cache("responses"), self.origin))
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
-        """The endpoint at an address under a key and headers, see `Connections`."""
+        """The endpoint at a URL with a key and headers, see `Connections`."""
         return self.connections.endpoint(settings)
 
     def cache(self, name: str) -> ReplyCache:

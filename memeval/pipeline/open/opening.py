@@ -54,12 +54,12 @@ from memeval.systems.reranking import OWN, RerankedSettings, choose_reranker
 
 @dataclass
 class OpenedData:
-    """The data sets that the cells of a sweep have in common, opened once."""
+    """Data sets shared by the cells of a sweep, each opened once."""
 
     by_settings: dict[str, tuple[Dataset, LoadedDataset]] = dataclasses.field(default_factory=dict)
 
     def open(self, dataset: Dataset, config: RunConfig) -> tuple[Dataset, LoadedDataset]:
-        """The data set, opened; built-in ones are shared by cells with equal settings."""
+        """The opened data set; built-in ones are shared by cells with equal settings."""
         if not is_built_in(type(dataset)):
             return dataset, dataset.load()
 
@@ -71,7 +71,7 @@ class OpenedData:
 
 
 def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None) -> Cell:
-    """Opens a config; `opened` are other cells' data sets. Raises `UserError` for mistakes."""
+    """Opens a cell; `opened` has data sets of other cells. Raises `UserError` for mistakes."""
     # First: the identity of the figures, below, includes the prices.
     name_prices(config.prices, project_root() / PRICES_FILE)
     source = _source(config)
@@ -118,7 +118,7 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
         templates=templates,
         judge_template=judge_template,
         identity=identity,
-        # With other prices the figures are made again from the rows; no key changes, no call is
+        # If prices change, the figures are computed again from the rows; no key changes, no call is
         # made.
         figures_code=figures_code(type(dataset)) + prices_mark(),
         command=command,
@@ -154,7 +154,7 @@ def _resolved(config: RunConfig, source: Source, dataset: Dataset) -> RunConfig:
 def _code_digests(
     config: RunConfig, source: Source, dataset: type[Dataset], judge: type[Judge]
 ) -> Digests:
-    """Digests of the code that each stage runs through."""
+    """Digests of the code that each stage runs."""
     embedder = EMBEDDERS.load(config.embedder.name, config.embedder.class_)
     chosen, reranker = config.reranker, None
     if chosen.name != NONE:
@@ -177,7 +177,7 @@ def _code_digests(
 
 
 def _model_digests(config: RunConfig, source: Source) -> Digests:
-    """The class of a package's model. The key of the verdicts holds that of the answers."""
+    """Digests of a package's model class. The key of the verdicts includes that of the answers."""
     if own_file("llm", config.llm.name) is not None:
         return {}
 
@@ -233,7 +233,7 @@ def system_settings(source: Source) -> dict[str, Any]:
 
 
 def _resolved_system(given: Mapping[str, Any], source: Source) -> dict[str, Any]:
-    """A system's YAML and settings, without shared settings that nobody set."""
+    """A system's YAML and settings, without shared settings that are not set."""
     settings = system_settings(source)
     kept = {
         name: value
@@ -260,12 +260,12 @@ def open_dataset(config: RunConfig) -> Dataset:
 
 
 def _resolved_dataset(given: Mapping[str, Any], settings: DatasetSettings) -> dict[str, Any]:
-    """A data set's YAML and the resulting settings as YAML holds them, with lists."""
+    """A data set's YAML with the resulting settings in YAML's types: lists, not tuples."""
     resolved = dict(given)
     for name, value in asdict(settings).items():
         resolved[name] = list(value) if isinstance(value, tuple) else value
 
-    # Runs without canaries are those from before there were any.
+    # Runs without canaries keep the settings that they had before canaries existed.
     if not settings.canaries:
         resolved = {name: resolved[name] for name in resolved if name not in CANARY_SETTINGS}
 

@@ -1,7 +1,7 @@
 """`stages=retrieve`: each question ends after retrieval. No answer, no judge, no model.
 
-Systems are asked as in any run. Their reader counts the tokens of the context and says nothing, so
-the row of a question holds what was retrieved, under a status of its own.
+Systems are called as in any run. Their reader counts the tokens of the context and returns no text,
+so that a question's row contains the retrieved chunks, under a separate status.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def for_retrieval(config: RunConfig, source: Source, dataset: Dataset) -> RunCon
     if source.uses_llm_at_ingest or source.needs_language_model or writes:
         llm = replace(config.llm, judge=JudgeModelConfig())
 
-    # It is never asked.
+    # This judge is never called.
     judge = usual_judge(dataset.answers[0], dataset.benchmark, has_model=False)
     return replace(
         config,

@@ -15,7 +15,7 @@ from memeval import __version__
 from memeval.config.paths import conf_dir
 
 SECONDS = 10.0
-"""Limit of a call of git."""
+"""Time limit of a git command."""
 PACKAGES = (
     "hydra-core",
     "omegaconf",
@@ -30,7 +30,7 @@ PACKAGES = (
 
 
 def code_version(part: type[Any]) -> str | None:
-    """The commit of a class's file, and if it was edited the time; None without a file.
+    """The commit of a class's file, and the edit time if changed since; None without a file.
 
     For example `3f2a1b9`, or `3f2a1b9 edited 11-23 14:05:09`.
     """
@@ -66,7 +66,7 @@ def _git(folder: Path, *arguments: str | Path) -> str:
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that move results, those that are installed."""
+    """Versions of Python and of the installed packages that affect results."""
     numbers = {"python": platform.python_version(), "memeval": __version__}
     for package in PACKAGES:
         try:
@@ -80,7 +80,7 @@ def versions() -> dict[str, str]:
 @cache
 def git_state() -> dict[str, str]:
     """Commit of the checkout and whether it was changed since; empty outside of one."""
-    # conf/ is the checkout's own: the working directory may be another repository.
+    # conf/ is in memeval's checkout: the working directory may be in another repository.
     commit = _git(conf_dir(), "rev-parse", "HEAD")
     if not commit:
         return {}

@@ -1,1 +1,1 @@
-"""Compares what is stored of a run with its digests, and computes its figures again."""
+"""Compares a run's stored files with their digests, and computes its figures again."""

@@ -16,13 +16,13 @@ from memeval.results import CategoryResult, Record, RunSummary, is_imported
 from memeval.text.shown import one_line, some_of
 
 Measures = Callable[[Sequence[Record]], Mapping[str, float | None]]
-"""Of the records of a repeat: `Dataset.measures`."""
+"""Returns a data set's own metrics for the records of a repeat: `Dataset.measures`."""
 OF_PRICES = "cost"
-"""First word of the figures that rest on prices."""
+"""Prefix of the figures that depend on prices."""
 OF_THE_CLOCK = ("duration_s",)
-"""Figures that no row holds."""
+"""Figures that can't be computed from rows."""
 SHOWN = 5
-"""Figures that a line names; it counts the others."""
+"""How many figures a line names; the others are counted."""
 OF_INGEST = (
     "tokens",
     "cost",
@@ -36,7 +36,7 @@ OF_INGEST = (
     "write",
     "operations",
 )
-"""First words of the metrics that are made from ingests, too."""
+"""Prefixes of the metrics that are computed from ingests, too."""
 
 
 def figure_problems(
@@ -47,11 +47,11 @@ def figure_problems(
     *,
     has_prices: bool = True,
 ) -> Iterator[str]:
-    """Differences of `run.json` from the records, from the ingests if given, and from the data
-    set's own metrics if what measures them is given; costs if `has_prices`, the run's own.
+    """Differences of `run.json` from the records, from `ingests` if given, and from the data set's
+    own metrics if `measures` computes them; costs only if `has_prices`: the run's own are in use.
     """
     headline, imported = _headline(summary, records), is_imported(summary)
-    # Older runs hold under these names what the judge spent.
+    # In older runs, these metrics contain the judge's spending.
     if any(summary.metrics.get(name) is not None for name in UNKNOWN_IF_IMPORTED):
         imported = False
 
@@ -86,7 +86,7 @@ def figure_problems(
 def note_problems(
     summary: RunSummary, records: Sequence[Record], ingests: Sequence[Ingest]
 ) -> Iterator[str]:
-    """Notes that records and ingests make, and `run.json` lacks."""
+    """Notes that follow from records and ingests, but are missing in `run.json`."""
     made = as_kept(notes_of_rows(records, ingests, _headline(summary, records)))
     for note in made:
         if note not in summary.notes:
@@ -108,13 +108,13 @@ def _unlike(
     others: Collection[str],
     begins: tuple[str, ...],
 ) -> Iterator[str]:
-    """`others` are figures that are not made here; names of more of them begin with `begins`."""
+    """`others`, and names that start with one of `begins`, are skipped: not computed here."""
     for name in dict.fromkeys((*made, *said)):
         if name in others or name.startswith(begins):
             continue
 
         value = made.get(name)
-        # A figure that was not measured is there, as None.
+        # An unmeasured figure is present, as None.
         if (name in said) != (name in made) or not same_figure(said.get(name), value):
             yield f"{begin}{one_line(name, 60)} {_shown(said.get(name))}, not {_shown(value)}"
 
@@ -136,7 +136,7 @@ def _unlike_rows(
 
 
 def same_figure(one: float | None, other: float | None) -> bool:
-    """Whether two figures are equal but for the rounding of another order of sums."""
+    """Whether two figures are equal up to rounding, as sums may be in another order."""
     if one is None or other is None:
         return one is other
 

@@ -43,7 +43,7 @@ _OF_A_REPEAT = {"seed", *Keys.__struct_fields__}
 
 
 def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
-    """Settings, and facts that come from them, which `run.json` shows otherwise than the config."""
+    """Settings, and facts derived from them, that differ between `run.json` and the config."""
     inputs, said = summary.identity["inputs"], dict(summary.params)
     shown = shown_settings(
         config,
@@ -51,13 +51,13 @@ def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
         uses_llm_at_ingest=inputs["uses_llm_at_ingest"],
         judge_uses_llm=inputs["judge_uses_llm"],
     )
-    # A class of the user's own has the version of its code as its label, unless it has another.
+    # A custom class has its code's version as its label, unless a label is set.
     label = said.pop("label", None)
     if config.label not in (label, None):
         yield f"run.json: the label is {one_line(label, 60)}, and a different one in config.yaml"
 
     for name in shown.keys() ^ said.keys():
-        # The fields of a package's option are only known where the package is installed.
+        # The fields of a package's option are known only if the package is installed.
         if name not in shown or _is_ours(name, config):
             shorter = one_line(name, 60)
             yield f"run.json: the setting {shorter} is only here, or only in config.yaml"
@@ -87,7 +87,7 @@ def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
 
 
 def _is_ours(name: str, config: RunConfig) -> bool:
-    """Whether a setting is one of all runs, or of an option that ships."""
+    """Whether a setting belongs to all runs, or to a built-in option."""
     group, dot, _ = name.partition(".")
     if not dot or group in ("dataset", "system"):
         return True
@@ -101,7 +101,7 @@ def _fits_reader(tags: Mapping[str, str], config: RunConfig) -> bool:
         return False
 
     system = _shipped_system(config)
-    # Its own style may also be the cell's style: only the cell knows.
+    # The system's own style may equal the cell's style: only the cell can tell.
     if system is not None and "answer_style" not in vars(system) and own == "true":
         own_prompt = system.own_prompt or config.system.get("own_prompt", False)
         return bool(own_prompt) and not retrieves_only(config)
@@ -130,7 +130,7 @@ def _shipped_system(config: RunConfig) -> type[MemorySystem] | None:
 
 
 def _told_tags(config: RunConfig) -> dict[str, str | None]:
-    """Tags that come from settings alone; None for one that must not be there."""
+    """Tags that follow from settings alone; None for a tag that must be missing."""
     retrieves = retrieves_only(config)
     asked = asked_tags(config.dataset)
     return {
@@ -186,9 +186,9 @@ def tag_problems(summary: RunSummary) -> Iterator[str]:
 
 
 def witness_problems(summary: RunSummary, rows: Sequence[Row]) -> Iterator[str]:
-    """Figures that a second implementation makes otherwise; see `memeval.witness`."""
+    """Figures that a second implementation computes differently; see `memeval.witness`."""
     if summary.params.get("dataset.only") is not None:
-        return  # a choice by verdicts has no accuracy
+        return  # questions chosen by verdicts have no accuracy
 
     get = summary.metrics.get
     said: dict[str, float | None] = {

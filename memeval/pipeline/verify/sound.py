@@ -1,5 +1,5 @@
-"""Compares a finished run with its digests, to find what was damaged or edited since, has another
-key, or is missing.
+"""Compares a finished run with its digests, to find parts that were damaged or edited since, have a
+different key, or are missing.
 
 The digests are not signatures. They reveal damage and careless edits; a deceiver can write new
 digests.
@@ -52,9 +52,9 @@ from memeval.text.shown import one_line, some_of
 
 OTHER_PRICES = "costs: they were made with prices that have changed since"
 WITHOUT_ROWS = "is missing: the records can't be compared with rows"
-"""End of a line about a file of rows."""
+"""End of a message about a file of rows."""
 NAMED = 3
-"""Ids that a line names; it counts the others."""
+"""How many ids a line names; the others are counted."""
 
 
 class Verified(Struct, frozen=True):
@@ -75,24 +75,24 @@ def verify_run(folder: Path) -> Verified:
 
 
 class Look:
-    """One look at one run folder."""
+    """One check of one run folder."""
 
     def __init__(self, folder: Path, *, brings_prices: bool = False) -> None:
-        """With `brings_prices`, the prices in force are the run's own."""
+        """With `brings_prices`, the prices in use are the run's own."""
         self.brings_prices = brings_prices
         self.ingests: list[Ingest] | None = []
         self.records: list[Record] = []
         self.lines: list[dict[str, Any]] = []
-        """The records as the file has them, for the witness."""
+        """The records as the file contains them, for the witness."""
         self.answers: list[SoundRows[AnswerRow | IngestRow] | None] = []
-        """Of each repeat; None if they are not here."""
+        """The answer rows of each repeat; None if they are not available."""
         self.verdicts: list[SoundRows[VerdictRow] | None] = []
         self.folder = folder.resolve()
         self.outputs = self.folder.parent.parent
         self.name = ""
         self.problems: list[str] = []
         self.of_figures: list[str] = []
-        """Those of the problems that are about figures, and not about files."""
+        """The problems that are about figures, not about files."""
         self.unchecked: list[str] = []
 
     def run(self) -> None:
@@ -120,14 +120,14 @@ class Look:
         repeats = self._keys(summary)
         self._rows(summary, repeats, self.records)
         self._figures(summary, self.records)
-        # The seed enters the key only if a model works at ingest: else the repeats share a
-        # memory, which is read once.
+        # The seed is part of the key only if a model is used at ingest: otherwise the repeats share
+        # a memory, which is read once.
         for key in dict.fromkeys(repeat["prepare"] for repeat in repeats):
             for folder in memory_folders(self.outputs.parent / "data" / "prepared", key):
                 self.problems += memory_problems(folder, key)
 
     def _form(self, summary: RunSummary) -> None:
-        """Whether `run.json` holds what this version writes, and no more."""
+        """Checks that `run.json` has exactly the members that this version writes."""
         if summary.identity.get("version") == __version__:
             content = read_json((self.folder / RUN_FILE).read_bytes())
             del content[SEAL]
@@ -137,10 +137,10 @@ class Look:
                 self.problems.append(f"{RUN_FILE}: it has unexpected or missing members")
 
     def _figures(self, summary: RunSummary, records: list[Record]) -> None:
-        """The figures, made again; with those of the ingests if the rows are here."""
+        """Computes the figures again, with those of the ingests if the rows are available."""
         ingests = self.ingests if summary.repeats else None
         if summary.is_stopped:
-            # Costs count for conversations without an answer, too: no record names them.
+            # Costs also count for conversations without an answer, which no record names.
             ingests = None
             self.unchecked.append("figures of ingests: the run was stopped during ingest")
 
@@ -156,7 +156,7 @@ class Look:
 
             self._add_of_figures(witness_problems(summary, self.lines))
         except Exception as error:  # noqa: BLE001
-            # Records that were edited may hold what no measure is made for.
+            # Edited records may contain values that no measure can handle.
             self._add_of_figures([f"{RECORDS_FILE}: no figures can be made: {one_line(error)}"])
 
         if summary.protocol_metrics:
@@ -203,7 +203,7 @@ class Look:
         return records
 
     def _keys(self, summary: RunSummary) -> list[dict[str, Any]]:
-        """The keys in `run.json`, compared with those that the config makes."""
+        """The keys in `run.json`, compared with those computed from the config."""
         identity = summary.identity
         try:
             recorded = [recorded_keys(repeat) for repeat in identity["keys"]]
@@ -216,7 +216,7 @@ class Look:
             self.unchecked.append("it came in a package: verify FILE.memeval compares its key")
             return recorded
 
-        # Another version may classify a field otherwise, and so makes another key of one config.
+        # Another version may classify a field differently, and compute another key from one config.
         if version != __version__:
             self.unchecked.append(
                 f"memeval {one_line(version, 20)} made it: this version can't check whether "
@@ -239,7 +239,7 @@ class Look:
             elif made != identity["keys"] or run_key(config, inputs) != summary.run_key:
                 self.problems.append(f"{CONFIG_FILE} gives a different key than {summary.run_key}")
         except Exception as error:  # noqa: BLE001
-            # The file may hold anything, and what reads it raises as it likes.
+            # The file may contain anything, and reading it may raise any error.
             self.problems.append(f"{CONFIG_FILE} can't be read as a config: {one_line(error)}")
 
         return recorded
@@ -268,7 +268,7 @@ class Look:
             cases = {record.case_id for record in own}
             self.answers.append(answers)
             self.verdicts.append(verdicts)
-            # A run that came in a package has another key here, and its rows name the first one.
+            # A run from a package has another key here, and its rows contain the original one.
             run_key = summary.tags.get(PACKAGE_RUN, summary.run_key)
             self._keep_ingests(answers, repeat["seed"], run_key, cases)
             if answers and verdicts:
@@ -288,7 +288,7 @@ class Look:
     def _circumstances(
         self, summary: RunSummary, repeat: Mapping[str, Any], records: list[Record]
     ) -> None:
-        """Seed and `top_k` of each record."""
+        """Checks the seed and `top_k` of each record."""
         top_k = summary.params.get("top_k")
         unlike = [
             record.question_id
@@ -315,14 +315,14 @@ class Look:
         if answers is None or self.ingests is None:
             return
 
-        # A run of more conversations may have the same key of answers, and so the same file.
+        # A run with more conversations may have the same answer key, and so the same file.
         for row in answers.rows.values():
             case = case_of_ingest(row.id, cases)
             if case is not None and isinstance(row, IngestRow):
                 self.ingests.append(Ingest(case, seed, row, usages_of(row, run_key)))
 
     def _texts(self, answers: Path) -> None:
-        """Unreadable texts invalidate no answer, but what was shown can't be looked at."""
+        """Reports damaged texts: they invalidate no answer, but can't be shown."""
         path = texts_file(answers)
         damaged = Texts(path).damaged()
         if damaged:
@@ -344,7 +344,7 @@ class Look:
         try:
             rows = rows_of_run(path, header, parse, ids=ids, summary=summary)
         except FileNotFoundError:
-            # A run folder that was copied out of its home comes without rows: no damage.
+            # A run folder that was copied elsewhere comes without rows: this is no damage.
             if (self.outputs / "answers").is_dir():
                 self.problems.append(f"{name} is missing")
             else:
@@ -369,7 +369,7 @@ class Look:
 
 
 def recorded_keys(repeat: Mapping[str, Any]) -> dict[str, Any]:
-    """Seed and keys of a repeat. Raises `TypeError` for a key that could name a file elsewhere."""
+    """Seed and keys of a repeat. Raises `TypeError` for a key that could be a path elsewhere."""
     recorded = {name: repeat[name] for name in ("seed", "prepare", "answer", "judge")}
     for name, value in recorded.items():
         if name != "seed" and not re.fullmatch(r"[0-9A-Za-z_-]{1,64}", str(value)):
@@ -379,9 +379,9 @@ def recorded_keys(repeat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_written(row: Mapping[str, Any], record: Record) -> bool:
-    """Whether a line is what a run writes for its record."""
+    """Whether a line equals what a run writes for its record."""
     made = record.to_json()
-    # Lists are tuples in what is written, and equal once they are read: that takes longer.
+    # `made` may have tuples instead of lists: only then is the slower comparison needed.
     return row == made or row == as_read(made)
 
 

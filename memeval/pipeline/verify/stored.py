@@ -1,4 +1,4 @@
-"""Compares all that is stored with its digests, whether a run needs it or not."""
+"""Compares all stored files with their digests, whether or not a run needs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memeval.text.shown import one_line
 
 
 def verify_items(items: Iterable[Item]) -> Iterator[tuple[Item, list[str]]]:
-    """Mismatches of each item with digests; `verify` compares run folders."""
+    """Yields each item with its mismatches with digests; `verify` compares run folders."""
     for item in items:
         check = _CHECKS.get(item.kind)
         if check is None:

@@ -29,7 +29,7 @@ from memeval.statistics.means import mean
 from memeval.text.redaction import redacted
 
 MOST_CONVERSATIONS = 60
-"""Conversations that are drawn one by one; of more of them only the questions are listed."""
+"""Most conversations that are drawn one by one; if there are more, only questions are listed."""
 
 
 def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None) -> PageData:
@@ -170,7 +170,7 @@ def _difference(
 
 
 def setting_data(summaries: Sequence[RunSummary]) -> dict[str, list[str]]:
-    """The settings in which the runs differ; of one run all that have a value."""
+    """The settings in which the runs differ; for a single run, all that have a value."""
     if len(summaries) > 1:
         names = list(differing(summaries))
     else:
@@ -180,7 +180,7 @@ def setting_data(summaries: Sequence[RunSummary]) -> dict[str, list[str]]:
 
 
 def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, ...]:
-    """One or two sentences on one run, or on several that nothing has compared."""
+    """One or two sentences on one run, or on several runs without a comparison."""
     if len(cells) == 1:
         return tuple(run_sentences(runs[0].summary, _conversations(runs[0])))
 
@@ -197,5 +197,5 @@ def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, 
 
 
 def _conversations(run: PageRun) -> int:
-    """Of the questions that the accuracy is made of."""
+    """Number of conversations with questions that count in the accuracy."""
     return len({rows[0].case_id for rows in run.records.values() if run.counts(rows[0])})

@@ -32,20 +32,20 @@ class CellData(Struct, frozen=True):
 
     summary: RunSummary
     label: str
-    """The settings in which it differs from the others; its short name if it is alone."""
+    """The settings in which it differs from the others; the run's name if it is the only one."""
     command: str
     judge: str
     accuracy: Share
     columns: tuple[Figure, ...]
-    """Its row in the table of several cells, beside accuracy, differences and counts."""
+    """Figures for the table of several cells, besides accuracy, differences and counts."""
     tiles: tuple[Figure, ...]
-    """The same of a cell that is alone."""
+    """Figures for a page about a single cell."""
     flags: tuple[str, ...]
     notes: tuple[str, ...]
     scored: int
     asked: int
     corrected: str
-    """Corrected for the judge's error, in per cent; empty if no labels were given."""
+    """Accuracy corrected for the judge's error, in per cent; empty if no labels were given."""
 
 
 class CategoryData(Struct, frozen=True):
@@ -76,11 +76,11 @@ class QuestionData(Struct, frozen=True):
     index: Mapping[str, Any]
     """Fields that lists and filters need."""
     blocks: tuple[str, ...]
-    """The rest, compressed: a block holds the questions of one or more conversations."""
+    """The other fields, compressed: a block contains the questions of one or more conversations."""
 
 
 class PageData(Struct, frozen=True):
-    """All that the page shows."""
+    """Everything that the page shows."""
 
     title: str
     dataset: str
@@ -95,7 +95,7 @@ class PageData(Struct, frozen=True):
     categories: tuple[CategoryData, ...]
     conversations: tuple[ConversationData, ...]
     settings: Mapping[str, Sequence[str]]
-    """The values of the settings in which the cells differ, by name; of a single cell, of all."""
+    """Values of the settings in which the cells differ, by name; for a single cell, of all."""
     frontiers: Sequence[Panel]
     """Accuracy against cost."""
     curves: Sequence[Panel]

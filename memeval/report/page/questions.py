@@ -20,7 +20,7 @@ from memeval.results.texts import Joined
 from memeval.text.redaction import redacted, redacted_in
 
 RIGHT, WRONG, ABSTAINED, UNSCORED, FAILED, MIXED, NOT_ASKED = "rwaufm-"
-"""How an answer ended, a letter each: the script draws them. `m`: the repeats differ."""
+"""Letters for how an answer ended, which the script draws. `m`: the repeats differ."""
 LABELS = {
     Label.CORRECT: RIGHT,
     Label.WRONG: WRONG,
@@ -28,13 +28,13 @@ LABELS = {
     Label.UNSCORED: UNSCORED,
 }
 ALL_SHOWN, SOME_SHOWN, NONE_SHOWN, UNKNOWN = "asn-"
-"""How much of the evidence was among the chunks that the reader was shown."""
+"""Letters for how much of the evidence was among the chunks that the reader was shown."""
 
 BLOCK_ANSWERS = 300
-"""Answers from which on a block is not extended by a further conversation."""
+"""A block with at least this many answers gets no further conversation."""
 MOST_CHARACTERS = 12_000_000
-"""Characters of all blocks; those after it leave out contexts and chunks. A page that is larger
-opens slowly.
+"""Once the blocks have this many characters, later ones leave out contexts and chunks: a larger
+page opens slowly.
 """
 
 
@@ -78,7 +78,7 @@ def mark(records: Sequence[Record]) -> str:
 
 def end_of(record: Record) -> str:
     """How one answer ended."""
-    # It has an answer and a status that is not `ok`: not scored, but not failed.
+    # The record has an answer, although its status is not `ok`: it is unscored, and not failed.
     if record.status is Status.UNPARSED:
         return UNSCORED
     if record.status is not Status.OK:
@@ -110,7 +110,7 @@ def _is_disputed(runs: Sequence[PageRun], question_id: str) -> bool:
             if len(set(record.verdict.votes)) > 1:
                 return True
 
-            # A blank more or less is the same answer to a reader.
+            # Answers that differ only in spaces are the same to a reader.
             answer = " ".join(record.hypothesis.split())
             if labels.setdefault(answer, record.verdict.label) is not record.verdict.label:
                 return True
@@ -124,7 +124,7 @@ def _positions(names: Sequence[str], values: Sequence[str]) -> list[int]:
 
 
 def _gold(record: Record) -> list[str]:
-    """The accepted answers; of a question with choices, the right ones with their labels."""
+    """The accepted answers; for a question with choices, the right ones with their labels."""
     if record.gold or not record.right_choices:
         return list(record.gold)
 
@@ -154,7 +154,7 @@ def _blocks(
 
 
 def _group(runs: Sequence[PageRun], questions: Mapping[str, Record]) -> Iterator[list[str]]:
-    """The questions of whole conversations, together until there are enough for a block."""
+    """Groups of questions of whole conversations, each with enough answers for a block."""
     names: list[str] = []
     for _, case in groupby(questions, key=lambda name: questions[name].case_id):
         names += case
@@ -167,9 +167,9 @@ def _group(runs: Sequence[PageRun], questions: Mapping[str, Record]) -> Iterator
 
 
 def compressed(block: Mapping[str, Any]) -> str:
-    """A block as gzip in base64: nothing in it can end the element that holds it."""
+    """A block as gzip in base64: nothing in it can end the element that contains it."""
     content = as_json(block).encode()
-    # Without a time, the same run gives the same page, byte by byte.
+    # Without a time, the same run gives the same page, byte for byte.
     return base64.b64encode(gzip.compress(content, compresslevel=6, mtime=0)).decode("ascii")
 
 
@@ -218,7 +218,7 @@ def _block(
 
 
 def _writer(run: Run, record: Record, texts: Texts | None, pool: TextPool) -> list[Any]:
-    """Work of a model on the sessions of a question's conversation: their ids and its steps."""
+    """A model's work on the sessions of a question's conversation: session ids and steps."""
     try:
         written = run.read_written(record)
     except (UserError, ValueError):
@@ -232,7 +232,7 @@ def _writer(run: Run, record: Record, texts: Texts | None, pool: TextPool) -> li
 
 
 def _question(record: Record) -> dict[str, Any]:
-    """Details of a question besides the index."""
+    """Details of a question that are not in the index."""
     detail: dict[str, Any] = {"evidence": list(record.evidence), "answerable": record.answerable}
     if record.asked_at is not None:
         detail["asked"] = format_time(record.asked_at)
@@ -308,25 +308,25 @@ def _step(step: AgentStep, texts: Texts | None, pool: TextPool) -> dict[str, Any
 
 
 def _round(value: float | None) -> float | None:
-    """Four significant digits, as the page shows them."""
+    """The value rounded to four significant digits, as the page shows it."""
     return None if value is None else float(f"{value:.4g}")
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    """The sum of counts of tokens; None as soon as one is not known."""
+    """The sum of token counts; None if one is unknown."""
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 
 
 _DEEPEST = 8
-"""Levels of joined texts within joined texts."""
+"""Maximum depth of joined texts within joined texts."""
 
 
 class TextPool:
     """Texts and chunks of one block, by their positions in it.
 
-    A joined text, such as a context, is stored as what it is joined of: a context of ten chunks
-    takes ten numbers.
+    A joined text, such as a context, is stored as the positions of its parts: a context of ten
+    chunks takes ten numbers.
     """
 
     def __init__(self) -> None:
@@ -347,7 +347,7 @@ class TextPool:
             return None if stored is None else self._add(ref, stored)
 
         positions = [self.put(texts, part, depth + 1) for part in stored.parts]
-        # A context with a gap would be shown as if the reader had seen it so.
+        # A context with a gap would look as if the reader had seen it that way.
         if None in positions:
             return None
 

@@ -45,7 +45,7 @@ class PageRun(Struct, frozen=True, dict=True):
         }
 
     def counts(self, record: Record) -> bool:
-        """Whether a question is one of those that the accuracy is made of."""
+        """Whether a question counts in the accuracy."""
         return str(record.category) in self._headline
 
     @cached_property

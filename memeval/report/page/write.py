@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FILES = Path(__file__).parent / "files"
 FORMS = 6
-"""Forms of a line in the style sheet."""
+"""Number of line styles in the style sheet."""
 SCRIPTS = ("text", "store", "filters", "list", "question", "sorting", "start")
 """The parts of the script, in the order in which they are put together."""
 
@@ -41,8 +41,8 @@ SCRIPTS = ("text", "store", "filters", "list", "question", "sorting", "start")
 def write_page(
     folders: Sequence[Path], target: Path, comparison: ComparisonData | None = None
 ) -> None:
-    """Writes the page of one run folder, or of several beside each other, to `target`, with what a
-    comparison found between them.
+    """Writes the page of one run folder, or of several side by side, to `target`, with the findings
+    of their comparison.
 
     Raises `OSError` if a file can't be read or written, `ValueError` if a run is damaged.
     """
@@ -102,9 +102,9 @@ def notes(data: PageData) -> list[tuple[str, list[str]]]:
 
 
 def as_data(value: Any) -> str:
-    """JSON that may be in an element `script`: nothing in it can end that element."""
+    """JSON for a `script` element: nothing in it can end that element."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
-    # `</script>` and `<!--` end or open things even within a string of JSON.
+    # `</script>` and `<!--` are markup even within a JSON string.
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
 
@@ -125,7 +125,7 @@ def _digest(text: str) -> str:
 
 
 def raw(text: str) -> str:
-    """Our own text, which the template must not escape."""
+    """memeval's own text, which the template must not escape."""
     from markupsafe import Markup
 
     return Markup(text)
@@ -142,7 +142,7 @@ def _environment() -> Environment:
     from markupsafe import Markup
 
     def show(value: Any) -> Any:
-        """Text from outside, with what would change how the text around it is read made visible."""
+        """Text from outside; characters that change how the text around is read become visible."""
         return printable(value) if isinstance(value, str) and type(value) is not Markup else value
 
     environment = Environment(
@@ -150,7 +150,7 @@ def _environment() -> Environment:
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
-        # A misspelt name in the template is an error, and not an empty place on the page.
+        # A misspelt name in the template is an error, instead of an empty place on the page.
         undefined=StrictUndefined,
         finalize=show,
     )
@@ -166,7 +166,7 @@ def _environment() -> Environment:
 
 
 def form_of(line: int) -> int:
-    """The form of a line in the style sheet, each with dashes of its own."""
+    """The line style in the style sheet for a line; each style has its own dashes."""
     return line % FORMS + 1
 
 
@@ -197,8 +197,8 @@ def largest_difference(conversations: Sequence[ConversationData]) -> float:
 
 
 def review_page(file: Path, reviewer: str) -> tuple[str, str]:
-    """The page on which questions of one's own are reviewed: its HTML, and the content security
-    policy to send with it. It loads and saves by the server.
+    """The page for reviewing the user's own questions: its HTML, and the content security policy to
+    send with it. It loads and saves through the server.
     """
     style = _source("style.css") + _source("review.css")
     script = "\n".join([_source("text.js"), _source("review.js")])

@@ -1,1 +1,1 @@
-"""Plots: each is described once, as a `Plot`, and drawn into files (`draw`) or on the page."""
+"""Plots: each is described once, as a `Plot`, and drawn into files by `draw` or on the page."""

@@ -27,7 +27,7 @@ from memeval.results import RunSummary
 from memeval.text.names import file_name
 
 TOKENS = "dataset.tokens"
-"""The setting that says how large a haystack is."""
+"""The setting for the size of a haystack."""
 WORDS = {
     TOKENS: "haystack, tokens",
     "top_k": "top_k, chunks shown to the reader",
@@ -35,16 +35,16 @@ WORDS = {
     "compression_turn": "compression_turn, turn after which the memory is compressed",
 }
 MOST_CURVES = 6
-"""Plots of one sweep: a sweep of many numbers has its figures in the tables."""
+"""Maximum number of plots of one sweep; a sweep of more numbers has its figures in the tables."""
 LOG_FROM = 10.0
-"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
+"""If the largest value is more than this many times the smallest, the axis is logarithmic."""
 ASIDE = 0.9
-"""Per cent of the width, half of what is between two lines at one number."""
+"""Half of the distance between two lines at one number, in per cent of the width."""
 TICK = 6.0
-"""Per cent of the width that the words of a tick take."""
+"""Width of a tick's label, in per cent of the plot's width."""
 
 Lines = Mapping[str, Sequence[RunSummary]]
-"""Cells by what they differ in besides the number, the smallest number first."""
+"""Cells by line: those of a line differ only in the number, and the smallest number is first."""
 
 
 class Curves(Struct, frozen=True):
@@ -65,7 +65,7 @@ class Curves(Struct, frozen=True):
 
 
 def curves_of(summaries: Sequence[RunSummary]) -> list[Curves]:
-    """The numbers that the cells vary, each with its lines, if one has two points or more."""
+    """The numbers that the cells vary, each with its lines of two points or more."""
     measured = [cell for cell in summaries if cell.metrics.get("accuracy") is not None]
     drawable = []
     for setting in differing(measured):
@@ -97,13 +97,13 @@ def value_of(cell: RunSummary, setting: str) -> float:
 
 
 def by_line(cells: Sequence[RunSummary], setting: str) -> Lines:
-    """The cells as lines over the number, in the order in which their first cells came."""
+    """The cells as lines over the number, in the order of their first cells."""
     without_number = []
     for cell in cells:
         params = {key: value for key, value in cell.params.items() if key != setting}
         without_number.append(replace(cell, params=params))
 
-    # If nothing else differs, a label is a run's own name, which holds the number.
+    # If nothing else differs, a label is a run's own name, which contains the number.
     names = labels(without_number, apart=False)
     if not differing(without_number):
         names = list(map(system_of, cells))
@@ -128,7 +128,7 @@ def curve_name(setting: str) -> str:
 
 def curve_plot(curves: Curves) -> Plot:
     """The lines over one number, with their legend."""
-    # The legend lists the systems as their lines end at the right: the best one first.
+    # The legend lists the systems in the order of their lines' right ends: the best one first.
     best_last = sorted(
         curves.lines, key=lambda name: curves.lines[name][-1].metrics["accuracy"] or 0
     )
@@ -167,7 +167,7 @@ def curve_panel(curves: Curves) -> Panel:
 
 
 def number_axis(curves: Curves) -> Axis:
-    """The axis of the number, with ticks at those values whose words have room."""
+    """The axis of the number, with ticks at those values whose labels have room."""
     values = curves.values
     axis = Axis(
         low=values[0],
@@ -185,14 +185,14 @@ def number_axis(curves: Curves) -> Axis:
 
 
 def asides(count: int, places: Sequence[float]) -> list[float]:
-    """How far each line is moved, in per cent: near enough to its value to belong to it."""
+    """Sideways shift of each line, in per cent of the width, small enough to read its value."""
     steps = [right - left for left, right in pairwise(places)]
     most = min(ASIDE * (count - 1), min(steps) / 6)
     return [most * (2 * index / (count - 1) - 1) if count > 1 else 0.0 for index in range(count)]
 
 
 def short(value: float) -> str:
-    """A number as ticks have it: `0.5`, `500`, `10k`, `2.5M`."""
+    """A number as a tick label: `0.5`, `500`, `10k`, `2.5M`."""
     for factor, letter in ((1_000_000, "M"), (1_000, "k")):
         if value >= factor:
             return f"{value / factor:g}{letter}"

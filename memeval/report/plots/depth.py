@@ -35,7 +35,7 @@ Column = tuple[str, Mapping[str, float | None]]
 def depth_plots(summaries: Sequence[RunSummary], suffix: str) -> dict[str, Plot]:
     """The map and the curves, by names that end in `suffix`.
 
-    None if questions are not grouped by the depth of their evidence.
+    Empty if questions are not grouped by the depth of their evidence.
     """
     cells = [cell for cell in summaries if cell.facets.get(DEPTH)]
     if not cells:
@@ -76,13 +76,13 @@ def depth_map(cells: Sequence[RunSummary]) -> Plot:
 
 
 def across(line: Sequence[RunSummary], sizes: Sequence[float]) -> list[Column]:
-    """A panel's columns: every size, with the accuracies of the line's cell that has it."""
+    """A panel's columns: every size, with the accuracies of the line's cell of that size."""
     by_size = {value_of(cell, TOKENS): accuracy_by_depth(cell) for cell in line}
     return [(short(tokens), by_size.get(tokens, {})) for tokens in sizes]
 
 
 def map_panel(columns: Sequence[Column], depths: Sequence[str], title: str = "") -> Panel:
-    """Depths downwards, cells to the right, each with its figure; a dash if nothing was asked."""
+    """Depths downwards, columns to the right, each cell with its figure, or a dash without one."""
     cells = []
     for x, (_, accuracies) in enumerate(columns):
         for y, depth in enumerate(reversed(depths)):
@@ -108,19 +108,19 @@ def depths_of(cells: Sequence[RunSummary]) -> list[str]:
 
 
 def depth_curves(cells: Sequence[RunSummary]) -> Plot:
-    """Accuracy against depth: a panel per size of the haystack, a line per system, intervals."""
+    """Accuracy against depth with intervals: a panel per haystack size, a line per system."""
     sizes = sorted({value_of(cell, TOKENS) for cell in cells})
     if len(sizes) > 1:
         lines = by_line(cells, TOKENS)
     else:
         lines = {name: [cell] for name, cell in zip(labels(cells), cells, strict=True)}
 
-    # Of many sizes the largest: there depth matters most.
+    # Only the largest sizes: there depth matters most.
     sizes = sizes[-PANELS_A_ROW:]
     depths = depths_of(cells)
     names = [depth.replace("-", "–") for depth in depths]
     axis = named_axis(names, "depth of the evidence", room=0.4)
-    # Beside each other, so that no interval covers another.
+    # Side by side, so that no interval covers another.
     sides = asides(len(lines), [axis.at(0), axis.at(1)])
     looks = looks_of(lines)
 

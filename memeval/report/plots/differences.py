@@ -1,6 +1,6 @@
 """How runs differ, as pictures: a forest of intervals, and the conversations behind them.
 
-Form and fill say what a mark means, never only its colour.
+Shape and fill say what a mark means, never only its colour.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from memeval.report.plots.model import (
 from memeval.text.shown import one_line
 
 ROW = 0.27
-"""Inches of a row, in which its name can be read at half the size."""
+"""Height of a row in inches: its name can be read even at half the size."""
 NAME = 46
-"""Characters of a name beside a row."""
+"""Maximum length of the name next to a row, in characters."""
 SHOWN, NOT_SHOWN = Look(BLUE, "s"), Look(BLUE, "o", is_hollow=True)
 CASE, ALL = Look(GREY, "|"), Look(ORANGE, "D", edge=INK)
 
@@ -41,7 +41,7 @@ class DifferenceRow(Struct, frozen=True):
     low: float | None
     high: float | None
     is_shown: bool
-    """Whether the data tell the two runs apart."""
+    """Whether the data show a difference between the two runs."""
     cases: tuple[float, ...] = ()
     """The difference within each conversation."""
 
@@ -55,7 +55,7 @@ def forest_plot(rows: Sequence[DifferenceRow], title: str, unit: str) -> Plot:
 
 
 def forest_panel(rows: Sequence[DifferenceRow], title: str) -> Panel:
-    """A row per difference, from below."""
+    """A row per difference, from the bottom up."""
     marks = []
     for height, row in enumerate(rows):
         look = SHOWN if row.is_shown else NOT_SHOWN

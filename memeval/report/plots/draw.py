@@ -38,7 +38,7 @@ from memeval.report.plots.model import (
 )
 
 PALE = "#E9E9E9"
-"""Of grid lines."""
+"""Colour of grid lines."""
 DPI = 150
 
 
@@ -48,7 +48,7 @@ def draw_all(plots: Mapping[str, Plot], folder: Path) -> list[Path]:
 
 
 def draw(plot: Plot, path: Path) -> Path:
-    """Writes a plot as PNG and, beside it, as SVG; the same plot gives the same bytes.
+    """Writes a plot as PNG and, next to it, as SVG; the same plot gives the same bytes.
 
     Returns the path of the PNG.
     """
@@ -59,7 +59,7 @@ def draw(plot: Plot, path: Path) -> Path:
     # Matplotlib's version is left out: it would change the bytes with each release.
     agg = FigureCanvasAgg(figure)
     agg.print_png(  # type: ignore[no-untyped-call]
-        # A level of 6, the default, takes three times as long for files a tenth or a fifth smaller.
+        # The default level of 6 takes three times as long for files a tenth or a fifth smaller.
         png,
         metadata={"Software": None},
         pil_kwargs={"compress_level": 2},
@@ -100,10 +100,10 @@ def draw_figure(plot: Plot) -> InlineFigure:
             axes.set_axis_off()
 
         for axes, panel in zip(row, panels, strict=False):
-            # Panels in one row share the axis upwards.
+            # Panels in one row share the vertical axis.
             draw_panel(axes, panel, is_first=axes is row[0])
 
-    # Names come last: they find their places once the layout is done.
+    # Names come last: they are placed once the layout is done.
     for axes, panel in zip(grid.flat, chain.from_iterable(plot.panels), strict=False):
         if panel.has_names:
             fix_layout(figure)
@@ -113,7 +113,7 @@ def draw_figure(plot: Plot) -> InlineFigure:
 
 
 def add_legend(figure: Figure, legend: dict[str, Look], *, below: bool) -> None:
-    """Names the looks, to the right of the plot or below it, before the layout is done."""
+    """Adds a legend of the looks, to the right of the plot or below, before the layout is done."""
     handles = [
         Line2D([], [], linestyle="none", label=wrap_title(name, 60 if below else 28), **style(look))
         for name, look in legend.items()
@@ -168,7 +168,7 @@ def set_ticks(axes: Axes, panel: Panel) -> None:
         if axis.has_grid:
             drawn.grid(color=PALE, linewidth=0.8)
 
-    # Names need no lines to what they name.
+    # Named ticks need no tick marks.
     if panel.has_bars or panel.cells:
         axes.tick_params(length=0)
     if panel.has_rows:
@@ -221,7 +221,7 @@ def draw_contents(axes: Axes, panel: Panel) -> None:
 
 
 def draw_marks(axes: Axes, panel: Panel) -> None:
-    """Draws the marks and their intervals, all of one look at once: each call takes its time."""
+    """Draws the marks and their intervals, with one call per look, since each call is slow."""
     by_look: dict[Look, list[Mark]] = {}
     for mark in panel.all_marks:
         by_look.setdefault(mark.look, []).append(mark)
@@ -270,13 +270,13 @@ def draw_cell(axes: Axes, cell: Cell, across: Axis, up: Axis) -> None:
     """Draws a cell of a matrix, with its words."""
     corner = across.at(cell.x - 0.48), up.at(cell.y - 0.48)
     width, height = across.at(cell.x + 0.48) - corner[0], up.at(cell.y + 0.48) - corner[1]
-    # Below the shade: an empty cell is a cell too.
+    # Below the shade, so that an empty cell is visible, too.
     axes.add_patch(Rectangle(corner, width, height, facecolor="#F4F4F4"))
     axes.add_patch(Rectangle(corner, width, height, facecolor=cell.colour, alpha=cell.shade))
     if cell.is_framed:
         axes.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=INK, zorder=4))
 
-    # On a dark shade dark words can't be read.
+    # Dark text can't be read on a dark shade.
     ink = "white" if cell.shade > 0.52 else INK
     axes.text(
         corner[0] + width / 2,
@@ -290,7 +290,7 @@ def draw_cell(axes: Axes, cell: Cell, across: Axis, up: Axis) -> None:
 
 
 def fix_layout(figure: Figure) -> None:
-    """Finds room for all names, and keeps to it whatever is drawn afterwards."""
+    """Makes room for all names, and keeps that layout whatever is drawn afterwards."""
     layout = figure.get_layout_engine()
     if layout is not None:
         layout.execute(figure)
@@ -321,7 +321,7 @@ def add_names(axes: Axes, panel: Panel) -> None:
             room.taken.append((left - 2 * pixels, bottom, left + 2 * pixels, top))
 
     for mark in panel.marks:
-        # On its mark at first, to be measured.
+        # On its mark at first, to measure its size.
         label = axes.annotate(
             mark.name,
             (panel.across.at(mark.x), panel.up.at(mark.y)),
@@ -337,13 +337,13 @@ def add_names(axes: Axes, panel: Panel) -> None:
 
 
 def pixels_of(axes: Axes, panel: Panel, x: float, y: float) -> tuple[float, float]:
-    """Pixels from the left and from below, which are known once the layout is fixed."""
+    """Pixels from the left and from the bottom, which are known once the layout is fixed."""
     left, up = axes.transData.transform((panel.across.at(x), panel.up.at(y)))
     return left, up
 
 
 def place_label(axes: Axes, label: Annotation, room: Room) -> None:
-    """Moves a name to the nearest free place; without one, it is removed."""
+    """Moves a name to the nearest free place, or removes it if there is none."""
     pixels = DPI / 72
     extent = label.get_window_extent()
     width, height = extent.width / pixels, extent.height / pixels
@@ -357,7 +357,7 @@ def place_label(axes: Axes, label: Annotation, room: Room) -> None:
 
         room.taken.append(box)
         label.set_position((dx, dy))
-        # A name that is not beside its point needs a line to it.
+        # A name that is not next to its point needs a line to it.
         if abs(dy) > 1.6 * height:
             near_end = dx if dx > 0 else min(0.0, dx + width)
             line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}

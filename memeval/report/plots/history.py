@@ -26,11 +26,11 @@ TITLES = {
 }
 LOOK = Look(BLUE, "o")
 MOST_LETTERS = 14
-"""Letters of a line of a version's name."""
+"""Characters per line of a version's name."""
 
 
 def history_plot(summaries: Sequence[RunSummary], names: Sequence[str]) -> Plot:
-    """The versions from left to right, the oldest first; those not measured are left out."""
+    """The versions from left to right, the oldest first; a panel for each measured metric."""
     panels = [history_panel(summaries, names, metric) for metric in TITLES]
     measured = [panel for panel in panels if panel.all_marks]
     rows = [measured[start : start + 2] for start in range(0, len(measured), 2)]
@@ -39,7 +39,7 @@ def history_plot(summaries: Sequence[RunSummary], names: Sequence[str]) -> Plot:
 
 
 def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric: str) -> Panel:
-    """One figure over the versions."""
+    """One metric over the versions."""
     marks = []
     for x, (summary, name) in enumerate(zip(summaries, names, strict=True)):
         mark = _mark(summary, x, metric)
@@ -54,7 +54,7 @@ def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric:
 
 
 def _mark(summary: RunSummary, x: int, metric: str) -> Mark | None:
-    """A figure of a version; None if it was not measured."""
+    """A metric of a version; None if it was not measured."""
     value = run_cost_usd(summary) if metric == "cost" else summary.metrics.get(metric)
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Free places for names beside the points of a plot."""
+"""Free places for names next to the points of a plot."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 Box = tuple[float, float, float, float]
-"""Left, lower, right and upper edge, in pixels; the edges up may also count downwards."""
+"""Left, lower, right and upper edge, in pixels; vertical positions may also count downwards."""
 
 RINGS = 9
-"""How many lines of text a name may be away from its point. Beyond that it is left out."""
+"""Most lines of text between a name and its point. Names without a nearer place are left out."""
 
 
 class Room(Struct, frozen=True):
-    """An area, and what is in it already."""
+    """An area, and the boxes that are taken in it."""
 
     area: Box
     taken: list[Box] = field(default_factory=list)
@@ -29,13 +29,13 @@ class Room(Struct, frozen=True):
 def offsets(width: float, height: float) -> Iterator[tuple[float, float]]:
     """Places for a name around its point, the nearest first.
 
-    Each is the way from the point to the middle of the name's left side.
+    Each is the offset from the point to the middle of the name's left side.
     """
     for ring in range(RINGS):
         rises = (ring * (height + 1), -ring * (height + 1)) if ring else (0.0,)
         for rise in rises:
             yield from ((7.0, rise), (-7 - width, rise))
-            # Above and below the point there is room for a name right over it.
+            # Above and below the point, the name may also be centred over it, or nearly so.
             if ring:
                 yield from ((-width / 2, rise), (-width / 4, rise), (-3 * width / 4, rise))
 

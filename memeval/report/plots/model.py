@@ -24,12 +24,12 @@ COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", 
 """Okabe and Ito's, without the yellow, which is too pale on white."""
 MARKS = "osD^vPX*"
 LONGEST_NAME = 120
-"""Characters of a name in a plot."""
+"""Maximum length of a name in a plot, in characters."""
 ACCURACY = "accuracy, %, with its 95 % interval"
 
 
 class Look(Struct, frozen=True):
-    """Colour and form of a mark: no two series differ only in colour."""
+    """Colour and shape of a mark: no two series differ only in colour."""
 
     colour: str
     mark: str
@@ -47,7 +47,7 @@ class Mark(Struct, frozen=True):
     look: Look
     low: float | None = None
     high: float | None = None
-    """Ends of the interval: along the rows of a panel that has rows, else upwards."""
+    """Ends of the interval: along the rows of a panel that has rows, else vertical."""
     name: str = ""
     text: str = ""
     """The figures in words."""
@@ -55,7 +55,7 @@ class Mark(Struct, frozen=True):
     is_best: bool = False
     """Whether it is on the frontier."""
     aside: float = 0.0
-    """Per cent of the width by which it is moved: else intervals at one value cover each other."""
+    """Sideways shift in per cent of the width, so that intervals do not cover each other."""
 
 
 class Cell(Struct, frozen=True):
@@ -86,11 +86,11 @@ class Axis(Struct, frozen=True):
     high: float
     title: str = ""
     ticks: Mapping[float, str] = field(default_factory=dict)
-    """The marked values, with their words."""
+    """The marked values, with their labels."""
     is_logarithmic: bool = False
     has_grid: bool = True
     edge: float = 4.0
-    """Per cent that are left free at either end."""
+    """Per cent of the axis left free at each end."""
 
     def at(self, value: float) -> float:
         """Position of a value. On a logarithmic axis, 0 is at the beginning."""
@@ -99,7 +99,7 @@ class Axis(Struct, frozen=True):
             here = max(here, low)
             low, high, here = math.log(low), math.log(high), math.log(here)
 
-        # A single value makes an axis of no length.
+        # A single value gives an axis of zero length.
         share = (here - low) / ((high - low) or 1.0)
         return round(self.edge + (100 - 2 * self.edge) * share, 2)
 
@@ -109,12 +109,12 @@ class Axis(Struct, frozen=True):
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             powers = [10.0**power for power in range(first, last + 1)]
             inside = self._inside(powers)
-            # Within two powers of ten, two marks would say too little: 1, 3, 10, 30 …
+            # With at most two powers of ten inside, more marks are needed: 1, 3, 10, 30 …
             thirds = [power * digit for power in powers for digit in (1, 3)]
             return inside if len(inside) > 2 else self._inside(thirds)
 
         step = _round_step((self.high - self.low or 1.0) / about)
-        # Rounding must not cost the first mark, or the last.
+        # A rounding error must not drop the first mark or the last.
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [number * step for number in range(first, last + 1)]
 
@@ -130,7 +130,7 @@ class Panel(Struct, frozen=True):
     title: str = ""
     marks: Sequence[Mark] = ()
     lines: Sequence[Sequence[Mark]] = ()
-    """Marks that are joined."""
+    """Marks that are joined by a line."""
     steps: Sequence[tuple[float, float]] = ()
     """The frontier."""
     area: str = ""
@@ -138,11 +138,11 @@ class Panel(Struct, frozen=True):
     cells: Sequence[Cell] = ()
     words: Sequence[Words] = ()
     has_rows: bool = False
-    """Whether each mark upwards is the name of a row; the words of marks are to its right."""
+    """Whether each vertical tick names a row; the text of a mark is then to the right of it."""
     has_bars: bool = False
     """Whether there is a bar from 0 up to each mark."""
     has_names: bool = False
-    """Whether marks have their names beside them in files."""
+    """Whether marks have their names next to them in files."""
 
     @property
     def all_marks(self) -> list[Mark]:
@@ -151,7 +151,7 @@ class Panel(Struct, frozen=True):
 
 
 class Plot(Struct, frozen=True):
-    """A picture of one panel or more, by row."""
+    """A picture of one or more panels, by row."""
 
     title: str
     panels: Sequence[Sequence[Panel]]
@@ -161,11 +161,11 @@ class Plot(Struct, frozen=True):
     legend: dict[str, Look] = field(default_factory=dict)
     has_legend_below: bool = False
     widths: Sequence[float] | None = None
-    """Of the panels, relative to each other."""
+    """Relative widths of the panels."""
 
 
 def _round_step(about: float) -> float:
-    """The next of 1, 2, 5, 10, 20 … that is not smaller."""
+    """The first of 1, 2, 5, 10, 20 … that is not smaller than `about`."""
     power = 10.0 ** math.floor(math.log10(about))
     return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= about * 0.999)
 
@@ -173,26 +173,26 @@ def _round_step(about: float) -> float:
 def named_axis(
     names: Sequence[str], title: str = "", *, has_grid: bool = False, room: float = 0.5
 ) -> Axis:
-    """An axis with a place for each name, from 0 on."""
+    """An axis with a place for each name, starting at 0."""
     ticks: dict[float, str] = dict(enumerate(names))
     return Axis(-room, len(names) - 1 + room, title, ticks, has_grid=has_grid, edge=0.0)
 
 
 def accuracy_axis(marks: Iterable[Mark]) -> Axis:
-    """The axis upwards, in per cent, from 0 to a little above the highest interval."""
+    """The vertical axis, in per cent, from 0 to a little above the highest interval."""
     tops = [mark.y if mark.high is None else mark.high for mark in marks]
     axis = Axis(0.0, min(100.0, 1.08 * max([10.0, *tops])), ACCURACY)
     return replace(axis, ticks={value: f"{value:g}" for value in axis.round_values(about=8)})
 
 
 def looks_of(names: Iterable[str]) -> dict[str, Look]:
-    """A look for each name, in the order in which the names first come."""
+    """A look for each name, in the order in which the names first occur."""
     looks = {}
     for index, name in enumerate(dict.fromkeys(names)):
         lap = index // len(COLOURS)
         looks[name] = Look(
             colour=COLOURS[index % len(COLOURS)],
-            # In the second lap each colour gets another form.
+            # In the second lap each colour gets another shape.
             mark=MARKS[(index + lap) % len(MARKS)],
             line="--" if lap % 2 else "-",
         )
@@ -201,7 +201,7 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
 
 
 def mark_of(cell: RunSummary, x: float, look: Look, name: str, text: str = "") -> Mark:
-    """The accuracy of a run that has one; hollow if the run is invalid."""
+    """The mark of a run that has an accuracy; hollow if the run is invalid."""
     value, low, high = cell.share().percent
     look = replace(look, is_hollow=not cell.valid)
     return Mark(x, value or 0.0, look, low, high, name, text, run_key=cell.run_key)

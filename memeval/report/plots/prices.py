@@ -1,5 +1,5 @@
-"""Accuracy against cost, tokens of context, dollars or time: a point per cell, and the
-frontier of the cells that no other one beats.
+"""Accuracy against cost, tokens of context, dollars or time: a point per cell, and the frontier of
+the cells that no other cell beats.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from memeval.results import RunSummary
 from memeval.statistics.frontier import Point, frontier_area, pareto_frontier
 
 LEGEND = 1.5
-"""Inches of a legend beside the plot."""
+"""Width of the legend next to the plot, in inches."""
 LOG_FROM = 20.0
-"""Ratio of the largest to the smallest price from which on an axis is logarithmic."""
+"""If the largest price is more than this many times the smallest, the axis is logarithmic."""
 
 
 def prices() -> dict[str, Metric]:
@@ -39,7 +39,7 @@ def prices() -> dict[str, Metric]:
 
 
 def sweep_plot(summaries: Sequence[RunSummary], price: str = "context") -> Plot:
-    """Accuracy against a price: a point per cell, its name beside it if there is room.
+    """Accuracy against a price: a point per cell, its name next to it if there is room.
 
     Cells that lack either figure are left out.
     """
@@ -114,7 +114,7 @@ def price_axis(costs: Sequence[float], price: Metric) -> Axis:
     axis = Axis(0.0, max(costs, default=0.0) or 1.0)
     values = axis.round_values()
     if positive and max(positive) > LOG_FROM * min(positive):
-        # A cell that costs nothing is at the beginning, and the cheapest of the others beside it.
+        # A cell that costs nothing is at the beginning, and the cheapest of the others next to it.
         is_free = min(costs) == 0
         axis = replace(axis, low=min(positive) / (3 if is_free else 1), is_logarithmic=True)
         values = [0.0, *axis.round_values()] if is_free else axis.round_values()
@@ -129,7 +129,7 @@ def frontier_steps(points: Sequence[Point]) -> list[Point]:
     if len(kept) < 2:
         return []
 
-    # The line goes on to the dearest cell: more money buys nothing better there.
+    # The line continues to the most expensive cell: more money buys nothing better there.
     return [*kept, (max(cost for cost, _ in points), kept[-1][1])]
 
 
@@ -152,9 +152,9 @@ def _budget(value: float) -> str:
 
 
 def is_fair(summary: RunSummary) -> bool:
-    """Whether a cell says what can be had for its price.
+    """Whether a cell shows which accuracy its price can buy.
 
-    The oracle does not: it is handed the evidence. Nor does a cell that is not valid.
+    The oracle does not: it is handed the evidence. Nor does an invalid cell.
     """
     return summary.valid and system_of(summary) != "oracle"
 
@@ -165,5 +165,5 @@ def has_position(summary: RunSummary, price: Metric) -> bool:
 
 
 def differ_in(cells: Sequence[RunSummary], price: Metric) -> bool:
-    """Whether the runs that have both figures do not all have one price."""
+    """Whether the runs that have both figures differ in price."""
     return len({price.of_summary(cell) for cell in cells if has_position(cell, price)}) > 1

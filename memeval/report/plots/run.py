@@ -21,7 +21,7 @@ from memeval.report.plots.model import (
 from memeval.results import RunSummary
 
 WIDEST = 200.0
-"""Inches. Beyond it, a plot of very many categories is crowded, but it can be drawn."""
+"""Inches. A plot of more categories than fit is crowded, but can be drawn."""
 
 
 def run_plots(summary: RunSummary, positions: Confusion | None = None) -> dict[str, Plot]:
@@ -38,7 +38,7 @@ def run_plots(summary: RunSummary, positions: Confusion | None = None) -> dict[s
 def category_plot(summary: RunSummary) -> Plot:
     """Bars of accuracy with 95 % intervals.
 
-    The categories that are not in the headline are apart, in grey.
+    The categories that are not in the headline are separate, in grey.
     """
     rows = sorted(summary.categories, key=lambda row: not row.headline)
     inside = sum(row.headline for row in rows)
@@ -75,9 +75,9 @@ def category_plot(summary: RunSummary) -> Plot:
 
 
 def positions_plot(matrix: Confusion, name: str) -> Plot:
-    """Which choice was chosen if which one was right: each row's shares as shades, with counts.
+    """How often each choice was chosen for each right one: shares per row as shades, and counts.
 
-    Replies that could not be read are apart, in grey.
+    Replies that could not be read are separate, in grey.
     """
     size, rows = matrix.positions, matrix.rows()
     cells = []

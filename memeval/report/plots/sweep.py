@@ -1,6 +1,6 @@
 """The plots of a sweep's cells.
 
-The one by rank has the accuracy, and beside it each category, in panels with one row per cell. It
+The ranked plot has the accuracy, and next to it each category, in panels with one row per cell. It
 stays legible if a plot of points has no room for names.
 """
 
@@ -34,9 +34,9 @@ from memeval.results.summary import Share
 from memeval.text.shown import one_line
 
 PANEL = 1.15
-"""Inches of the panel of a category."""
+"""Width of the panel of a category, in inches."""
 MOST_CATEGORIES = 8
-"""Panels beside that of the accuracy; further categories are in the tables."""
+"""Maximum number of panels next to that of the accuracy; further categories are in the tables."""
 CONTROLS = ("oracle", "no_memory", "random_k", "constant")
 
 
@@ -62,7 +62,7 @@ def sweep_plots(summaries: Sequence[RunSummary], suffix: str = "") -> dict[str, 
 def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
     """Cells from the highest accuracy down, with 95 % intervals, invalid ones last.
 
-    Controls and invalid cells are marked by form and fill.
+    Controls and invalid cells are marked by shape and fill.
     """
     measured = [cell for cell in summaries if cell.metrics.get("accuracy") is not None]
     named = sorted(

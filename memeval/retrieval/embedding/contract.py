@@ -22,13 +22,13 @@ class Embedder(ABC):
     """Turns texts into vectors of length 1, so that a dot product is the cosine."""
 
     name: str
-    """As reports and cache keys show it; holds everything that changes its vectors."""
+    """Name in reports and cache keys; includes everything that changes the vectors."""
     width: int
     """Numbers per vector."""
 
     @classmethod
     def from_settings(cls, settings: EmbedderConfig, network: Network) -> Self:
-        """The embedder under the settings `embedder.*`. Raises `UserError` for unusable ones.
+        """The embedder for the settings `embedder.*`. Raises `UserError` for unusable settings.
 
         `network` is for embedders that call an endpoint. Default: built without arguments.
         """
@@ -37,7 +37,7 @@ class Embedder(ABC):
     def fitted(self, texts: Sequence[str]) -> Self:
         """An embedder adapted to one case's own texts (document frequencies).
 
-        Default: the same one, for embedders that learn nothing.
+        Default: the embedder itself, for those that learn nothing.
         """
         return self
 
@@ -45,10 +45,10 @@ class Embedder(ABC):
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (len(texts), width), float32.
 
-        A text without any known feature gets the zero vector. Raises `ModelError` if an
-        endpoint failed at every try.
+        A text without any known feature gets the zero vector. Raises `ModelError` if every attempt
+        at an endpoint failed.
         """
 
 
 EMBEDDERS = Registry("embedder", Embedder)  # type: ignore[type-abstract]
-"""Built in, from an installed package, or at a class path."""
+"""Embedders that are built in, from an installed package, or at a class path."""

@@ -1,4 +1,4 @@
-"""An embedder behind an OpenAI-compatible endpoint, with the embedding cache before it."""
+"""An embedder behind an OpenAI-compatible endpoint, with the embedding cache in front of it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
 
 BATCH = 128
-"""Texts sent in one request: their vectors fit into the limit of a reply, however wide they are."""
+"""Texts sent in one request: few enough that their vectors fit into the limit of a reply, however
+wide they are.
+"""
 AGREEING = 5
-"""Consecutive replies of another width than the first one after which that width counts."""
+"""After this many consecutive replies with another width than the first one, that width counts."""
 BATCHES_AT_ONCE = 8
-"""Least batches that a process leases ahead, even at an endpoint with fewer slots."""
+"""Minimum batches that a process leases ahead, even at an endpoint with fewer slots."""
 
 TIMED = b"s"
-"""The first byte of a stored vector that its seconds precede."""
+"""The first byte of a stored vector that is preceded by its seconds."""
 _SECONDS = Struct("<d")
 
 UNREADABLE = -1
@@ -126,7 +128,7 @@ class OpenAIEmbedder(Embedder):
         )
 
     async def _ask(self, texts: Sequence[str]) -> dict[str, tuple[bytes, int | None]]:
-        """The vectors of texts in one request, with their parts of the reported tokens."""
+        """The vectors of texts in one request, with their shares of the reported tokens."""
         body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
         if self._requested:
             body["dimensions"] = self._requested
@@ -151,8 +153,8 @@ class OpenAIEmbedder(Embedder):
         }
 
     def _sound(self, value: bytes) -> bool:
-        """Whether a stored vector is usable. The first sound one shows the model's width, as a
-        reply does.
+        """Whether a stored vector is usable. Like the first reply, the first sound vector decides
+        the model's width.
         """
         vector, _ = read_timed_value(value)
         if not sound_vector(vector, self.width):
@@ -176,18 +178,18 @@ class OpenAIEmbedder(Embedder):
                     f"the vectors have {width} numbers, but this model's have {self.width}"
                 )
         else:
-            # They must follow each other: a reply of the usual width begins the count again.
+            # Only consecutive replies count: a reply of the usual width resets the count.
             self._other_widths.clear()
 
         self.width = width
         return sound
 
     def _meter(self, entries: Mapping[str, CachedEntry]) -> None:
-        """Meters the tokens of texts, embedded now or before: by their parts of the reported
-        tokens, else by our own counts.
+        """Meters the tokens of texts, embedded now or before: their shares of the reported tokens,
+        else our own counts.
 
-        A call is what one request could carry, whichever texts were sent together: so a resumed run
-        counts as many calls as one that was not interrupted.
+        Calls are counted as if the texts were sent in full batches, so that a resumed run counts as
+        many calls as one that was not interrupted.
         """
         kinds: dict[tuple[bool, bool], list[int]] = {}
         for text, entry in entries.items():
@@ -214,13 +216,14 @@ class OpenAIEmbedder(Embedder):
 
 
 def timed_value(vector: bytes, seconds: float) -> bytes:
-    """A vector as the cache keeps it, with its part of the time that its request took."""
+    """A vector as the cache stores it, with its share of the time that its request took."""
     return TIMED + _SECONDS.pack(seconds) + vector
 
 
 def read_timed_value(value: bytes) -> tuple[bytes, float | None]:
     """A vector of the cache and its seconds; None for a vector that was stored without them."""
-    # A plain vector has four bytes per number, and so never the length of one with its seconds.
+    # A plain vector has four bytes per number, so its length never equals that of a vector with
+    # seconds.
     if len(value) % 4 != len(TIMED) or not value.startswith(TIMED):
         return value, None
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 Hashes = NDArray[np.uint32]
 
-# They found the most: 0.485 of the evidence within 5 turns, before hashing, on LoCoMo's 1,535
-# questions. BM25 found 0.435, whole words 0.428, and MiniLM 0.367.
+# These lengths found the most: 0.485 of the evidence within 5 turns, before hashing, on LoCoMo's
+# 1,535 questions. BM25 found 0.435, whole words 0.428, and MiniLM 0.367.
 SHORTEST, LONGEST = 3, 5
 """Characters of an n-gram."""
 DEFAULT_WIDTH = 4096
@@ -77,7 +77,7 @@ class CharTfidfEmbedder(Embedder):
         return other
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """A question's text is embedded at once, those of a whole case in a thread."""
+        """A single text is embedded immediately, several texts in a thread."""
         if len(texts) <= 1:
             return self._rows(texts)
 
@@ -99,7 +99,7 @@ class CharTfidfEmbedder(Embedder):
         return f"{base}/idf-{learnt[:16]}"
 
     def _ngrams(self, text: str) -> Hashes:
-        # A sentence of Chinese would be one word, whose n-grams rarely recur.
+        # A Chinese sentence would be one word, whose n-grams rarely recur.
         words = text.lower().split() if is_latin(text) else search_terms(text)
         return _join(map(_word_ngrams, words))
 
@@ -123,7 +123,7 @@ class CharTfidfEmbedder(Embedder):
 def _weigh(
     hashes: Hashes, weights: NDArray[np.float64], known: Hashes, idf: NDArray[np.float32]
 ) -> tuple[Hashes, NDArray[np.float64]]:
-    """The known ones among `hashes` with their weights times idf; `known` is sorted."""
+    """Those among `hashes` that are in `known`, which is sorted, and their weights times idf."""
     if known.size == 0:
         return hashes[:0], weights[:0]
 
@@ -150,7 +150,8 @@ def _word_ngrams(word: str) -> Hashes:
             break
 
     return np.array(
-        # Not `hash`, which differs between processes. Strings may hold halves of surrogate pairs.
+        # Not `hash`, which differs between processes. Strings may contain halves of surrogate
+        # pairs.
         [zlib.crc32(gram.encode("utf-8", "surrogatepass")) for gram in grams],
         dtype=np.uint32,
     )

@@ -15,11 +15,11 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 Fields = DictConfig | dict[str, Any]
-"""Fields composed by a job, without Hydra's own part."""
+"""The composed fields of a job, without the `hydra` section."""
 
 
 class Word(Struct, frozen=True):
-    """A word of a job."""
+    """One override of a job."""
 
     override: Override
     is_option: bool
@@ -28,7 +28,7 @@ class Word(Struct, frozen=True):
     integer: int | None
     """Value given to a group that takes any integer."""
     may_share: bool
-    """Whether cells with this word may share a composition."""
+    """Whether cells with this override may share a composition."""
 
     @property
     def name(self) -> str:
@@ -36,30 +36,30 @@ class Word(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """The word as it was given."""
+        """The override as it was typed."""
         return self.override.input_line or ""
 
     @property
     def is_composed(self) -> bool:
-        """Whether it is part of a composition; else it gives a field of one its value."""
+        """Whether it takes part in composition; else it assigns a value to an existing field."""
         return self.is_option or self.adds_field
 
 
 class Base(Struct, frozen=True):
-    """A composition, which cells with the same options share."""
+    """A composition that cells with the same options share."""
 
     fields: DictConfig | None
-    """None if it was assembled, and has only values."""
+    """None if the composition was assembled: then it has only `values`."""
     values: dict[str, Any] | None
-    """The fields as Python's own dictionaries; None if fields refer to others."""
+    """The fields as plain dictionaries; None if a field refers to another or has no value yet."""
     hydra: Any
-    """Hydra's own part, which is made that of one job after the other."""
+    """The `hydra` section, which is updated for each job in turn."""
     choices: Mapping[str, str]
-    """The options, by group, as Hydra's own part is to name them."""
+    """The chosen option of each group, for `hydra.runtime.choices`."""
 
     @classmethod
     def of(cls, config: DictConfig) -> Base:
-        """`config` is given away: Hydra's own part is taken out of it."""
+        """Takes ownership of `config`, and removes its `hydra` section."""
         HydraConfig.instance().set_config(config)
         with open_dict(config):
             del config["hydra"]
@@ -71,7 +71,7 @@ class Base(Struct, frozen=True):
         return cls(config, None if has_references else values, own, choices)
 
     def give(self, words: Sequence[Word]) -> Fields | None:
-        """The fields with the values that the words give; None for a word that OmegaConf refuses.
+        """The fields with these overrides applied; None if one can't be applied.
 
         A field of `INTEGER_GROUPS` gets its integer.
         """
@@ -87,7 +87,7 @@ class Base(Struct, frozen=True):
         return given
 
     def _assign(self, words: Sequence[Word]) -> Fields | None:
-        """Python's own dictionaries with these values; None if that takes more than assignments."""
+        """The fields as plain dictionaries with these values; None if assignments don't suffice."""
         values = copy.deepcopy(self.values)
         if values is None or not all(_put(values, word) for word in words):
             return None
@@ -95,7 +95,7 @@ class Base(Struct, frozen=True):
         return values
 
     def _update(self, words: Sequence[Word]) -> Fields | None:
-        """The fields as Hydra updates them; None without them, or if OmegaConf refuses a word."""
+        """The fields as Hydra updates them; None without `fields`, or if OmegaConf refuses one."""
         if self.fields is None:
             return None
 
@@ -109,10 +109,10 @@ class Base(Struct, frozen=True):
         return fields
 
     def announce(self, number: int, task: Sequence[str], choices: Mapping[str, str]) -> list[str]:
-        """Makes this Hydra's own config for a job; returns the job's overrides.
+        """Makes this Hydra's own config, with the data of a job; returns the job's overrides.
 
-        If jobs share the composition, `task` are the overrides of this one, and `choices` the
-        options that it alone has; else both are empty.
+        If jobs share the composition, `task` contains the overrides of this job, and `choices` the
+        options that only it has; otherwise both are empty.
         """
         HydraConfig.instance().cfg = self.hydra
         hydra: Any = HydraConfig.get()
@@ -132,20 +132,20 @@ class Base(Struct, frozen=True):
 
 
 class Parts:
-    """Options that were composed alone, from which compositions are assembled: for five systems and
-    four data sets, Hydra composes ten times instead of twenty.
+    """Options composed separately, from which compositions are assembled: for five systems and four
+    data sets, Hydra composes ten times instead of twenty.
     """
 
     def __init__(
         self, compose: Callable[[Sequence[str]], DictConfig], frame: Sequence[str]
     ) -> None:
-        """`frame` are the words that all of these compositions share."""
+        """`frame` contains the overrides that all of these compositions share."""
         self._compose, self._frame = compose, list(frame)
         self._plain = self._base(())
         self._rest = _rest_of(self._plain) if self._plain else {}
         self._known: dict[str, tuple[Any, str] | None] = {}
-        """By option: the field of its group, and its name in Hydra's own part; None for an option
-        that changes anything else.
+        """By option: the value of its group's field, and its name in Hydra's choices; None for an
+        option that changes anything else.
         """
 
     def assemble(self, words: Sequence[Word]) -> Base | None:
@@ -172,14 +172,14 @@ class Parts:
         return self._known[key]
 
     def _base(self, lines: Sequence[str]) -> Base | None:
-        """The composition with these words as well; None if they can't do without others."""
+        """The composition of the frame with these overrides; None if they need others as well."""
         with suppress(HydraException, OmegaConfBaseException):
             return Base.of(self._compose([*self._frame, *lines]))
 
         return None
 
     def _changed(self, word: Word, base: Base, plain: Base) -> tuple[Any, str] | None:
-        """What an option changes, if that is the field of its group alone."""
+        """The field and the choice that an option sets; None if it changes anything else."""
         name = word.name
         if plain.values is None or base.values is None:
             return None
@@ -188,23 +188,23 @@ class Parts:
         if word.integer is not None and base.values[name] != word.integer:
             return None
 
-        # As text, in which 1, 1.0 and true differ, and the order counts.
+        # Compared as strings: there 1, 1.0 and true differ, and the order counts.
         before = repr([{**plain.values, name: 0}, {**plain.choices, name: 0}, self._rest])
         after = repr([{**base.values, name: 0}, {**base.choices, name: 0}, _rest_of(base)])
         return (base.values[name], base.choices[name]) if before == after else None
 
 
 def _rest_of(base: Base) -> dict[str, Any]:
-    """Hydra's own part, without the options that it names and the job's data."""
+    """The `hydra` section without the chosen options and the job's data."""
     rest: dict[str, Any] = OmegaConf.to_container(base.hydra.hydra)  # type: ignore[assignment]
     del rest["runtime"]["choices"], rest["job"]["override_dirname"], rest["overrides"]["task"]
     return rest
 
 
 def _put(values: dict[str, Any], word: Word) -> bool:
-    """Gives a field its value; whether that is what OmegaConf would do.
+    """Assigns a field its value if OmegaConf would do just that; returns whether it did.
 
-    It does more with mappings and references, and refuses unknown fields.
+    OmegaConf does more with mappings and references, and refuses unknown fields.
     """
     value = word.override.value()
     *path, last = word.name.split(".")

@@ -1,5 +1,5 @@
-"""A config from overrides, for the commands that run one configuration without Hydra's own
-application; and `only=wrong:RUN`, the questions that a finished run got wrong.
+"""Composes a config from overrides, for the commands that run one configuration without Hydra's own
+application; and resolves `only=wrong:RUN`, the questions that a finished run got wrong.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from memeval.text.shown import one_line
 
 
 def compose_config(words: Sequence[str]) -> RunConfig:
-    """The config that overrides make.
+    """The config that these overrides compose.
 
-    `--config-dir FOLDER` among the words brings options of the user's own.
+    `--config-dir FOLDER` among the words adds the user's own options.
 
     Raises `UserError` for anything that Hydra or the schema rejects.
     """
@@ -67,9 +67,9 @@ EXAMPLE = "for example:  only=wrong:16e712a2; the runs:  python -m memeval list"
 
 
 def name_questions(config: RunConfig) -> RunConfig:
-    """The config with the questions that `dataset.only` means; unchanged without it.
+    """The config with the questions that `dataset.only` selects; unchanged if it is not set.
 
-    If `dataset.question_ids` names some as well, only those of them that were wrong are asked.
+    If `dataset.question_ids` is set as well, only those of its questions that were wrong are asked.
     Raises `UserError` for an unknown run, one of another data set, or one without a wrong answer.
     """
     only = config.dataset.get("only")

@@ -1,4 +1,4 @@
-"""Hydra's and OmegaConf's errors in one line that says what to type instead."""
+"""Explains Hydra's and OmegaConf's errors in one line that says what to type instead."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memeval.config.options import options
 from memeval.config.overrides import INTEGER_GROUPS
 from memeval.errors import FEW, MemevalError, UserError, unknown
 
-# The name of a model, in place of an option, may hold slashes.
+# A model's name, typed in place of an option, may contain slashes.
 _NO_OPTION = re.compile(r"Could not find '(?P<group>(?:hydra/)?\w+)/(?P<option>[^']*)'")
 _OPTION = re.compile(r"^\t([^\s=]+)$", re.MULTILINE)
 _NO_GROUP = re.compile(r"Could not (?:override|append to config)[^']*'(?P<key>[^']+)'")
@@ -33,7 +33,7 @@ _HEADER = re.compile(
     r"(?:Too many components in|Expected header format: KEY VALUE, got) '(?P<comment>@.*)'"
 )
 _OWN_FOLDER = re.compile(r"provider=.*command-line")
-"""In the search path that Hydra prints, if `--config-dir` was given."""
+"""Found in the search path that Hydra prints, if `--config-dir` was given."""
 _COMPOSING = ("hydra.", "omegaconf.", "yaml.")
 _PROVIDERS = {
     "gpt": "openai",
@@ -52,7 +52,7 @@ _PROVIDERS = {
     "phi": "ollama",
     "deepseek": "openrouter",
 }
-"""The option of the group `llm` that usually serves a model, by how the model's name begins."""
+"""The option of the group `llm` that usually serves a model, by the beginning of its name."""
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def explained() -> Iterator[None]:
     except MemevalError:
         raise
     except Exception as error:
-        # By where it was raised: they raise plain errors of many types, as we do.
+        # By where it was raised: Hydra and its libraries raise errors of many types, like memeval.
         frames = list(traceback.walk_tb(error.__traceback__))
         if str(frames[-1][0].f_globals.get("__name__")).startswith(_COMPOSING):
             raise explain(error) from error
@@ -89,7 +89,7 @@ def explain(error: Exception) -> UserError:
 
 
 def _unparsed(word: str) -> UserError:
-    """For a word of the command line that Hydra's grammar does not know."""
+    """For a command-line argument that Hydra's grammar can't parse."""
     key, equals, value = word.partition("=")
     way = (
         "put double quotes around a value that contains , = { [ ( or a quote:  "
@@ -136,7 +136,7 @@ def _unreadable(text: str) -> UserError | None:
 
 
 def _as_one_value(word: str) -> list[str]:
-    """How to type a value that is a text with a comma in it."""
+    """How to type a string with a comma in it as one value."""
     key, _, value = word.partition("=")
     if ", " not in value:
         return []
@@ -190,7 +190,7 @@ def _config_file(error: Exception) -> str | None:
 
 
 def _plain(error: Exception) -> UserError:
-    """Their own words, on one line, with line and column in the file if they are known."""
+    """The original message on one line, with line and column in the file if they are known."""
     mark: Any = getattr(error, "problem_mark", None)
     if mark is not None:
         what = getattr(error, "problem", None) or "it can't be read"
@@ -234,7 +234,7 @@ def _no_option(group: str, option: str, known: list[str], *, own_folder: bool) -
 
 
 def _model_hints(group: str, name: str) -> list[str]:
-    """The words that choose the model `name` in a group, if it may be the name of one."""
+    """Hints that show how to choose the model `name` in a group, if it may be a model's name."""
     if group == "embedder":
         return [f"a model at an endpoint:  embedder=openai embedder.model={name}"]
 

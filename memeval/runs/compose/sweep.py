@@ -33,17 +33,17 @@ class SweepComposer:
         """`jobs` are the overrides of all cells."""
         self._loader, self._master = loader, master
         self._options = frozenset(plain(word) for overrides in jobs for word in overrides)
-        """All words of the sweep, of which some choose options: `llm=openai`."""
+        """All overrides of the sweep, some of which choose options: `llm=openai`."""
         self._parser = OverridesParser.create()
         self._words: dict[str, Word] = {}
         self._bases: dict[tuple[str, ...], Base | None] = {}
-        """By options; None if a config file decides on an integer, so that copies won't do."""
+        """By options; None if a config file sets an integer itself: a copy would be wrong."""
         self._parts: dict[tuple[str, ...], Parts] = {}
 
     def compose(self, overrides: Sequence[str], number: int) -> tuple[Fields, list[str]]:
         """The fields of a job, as Hydra's loader composes them, and the job's overrides.
 
-        Hydra's own config is that of the job from here on.
+        Afterwards, Hydra's own config is that of this job.
         """
         overrides = self._without_others_fields(overrides)
         given = [self._read(word) for word in overrides]
@@ -51,7 +51,7 @@ class SweepComposer:
         shared = self._base_of(words) if _may_share(words) else None
         fields = shared.give(words) if shared else None
         if shared is None or fields is None:
-            # Hydra itself reports what is wrong with a word.
+            # Hydra itself reports what is wrong with an override.
             alone = Base.of(self._load(overrides))
             assert alone.fields is not None
             return alone.fields, alone.announce(number, (), {})
@@ -61,9 +61,10 @@ class SweepComposer:
         return fields, shared.announce(number, task, {**cell, **integers})
 
     def _open_cell(self, given: Sequence[Word]) -> tuple[Sequence[Word], dict[str, str]]:
-        """The words of a job with those of its cell in place of `+cell=smoke-1`, and that choice.
+        """The overrides of a job, with those of its cell in place of `+cell=smoke-1`, and that
+        choice.
 
-        An option of the job beats that of its cell, and comes after it, as a field does.
+        The job's own options and fields come after those of the cell, and override them.
         """
         cells = [word for word in given if word.name == "cell" and word.may_share]
         option = str(cells[0].override.value()) if len(cells) == 1 else ""
@@ -77,8 +78,8 @@ class SweepComposer:
         return [*of_cell, *rest], {"cell": option}
 
     def _without_others_fields(self, overrides: Sequence[str]) -> list[str]:
-        """The words of a cell without fields that its option does not have, but that of another
-        cell has: `reranker=none,endpoint reranker.base_url=...` means the endpoint's alone.
+        """The overrides of a cell without fields that belong only to an option of another cell: in
+        `reranker=none,endpoint reranker.base_url=...`, the URL is for `endpoint` alone.
         """
         chosen = {word.partition("=")[0].lstrip("+"): plain(word) for word in overrides}
         kept = []
@@ -93,7 +94,7 @@ class SweepComposer:
         return kept
 
     def _base_of(self, words: Sequence[Word]) -> Base | None:
-        """The composition of the words that are part of one."""
+        """The composition of those overrides that take part in composition."""
         composed = [word for word in words if word.is_composed]
         integers = {word.name: word.integer for word in composed if word.integer is not None}
         others = [word.line for word in composed if word.integer is None]
@@ -101,7 +102,7 @@ class SweepComposer:
 
         if key not in self._bases:
             base = self._assembled(composed)
-            # An assembled one can only be given plain values.
+            # An assembled composition can only be given plain values.
             is_enough = base is not None and base.give(words) is not None
             self._bases[key] = base if is_enough else self._composed(composed, integers)
 
@@ -109,12 +110,14 @@ class SweepComposer:
 
     def _composed(self, words: Sequence[Word], integers: Mapping[str, int]) -> Base | None:
         config = self._load([word.line for word in words])
-        # A config file that assigns the field beats the option: a copy would hide that.
+        # A config file that assigns the field overrides the option: a copy would hide that.
         is_chosen = all(config[name] == number for name, number in integers.items())
         return Base.of(config) if is_chosen else None
 
     def _assembled(self, words: Sequence[Word]) -> Base | None:
-        """A composition of options that were composed alone; None for the first ones of a sweep."""
+        """A composition assembled from options composed separately; None for a sweep's first
+        ones.
+        """
         options = [word for word in words if word.is_option and not word.line.startswith("+")]
         names = {word.name for word in options}
         if len(self._bases) < MANY or not 2 <= len(names) == len(options):
@@ -130,7 +133,7 @@ class SweepComposer:
         return self._loader.load_sweep_config(self._master, list(lines))
 
     def _read(self, text: str) -> Word:
-        """A word, parsed once."""
+        """An override, parsed once."""
         if text not in self._words:
             (override,) = self._parser.parse_overrides([text])
             sources = self._loader.get_sources()
@@ -152,16 +155,16 @@ class SweepComposer:
 
 
 def _integer(override: Override) -> int | None:
-    """The integer that a word gives to a group that takes any but 0."""
+    """The integer that an override gives to a group that takes any positive integer."""
     text = str(override.value()).strip("'\"")
     is_integer = override.key_or_group in INTEGER_GROUPS and text.isascii() and text.isdigit()
     return int(text) or None if is_integer else None
 
 
 def _may_share(words: Sequence[Word]) -> bool:
-    """Whether a job is a shared composition whose fields get other values.
+    """Whether a job can use a shared composition in which only the values of fields differ.
 
-    It is not where a field is added and given a value as well: there Hydra goes by their order.
+    It can't if a field is both added and assigned: then the order of the overrides matters.
     """
     added = [f"{word.name}." for word in words if word.adds_field]
     given = [f"{word.name}." for word in words if not word.is_composed]

@@ -1,4 +1,4 @@
-"""The words of the command line, as Hydra takes them."""
+"""Command-line arguments in the form that Hydra accepts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ FLAGS = frozenset(
     "-m --multirun -r --run --resolve -i --info --hydra-help -sc --shell-completion".split()
 )
 KEEP_GOING, STATISTICS = "--keep-going", "--stats"
-"""Hydra's own options, with a value and without; whatever else begins with a dash is a slip."""
+"""memeval's own options. `VALUED` and `FLAGS` are Hydra's, with and without a value; apart from
+`--fresh`, any other argument that begins with a dash is an error.
+"""
 
 
 def split_values(arguments: Sequence[str]) -> list[str]:
-    """The words with each option's value as a word of its own: `--config-dir=FOLDER` as two."""
+    """The arguments with each option's value on its own: `--config-dir=FOLDER` becomes two."""
     words: list[str] = []
     for word in arguments:
         option, equals, value = word.partition("=")
@@ -31,10 +33,10 @@ def split_values(arguments: Sequence[str]) -> list[str]:
 
 
 def reorder_arguments(arguments: Sequence[str]) -> list[str]:
-    """Overrides first and options after them, in whatever order they were typed: Hydra takes no
-    other.
+    """Moves options behind the overrides, in whatever order they were typed: Hydra accepts no other
+    order.
 
-    Raises `UserError` for a slip.
+    Raises `UserError` for an unknown option or a missing value.
     """
     arguments = split_values(arguments)
     overrides: list[str] = []
@@ -61,8 +63,8 @@ def reorder_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def _unknown_option(word: str, after: str) -> UserError:
-    """The error for an option that neither Hydra nor memeval has; `after` is the next word."""
-    # Hydra is imported with it, which a command without a mistake here may not need.
+    """The error for an option that neither Hydra nor memeval has; `after` is the next argument."""
+    # Imported here: it imports Hydra, which a command without a mistake may not need.
     from memeval.config.names import fields_called
 
     option, _, value = word.partition("=")

@@ -23,10 +23,10 @@ from memeval.store.opening import open_store
 
 DONE, FAILED, MESSAGE = "done", "failed", "message"
 ENDING_S = 8.0
-"""How long a worker that is asked to stop may take to end its present calls."""
+"""How long a worker that is asked to stop may take to end its calls in progress."""
 IDLE_RUNS = 2
-"""Runs without a unit under way that are kept: units come cell by cell, and earlier ones are done
-with.
+"""Number of runs that are kept without a unit under way: units come cell by cell, so the runs of
+earlier cells are no longer needed.
 """
 
 _send_of_unit: ContextVar[Send] = ContextVar("_send_of_unit")
@@ -37,16 +37,16 @@ class UnitComputer:
     """Computes the units of a plan's cells, several at once."""
 
     def __init__(self, cells: Mapping[int, Cell], processes: int) -> None:
-        """`processes` share the limit of each endpoint."""
+        """`processes` is the number of processes that share the limit of each endpoint."""
         self._cells, self._processes = cells, processes
         self._position: int | None = None
         self._lane: Lane | None = None
-        """Opened for the first unit, which reports it if that fails."""
+        """Opened for the first unit, so that the unit reports a failure to open it."""
         self._runs: OrderedDict[int, CellRun] = OrderedDict()
         self._under_way: dict[int, int] = {}
 
     async def compute(self, unit: Unit, send: Send) -> tuple[str, Any]:
-        """How a unit ended: DONE with its result, or FAILED with the error."""
+        """Computes a unit; returns DONE with its result, or FAILED with the error."""
         _send_of_unit.set(send)
         number = unit.cell
         self._under_way[number] = self._under_way.get(number, 0) + 1
@@ -54,7 +54,7 @@ class UnitComputer:
             cell, work = self._cells[number], compute_unit(self._run(number), unit, send)
             return DONE, await keep_alive(cell, self._opened().connections.breaker, work)
         except asyncio.CancelledError:
-            # As a result, since the other side reads until the unit's end.
+            # Returned, not raised: the other side reads until the unit's end.
             return FAILED, WorldError("stopped")
         except BaseException as error:  # noqa: BLE001 - raised again by what waits for the unit
             return FAILED, _portable(error)
@@ -75,7 +75,7 @@ class UnitComputer:
         return self._lane
 
     def share(self, processes: int, position: int) -> None:
-        """As for `Connections.share`."""
+        """See `Connections.share`."""
         self._processes, self._position = processes, position
         if self._lane is not None:
             self._lane.connections.share(processes, position)
@@ -105,7 +105,7 @@ class UnitComputer:
 
 
 def say(message: str) -> None:
-    """Reports something to the user, with the messages of the unit under way."""
+    """Reports something to the user, among the messages of the unit under way."""
     send_message((SAY, (message,)))
 
 
@@ -117,8 +117,8 @@ def send_message(message: Message) -> None:
 
 
 def _portable(error: BaseException) -> BaseException:
-    """An error that can be sent."""
-    # Both ways: an exception whose constructor takes other arguments fails only when it is read.
+    """The error, or a `RuntimeError` with its text if it can't be pickled."""
+    # Both ways: an exception whose constructor takes other arguments fails only on unpickling.
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:  # noqa: BLE001 - a user's error may be anything

@@ -1,9 +1,9 @@
-"""A process that computes units of a sweep, as it sees itself.
+"""The worker's side of a process that computes units of a sweep.
 
-It is forked by a process that is itself forked before the sweep starts any thread or event loop: so
-each worker begins with all cells of the plan in its memory, whatever libraries are loaded later,
-and one that was killed can be replaced at any time. (A `ProcessPoolExecutor` forks from the process
-that uses it, and gives up all of its processes if one is killed.)
+It is forked by a process that is itself forked before the sweep starts any thread or event loop. So
+each worker starts with all cells of the plan in its memory, whatever libraries are loaded later,
+and a worker that was killed can be replaced at any time. (A `ProcessPoolExecutor` forks from the
+process that uses it, and gives up all of its processes if one is killed.)
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from memeval.runs.compute.computing import ENDING_S, FAILED, MESSAGE, UnitComput
 from memeval.runs.loop import run_loop
 
 WORK, STOP, SHARE, FINISH = "work", "stop", "share", "finish"
-"""Orders: to compute a unit, to cancel it, to share the limits of endpoints with fewer processes,
-and to send no new model call.
+"""Orders: to compute a unit, to cancel it, to change how many processes share the limits of
+endpoints, and to send no new model calls.
 """
 END = None
-"""The order to end, also if units are under way."""
+"""The order to end, even if units are under way."""
 STATE, FINISHED = "state", "finished"
 """Messages of the process itself: its model calls, and that the last one has ended."""
 STATE_S = 0.5
@@ -56,17 +56,17 @@ class State(Struct, frozen=True):
 
 
 def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: int) -> NoReturn:
-    """Forks a worker per connection that comes, until the other side is gone.
+    """Forks a worker for each connection that it receives, until the other side is gone.
 
-    The process that the user started acts on Ctrl-C and on SIGTERM.
+    It does not act on Ctrl-C and SIGTERM: the process that the user started does.
     """
     # This descriptor is inherited: a signal that comes here would wake the parent's event loop.
     signal.set_wakeup_fd(-1)
     # A terminal sends Ctrl-C to every process of the group, and a batch system SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A handler, since a program that a system starts would inherit that the signal is ignored.
+    # A handler, and not SIG_IGN, which programs started by a system would inherit.
     signal.signal(signal.SIGTERM, lambda *_: None)
-    # Only the processor time of those that were waited for counts as this command's.
+    # Only the processor time of children that were waited for counts as this command's.
     signal.signal(signal.SIGCHLD, _wait_for_ended)
     while True:
         try:
@@ -79,7 +79,7 @@ def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: in
             os._exit(0)
 
         if os.fork() == 0:
-            control.close()  # while a worker held it, the death of the forker went unnoticed
+            control.close()  # else a worker would keep it open after the forker's death
             # A system may start programs, and needs to see how they end.
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             _become_worker(Connection(descriptors[0]), cells, callers)
@@ -94,7 +94,7 @@ def _wait_for_ended(*_: object) -> None:
 
 
 def _become_worker(connection: Connection, cells: Mapping[int, Cell], callers: int) -> NoReturn:
-    """Computes units until the other side ends this or is gone."""
+    """Computes units until the other side sends `END` or is gone."""
     status = 1
     with suppress(BaseException):  # the other side sees that this process is gone
         run_loop(_Serving(connection, cells, callers).serve())
@@ -120,7 +120,7 @@ class _Serving:
         """Works until the order to end."""
         orders: asyncio.Queue[Any] = asyncio.Queue()
         reading = (self._connection, asyncio.get_running_loop(), orders)
-        # In a thread: it sees the end also while a system holds up the event loop.
+        # In a thread, which sees `END` even while a system blocks the event loop.
         threading.Thread(target=_read, args=reading, daemon=True).start()
         reporting = asyncio.create_task(self._report())
 
@@ -135,7 +135,7 @@ class _Serving:
             elif number in self._tasks:
                 self._tasks[number].cancel()
 
-        # Cancelled, each sends how far it came.
+        # Each cancelled unit still sends its end.
         left = list(self._tasks.values())
         for task in (reporting, *left):
             task.cancel()
@@ -156,7 +156,7 @@ class _Serving:
             del self._tasks[number]
             # A unit that is stopped before it began has no result of its own.
             end = (FAILED, WorldError("stopped")) if task.cancelled() else task.result()
-            with suppress(OSError):  # nobody is there any more
+            with suppress(OSError):  # the other side is gone
                 self._send(number, *end)
 
         task = asyncio.create_task(self._units.compute(unit, send_message))
@@ -188,7 +188,7 @@ class _Serving:
 def _read(
     connection: Connection, loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Any]
 ) -> None:
-    """Passes orders on; ends the process some time after the last one, even if a system hangs."""
+    """Passes orders on; ends the process `ENDING_S` seconds after `END`, even if a system hangs."""
     order: Any
     while True:
         try:

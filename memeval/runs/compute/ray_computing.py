@@ -1,4 +1,4 @@
-"""State with which a worker on a Ray cluster computes."""
+"""Computes units in a worker on a Ray cluster, once memeval can be imported there."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from memeval.runs.loop import run_loop
 
 
 class Start(Struct, frozen=True):
-    """Data with which a worker begins."""
+    """Data that a worker starts with."""
 
     version: str
-    """memeval's, on the machine that started the sweep."""
+    """memeval's version on the machine that started the sweep."""
     cells: dict[int, Cell]
     processes: int
-    """How many share the limit of each endpoint."""
+    """Number of processes that share the limit of each endpoint."""
 
 
 class Computer:
@@ -38,7 +38,7 @@ class Computer:
 
     def __init__(self, content: bytes) -> None:
         self._start: Start = pickle.loads(content)
-        # The process is one of memeval's from here on: nothing that it prints holds a secret.
+        # From here on this is a memeval process: nothing that it prints contains a secret.
         set_environment()
         guard()
         private_umask()
@@ -57,7 +57,7 @@ class Computer:
         return ""
 
     def serve(self, loops: Future[asyncio.AbstractEventLoop]) -> None:
-        """Runs an event loop, which `loops` gets, until the process ends."""
+        """Runs an event loop until the process ends; `loops` gets the loop."""
         run_loop(self._serve(loops))
 
     async def _serve(self, loops: Future[asyncio.AbstractEventLoop]) -> None:

@@ -1,7 +1,7 @@
-"""A worker on a Ray cluster, as it sees itself.
+"""A worker on a Ray cluster: the code that runs on the node.
 
-This module is sent to the node as source, and so imports nothing of memeval before `begin` has set
-its path.
+This module is sent to the node by value, so it imports nothing of memeval before `begin` has set
+the path.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ PLACES = ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR")
 
 @dataclass(frozen=True)
 class Began:
-    """Reply of a worker once it can compute."""
+    """Reply of a worker to `begin`."""
 
     node: str
     host: str
     problem: str = ""
     """Why it can't compute; empty if it can."""
     clock_s: float = field(default_factory=time.perf_counter)
-    """The time by its clock, which is another machine's on another node."""
+    """Time by the worker's clock, which differs from node to node."""
 
 
 class Worker:
     """Computes units of a plan, several at once, on its own event loop.
 
-    Ray's loop only passes messages on: whatever a system does to the loop that it runs on, the
-    worker can be asked to stop.
+    Ray's loop only passes messages on: the worker can be asked to stop even if a system blocks or
+    breaks the loop that it runs on.
     """
 
     async def begin(
         self, cells: bytes, paths: Sequence[str], variables: Mapping[str, str], node: str
     ) -> Began:
-        """Makes the process ready: `paths` are searched for modules, `variables` are of the
-        environment, keys among them, and `cells` are those of the plan. `node` is that of the
-        sweep's own process; another one may have its own home.
+        """Prepares the process: adds `paths` to the module search path and `variables`, keys
+        included, to the environment; `cells` are those of the plan. `node` is the node of the
+        sweep's own process; other nodes may have a home of their own.
         """
         is_elsewhere = _began().node != node
         own = {name: os.environ[name] for name in PLACES if is_elsewhere and name in os.environ}
         os.environ.update({**variables, **own})
-        # Behind the node's own folders: they exist there for certain.
+        # After the node's own folders, which are certain to exist.
         sys.path += [path for path in paths if path not in sys.path]
         try:
             from memeval.runs.compute.ray_computing import Computer
@@ -70,10 +70,10 @@ class Worker:
         return _began()
 
     async def compute(self, number: int, unit: Any) -> AsyncIterator[tuple[list[Any], Any]]:
-        """Messages of a unit, as soon as it sends them, with how much the process uses the
-        endpoints; the last message is the unit's end.
+        """Yields the messages of a unit as soon as it sends them, with how much the process uses
+        the endpoints; the last message is the unit's end.
 
-        `number` names the unit if it is to be stopped.
+        `number` identifies the unit for `stop`.
         """
         queue: asyncio.Queue[Any] = asyncio.Queue()
         loop = asyncio.get_running_loop()

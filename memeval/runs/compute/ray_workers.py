@@ -1,8 +1,8 @@
 """Workers on a Ray cluster, as the event loop of the sweep sees them.
 
-A unit is computed by one of them, which sends its rows as soon as they exist; this process stores
-them, as it does with its own. So the records are those of one machine, and a worker that
-dies costs only its open calls.
+Each unit is computed by one worker, which sends its rows as soon as they exist; this process stores
+them like its own. So all records are written on one machine, and a worker that dies loses only its
+open calls.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from memeval.text.shown import one_line
 
 T = TypeVar("T")
 ray: Any = untyped_ray
-"""Some of its functions have annotations, others do not."""
+"""Untyped: only some of Ray's functions have annotations."""
 TRIES = 4
-"""How often a unit is given to a worker, if the earlier ones died: nodes come and go."""
+"""How many workers a unit is given to, if one after the other dies: nodes come and go."""
 PATIENCE_S = 10.0
-"""How long the first worker may take to start before a message says that it is waited for."""
+"""How long the first worker may take to start before a message says that the sweep waits for it."""
 LEAVING_S = 3.0
 """How long a worker may take to release what it holds, at the end."""
 LOCAL_STORE = 2**28
-"""Bytes that a cluster of our own keeps in shared memory."""
+"""Bytes of shared memory in a cluster that memeval starts."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class RaySettings:
     """How a sweep is spread over a cluster."""
 
     address: str | None
-    """HOST:PORT of a cluster that runs, or `auto` for the one of this machine; None starts one."""
+    """HOST:PORT of a running cluster, or `auto` for the one on this machine; None starts one."""
     workers: int | None
-    """None takes one for each of the cluster's processors."""
+    """None: one per processor of the cluster."""
     cases: int | None
     """Open cases per worker; None spreads the sweep's open cases evenly."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -66,12 +66,12 @@ class RaySettings:
 
 
 class Cluster:
-    """A connection to a Ray cluster, or a cluster of our own on this machine."""
+    """A connection to a Ray cluster, or to one that memeval starts on this machine."""
 
     def __init__(self, settings: RaySettings, cores: int) -> None:
         """Raises `UserError` if the cluster can't be reached."""
         self._folder: Path | None = None
-        # A program that is connected already keeps its connection, and its settings.
+        # A program that is already connected keeps its connection and its settings.
         self._owns = not ray.is_initialized()
         if self._owns:
             self._init(settings, cores)
@@ -81,11 +81,11 @@ class Cluster:
     def _init(self, settings: RaySettings, cores: int) -> None:
         how: dict[str, Any] = {"address": settings.address}
         if settings.address is None:
-            # A short name: that of a socket below it may have 107 characters.
+            # A short name: the path of a socket below it may have 107 characters at most.
             self._folder = Path(tempfile.mkdtemp(prefix="memeval-ray-"))
-            # Ray's agents outlive a process that was killed. All of them name the folder.
+            # Ray's agents outlive a process that was killed. All of them refer to the folder.
             started.adopt_folder(self._folder)
-            # Ctrl-C may come before anybody has this object to close it.
+            # Ctrl-C may arrive before the caller has this object and can close it.
             atexit.register(self.close)
             how = {
                 "address": "local",
@@ -95,13 +95,13 @@ class Cluster:
                 "_temp_dir": str(self._folder),
             }
 
-        # By default it announces its work.
+        # By default Ray logs what it does.
         logging.getLogger("ray").setLevel(logging.ERROR)
         try:
             # The output of workers is in Ray's own logs: this terminal shows the sweep.
             ray.init(**how, log_to_driver=False, configure_logging=False, logging_level="ERROR")
         except (Exception, SystemExit) as error:
-            # Ray raises errors of many kinds here, and its native part ends the process.
+            # Ray raises many kinds of errors here, SystemExit included.
             self.close()
             raise UserError(
                 f"the Ray cluster at {settings.address or 'this machine'} can't be used: "
@@ -121,13 +121,13 @@ class Cluster:
         return int(ray.cluster_resources().get("CPU", 0))
 
     def close(self) -> None:
-        """Disconnects, and ends a cluster of our own."""
+        """Disconnects, and ends a cluster that memeval started."""
         if self._owns and ray.is_initialized():
             ray.shutdown()
 
         atexit.unregister(self.close)
         if self._folder is not None:
-            # Agents outlive a cluster that was shut down, too.
+            # Agents also outlive a cluster that was shut down.
             started.end_folder(self._folder)
             self._folder = None
 
@@ -143,11 +143,11 @@ class _Seat:
         """`ahead_s` is how far this process's clock is ahead of the worker's."""
         self.actor, self._ahead_s = actor, ahead_s
         self.open = 0
-        """Units that it works on."""
+        """Number of its open units."""
         self.loads: Loads = {}
 
     def note(self, loads: Loads) -> None:
-        """Takes the worker's loads, whose times become those of this process's clock."""
+        """Stores the worker's loads, with times converted to this process's clock."""
         for load in loads.values():
             if load.began is not None:
                 load.began, load.ended = load.began + self._ahead_s, load.ended + self._ahead_s
@@ -179,7 +179,7 @@ class RayWorkers:
         self._shares_store = next(iter(cells.values())).config.store.url is not None
         self.callers = self.processes + calls_here
         start = Start(version=__version__, cells=dict(cells), processes=self.callers)
-        # Put once: given to each worker as an argument, all cells would be sent again each time.
+        # Stored in Ray once: as an argument, all cells would be sent again to each worker.
         self._cells = ray.put(pickle.dumps(start, pickle.HIGHEST_PROTOCOL))
         # By value: a node can import memeval only once `begin` has said where it is.
         ray.cloudpickle.register_pickle_by_value(ray_worker)
@@ -187,7 +187,7 @@ class RayWorkers:
         self._numbers = itertools.count()
         self._seats: list[_Seat] = []
         self._all_seats: list[_Seat] = []
-        """Those of workers that died as well."""
+        """Includes the seats of workers that died."""
         self._starting: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._error: Exception | None = None
@@ -203,10 +203,10 @@ class RayWorkers:
         return [seat.loads for seat in self._all_seats]
 
     async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
-        """The result of a unit, which is given to another worker if one died.
+        """The result of a unit, which is given to another worker if one dies.
 
-        Raises `WorldError` if that happened too often, and `UserError` if none can be
-        started.
+        Raises `WorldError` if that happens too often, and `UserError` or `WorldError` if no worker
+        can be started.
         """
         for tried in range(TRIES):
             seat = await self._seat()
@@ -224,7 +224,7 @@ class RayWorkers:
         raise WorldError(f"{TRIES} workers died while computing the case: is memory short?")
 
     async def _seat(self) -> _Seat:
-        """A worker that may take a unit: the one with the fewest."""
+        """Waits for a worker that may take a unit: of several, the one with the fewest units."""
         self._start_missing()
         while True:
             most = self._settings.cases
@@ -243,12 +243,12 @@ class RayWorkers:
             try:
                 await future
             except asyncio.CancelledError:
-                # It may have been woken in the same moment: the next one looks instead.
+                # This task may have been woken at the same moment: another one looks instead.
                 self._wake()
                 raise
 
     def _start_missing(self) -> None:
-        # Whatever kept one worker from starting, such as another version, affects all others as
+        # Whatever kept one worker from starting, such as a different version, affects all others as
         # well.
         if self._error is not None:
             return
@@ -263,7 +263,7 @@ class RayWorkers:
         """Starts a worker, as soon as the cluster has a processor for it."""
         actor = self._class.remote()
         variables = dict(self._settings.variables)
-        # Both calls return at once: the cluster may have no free processor for a long time.
+        # Both calls return immediately: the cluster may have no free processor for a long time.
         beginning = actor.begin.remote(self._cells, sys.path, variables, self._cluster.node)
         ready = _task(_value(beginning))
         try:
@@ -274,7 +274,7 @@ class RayWorkers:
             began = await ready
             self._check(began)
         except asyncio.CancelledError:
-            ray.kill(actor)  # it would go on to wait for a processor
+            ray.kill(actor)  # else it would keep waiting for a processor
             raise
         except RayError as error:
             self._error = WorldError(f"a Ray worker could not be started: {_reason(error)}")
@@ -282,7 +282,7 @@ class RayWorkers:
             ray.kill(actor)
             self._error = error
         else:
-            # Processes of one machine have one clock.
+            # Processes of one machine share a clock.
             is_here = began.node == self._cluster.node
             seat = _Seat(actor, 0.0 if is_here else time.perf_counter() - began.clock_s)
             self._seats.append(seat)
@@ -309,7 +309,7 @@ class RayWorkers:
         self._start_missing()
 
     def _wake(self) -> None:
-        """Lets one waiter look again."""
+        """Wakes one of the tasks that wait for a worker."""
         while self._waiting:
             future = self._waiting.popleft()
             if not future.done():
@@ -324,7 +324,7 @@ class RayWorkers:
         """The result of a unit. Raises `_DiedError` if the worker is gone."""
         number = next(self._numbers)
         stream = seat.actor.compute.options(num_returns="streaming").remote(number, unit)
-        # A separate task: a message is never lost to a cancellation.
+        # A separate task, so that no message is lost to a cancellation.
         receiving = _task(self._receive(seat, number, stream, keeper))
         try:
             return await asyncio.shield(receiving)
@@ -373,7 +373,7 @@ class RayWorkers:
         for task in starting:
             task.cancel()
 
-        # With a shared store, a killed worker keeps its requests until its lease ends.
+        # With a shared store, a killed worker's requests stay leased until their leases expire.
         leaving = [_task(_value(seat.actor.leave.remote())) for seat in self._seats]
         if starting or leaving:
             await asyncio.wait([*starting, *leaving], timeout=LEAVING_S)
@@ -388,7 +388,7 @@ class RayWorkers:
 
 
 def several_nodes() -> UserError:
-    """The error for a cluster of several nodes whose workers can't share anything."""
+    """The error for a cluster of several nodes whose workers have no shared store."""
     return UserError(
         "the Ray cluster has more than one node, and files are not shared between machines",
         "use:  store.url=postgresql://HOST/DATABASE  (and store.memories=..., reachable from "
@@ -399,7 +399,7 @@ def several_nodes() -> UserError:
 def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """A task whose error is not reported if it is never awaited."""
     task = asyncio.ensure_future(work)
-    # asyncio prints errors that were never fetched.
+    # asyncio logs exceptions that were never retrieved.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
 

@@ -1,6 +1,6 @@
 """Processes that compute the units of a sweep, as the event loop of the sweep sees them.
 
-A unit that only computes has a process for itself. Those that call endpoints share a few processes,
+A unit that only computes has a process to itself. Units that call endpoints share a few processes,
 each of which has its part of the request slots: one processor alone is too slow for the replies of
 a fast endpoint with many slots.
 """
@@ -53,10 +53,10 @@ from memeval.runs.publish import publisher
 TRIES = 2
 """A unit whose process died is retried once."""
 SAME_S = 5.0
-"""A message that another process has said within this time is not repeated."""
+"""A message that another process sent within this time is not shown again."""
 IDLE_S = 2.0
-"""If a process has had no unit for this time, the others get its request slots: towards the end of
-a sweep no more units come.
+"""After this time without a unit, a process passes its request slots on to the others: towards the
+end of a sweep no more units come.
 """
 SLOTS = 32
 """Request slots per process: if a reply takes 0.2 s, they keep a processor busy for about two
@@ -94,7 +94,7 @@ def _count_callers(plan: Plan, most: int) -> int:
         for role in called_roles(config.llm)
     ]
     useful = max(slots, default=0) // SLOTS
-    # To index such data takes more processor time than the calls do.
+    # Indexing such data takes more processor time than the calls do.
     if any(planned.cell.is_large for planned in calling):
         useful = most
 
@@ -112,8 +112,8 @@ def start_callers(cell: Cell) -> Workers | None:
 def may_fork() -> bool:
     """Whether this process may be forked: only if no other thread could hold a lock.
 
-    A program that calls this one, such as a test runner, may have threads. Then this process
-    computes all cells itself.
+    A program that uses memeval, such as a test runner, may have threads. Then this process computes
+    all cells itself.
     """
     harmless = {threading.main_thread().ident}
     waiting = (KEYS_THREAD, publisher.THREAD)
@@ -126,7 +126,7 @@ def may_fork() -> bool:
 
 
 class Workers:
-    """The processes."""
+    """The worker processes of a sweep."""
 
     def __init__(self, planned: Mapping[int, PlannedCell], processes: int, callers: int) -> None:
         """Forks the process that forks the workers: call it before any thread is started.
@@ -138,7 +138,7 @@ class Workers:
         self._planned = planned
         self._control, other = socket.socketpair()
         with warnings.catch_warnings():
-            # The only other thread possible waits for Ctrl-C, and holds no lock.
+            # Any other thread only waits, for Ctrl-C or a publisher, and holds no lock.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._forker = os.fork()
 
@@ -151,10 +151,10 @@ class Workers:
         self._computing, self._calling = _Pool(processes, self._start), _Pool(callers, self._start)
         self._alone = asyncio.Semaphore(processes)
         self._said: dict[str, float] = {}
-        """When each message was last said."""
+        """When each message was last sent."""
 
     def takes(self, planned: PlannedCell) -> bool:
-        """Whether a cell's units are computed here."""
+        """Whether a cell's units are computed by these processes."""
         return planned.number in self._planned
 
     def loads(self) -> Iterable[Loads]:
@@ -203,7 +203,7 @@ class Workers:
         return _Worker(ours, self._is_news)
 
     def _is_news(self, message: str) -> bool:
-        """Whether no process has said this lately: all of them notice that an endpoint is down."""
+        """Whether no process has sent this message lately: all of them notice a dead endpoint."""
         now = time.monotonic()
         before, self._said[message] = self._said.get(message, -math.inf), now
         return now - before > SAME_S
@@ -221,7 +221,7 @@ class Workers:
             worker.close()
 
     def close(self) -> None:
-        """Lets the process go that forks the workers."""
+        """Ends the process that forks the workers."""
         self._control.close()  # which ends the forker
         with suppress(ChildProcessError):
             os.waitpid(self._forker, 0)
@@ -233,11 +233,11 @@ class _Pool:
     def __init__(self, most: int, start: Callable[[], _Worker]) -> None:
         self.workers: list[_Worker] = []
         self.most, self._start = most, start
-        """How many there may be."""
+        """The maximum number of workers."""
         self._taken_at = 0.0
 
     def worker(self) -> _Worker:
-        """The one with the fewest open units; a new one if none is free and there is room."""
+        """The worker with the fewest open units; a new one if all are busy and there is room."""
         self._taken_at = time.monotonic()
         able = [worker for worker in self.workers if not worker.is_ending]
         if len(able) < self.most and all(worker.open for worker in able):
@@ -249,8 +249,8 @@ class _Pool:
         return min(able, key=lambda worker: worker.open)
 
     def settle(self) -> None:
-        """Has those with units share the slots of those that have had none for some time, whether
-        they have started or not.
+        """Divides the request slots of workers that have had no unit for some time, started or not,
+        among the workers with units.
         """
         since = time.monotonic() - IDLE_S
         able = [worker for worker in self.workers if not worker.is_ending]
@@ -283,17 +283,17 @@ class _Open(Struct):
 
 
 class _Worker:
-    """One process."""
+    """One worker process."""
 
     def __init__(self, connection: Connection, is_news: Callable[[str], bool]) -> None:
         """`is_news` says whether a message is to be shown."""
         self.loads: Loads = {}
         self.position = 0
-        """Its place among the processes that share a limit."""
+        """Its index among the processes that share a limit."""
         self._shared: tuple[int, int] | None = None
         self.idle_since = time.monotonic()
         self.is_ending = self._has_left = False
-        """Whether it takes no further unit, and whether others have its request slots."""
+        """Whether it takes no further units, and whether others have got its request slots."""
         self._connection, self._is_news = connection, is_news
         self._loop = asyncio.get_running_loop()
         self.gone = self._loop.create_future()
@@ -307,7 +307,7 @@ class _Worker:
 
     @property
     def open(self) -> int:
-        """Units that it works on."""
+        """Number of its open units."""
         return len(self._units)
 
     async def compute(self, unit: Unit, keeper: Keeper) -> UnitDone:
@@ -319,7 +319,7 @@ class _Worker:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
             self._send((STOP, number, None))
-            # Its remaining messages are kept; in any case the unit is given up.
+            # Messages that still arrive are kept; after that the unit is given up.
             await asyncio.wait({done}, timeout=ENDING_S)
             if not done.done():
                 self.close()  # it hangs
@@ -330,11 +330,11 @@ class _Worker:
         finally:
             del self._units[number]
             self.idle_since = time.monotonic()
-            # asyncio prints errors that were never fetched.
+            # asyncio logs exceptions that were never retrieved.
             done.cancel() or done.exception()
 
     def share(self, processes: int) -> None:
-        """From now on, so many processes share the limit of each endpoint."""
+        """Sets how many processes share the limit of each endpoint from now on."""
         before, self._shared = self._shared, (processes, self.position)
         if self._shared != before:
             self._send((SHARE, 0, self._shared))
@@ -346,7 +346,7 @@ class _Worker:
         await asyncio.wait(ends, timeout=most_s, return_when=asyncio.FIRST_COMPLETED)
 
     def _send(self, order: Any) -> None:
-        with suppress(OSError):  # the process is gone, as `_read` sees
+        with suppress(OSError):  # the process is gone, which `_read` notices
             self._connection.send_bytes(pickle.dumps(order, pickle.HIGHEST_PROTOCOL))
 
     def _read(self) -> None:
@@ -394,7 +394,7 @@ class _Worker:
             self._send((STOP, number, None))
 
     def end(self) -> None:
-        """Asks the process to end, unless it is ending."""
+        """Asks the process to end, unless it was asked already."""
         if not self.is_ending:
             self.is_ending = True
             self._send(END)
@@ -406,7 +406,7 @@ class _Worker:
         self.end()
 
     def close(self) -> None:
-        """Lets the process go."""
+        """Disconnects from the process, which then ends; its open units raise `_DiedError`."""
         if self.gone.done():
             return
 

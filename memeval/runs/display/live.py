@@ -30,7 +30,7 @@ class LiveFigures(Struct):
 
     @property
     def loads(self) -> Sequence[Load]:
-        """Those of its endpoints."""
+        """Loads of its endpoints."""
         return self.connections.loads() if self.connections else []
 
     @property
@@ -40,7 +40,7 @@ class LiveFigures(Struct):
 
     @property
     def retries(self) -> int:
-        """Tries that were made again."""
+        """Number of retries."""
         return sum(load.retries for load in self.loads)
 
     @property
@@ -49,12 +49,12 @@ class LiveFigures(Struct):
         return sum(load.failures for load in self.loads)
 
     def add_score(self, score: float) -> None:
-        """A question was judged."""
+        """Adds the score of a judged question."""
         self.score += score
         self.scored += 1
 
     def add_usages(self, usages: Sequence[Usage]) -> None:
-        """Calls that a row took."""
+        """Adds the calls of a row."""
         from memeval.results.prices import total_cost_usd
 
         # Cached replies cost nothing now; the offline reader makes no call at all.
@@ -70,7 +70,7 @@ class LiveFigures(Struct):
 
     @property
     def text(self) -> str:
-        """`acc 45.2, $0.01, 3 retries, 1 failed`, as far as there is anything to show; before the
+        """`acc 45.2, $0.01, 3 retries, 1 failed`, without the parts that are empty; before the
         first reply, the number of calls under way.
         """
         parts = []

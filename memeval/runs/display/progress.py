@@ -1,4 +1,4 @@
-"""Draws the progress of a run: live bars on a terminal, now and then a plain line elsewhere."""
+"""Draws the progress of a run: live bars on a terminal, an occasional plain line elsewhere."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 EVERY_S = 60.0
 """Seconds between two plain lines."""
 LONG_S = 10.0
-"""Work that takes longer says so for the first time, and a run when each stage is through."""
+"""Seconds until the first plain line. Longer runs also report the end of each stage."""
 BEAT_S = 1.0
 """Seconds between two checks for something to show."""
 FEWEST = 5
-"""Items from which on a time that is left means something."""
+"""Fewest items for which an estimate of the time left means something."""
 
 
 class StageCount(Struct):
-    """How far a stage is."""
+    """Progress of a stage."""
 
     total: int = 0
     done: int = 0
-    """Ended, with a result or without."""
+    """Items that ended, with or without a result."""
     reused: int = 0
     failed: int = 0
     first_at: float | None = None
-    """When the first item was made."""
+    """When the first item that was not reused was done."""
 
     def left_s(self, now: float, under_way: int = 0) -> float | None:
-        """Seconds that the rest may take; None if too few items were made to say so.
+        """Estimated seconds for the remaining items; None if it is too early to say.
 
-        Calls that are `under_way` at once end at once: one round of them is not a rate.
+        Calls that are `under_way` at the same time end together: one round of them is not a rate.
         """
         if self.done >= self.total:
             return 0.0
@@ -64,7 +64,7 @@ class StageCount(Struct):
 
     @property
     def remark(self) -> str:
-        """`12 reused, 1 failed`, as far as there is anything to show."""
+        """`12 reused, 1 failed`, without the parts that are empty."""
         parts = [f"{self.reused} reused"] if self.reused else []
         if self.failed:
             parts.append(f"{self.failed} failed")
@@ -78,7 +78,7 @@ class StageCount(Struct):
 
 
 class Stages:
-    """How far a run is, stage by stage, and its figures so far; a `Progress` of the pipeline."""
+    """Progress of a run by stage, and its figures so far; a `Progress` of the pipeline."""
 
     def __init__(self, title: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.title, self.clock = title, clock
@@ -132,7 +132,7 @@ class Stages:
 
 class RunDisplay(Stages):
     """Shows one run: a bar per stage on a terminal; elsewhere a line after ten seconds and then
-    once a minute, one when a stage is through, and one at the end.
+    once a minute, one at the end of each stage, and one at the end.
     """
 
     def __init__(self, title: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -179,7 +179,7 @@ class RunDisplay(Stages):
             self.say(f"  {self._line(now)}")
 
     def beat(self) -> None:
-        """Shows how far the run is, if it is time to, even if nothing happened since."""
+        """Shows the progress if it is due, even if nothing has happened since the last time."""
         now = self.clock()
         if self._bars is not None:
             for stage in list(self._tasks)[-1:]:
@@ -199,7 +199,7 @@ class RunDisplay(Stages):
     def _draw(self, bars: Progress, stage: str, now: float, advance: int = 0) -> None:
         count = self.counts[stage]
         remark = count.remark
-        # These figures are about the whole run: they are shown once, beside the last bar.
+        # These figures are about the whole run: they are shown once, next to the last bar.
         if stage == list(self._tasks)[-1]:
             remark = ", ".join(filter(None, [remark, self.live.text]))
 
@@ -215,14 +215,14 @@ class RunDisplay(Stages):
         )
 
     def _line(self, now: float) -> str:
-        """How far all stages are, the figures so far, and the time left."""
+        """Progress of all stages, the figures so far, and the time left."""
         left = self.left_s(now, self.live.under_way)
         more = [self.live.text, f"about {duration(left)} left" if left else ""]
         return "; ".join([self.text, *filter(None, more)])
 
 
 class Heartbeat:
-    """Calls a function every second from a thread, while nothing else may happen."""
+    """Calls a function every second from a thread, even while nothing else happens."""
 
     def __init__(self, beat: Callable[[], None]) -> None:
         self._beat = beat
@@ -252,13 +252,13 @@ class Countdown:
     QUIET_S = 5.0
 
     def __init__(self, work: str, total: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """`work` names it: `checking 475 runs`."""
+        """`work` describes the work: `checking 475 runs`."""
         self._work, self._clock = work, clock
         self._count = StageCount(total=total, first_at=clock())
         self._next = clock() + self.QUIET_S
 
     def done(self) -> None:
-        """One more item is done."""
+        """Counts one more item as done."""
         self._count.done += 1
         now = self._clock()
         if now < self._next or self._count.done >= self._count.total:
@@ -294,9 +294,9 @@ def _start_bars() -> Progress:
 
 
 def rate(made: int, seconds: float) -> str:
-    """How many items are made, in a unit that gives at least one: `2.5/s`, `12/min`, `3/h`.
+    """The rate of items, in a unit in which it is at least one: `2.5/s`, `12/min`, `3/h`.
 
-    Over all of the time: momentary rates come in batches, one per slot. One item alone has no rate.
+    Averaged over the whole time: items come in batches, one per slot. A single item has no rate.
     """
     if made < 2 or seconds <= 0:
         return ""
@@ -309,5 +309,5 @@ def rate(made: int, seconds: float) -> str:
 
 
 def short(value: float) -> str:
-    """One decimal below ten."""
+    """The value with one decimal if it is below ten, else without decimals."""
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"

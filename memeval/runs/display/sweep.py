@@ -29,22 +29,22 @@ SHOWN_CELLS = 6
 
 
 class CellStages(Stages):
-    """How far a cell of a sweep is."""
+    """Progress of a cell of a sweep."""
 
     def __init__(self, name: str, display: SweepDisplay, short_name: str = "") -> None:
-        """`short_name` is what tells the cell from the others of the sweep."""
+        """`short_name` is the part of the name that distinguishes the cell within the sweep."""
         super().__init__(name, display.clock)
         self._display = display
         self._short_name = short_name or name
 
     def show(self, stage: str) -> None:
-        """The display looks every second."""
+        """Does nothing: the display updates every second."""
 
     def spent(self, usages: Sequence[Usage]) -> None:
         self._display.spent(usages)
 
     def watch(self, connections: Connections) -> None:
-        """The display has those of all cells."""
+        """Does nothing: the display has the connections of all cells."""
 
     def say(self, message: str) -> None:
         self._display.say(message)
@@ -60,20 +60,20 @@ class CellStages(Stages):
 
     @property
     def point(self) -> str:
-        """Where a cell ended that was not finished."""
+        """Where an unfinished cell ended."""
         return f"at: {self.text}" if self.counts else "before anything was done"
 
     @property
     def share(self) -> float:
-        """The share of the items so far that is done."""
+        """Share of the items expected so far that are done."""
         counts = list(self.counts.values())
         total = sum(count.total for count in counts)
         return sum(count.done for count in counts) / total if total else 0.0
 
 
 def _names_apart(cells: Sequence[PlannedCell]) -> Mapping[int, str]:
-    """The names of cells by number; equal ones with the words of the command that tell them apart:
-    names do not hold every setting.
+    """The names of cells by number. Equal names get the arguments of the command that distinguish
+    them, since names do not contain every setting.
     """
     by_name: dict[str, dict[int, list[str]]] = {}
     for planned in cells:
@@ -98,7 +98,7 @@ class SweepDisplay:
         """A `quiet` display prints nothing."""
         self._plan, self._quiet, self.clock = plan, quiet, clock
         self._cells: dict[int, CellStages] = {}
-        """Of the cells under way, by number."""
+        """The cells under way, by number."""
         self._ended = self._reused = self._failed = self._stopped = 0
         self._began = clock()
         self._next = self._began + LONG_S
@@ -110,7 +110,7 @@ class SweepDisplay:
         self._shared = set.intersection(*names) if len(names) > 1 else set()
         """Words that are in the names of all cells."""
         self._recent = [(self._began, 0)]
-        """Times, and calls up to then."""
+        """Times, and the number of calls by then."""
         self._guard = threading.Lock()
         self._live: Live | None = None
 
@@ -171,7 +171,7 @@ class SweepDisplay:
         return cell
 
     def ended(self, outcome: Outcome) -> None:
-        """A cell has ended."""
+        """Reports the end of a cell."""
         self._ended += 1
         name = self._names[outcome.planned.number]
         cell = self._cells.pop(outcome.planned.number, None)
@@ -189,22 +189,22 @@ class SweepDisplay:
             self.say(f"{position} {name}: {_end_of(cell, stopped=stopped)}")
 
     def spent(self, usages: Sequence[Usage]) -> None:
-        """Calls that a row of a cell took."""
+        """Adds the calls of a row of a cell."""
         self.live.add_usages(usages)
 
     def watch(self, connections: Connections) -> None:
-        """The endpoints of all cells."""
+        """Sets the connections of all cells."""
         self.live.connections = connections
 
     def tick(self) -> None:
-        """A plain line, if it is time for one: after ten seconds, and then once a minute."""
+        """Prints a plain line if it is time for one: after ten seconds, and then once a minute."""
         now = self.clock()
         if self._live is None and now >= self._next:
             self._next = now + EVERY_S
             self.say("; ".join(self.lines))
 
     def say(self, message: str) -> None:
-        """Something that the user should read, above the live lines."""
+        """Prints a message for the user, above the live lines."""
         if self._quiet:
             return
 
@@ -217,7 +217,7 @@ class SweepDisplay:
 
     @property
     def lines(self) -> list[str]:
-        """The sweep now: a line or two, each at most 79 columns wide."""
+        """The state of the sweep: one or two lines, each at most 79 columns wide."""
         loads = self.live.loads
         calls = sum(load.calls for load in loads)
         limit = sum(load.slots for load in loads)
@@ -248,9 +248,9 @@ class SweepDisplay:
         return ["  ".join(parts) for parts in (first, second) if parts]
 
     def _rate(self, calls: int) -> float | None:
-        """Calls a second, over the last ten; None if there was one call at most."""
+        """Calls per second over the last ten seconds; None if there was at most one call."""
         now = self.clock()
-        # The latest stays, however old it is: the rate is counted from there.
+        # The latest entry stays, however old it is: the rate is measured from there.
         self._recent = [
             (at, count) for at, count in self._recent if now - at <= 10 or at == self._recent[-1][0]
         ]
@@ -259,9 +259,9 @@ class SweepDisplay:
         return (calls - before) / (now - began) if now > began and calls > 1 else None
 
     def _left(self) -> float | None:
-        """Seconds that the rest may take, if the cells to come are like those before.
+        """Estimated seconds for the rest, if later cells are like the earlier ones.
 
-        None if no cell has ended, and those under way can't estimate their time yet.
+        None at first, and if no cell has ended and those under way have no estimate yet.
         """
         now = self.clock()
         cells = list(self._cells.values())
@@ -313,7 +313,7 @@ class SweepDisplay:
 
 
 def _end_of(cell: CellStages | None, *, stopped: bool) -> str:
-    """How far a cell came that did not fail."""
+    """How far a cell got that did not fail."""
     if cell is None:
         return "stopped" if stopped else "finished"
 

@@ -1,4 +1,4 @@
-"""The terminal: text written to it by memeval, a library or a traceback holds no secret and no
+"""The terminal: text written to it by memeval, a library or a traceback contains no secret and no
 control sequence.
 """
 
@@ -16,18 +16,18 @@ from memeval.text.redaction import keep_environment, redacted, without_known
 from memeval.text.shown import printable
 
 NARROWEST = 40
-"""Columns below which lines are left to the terminal."""
+"""Fewest columns that lines are folded to; a narrower terminal wraps them itself."""
 
 
 class Guarded:
-    """A text stream that is cleaned before it is written. Everything else is the stream's own."""
+    """A text stream that cleans text before writing it. Everything else is the stream's own."""
 
     def __init__(self, stream: TextIO) -> None:
         self.unguarded = stream
 
     def write(self, text: str) -> int:
         self.unguarded.write(printable(redacted(text)))
-        # Length of the input: a caller that compares would write the rest again.
+        # The length of the input: otherwise a caller that compares would write the rest again.
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -39,9 +39,9 @@ class Guarded:
 
 
 class Drawn(Guarded):
-    """A stream for drawings with escape sequences of our own.
+    """A stream for drawings with memeval's own escape sequences.
 
-    Its texts are made printable on entry.
+    Callers make their texts printable first.
     """
 
     def write(self, text: str) -> int:
@@ -94,7 +94,7 @@ def _fold(line: str, width: int) -> str:
 def _record(*args: Any, **kwargs: Any) -> logging.LogRecord:
     record = CleanRecord(*args, **kwargs)
     if record.exc_info and record.exc_info[0] is not None:
-        # A formatter makes this string only if it is not set.
+        # A formatter creates this string only if it is not set.
         record.exc_text = printable(
             redacted("".join(traceback.format_exception(*record.exc_info)).rstrip("\n"))
         )
@@ -103,12 +103,12 @@ def _record(*args: Any, **kwargs: Any) -> logging.LogRecord:
 
 
 def report_error(error: UserError) -> None:
-    """One clear line, and below it the ways out."""
+    """Prints the message on one line, and the hints below it."""
     print(f"memeval: {error.message}", file=sys.stderr)
     for hint in error.hints:
         print(f"  {hint}", file=sys.stderr)
 
 
 def report_damage(message: str) -> None:
-    """Something unreadable that the command continues without."""
+    """Reports something unreadable that the command continues without."""
     print(f"memeval: {message}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Requests and cost of a sweep: its open questions are asked at imagined endpoints."""
+"""Estimates requests and cost of a sweep by asking its open questions at imagined endpoints."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from memeval.runs.units import Units
 from memeval.text.shown import one_line
 
 MOST_QUESTIONS, MOST_REPEATS = 3_000, 60
-"""Open questions and repeats of a sweep that a plan looks at as a whole."""
+"""A sweep with no more open questions and repeats than this is looked at as a whole."""
 SAMPLED_QUESTIONS, SAMPLED_REPEATS = 1_000, 16
-"""About how many a plan looks at of a larger one."""
+"""About how many questions and repeats of a larger sweep are looked at."""
 LEAST_QUESTIONS = 5
-"""Questions of a repeat that is looked at."""
+"""The fewest questions of a repeat that is looked at."""
 MOST_TURNS, MOST_READ_TURNS = 100_000, 10_000
-"""Turns of the cases that a plan looks at in a repeat; fewer if a model reads each of them."""
+"""Most turns in the cases looked at in a repeat; the second if a model reads each turn."""
 
 
 class _LookedAt(Struct, frozen=True):
@@ -54,7 +54,7 @@ class _LookedAt(Struct, frozen=True):
     repeat: OpenRepeat
     cases: Sequence[EvalCase]
     calls: Sequence[Call]
-    """Its requests that no repeat before it sends."""
+    """Those of its requests that no earlier repeat sends."""
     repeated: Counter[Role]
 
 
@@ -80,7 +80,7 @@ def _weights(
 
 
 def _drop(message: Message) -> None:
-    """Takes what is made up, which is not stored."""
+    """Drops a message: made-up rows are not stored."""
 
 
 class Estimator:
@@ -94,7 +94,7 @@ class Estimator:
         self._answers: dict[Path, SentRows[AnswerRow | IngestRow]] = {}
         self._verdicts: dict[Path, SentRows[VerdictRow]] = {}
         self._repeated: dict[Role, float] = dict.fromkeys(Role, 0.0)
-        """Requests that are equal to others, and so not sent, by role."""
+        """Requests that equal an earlier one, and so are not sent, by role."""
         self._sums: dict[tuple[Role, str, str, str], CallSums] = {}
         self._past: Past = read_past(outputs_dir() / "runs")
         self._unknown_length: set[Kind] = set()
@@ -138,7 +138,7 @@ class Estimator:
         return False
 
     def _open_repeats(self) -> Iterator[OpenRepeat]:
-        """The repeats that send anything and are not finished."""
+        """The unfinished repeats that send requests."""
         for planned in self._plan.open_cells:
             if not planned.reach or not self._can_imagine(planned.cell):
                 continue
@@ -167,7 +167,7 @@ class Estimator:
     async def _imagine_group(
         self, group: Sequence[OpenRepeat], repeats: int, questions: int, *, exact: bool
     ) -> int:
-        """Asks a part of a group for all of it; returns how many questions that were."""
+        """Asks some questions of a group on behalf of all of them; returns how many were asked."""
         whole, part = Extent(), Extent()
         for repeat in group:
             whole.add(repeat, repeat.cases)
@@ -189,8 +189,8 @@ class Estimator:
             )
 
         for number, one in enumerate(looked_at):
-            # Later repeats send only what the first did not: they stand for those that were not
-            # composed.
+            # Later repeats send only requests that the first did not: they represent the repeats
+            # that were not composed.
             weights = _weights(whole, part, looked_at[0], is_first=number == 0)
             for call in one.calls:
                 self._add(one.repeat.planned.cell, call, weights[call.role])
@@ -230,7 +230,7 @@ class Estimator:
         self._tally.stored_answers = frozenset(kept & stored.rows.keys())
 
         answers_path, verdicts_path = cell.answers_file(seed), cell.verdicts_file(seed)
-        # Cells share the rows that were made up, too: what one has asked costs the next nothing.
+        # Cells share made-up rows, too: a question that one cell asked costs the next nothing.
         if answers_path not in self._answers:
             self._answers[answers_path] = SentRows(ANSWER_ROW, stored.rows, answer_or_ingest, _drop)
         if verdicts_path not in self._verdicts:
@@ -253,7 +253,7 @@ class Estimator:
             self._failed += answer is None or answer.status is not Status.OK
 
     def _add(self, cell: Cell, call: Call, weight: float) -> None:
-        """Adds a call that is looked at for `weight` that are sent."""
+        """Adds a call that represents `weight` calls."""
         kind = kind_of(call.role, call.model, cell)
         tokens, seconds = self._past.completion_tokens(kind), self._past.seconds(kind)
         if kind is not None and (tokens is None or seconds is None):

@@ -1,4 +1,4 @@
-"""All that can be said of a sweep before it is run."""
+"""Everything that can be said about a sweep before it is run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Forecast:
 
 
 async def forecast(plan: Plan, *, exact: bool = False) -> Forecast:
-    """The forecast of a plan. Nothing is sent, and nothing is written but in a temporary folder.
+    """The forecast of a plan. Nothing is sent, and nothing is written outside a temporary folder.
 
     `exact` looks at every open question.
     """

@@ -1,4 +1,4 @@
-"""The world as a plan imagines it: requests are counted and answered here, and nothing is stored.
+"""Imagined endpoints and caches: requests are counted and answered here, and nothing is stored.
 
 The code of a run composes each request, so that a plan counts what a run would send. A model's
 replies can't be known: they are made up, in the form that each prompt asks for.
@@ -43,7 +43,7 @@ from memeval.runs.forecast.made_up import scripted_message, scripted_vector
 T = TypeVar("T")
 
 VECTOR_WIDTH = 64
-"""Numbers of a made-up vector."""
+"""Dimensions of a made-up vector."""
 _role: ContextVar[Role] = ContextVar("memeval_imagined_role", default=Role.EMBED)
 """Role of the call under way; embedders and rerankers do not state one."""
 
@@ -56,48 +56,48 @@ class Call(Struct, frozen=True):
     provider: str
     address: str
     slots: int
-    """Requests under way at once at this endpoint."""
+    """Maximum number of requests under way at this endpoint."""
     prompt_tokens: int
     completion_tokens: int
-    """Those of the made-up reply."""
+    """Tokens of the made-up reply."""
     most_completion_tokens: int
-    """The limit that is sent along."""
+    """The limit that the request contains."""
     known: bool
     """Whether the request is exactly what a run would send: it does not depend on a made-up reply.
     """
     most_calls: int = 1
-    """Requests that this one may become: all those that its tool loop is allowed if it is the first
-    one of a loop, none if it is a later one.
+    """Requests that this one may turn into: for the first request of a tool loop, all that the loop
+    allows; for a later one, none.
     """
     most_prompt_tokens: int | None = None
-    """Of all of them; None: each is as long as this one."""
+    """Prompt tokens of all of them; None if each is as long as this one."""
 
 
 class Tally(Struct):
-    """Counts, and the requests that rest on made-up replies."""
+    """Counted requests, and the work that depends on made-up replies."""
 
     calls: list[Call] = field(default_factory=list)
     repeated: Counter[Role] = field(default_factory=Counter)
-    """Requests that are equal to one that was counted: its reply is there."""
+    """Requests that equal a counted one, whose reply is known."""
     made_up_case: bool = False
-    """Whether the memory of the case in hand rests on a reply that was made up."""
+    """Whether the memory of the current case depends on a made-up reply."""
     loops: Mapping[Role, ReaderConfig | WriterConfig] = field(default_factory=dict)
-    """The limits of the tool loops of the cell in hand."""
+    """The limits of the tool loops of the current cell."""
     stored_answers: frozenset[str] = frozenset()
-    """Ids of the finished questions: their verdicts depend on them."""
+    """Ids of the questions with stored answers, on which the judge's requests depend."""
     made_up: int = 0
-    """Uses of replies that were made up."""
-    # The ledgers are kept, and not only their ids: Python gives the id of a dead one to another.
+    """How often a made-up reply was used."""
+    # The ledgers are kept, and not only their ids: Python reuses the id of a dead object.
     _ledgers: dict[int, Ledger] = field(default_factory=dict)
 
     def note_made_up(self) -> None:
-        """The work at hand continues with a reply that was made up."""
+        """Notes that the current work continues with a made-up reply."""
         ledger = current_ledger()
         self._ledgers[id(ledger)] = ledger
         self.made_up += 1
 
     def is_known(self, role: Role) -> bool:
-        """Whether the request in hand rests on no made-up reply."""
+        """Whether the current request depends on no made-up reply."""
         ledger = current_ledger()
         if role is Role.JUDGE:
             return ledger.scope in self.stored_answers
@@ -105,13 +105,13 @@ class Tally(Struct):
         return not self.made_up_case and id(ledger) not in self._ledgers
 
     def begin_case(self) -> None:
-        """Forgets the requests of the case before."""
+        """Forgets the requests of the previous case."""
         self._ledgers.clear()
         self.made_up_case = False
 
 
 class ImaginedEndpoint(Endpoint):
-    """Counts a request, and makes its reply up."""
+    """Counts each request, and makes up its reply."""
 
     def __init__(self, settings: EndpointSettings, tally: Tally) -> None:
         super().__init__(settings)
@@ -148,7 +148,7 @@ class ImaginedEndpoint(Endpoint):
             known=self._tally.is_known(role),
         )
         self._tally.calls.append(_in_loop(call, body, self._tally.loops.get(role)))
-        # Requests that are made at once are all counted before one of them has its reply.
+        # Concurrent requests are all counted before any of them gets its reply.
         await asyncio.sleep(0)
         return Reply(read(payload), latency_s=0.0, wait_s=0.0)
 
@@ -156,7 +156,7 @@ class ImaginedEndpoint(Endpoint):
 def _in_loop(
     call: Call, body: Mapping[str, Any], limits: ReaderConfig | WriterConfig | None
 ) -> Call:
-    """A call with the most that its tool loop may send; unchanged if it is in none."""
+    """The call with the upper bounds of its tool loop; unchanged if it is not in a loop."""
     says = {message["role"] for message in body.get("messages", ())}
     if limits is None or not ("tools" in body or "tool" in says):
         return call
@@ -197,11 +197,11 @@ def _ranking(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[int, int
 
 
 class OverlaidCache(Cache):
-    """A cache of this home that is only read, below replies that were made up."""
+    """A cache of this home, opened only for reading, and above it the replies that were made up."""
 
     def __init__(self, path: Path, name: str, tally: Tally) -> None:
-        """`path` lends its folder to the locks of requests under way."""
-        # Without the constructor of `Cache`, which creates a file.
+        """The folder of `path` is for the locks of requests under way."""
+        # Without calling the constructor of `Cache`, which creates a file.
         self.path, self._tally = path, tally
         self._made_up: dict[str, CachedEntry] = {}
         self._is_of_vectors = name == "embeddings"
@@ -222,7 +222,7 @@ class OverlaidCache(Cache):
     def _select(self, keys: list[str]) -> list[tuple[Any, ...]]:
         try:
             return super()._select(keys)
-        except sqlite3.Error:  # a run will repair it, and says so
+        except sqlite3.Error:  # a run will repair and report it
             return []
 
     def _attempt(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -246,10 +246,10 @@ class OverlaidCache(Cache):
     forget = delete
 
     def _drop(self, key: str) -> None:
-        """A run drops the entry, and says so."""
+        """Does nothing: a run drops the entry, and reports it."""
 
     def note_unsound(self, key: str) -> None:
-        """As for `_drop`."""
+        """Does nothing, like `_drop`."""
 
     def close(self) -> None:
         self._connection.close()
@@ -267,7 +267,7 @@ class ImaginedConnections(Connections):
     """Connections that send nothing."""
 
     def __init__(self, folder: Path, tally: Tally) -> None:
-        """`folder` is for the locks, and is thrown away."""
+        """`folder` is for the locks, and is temporary."""
         super().__init__()
         self._folder, self._tally = folder, tally
 
@@ -283,7 +283,7 @@ class ImaginedConnections(Connections):
 
 
 class ImaginedModels(Models):
-    """A cell's models, which say what each of their calls is for."""
+    """A cell's models, which record the role of each call."""
 
     def __init__(self, config: RunConfig, origin: str, connections: Connections) -> None:
         super().__init__(config, origin, None, connections)
@@ -293,7 +293,7 @@ class ImaginedModels(Models):
 
 
 class _Named(LanguageModel):
-    """A model that records what a call is for."""
+    """A model that records the role of each call."""
 
     def __init__(self, inner: LanguageModel) -> None:
         self._inner = inner
@@ -312,9 +312,9 @@ class _Named(LanguageModel):
 
 
 class ImaginedWork(CaseWork):
-    """Work that continues whatever its made-up replies are like."""
+    """Work that continues even if a made-up reply is invalid."""
 
-    # A run stops after many verdicts that can't be read. Here a made-up reply may be invalid.
+    # A run stops after many unreadable verdicts. Here a made-up reply may be invalid.
     def watch(self, row: VerdictRow) -> None: ...
 
 

@@ -31,13 +31,13 @@ _FIELD = re.compile(r"- [^:\n]+:")
 
 Draw = random.Random
 Form = Callable[[str, Draw], str | None]
-"""Replies to the text of a prompt that has the marks of a form; None if it asks for another one."""
+"""Returns the reply to a prompt that has the marks of a form; None if it asks for another form."""
 
 
 def scripted_reply(body: Mapping[str, Any]) -> str:
     """The reply to the body of a chat request, in the form that its prompt asks for.
 
-    Without one: three words of the prompt.
+    If it asks for none, three words of the prompt.
     """
     contents = [str(message.get("content", "")) for message in body.get("messages", ())]
     text = "\n".join(contents)
@@ -56,7 +56,7 @@ def scripted_reply(body: Mapping[str, Any]) -> str:
 def scripted_calls(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tool calls of a reply to a chat request; none if the reply is the answer.
 
-    The first request of a question searches with three words of it, the next one is answered. A
+    The first request of a question gets a search with three of its words, the next one an answer. A
     session is stored as the offline model stores it.
     """
     messages, tools = body.get("messages", ()), body.get("tools")
@@ -83,7 +83,7 @@ def scripted_calls(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def call_message(call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    """A tool call as a message holds it."""
+    """A tool call in the form of a chat message."""
     return {
         "id": call_id,
         "type": "function",
@@ -92,7 +92,7 @@ def call_message(call_id: str, name: str, arguments: str) -> dict[str, Any]:
 
 
 def scripted_message(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The message of the reply to a chat request: a tool call, or a text."""
+    """The message of the reply to a chat request: tool calls, or text."""
     calls = scripted_calls(body)
     if calls:
         return {"role": "assistant", "content": None, "tool_calls": calls}
@@ -106,7 +106,7 @@ def _label(_: str, draw: Draw) -> str:
 
 
 def _yes_or_no(text: str, draw: Draw) -> str:
-    # For an answer that contains a yes, a judge is asked for other words.
+    # If the answer contains a yes, the prompt asks the judge for other words.
     asked = _OTHER_WORDS.search(text)
     return draw.choice(asked.groups() if asked else ("yes", "no"))
 
@@ -144,7 +144,7 @@ def _choice(text: str, draw: Draw) -> str | None:
 
 def _artifacts(text: str, _: Draw) -> str:
     """CogCanvas' extraction: one note per turn, quoted from it; none at the second reading."""
-    # Notes in the prompt do not tell: a first reading is shown those of earlier batches, too.
+    # Notes in the prompt don't show which: a first reading also contains those of earlier batches.
     if "You check the notes" in text:
         return "[]"
 
@@ -217,9 +217,7 @@ FORMS: tuple[tuple[tuple[str, ...], Form], ...] = (
     (("Reply with the label",), _choice),
     (("CORRECT", "WRONG"), _label),
 )
-"""Each with the words of a prompt that it replies to, tried in this order; the first that fits
-replies.
-"""
+"""Each form with the marks of the prompts that it replies to; the first form that fits replies."""
 
 
 def scripted_vector(text: str, width: int) -> list[float]:

@@ -25,13 +25,13 @@ from memeval.statistics.clusters import clustered_se, independent_se
 from memeval.statistics.differences import detectable_difference, more_clusters
 
 ASSUMED_SD = 0.5
-"""Standard deviation of the difference at a question: two systems that have half of the questions
-right, with a correlation of .5 between them.
+"""Standard deviation of the difference per question, for two systems that each have half of the
+questions right, with a correlation of .5 between them.
 """
 ASSUMED_DESIGN_EFFECT = 2.0
 """Design effect assumed if several questions share a case: LoCoMo shows at least this."""
 MOST_RUNS = 4
-"""Earlier runs that are read for how far differences spread."""
+"""Number of earlier runs that are read to measure how far differences spread."""
 
 
 class Outlook(Struct, frozen=True):
@@ -41,11 +41,11 @@ class Outlook(Struct, frozen=True):
     questions: int
     cases: int
     difference: float | None
-    """The smallest true difference in accuracy that is shown with 80 % power; None for fewer
-    than six cases, which can show none.
+    """The smallest true difference in accuracy that would be detected with 80 % power; None for
+    fewer than six cases, which can't show any.
     """
     cases_needed: int | None
-    """How many cases like these would show `difference_then`, if there are too few."""
+    """How many cases like these would show `difference_then`, if these are too few."""
     difference_then: float | None
     design_effect: float
     basis: str
@@ -61,7 +61,7 @@ class _Spread(Struct, frozen=True):
 
 
 def look_ahead(plan: Plan, cases: CasesRead) -> list[Outlook]:
-    """The outlook for each data set of a plan, as far as earlier runs of the home show it."""
+    """The outlook for each data set of a plan, based on earlier runs of the home if possible."""
     runs = outputs_dir() / "runs"
     outlooks: dict[tuple[str, int, int], Outlook] = {}
     for planned in plan.cells:
@@ -76,7 +76,7 @@ def look_ahead(plan: Plan, cases: CasesRead) -> list[Outlook]:
 
 
 def counted_questions(case: EvalCase, cell: Cell) -> int:
-    """The questions of a case that enter the accuracy."""
+    """Number of a case's questions that enter the accuracy."""
     headline = cell.dataset.headline
     return sum(in_headline(headline, asked) for asked in case.questions)
 
@@ -127,7 +127,7 @@ def _assumed(questions: int, groups: int) -> _Spread:
 
 
 def _measured(name: str, runs: Path) -> _Spread | None:
-    """The widest spread between earlier runs on the data set; None if there are not two."""
+    """The widest spread between earlier runs on the data set; None with fewer than two of them."""
     known = [run for run in finished_runs(runs) if run.summary.dataset == name]
     spreads = list(_spreads(known[-MOST_RUNS:]))
     return max(spreads, key=lambda spread: spread.sd**2 * spread.design_effect, default=None)
@@ -151,7 +151,7 @@ def _spreads(runs: Sequence[Run]) -> Iterator[_Spread]:
             continue
 
         yield _Spread(
-            # Back from a standard error to the deviation of one question.
+            # Converts a standard error back to the deviation of one question.
             sd=independent * sqrt(len(shared)),
             # With few cases the clustered error can come out too small by chance.
             design_effect=max(1.0, (clustered / independent) ** 2),

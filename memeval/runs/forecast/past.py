@@ -15,7 +15,7 @@ from memeval.results import RUN_FILE, RunSummary
 from memeval.statistics.means import mean
 
 MOST_RUNS = 50
-"""Runs that are looked at, the newest first."""
+"""Number of runs that are read, the newest first."""
 ASSUMED_S = 1.0
 """Seconds that a call is assumed to last if no earlier run says."""
 _OWN_MODEL = {Role.JUDGE: "llm.judge.model", Role.INGEST: "llm.ingest.model"}
@@ -50,20 +50,20 @@ class Past(Struct):
                 self._seconds[kind].append(latency / 1e3)
 
     def completion_tokens(self, kind: Kind | None) -> float | None:
-        """Mean tokens of a reply; None if no run says."""
+        """Mean tokens of a reply; None if no run shows it."""
         if kind is None or not self._calls.get(kind):
             return None
 
         return self._tokens[kind] / self._calls[kind]
 
     def seconds(self, kind: Kind | None) -> float | None:
-        """Mean time of a call; None if no run says."""
+        """Mean time of a call; None if no run shows it."""
         times = self._seconds.get(kind) if kind is not None else None
         return mean(times or ())
 
 
 def kind_of(role: Role, model: str, cell: Cell) -> Kind | None:
-    """The kind of reply that a cell gets of a model in a role."""
+    """The kind of reply that a cell gets from a model in a role."""
     config = cell.config
     forms = {
         Role.ANSWER: config.prompt.name,

@@ -18,7 +18,7 @@ from memeval.runs.plan import PlannedCell
 T = TypeVar("T")
 
 QUESTIONS_PER_CASE = 100
-"""Questions of a sample that are taken from one case: preparing a case takes longer than asking."""
+"""Number of sampled questions per case: preparing a case takes longer than asking."""
 
 
 class OpenRepeat(Struct, frozen=True):
@@ -27,11 +27,11 @@ class OpenRepeat(Struct, frozen=True):
     planned: PlannedCell
     seed: int
     cases: Sequence[EvalCase]
-    """With the open questions."""
+    """Each with its open questions."""
 
     @property
     def group(self) -> Hashable:
-        """Repeats of a group send similar requests: of many, some are looked at."""
+        """Key of repeats that send similar requests: of a large group, only some are looked at."""
         config = self.planned.cell.config
         return (
             self.planned.reach,
@@ -63,11 +63,11 @@ class Extent(Struct):
         self.verdicts.setdefault(keys.judge, questions)
 
     def weight(self, part: Extent, role: Role) -> float:
-        """How many calls of all the work a call in a part of it represents."""
+        """How many calls of all the work each call in a part of it represents."""
         return self.of(role) / max(1, part.of(role))
 
     def of(self, role: Role) -> int:
-        """The extent that counts for the calls of a role."""
+        """The amount of work that determines the calls of a role."""
         by_role = {Role.INGEST: self.text, Role.JUDGE: self.verdicts}
         return sum(by_role.get(role, self.answers).values())
 
@@ -78,9 +78,9 @@ def count_questions(cases: Sequence[EvalCase]) -> int:
 
 
 def part_of(cases: Sequence[EvalCase], most: int, turns: int) -> Sequence[EvalCase]:
-    """The open questions that are asked: all, or about `most`, of cases that hold about `turns`.
+    """The open questions that are asked: all, or about `most`, from cases with about `turns` turns.
 
-    The same ones in each repeat: equal requests are then seen to be one.
+    They are the same in each repeat, so that equal requests are recognised.
     """
     whole = sum(len(session.turns) for case in cases for session in case.sessions)
     some = spread(cases, max(1, turns * len(cases) // max(1, whole)))

@@ -29,7 +29,7 @@ class Line(Struct, frozen=True):
     usd: float | None
     """None if the model's price is unknown."""
     most_usd: float | None
-    """If no request were equal to another, and every reply as long as its limit of tokens."""
+    """The cost if all requests differed, and every reply were as long as its token limit."""
     seconds: float
     """Wall time at the request slots of the endpoint."""
 
@@ -56,17 +56,17 @@ class Estimate(Struct, frozen=True):
 
     @property
     def usd(self) -> float | None:
-        """None as soon as one part is unknown."""
+        """None if any part is unknown."""
         return sum_or_none(line.usd for line in self.lines)
 
     @property
     def most_usd(self) -> float | None:
-        """If every reply were as long as its limit of tokens."""
+        """The cost if all requests differed, and every reply were as long as its token limit."""
         return sum_or_none(line.most_usd for line in self.lines)
 
     @property
     def seconds(self) -> float:
-        """Addresses work side by side: the one that takes longest counts."""
+        """Endpoints work in parallel: the one that takes longest counts."""
         by_address: dict[str, float] = {}
         for line in self.lines:
             by_address[line.address] = by_address.get(line.address, 0.0) + line.seconds
@@ -88,10 +88,10 @@ class CallSums(Struct):
     seconds: float = 0.0
 
     def add(self, call: Call, weight: float, completion: float, seconds: float) -> None:
-        # Parts with different limits at one address share the lower one.
+        # Calls with different limits at one endpoint share the lowest limit.
         self.slots = min(self.slots, call.slots)
         self.calls += weight
-        # A call that represents others is extrapolated, and so not known.
+        # The calls that it represents besides itself are extrapolated, and so not known.
         self.known += min(weight, 1.0) * call.known
         self.prompt += weight * call.prompt_tokens
         self.completion += weight * completion
@@ -105,7 +105,7 @@ class CallSums(Struct):
 def line_of(key: tuple[Role, str, str, str], sums: CallSums, *, repeated: float) -> Line:
     """The line of a role, model, provider and endpoint.
 
-    `repeated` are requests that are equal to others.
+    `repeated` is the number of requests that equal others.
     """
     role, model, _, address = key
     prompt, completion = sums.prompt / sums.calls, sums.completion / sums.calls
@@ -134,8 +134,8 @@ def _price(
 ) -> float | None:
     """The price of calls with prompts and replies of these mean lengths; None if it is unknown."""
     role, model, provider, _ = key
-    # It may depend on the length of each call's prompt, and a mean may be a fraction, but only
-    # whole tokens have a price.
+    # The price may depend on the length of each call's prompt. A mean length may be a fraction, but
+    # only whole tokens have a price.
     whole = max(1, round(prompt_tokens))
     asking = cost_usd(Usage(role, model, provider, whole, 0))
     replied = cost_usd(Usage(role, model, provider, whole, 1000))

@@ -1,7 +1,7 @@
-"""Hydra's application for the words of the command line, which composes their cells and runs them.
+"""Hydra's application for command-line arguments, which composes their cells and runs them.
 
-`hydra.main` composes everything once more, only to see which mode the configs ask for. If the words
-already choose it, Hydra is asked for that mode at once.
+`hydra.main` composes everything once more, only to see which mode the configs choose. If the
+arguments determine the mode, Hydra is started in it directly.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 VERSION_BASE = "1.3"
 CONFIG_DIR = ("-cd", "--config-dir")
 OF_LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
-"""Words that choose another launcher, and its settings."""
+"""Beginnings of overrides that choose a launcher or change its settings."""
 OWN_LAUNCHERS = ("memeval", "ray")
 """Launchers that compose all cells before they run the first."""
 _ONE_VALUE = re.compile(r"[^,()\[\]{}'\"$\s]+")
@@ -51,23 +51,23 @@ _PLAIN = re.compile(r"(?!hydra)(\+sweep=)?[a-z]")
 
 
 def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
-    """Hydra's application for these words: it composes their runs, and hands each to `run_job`."""
+    """Hydra's application for these arguments: composes their runs, passes each to `run_job`."""
     check_overrides(list(arguments))
     for option, folder in pairwise(arguments):
         if option in CONFIG_DIR:
             check_folder(Path(folder))
 
-    # Without it Hydra prints errors in its own words, and ends the process itself.
+    # Otherwise Hydra prints errors in its own words, and ends the process itself.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     begin_session([word for word in arguments if is_repeated(word)])
     register()
     words = as_hydra_words(arguments)
     if not _is_single_run(arguments):
-        # A single run takes the last of two words, as commands do. Of a sweep both were meant.
+        # A single run takes the last of two overrides, as commands do. In a sweep, both were meant.
         check_given_once(arguments)
         words = _for_cells_alone(words)
 
-    # `hydra.main` takes its words from nowhere else.
+    # `hydra.main` reads its arguments only from there.
     sys.argv = ["memeval", *words]
 
     mode = _stated_mode(arguments)
@@ -89,7 +89,7 @@ def _is_single_run(arguments: Sequence[str]) -> bool:
 
 
 def _asks_for_cells(sweep: str, arguments: Sequence[str]) -> bool:
-    """Whether the file of a sweep runs it as one without `-m`."""
+    """Whether the file of a sweep makes it one without `-m`."""
     folders = [Path(folder) for option, folder in pairwise(arguments) if option in CONFIG_DIR]
     own = [folder / "sweep" / f"{sweep}.yaml" for folder in folders]
     files = [file for file in [*own, sweep_file(sweep)] if file is not None and file.is_file()]
@@ -98,10 +98,12 @@ def _asks_for_cells(sweep: str, arguments: Sequence[str]) -> bool:
 
 
 def _for_cells_alone(words: Sequence[str]) -> list[str]:
-    """The words of a sweep. A field of a group without a fixed option is for the cells: Hydra gives
-    it to the composition that all share as well, whose option may not have it.
+    """The overrides of a sweep, with fields that are only for the cells as a choice of one value.
+
+    These are the fields of a group without a fixed option: Hydra would also set them in the
+    composition that all cells share, whose option may not have the field.
     """
-    # A word that is swept, if only over one value, is for the cells alone.
+    # An override that is swept, even over one value, is for the cells only.
     fixed = {word.partition("=")[0] for word in words if "," not in word}
     cells = []
     for word in words:
@@ -117,7 +119,7 @@ def _for_cells_alone(words: Sequence[str]) -> list[str]:
 
 
 def _stated_mode(arguments: Sequence[str]) -> RunMode | None:
-    """The mode that the words ask for; None if a file that is no sweep, or Hydra, may decide."""
+    """The mode that the arguments determine; None if Hydra, or a file of no sweep, may decide."""
     if not all(word in MULTIRUN or _PLAIN.match(word) for word in arguments):
         return None
 
@@ -125,7 +127,7 @@ def _stated_mode(arguments: Sequence[str]) -> RunMode | None:
 
 
 def _run_in_mode(mode: RunMode, overrides: Sequence[str]) -> None:
-    """Work of `hydra.main` once the mode is known."""
+    """Does what `hydra.main` does once it knows the mode."""
     words = [*overrides, f"hydra.mode={mode.name}"]
 
     with initialize_config_dir(str(conf_dir()), job_name="job", version_base=VERSION_BASE):
@@ -138,21 +140,21 @@ def _run_in_mode(mode: RunMode, overrides: Sequence[str]) -> None:
 
 
 def foreign_launcher(words: Sequence[str]) -> str | None:
-    """The word that chooses a launcher which can't plan, if any."""
+    """The override that chooses a launcher which can't plan, if any."""
     chosen = [word for word in words if "hydra/launcher=" in word]
     return next((word for word in chosen if word.partition("=")[2] not in OWN_LAUNCHERS), None)
 
 
 def compose_plan(words: Sequence[str]) -> tuple[Plan, Start]:
-    """The plan of the cells that the words compose, of which nothing is run, and what starts the
-    processes that compute them.
+    """The plan of the cells that these arguments compose, and the function that starts the
+    processes to compute it. Nothing is run.
 
     Raises `UserError`, and `RefusedError` if cells can't be run.
     """
-    # Loaded here: it takes longer to load than Hydra does.
+    # Imported here: it takes longer to import than Hydra.
     from memeval.runs.plan import Plan
 
-    # Only our launchers can plan, and Hydra calls them only for sweeps: one cell is a sweep of one.
+    # Only memeval's launchers can plan, and only for sweeps: a single cell is a sweep of one.
     own = [word for word in words if word not in MULTIRUN]
     if foreign_launcher(own):
         own = [word for word in own if not word.startswith(OF_LAUNCHER)]
@@ -163,7 +165,7 @@ def compose_plan(words: Sequence[str]) -> tuple[Plan, Start]:
         with explained(), planning(lambda plan, start: planned.append((plan, start))):
             hydra_application([*reorder_arguments(own), MULTIRUN[1]])()
     finally:
-        sys.argv = before  # where Hydra's application finds its words
+        sys.argv = before  # Hydra's application reads its arguments there
 
     # One plan per batch: a sweeper may hand over its cells in several.
     return Plan([cell for plan, _ in planned for cell in plan.cells]), planned[-1][1]

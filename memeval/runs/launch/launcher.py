@@ -1,4 +1,4 @@
-"""Our own ways of running a sweep: `hydra/launcher=memeval`, the default, and
+"""memeval's own launchers for a sweep: `hydra/launcher=memeval`, the default, and
 `hydra/launcher=ray`. Hydra finds both in the namespace package hydra_plugins.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memeval.runs.schedule import Computers
 
 Start = Callable[["Plan"], "Computers | None"]
-"""Starts the processes that compute a plan; returns None if this process does."""
+"""Starts the processes that compute a plan; returns None if this process computes it."""
 _on_plan: Callable[[Plan, Start], None] | None = None
 
 
@@ -41,8 +41,8 @@ class SweepLauncher(Launcher):
     ) -> None:
         self.loader: ConfigLoader = hydra_context.config_loader
         self.config = config
-        # The sweeper composes each job to see whether that can be done, and throws it away: it
-        # takes as long as the composition that counts, and the first mistake ends it.
+        # The sweeper composes each job only to see whether it can be composed. That takes as long
+        # as the real composition, and ends at the first mistake.
         hydra_context.config_loader = _Unchecked(self.loader)  # type: ignore[assignment]
 
     def launch(
@@ -82,7 +82,7 @@ class SweepLauncher(Launcher):
 
 
 class RayLauncher(SweepLauncher):
-    """The same, with the cases spread over the workers of a Ray cluster."""
+    """A `SweepLauncher` that spreads the cases over the workers of a Ray cluster."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class RayLauncher(SweepLauncher):
 
 
 def _check_sweeper(config: DictConfig) -> None:
-    """Raises `UserError` for a sweeper that chooses cells by the results of others."""
+    """Raises `UserError` for a sweeper that chooses cells by earlier results."""
     sweeper = str(config.hydra.sweeper.get("_target_"))
     if not sweeper.endswith("BasicSweeper"):
         raise UserError(
@@ -121,7 +121,9 @@ def _check_sweeper(config: DictConfig) -> None:
 
 @contextmanager
 def planning(on_plan: Callable[[Plan, Start], None]) -> Iterator[None]:
-    """Sweeps are planned and handed to `on_plan` meanwhile, with their start, and not run."""
+    """Inside the block, sweeps are not run: each plan is passed to `on_plan`, with the function
+    that starts its processes.
+    """
     global _on_plan  # noqa: PLW0603 - Hydra makes the launcher, and passes it nothing of memeval's
     _on_plan = on_plan
     try:
@@ -131,7 +133,7 @@ def planning(on_plan: Callable[[Plan, Start], None]) -> Iterator[None]:
 
 
 class _Unchecked:
-    """The config loader as the sweeper sees it: only the launcher composes jobs."""
+    """A config loader for the sweeper that composes nothing: only the launcher composes jobs."""
 
     def __init__(self, loader: ConfigLoader) -> None:
         self._loader = loader
@@ -146,13 +148,13 @@ class _Unchecked:
 
 
 FOLDER = "JOBLIB_TEMP_FOLDER"
-"""Variable that sets the folder of temporary files of joblib's processes."""
+"""Environment variable that sets joblib's folder of temporary files."""
 
 
 class EndJoblibWorkers(Callback):
-    """Gives joblib a folder that its processes carry in their environment.
+    """Gives joblib a folder whose name its processes have in their environment.
 
-    Some of them outlive a parent that was killed: the guardian finds them by that name.
+    Some of them outlive a parent that was killed: the guardian finds them by the folder's name.
     """
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:

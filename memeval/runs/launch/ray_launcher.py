@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from memeval.runs.compute.ray_workers import RayWorkers
 
 PREFIXES = ("MEMEVAL_", "OPENAI_", "PG", "AWS_", "FSSPEC_", "MEM0_", "LETTA_")
-"""Variables of the environment that each worker gets, whatever their names end in."""
+"""Prefixes of the environment variables that each worker gets."""
 ADDRESS_HINT = "for example:  hydra.launcher.address=10.0.0.1:6379  (or auto)"
 CONNECT_S = 5.0
-"""How long an address may take to answer before Ray is asked: Ray itself takes minutes."""
+"""Timeout of a first connection to the address: Ray itself would take minutes to fail."""
 
 
 def start_ray(
@@ -85,11 +85,12 @@ def start_ray(
 
 
 def _keep_to_this_machine() -> None:
-    """Makes a cluster of our own listen at 127.0.0.1 alone, and ask for a token.
+    """Makes a cluster that memeval starts listen only at 127.0.0.1, and require a token.
 
-    Ray takes both from the environment: the first when it is imported, and so before that.
+    Ray reads both settings from the environment, the first one when it is imported: so they must be
+    set before that.
     """
-    # Without it, Ray listens at every address of the machine, where anyone can run code.
+    # Without this, Ray listens at every address of the machine, where anyone can run code.
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     os.environ["RAY_AUTH_MODE"] = "token"
     if not os.environ.get("RAY_AUTH_TOKEN_PATH"):
@@ -103,7 +104,7 @@ def _check_numbers(**numbers: int | None) -> None:
 
 
 def _check_address(address: str | None) -> None:
-    """Raises `UserError` for an address that can't be one, or if nothing answers."""
+    """Raises `UserError` for an invalid address, or if nothing answers there."""
     if address in (None, "auto"):
         return
 
@@ -115,7 +116,7 @@ def _check_address(address: str | None) -> None:
         )
 
     try:
-        # Addresses of IPv6 are in brackets, which a socket does not take.
+        # IPv6 addresses are in brackets, which a socket does not accept.
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
     except OSError as error:
         raise UserError(

@@ -43,11 +43,11 @@ class Compared(Struct, frozen=True):
 
     runs: Sequence[Run]
     suffix: str
-    """Of the names of its files, if the sweep has several data sets."""
+    """Suffix of its files' names; empty unless the sweep has several data sets."""
     comparison: Comparison | None = None
     """None if nothing can be compared, such as a single run."""
     problem: str | None = None
-    """Why it can't, on one line."""
+    """Why nothing can be compared, on one line."""
 
     @property
     def summaries(self) -> Sequence[RunSummary]:
@@ -58,16 +58,16 @@ class Conclusion(Struct, frozen=True):
     """Results of an invocation, and how its runs differ from the first of their data set."""
 
     folder: Path
-    """The invocation's; it gets the comparison."""
+    """The invocation's folder, where the comparison is written."""
     cells: Sequence[DoneCell]
     """In the sweep's order."""
     summaries: Sequence[RunSummary]
-    """Theirs."""
+    """The summaries of these cells' runs."""
     compared: Sequence[Compared]
 
     @property
     def distinct(self) -> Sequence[RunSummary]:
-        """The summaries, each run once: two cells are one run if no setting tells them apart."""
+        """The summaries, each run once: cells that no setting distinguishes are one run."""
         return list({summary.run_key: summary for summary in self.summaries}.values())
 
     @property
@@ -75,8 +75,8 @@ class Conclusion(Struct, frozen=True):
         return [group.comparison for group in self.compared if group.comparison]
 
     def write(self, *, draws: bool) -> tuple[list[Path], list[str]]:
-        """Leaves the comparison in the folder as Markdown, CSV, plots and pages; returns the pages,
-        and why something could not be drawn.
+        """Writes the comparison into the folder as Markdown, CSV, plots and pages; returns the
+        pages, and why something could not be drawn.
 
         Raises `StorageError`.
         """
@@ -96,7 +96,7 @@ class Conclusion(Struct, frozen=True):
         if not missing:
             return []
 
-        # All drawers take from one iterator.
+        # All drawers take pictures from the same iterator.
         left = iter(missing)
 
         def draw_left(drawer: Publisher) -> list[str | None]:
@@ -148,7 +148,7 @@ class Conclusion(Struct, frozen=True):
         return logged
 
     def _sweep_end(self) -> SweepEnd | None:
-        """The end of a sweep as MLflow shows it; None if no two of its runs are tracked."""
+        """The end of a sweep, for MLflow; None if fewer than two of its runs are tracked."""
         tracked = {Path(cell.folder): cell.sweep_id for cell in self.cells if cell.sweep_id}
         if len(tracked) < 2:
             return None
@@ -220,12 +220,12 @@ def compare_group(group: Compared) -> Compared:
 
 
 def _publishers_of(end: SweepEnd) -> list[Publisher]:
-    """A publisher for a sweep whose runs were all logged before, or by workers in processes of
-    their own; none if nothing is left to log.
+    """A publisher for a sweep whose runs were all logged before, or by workers in other processes;
+    none if nothing is left to log.
     """
     tracking = TrackingConfig(name="mlflow")
     store = locate(project_root(), os.environ.get("MLFLOW_TRACKING_URI") or None)
-    # Runs of a store that `tracking.uri` names are not in this one, which must not be made.
+    # Runs in the store of `tracking.uri` are not in this one, which must not be created then.
     is_here = any(store.name in read_tracked(run) for run in end.names)
     if not is_here or shows_comparison(end.names, end.digest, store):
         return []
@@ -245,7 +245,7 @@ def full_labels(summaries: Sequence[RunSummary]) -> list[str]:
 
 
 def sentences_of(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Sentences of the comparisons, after the name of the data set if there are several."""
+    """Sentences of the comparisons, each after the name of its data set if there are several."""
     from memeval.comparison.sentences import findings
 
     for comparison in comparisons:

@@ -23,7 +23,7 @@ class Picture(Struct, frozen=True, dict=True):
 
     folder: Path
     name: str
-    """Of its files, without an ending."""
+    """Name of its files, without an extension."""
     content: object
     """What is drawn: a plot, or the comparison that a page shows."""
     runs: Sequence[Path] = ()
@@ -34,7 +34,7 @@ class Picture(Struct, frozen=True, dict=True):
         return (".html",) if self.runs else (".png", ".svg")
 
     def make(self, drawer: Publisher) -> str | None:
-        """Leaves the files in the folder; returns why it could not."""
+        """Draws the files into the folder; returns why it could not, or None."""
         own = self.folder, self.name
         try:
             if self.runs:
@@ -52,7 +52,7 @@ class Picture(Struct, frozen=True, dict=True):
         return None
 
     def copy(self) -> bool:
-        """Copies the files of an earlier sweep; returns whether they are there."""
+        """Copies the files of an earlier sweep if needed; returns whether the folder has them."""
         mark = self._mark
         # What can't be copied is drawn again.
         with suppress(OSError):
@@ -71,7 +71,7 @@ class Picture(Struct, frozen=True, dict=True):
 
     @cached_property
     def _mark(self) -> Path:
-        """A file beside those of the picture. Its name says what they were made from."""
+        """A file next to those of the picture, named by a digest of what they were made from."""
         digest = hashlib.sha256("\0".join([report_code(), repr(self.content)]).encode())
         for run in self.runs:
             for file in (run / RUN_FILE, run / CALIBRATION_FILE):

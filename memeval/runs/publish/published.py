@@ -19,8 +19,8 @@ from memeval.tracking.store import check_store, locate
 
 
 def published_before(cells: Iterable[Cell], sweep: str | None) -> dict[Path, str]:
-    """URLs in MLflow, by run folder, of the finished cells whose report and run are as they would
-    be made now; empty if nothing is tracked. `sweep` is the digest of the sweep's words.
+    """URLs in MLflow, by run folder, of the finished cells whose report and run are up to date; an
+    empty URL if a cell is not tracked. `sweep` is the digest of the sweep's overrides.
 
     Raises `UserError` for a string that is not a tracking URI.
     """
@@ -45,19 +45,19 @@ def published_before(cells: Iterable[Cell], sweep: str | None) -> dict[Path, str
 
 
 def is_reported(cell: Cell) -> bool:
-    """Whether a finished cell's report is there, and tagged with the sweep that asks for it."""
+    """Whether a finished cell's report is up to date, and tagged with the sweep requesting it."""
     try:
         summary = RunSummary.read(cell.folder)
     except (OSError, ValueError, RecursionError):
         return False
 
-    # `run.json` names the sweep: one that asks for the first time writes it, and then the report.
+    # `run.json` names the sweep: a new sweep that requests the run rewrites it, then the report.
     tagged = cell.config.sweep_name in (None, summary.sweep)
     return tagged and has_report(cell.folder, plots=cell.config.plots is not False)
 
 
 def file_again(cell: Cell, summary: RunSummary) -> RunSummary:
-    """A finished run gets the sweep and the tags under which it is asked for now."""
+    """A finished run's summary, stored with the sweep and the tags of the current request."""
     asked = own_tags(cell.config)
     sweep = cell.config.sweep_name or summary.sweep
     if sweep is not None:

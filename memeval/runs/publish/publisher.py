@@ -1,8 +1,8 @@
 """The publisher: a process that writes reports, draws, and logs runs to MLflow.
 
-MLflow takes two seconds and 170 MB to import, matplotlib another second. In a process of its own
-that happens while the model calls of a run are in flight. What is neither tracked nor drawn needs
-no such process: it is written here.
+MLflow takes two seconds and 170 MB to import, matplotlib another second. In a separate process that
+happens while the model calls of a run are in flight. A run that is neither tracked nor drawn needs
+no such process: its report is written here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from memeval.tracking.store import check_store, locate
 T = TypeVar("T")
 
 PUBLISHING = "publishing …"
-"""Line of progress before a wait of seconds."""
+"""Progress line before a wait of several seconds."""
 THREAD = "memeval-publishing"
 """Name of the threads that wait for a process; they hold no lock."""
 CLOSING_S = 0.2
@@ -43,22 +43,22 @@ CLOSING_S = 0.2
 finish its request.
 """
 NICENESS = 5
-"""The process gives way to the main loop if cores are few, but is not starved: beside a process
-that computes it gets a quarter of a core.
+"""The process gives way to the main loop if cores are few, but is not starved: it gets a quarter of
+a core that it shares with a computing process.
 """
 
 
 class Published(Struct, frozen=True):
-    """What came of publishing a run or a comparison."""
+    """Result of publishing a run or a comparison."""
 
     url: str | None = None
-    """In MLflow; None if nothing is tracked."""
+    """URL in MLflow; None if nothing is tracked."""
     error: str | None = None
     """One line; None if all went well."""
 
 
 class Publisher:
-    """The process, as this one sees it. `start` it early: it loads while a run is under way."""
+    """Handle of the publisher's process. `start` it early: it loads while a run is under way."""
 
     def __init__(
         self, root: Path, uri: str | None = None, track: bool = True, plots: bool = True
@@ -68,17 +68,17 @@ class Publisher:
         self._connection: Connection[Any, Any] | None = None
         self._output: IO[str] | None = None
         self._thread = ThreadPoolExecutor(1, THREAD)
-        """Waits for the process, which does one thing at a time."""
+        """A single thread: the process handles one request at a time."""
 
     def start(self) -> None:
-        """Starts the process, if one is needed, and returns at once."""
+        """Starts the process, if one is needed, and returns immediately."""
         if self.process is not None or not (self.track or self.plots):
             return
 
         self._connection, theirs = Pipe()
-        # A file, and not a pipe: nobody reads along, and a full pipe would stop the process.
+        # A file, not a pipe: nothing reads it meanwhile, and a full pipe would block the process.
         self._output = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
-        # This very memeval, whatever the working directory is.
+        # Imports this copy of memeval, whatever the working directory is.
         package = str(Path(memeval.__file__).resolve().parents[1])
         paths = filter(None, [package, os.environ.get("PYTHONPATH")])
         with theirs:
@@ -89,7 +89,7 @@ class Publisher:
                 stderr=self._output,
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-                # Ctrl-C on a terminal goes to one group: this process ends by its closed pipe.
+                # Its own group gets no Ctrl-C from a terminal: it ends when its pipe is closed.
                 process_group=0,
             )
 
@@ -97,13 +97,13 @@ class Publisher:
             self._connection.send((self.root, self.uri, self.track, self.plots))
 
     def submit(self, function: Callable[..., T], folder: Path, *arguments: object) -> Future[T]:
-        """Has a function of `work` called in the process. The future may raise `PublishError`."""
+        """Calls a function of `work` in the process. The future may raise `PublishError`."""
         return self._thread.submit(self._ask, function, folder, *arguments)
 
     def publish(
         self, folder: Path, filing: Filing, drawer: Publisher | None = None
     ) -> Future[Published]:
-        """Has a run folder's report written, by `drawer` if there is one, and the run logged."""
+        """Writes a run folder's report, in the process of `drawer` if given, and logs the run."""
         folder = folder.resolve()
         report = (drawer or self).submit(work.report_run, folder, self.plots)
         return self._thread.submit(self._log, report, folder, filing)
@@ -123,8 +123,8 @@ class Publisher:
             return work.attempt(function, folder, *arguments)
 
         death = ""
-        # Twice: a process may have been killed between two requests. One that dies twice over the
-        # same request dies of it.
+        # Twice: a process may have been killed between two requests. If it dies twice on the same
+        # request, the request is the cause.
         for _ in range(2):
             try:
                 self.start()
@@ -144,12 +144,12 @@ class Publisher:
         raise PublishError(f"the publisher crashed twice on {folder.name}: {death}")
 
     def close(self) -> None:
-        """Lets the process go: a busy one finishes its request first, and is not waited for."""
+        """Ends the process without waiting: a busy one finishes its request first."""
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._end()
 
     def _end(self) -> str:
-        """Closes the connection, at which the process ends; returns how it ended."""
+        """Closes the connection, which ends the process; returns how it ended."""
         process, output = self.process, self._output
         self.process = self._output = None
         if self._connection is not None:
@@ -164,7 +164,8 @@ class Publisher:
             try:
                 status = process.wait(CLOSING_S)
             except subprocess.TimeoutExpired:
-                # subprocess warns of a child that nobody waited for: this one is left on purpose.
+                # subprocess warns about children not waited for; this one is left running on
+                # purpose.
                 process.returncode = 0
                 return ""
 
@@ -174,8 +175,8 @@ class Publisher:
 
 
 def serve(descriptor: int) -> None:
-    """The process: answers requests until the connection closes."""
-    # The parent acts on Ctrl-C and SIGTERM; a run folder that is being logged is logged to its end.
+    """Main function of the process: answers requests until the connection closes."""
+    # The parent acts on Ctrl-C and SIGTERM; this process completes the run that it is logging.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.nice(NICENESS)
@@ -191,7 +192,7 @@ def serve(descriptor: int) -> None:
             except PublishError as error:
                 connection.send(error)
 
-    # The interpreter would spend a second on taking MLflow apart, and the parent waits.
+    # A regular exit would spend a second on tearing down MLflow, while the parent waits.
     os._exit(0)
 
 
@@ -200,11 +201,11 @@ _publishers: dict[tuple[str, str | None, bool], Publisher] = {}
 # A forked child does not have their threads, so it starts publishers of its own.
 os.register_at_fork(after_in_child=_publishers.clear)
 _STORELESS = ("none", None, True)
-"""The publisher that draws while others log."""
+"""Key of the publisher that draws while others log."""
 
 
 def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publisher:
-    """This process's publisher for a store, started when first asked for.
+    """This process's publisher for a store, started on first use.
 
     Raises `UserError` for a string that is not a tracking URI.
     """
@@ -230,8 +231,8 @@ def publisher_of(config: RunConfig) -> Publisher:
 
 
 def publish_cell(cell: Cell, sweep: str | None) -> Future[Published]:
-    """Has a finished cell's report written, by the publisher without a store if one draws, and the
-    cell logged.
+    """Publishes a finished cell: writes its report, in the publisher without a store if one draws,
+    and logs it.
     """
     filing = read_filing(cell.config, sweep)
     return publisher_of(cell.config).publish(cell.folder, filing, _publishers.get(_STORELESS))

@@ -23,26 +23,26 @@ from memeval.runs.session import DoneCell, Session
 from memeval.text.shown import counted
 
 EVERY_S = 10.0
-"""Seconds between two lines on what is left to publish."""
+"""Seconds between two lines on the number of runs left to publish."""
 
 SOON_S = 1.0
 """Seconds until the first line on the drawing of the comparison."""
 
 
 class Publishing:
-    """The runs that are to be published."""
+    """Publishes the runs of a sweep."""
 
     def __init__(self, session: Session) -> None:
-        """`session` has the list that published runs are added to."""
+        """Published runs are added to the list of `session`."""
         self._session = session
         self._runs: dict[int, tuple[Outcome, Future[Published]]] = {}
         """By their numbers in the sweep."""
         self._known: dict[Path, str] = {}
-        """URLs of the runs of which nothing is left to publish, by run folder."""
+        """URLs of the runs that are fully published already, by run folder."""
 
     def start(self, plan: Plan) -> None:
-        """Lets the publishers load while the first runs are under way, and looks what is published
-        already.
+        """Starts the publishers, which load while the first runs are under way, and finds out what
+        is published already.
 
         Raises `UserError` for a string that is not a tracking URI.
         """
@@ -58,12 +58,12 @@ class Publishing:
         if len(cells) > 1 and draws:
             start_drawers()
 
-        # In a thread, and not after the last verdict.
+        # In a thread now, rather than after the last verdict.
         writes_pages = bool(unpublished) and not draws
         Thread(target=load_end, args=(writes_pages,), daemon=True).start()
 
     def add(self, outcome: Outcome) -> None:
-        """Has a finished run published."""
+        """Starts to publish a finished run."""
         self._runs[outcome.planned.number] = outcome, self._publish(outcome)
 
     def _publish(self, outcome: Outcome) -> Future[Published]:
@@ -85,7 +85,7 @@ class Publishing:
         return published
 
     def wait(self, say: Callable[[str], None], every_s: float = EVERY_S) -> None:
-        """Returns when all runs are published; says how many are left every now and then."""
+        """Waits until all runs are published; reports how many are left every now and then."""
         drawing = Thread(target=self._draw, daemon=True)
         drawing.start()
         left = {future for _, future in self._runs.values()}
@@ -102,7 +102,7 @@ class Publishing:
             drawing.join(every_s)
 
     def close(self) -> None:
-        """Notes how each run was published. The same command publishes later what was not."""
+        """Notes how each run was published. Running the same command again publishes the others."""
         for outcome, future in self._runs.values():
             published = Published(error="the sweep was stopped")
             if not future.cancel() and future.done():
@@ -122,14 +122,14 @@ class Publishing:
     def _draw(self) -> None:
         """Draws the comparison while the last runs are published."""
         outcomes = [self._runs[number][0] for number in sorted(self._runs)]
-        # What fails here fails again at the end of the invocation, and is reported then.
+        # An error here occurs again at the end of the invocation, and is reported then.
         with suppress(Exception):
             cells = [self._done(outcome, Published()) for outcome in outcomes]
             conclude(self._session.folder, cells).draw()
 
 
 def load_end(writes_pages: bool) -> None:
-    """Loads what the end of a sweep needs. Where plots are drawn, another process writes pages."""
+    """Loads what the end of a sweep needs. If plots are drawn, another process writes the pages."""
     import memeval.comparison.build
     import memeval.comparison.files
     import memeval.report.plots.sweep  # noqa: F401

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LONGEST_ERROR = 1000
-"""Characters of an error that are reported."""
+"""Maximum length of a reported error, in characters."""
 
 
 class PublishError(Exception):
@@ -27,7 +27,7 @@ class PublishError(Exception):
 
 
 def attempt(function: Callable[..., T], folder: Path, *arguments: object) -> T:
-    """Calls a function. Raises `PublishError`, which names the folder, for whatever goes wrong."""
+    """Calls a function. Raises `PublishError` for any error."""
     try:
         return function(folder, *arguments)
     except OSError as error:
@@ -36,7 +36,7 @@ def attempt(function: Callable[..., T], folder: Path, *arguments: object) -> T:
     except MemevalError as error:
         raise PublishError(one_line(error, LONGEST_ERROR)) from error
     except Exception as error:
-        # A fault of ours in one report must lose neither the run nor the runs after it.
+        # A bug of memeval in one report must lose neither the run nor the runs after it.
         cause = f"{type(error).__name__}: {one_line(error, LONGEST_ERROR)}"
         raise PublishError(f"{folder.name} could not be published: {cause}") from error
 
@@ -49,7 +49,7 @@ def report_run(folder: Path, plots: bool) -> None:
 
     write_report(folder, plots=plots)
     write_page([folder], folder / PAGE_FILE)
-    # Last: the stamp says that they are complete.
+    # Last: the stamp says that the files are complete.
     stamp_report(folder, plots=plots)
 
 
@@ -89,7 +89,7 @@ def draw_page(folder: Path, name: str, runs: Sequence[Path], comparison: Compari
 
 
 def warm_up(root: Path, uri: str | None, track: bool, plots: bool) -> None:
-    """Loads what publishing needs, makes a missing store and opens it.
+    """Loads what publishing needs, creates a missing store and opens it.
 
     A failure here occurs again with the first run, and is reported then.
     """
@@ -111,6 +111,6 @@ def warm_up(root: Path, uri: str | None, track: bool, plots: bool) -> None:
             store = prepare_store(root, uri)
             from memeval.tracking.log import look
 
-            # A server that is away would hold up the first run, which waits for this process.
+            # A server that is down would delay the first run, which waits for this process.
             if not store.remote:
                 look(store)

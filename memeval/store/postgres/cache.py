@@ -37,10 +37,10 @@ class PostgresCache:
         kept: Path,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        """`kept` is the file for replies paid for while the database was away."""
+        """`kept` is the file for replies paid for while the database was unreachable."""
         self._database, self._name, self._leases = database, name, leases
         self._forgetting: dict[str, Future[None]] = {}
-        """Removals under way, which the next look waits for."""
+        """Pending removals by key, which the next look-up waits for."""
         self._kept_path, self._kept = kept, None if not kept.exists() else Cache(kept, say)
         self._keeping = threading.Lock()
         self._damage = Damage(f"the cache {name} in the store {database.url}", say)
@@ -65,7 +65,7 @@ class PostgresCache:
             if entry is not None:
                 sound[key] = entry
             else:
-                # Dropped, and not only left out: the first writer of a key wins, also over damage.
+                # Deleted, and not only skipped: the first writer of a key wins, even over damage.
                 self.delete(key)
                 self._damage.note(key)
 
@@ -80,7 +80,7 @@ class PostgresCache:
         return sound | kept
 
     def keys(self) -> set[str]:
-        # Page by page from the last key on: an OFFSET would read all rows before it each time.
+        # Page by page after the last key: an OFFSET would read all rows before it each time.
         keys: set[str] = set()
         last = ""
         while True:
@@ -151,7 +151,7 @@ class PostgresCache:
         self._damage.note(key)
 
     def close(self) -> None:
-        """Closes all but the connection, which is the process's."""
+        """Closes everything but the connection, which belongs to the whole process."""
         with self._keeping:
             if self._kept is not None:
                 self._kept.close()

@@ -1,8 +1,8 @@
 """A connection to PostgreSQL that outlives the server's restarts, and the leases of this process.
 
-Requests of an event loop run in threads: a server that does not answer holds nothing else up. Each
-statement is a transaction of its own, and may be sent twice: if the connection breaks, it is
-unknown whether the server has done it.
+Requests of an event loop run in threads: a server that does not answer blocks nothing else. Each
+statement is its own transaction, and may be sent twice: if the connection breaks, it is unknown
+whether the server has executed it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS memeval_entries (cache text NOT NULL, key text NOT NULL,"
     " value bytea NOT NULL, origin text NOT NULL, crc bigint NOT NULL, tokens bigint,"
     " PRIMARY KEY (cache, key))",
-    # A lease ends what its process holds.
+    # The locks of a process end with its lease.
     "CREATE TABLE IF NOT EXISTS memeval_holders (holder text PRIMARY KEY,"
     " expires timestamptz NOT NULL)",
     "CREATE TABLE IF NOT EXISTS memeval_locks (name text NOT NULL, number bigint NOT NULL,"
     " holder text NOT NULL, PRIMARY KEY (name, number))",
-    # Leases of processes that died long ago. Younger ones may only have been stopped.
+    # Leases of processes that died long ago. The processes of younger leases may only be suspended.
     "DELETE FROM memeval_holders WHERE expires < now() - interval '1 hour'",
     "DELETE FROM memeval_locks l WHERE NOT EXISTS"
     " (SELECT 1 FROM memeval_holders h WHERE h.holder = l.holder)",
@@ -58,34 +58,34 @@ CONNECT_S = 4
 LEASE_S = 20.0
 """A process that does not renew its lease for this long has lost it."""
 RENEW_S = 5.0
-"""Between two renewals."""
+"""Seconds between two renewals of the lease."""
 STATEMENT_S = 15.0
-"""How long the server may work on a statement before it gives it up."""
+"""How long the server may work on a statement before it cancels it."""
 ANSWER_S = 20.0
 """Seconds without an answer before a connection is cut: a stopped server keeps it open."""
 SAY_S = 3.0
-"""A statement that takes longer is reported."""
+"""Seconds after which a statement that is still waiting is reported."""
 SAY_EVERY_S = 10.0
-"""Between two messages about a server that is away."""
+"""Seconds between two messages about an unreachable server."""
 REST_S = 10.0
-"""How long a server that was away for too long is taken to be away, without another try."""
+"""How long a server that was unreachable for too long is not tried again."""
 THREADS = 8
-"""They run what event loops ask."""
+"""Threads that run the requests of event loops."""
 CLOSING_S = 5.0
-"""How long the process waits at its end for pending writes, here or there."""
+"""How long the process waits at its end for pending writes, to the database or to the home."""
 LOOK_S = 0.5
-"""Between two looks at the statements under way."""
+"""Seconds between two checks of the statements under way."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
-"""Between two tries to reach a server that does not answer."""
+"""Seconds between two attempts to reach a server that does not answer, at first and at most."""
 _SETUP_LOCK = 7_301_552_001
-"""The advisory lock under which the tables are made: any number that is always the same."""
+"""The advisory lock under which the tables are created: an arbitrary constant."""
 _PASSING = ("08", "53", "57P", "57014", "40")
-"""Errors that pass: connection, resources, shutdown, time limit, rollback."""
-# A connection that is refused comes without a state.
+"""SQL state prefixes of temporary errors: connection, resources, shutdown, timeout, rollback."""
+# A refused connection has no SQL state.
 _REFUSED_FOR_NOW = re.compile(
     "too many clients|too many connections|slots are reserved|the database system is "
 )
-"""Words of a server that has no connection left, or that is starting or shutting down."""
+"""Messages of a server that has no connection left, or that is starting or shutting down."""
 
 T = TypeVar("T")
 Row = Sequence[Any]
@@ -111,18 +111,18 @@ class Database:
     def __init__(
         self, url: str, patience_s: float, say: Callable[[str], None] | None = None
     ) -> None:
-        """Raises `UserError` if the database can't be reached, or has other content, and
-        `StorageError` if it takes no connection for `patience_s`.
+        """Raises `UserError` if the database can't be used, or contains the store of another
+        version, and `StorageError` if it accepts no connection for `patience_s`.
         """
         self.url, self.patience_s = url, patience_s
         self.holder = uuid.uuid4().hex
-        """Names this process in the leases."""
+        """The id of this process in the leases."""
         self.say = say
         self._engine = _engine(url)
         self._closed = threading.Event()
         self._under_way: dict[int, _Statement] = {}
         self._away_since: float | None = None
-        """When the first statement began of those that failed since the last answer."""
+        """When the first of the statements that failed since the last answer began."""
         self._failed_at = 0.0
         self._said_at: float | None = None
         self._trying = threading.Lock()
@@ -130,7 +130,7 @@ class Database:
         threading.Thread(target=self._keep_watching, name="memeval-store", daemon=True).start()
         self._set_up()
 
-        # Before the first lock is taken: a lock without a live lease is anybody's.
+        # Before the first lock is taken: any process may take a lock without a live lease.
         self._persist(self._renew)
         threading.Thread(target=self._keep_renewing, name="memeval-lease", daemon=True).start()
         for _ in range(THREADS):
@@ -139,19 +139,19 @@ class Database:
         atexit.register(self.close)
 
     def run(self, statement: str, values: Mapping[str, Any] | None = None) -> list[Row]:
-        """The rows of a statement, waiting while the server is away. Event loops use `call`.
+        """The rows of a statement; waits while the server is unreachable. Event loops use `call`.
 
-        Raises `StorageError` if it refuses, or stays away for longer than `patience_s`.
+        Raises `StorageError` if it refuses, or is unreachable for longer than `patience_s`.
         """
         return self._persist(lambda: self._run_once(statement, values))
 
     def _persist(self, work: Callable[[], T]) -> T:
-        """The result of `work`, repeated while the server is away. Raises as `run` does."""
+        """The result of `work`, repeated while the server is unreachable. Raises as `run` does."""
         import sqlalchemy.exc
 
         first, wait_s = time.monotonic(), FIRST_WAIT_S
         while True:
-            # While the server is away, one statement at a time tries for all.
+            # While the server is unreachable, only one statement at a time tries to reach it.
             with nullcontext() if self._away_since is None else self._trying:
                 began = time.monotonic()
                 self._refuse_if_given_up(began)
@@ -167,7 +167,7 @@ class Database:
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     def _refuse_if_given_up(self, now: float) -> None:
-        """Raises `StorageError` while a server that was away for too long is not tried again."""
+        """Raises `StorageError` while a server that was given up is not tried again."""
         since = self._away_since
         if since is None or now - self._failed_at >= REST_S:
             return
@@ -175,7 +175,7 @@ class Database:
             self._give_up("it did not answer")
 
     def _note_failure(self, error: Exception, *, first: float, began: float) -> None:
-        """Notes a failure; raises `StorageError` for one that does not pass, and the last one.
+        """Records a failure; raises `StorageError` if it is permanent or the patience is used up.
 
         `first` is when the statement was first requested, `began` when this attempt began.
         """
@@ -203,7 +203,7 @@ class Database:
             self.say(f"the store {self.url} is reachable again")
 
     async def call(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
-        """The result of `work`, run in a thread; if the caller was cancelled, `undo` gets it."""
+        """The result of `work`, run in a thread; `undo` gets it if the caller was cancelled."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[T] = loop.create_future()
 
@@ -231,7 +231,7 @@ class Database:
         return await ended
 
     def post(self, work: Callable[[], object]) -> None:
-        """Has `work` done in a thread, without waiting for it."""
+        """Runs `work` in a thread, without waiting for it."""
 
         def run() -> None:
             try:
@@ -256,7 +256,7 @@ class Database:
 
     @contextmanager
     def _watched(self, connection: Any) -> Iterator[None]:
-        """Closes the connection if the server does not answer meanwhile."""
+        """Has the connection cut if the server does not answer in time."""
         statement = _Statement(connection.connection.dbapi_connection.fileno(), time.monotonic())
         self._under_way[id(statement)] = statement
         try:
@@ -276,7 +276,7 @@ class Database:
                     statement.cut()
 
     def _report_wait(self, reason: str) -> None:
-        """Says that memeval waits for the server, at once and then every few seconds."""
+        """Reports that memeval waits for the server, immediately and then every few seconds."""
         now = time.monotonic()
         if self.say is None or (self._said_at is not None and now - self._said_at < SAY_EVERY_S):
             return
@@ -294,9 +294,9 @@ class Database:
             )
 
     def _make_tables(self) -> object:
-        """Makes the tables that lack, and returns the version of those that are there.
+        """Creates the missing tables, and returns the version of the store.
 
-        Raises `UserError` unless it is worth another try.
+        Raises `UserError` for errors that another attempt would not fix.
         """
         import sqlalchemy
         import sqlalchemy.exc
@@ -305,7 +305,7 @@ class Database:
             with self._engine.connect() as connection, self._watched(connection):
                 connection.execution_options(isolation_level="READ COMMITTED")
                 with connection.begin():
-                    # Two processes that make the same table at once would fail.
+                    # Two processes that create one table at the same time would fail.
                     connection.execute(
                         sqlalchemy.text(f"SELECT pg_advisory_xact_lock({_SETUP_LOCK})")
                     )
@@ -328,7 +328,7 @@ class Database:
 
     def _keep_renewing(self) -> None:
         """Renews the leases until the process ends."""
-        # A server that is away is waited for when its rows are needed, and not here.
+        # Statements wait for an unreachable server when its rows are needed; this thread does not.
         while not self._closed.wait(RENEW_S):
             with suppress(Exception):
                 self._renew()
@@ -353,14 +353,14 @@ class Database:
         return is_silent or self._away_since is not None
 
     def close(self) -> None:
-        """Gives back the leases of this process."""
+        """Releases the leases of this process."""
         if self._closed.is_set():
             return
 
         self._finish_jobs(lambda: not self._is_away())
         is_away = self._is_away()
         self._closed.set()
-        # Waiting callers are told, and keep in the home what can't be stored.
+        # Waiting callers get an error, and keep in the home what can't be stored.
         for statement in list(self._under_way.values()):
             statement.cut()
 
@@ -368,7 +368,7 @@ class Database:
         if not is_away:
             with suppress(Exception):
                 values = {"holder": self.holder}
-                # Once each: the process is ending, and the leases run out by themselves.
+                # Tried once: the process is ending, and its leases expire anyway.
                 self._run_once("DELETE FROM memeval_locks WHERE holder = :holder", values)
                 self._run_once("DELETE FROM memeval_holders WHERE holder = :holder", values)
 
@@ -405,7 +405,7 @@ def _engine(url: str) -> Any:
             "connect_timeout": CONNECT_S,
             "options": f"-c statement_timeout={STATEMENT_S:g}s",
             "application_name": "memeval",
-            # A machine that is gone says nothing: without probes its end is never noticed.
+            # A machine that failed sends nothing: without keep-alives, that is never noticed.
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
@@ -429,7 +429,7 @@ def _is_passing(error: Exception) -> bool:
 
 
 def _is_passing_at_start(error: Exception) -> bool:
-    """Whether a server that is there refuses for now: a wrong address or password stays wrong."""
+    """Whether a running server refuses only for now: a wrong URL or password stays wrong."""
     reason = getattr(error, "orig", None)
     if getattr(reason, "sqlstate", None) or getattr(error, "connection_invalidated", False):
         return _is_passing(error)
@@ -441,5 +441,5 @@ _open: dict[str, Database] = {}
 _opening = threading.Lock()
 
 if hasattr(os, "register_at_fork"):
-    # A child that used the sockets of its parent would spoil both.
+    # A child process that used the sockets of its parent would break the connections of both.
     os.register_at_fork(after_in_child=_open.clear)

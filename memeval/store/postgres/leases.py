@@ -18,12 +18,12 @@ TAKE_OVER_S = RENEW_S + 1.0
 
 _LIVE = (
     "EXISTS (SELECT 1 FROM memeval_holders h WHERE h.holder = l.holder AND "
-    # Nobody could renew a lease while the server was away.
+    # No process could renew its lease while the server was down.
     "greatest(h.expires, pg_postmaster_start_time() + make_interval(secs => :lease)) > now())"
 )
 _OWN = "l.holder = excluded.holder"
-# A row of this very holder is taken again: the statement may have been sent before, and its
-# answer lost with the connection.
+# A row of the same holder is taken again: the statement may have been sent before, and its answer
+# lost with the connection.
 _TAKE = (
     "INSERT INTO memeval_locks AS l (name, number, holder) VALUES (:name, :number, :holder) "
     "ON CONFLICT (name, number) DO UPDATE SET holder = excluded.holder "
@@ -69,8 +69,8 @@ class LeasedLocks:
             self._lapses.pop(number, None)
             return False
 
-        # After a time in which the server answered nobody, all leases have lapsed: a live holder
-        # gets the time to renew its own.
+        # After an outage of the server, all leases have lapsed: live holders get time to renew
+        # theirs.
         now = time.monotonic()
         lapse = self._lapses.get(number)
         if lapse is None or now - lapse.last > TAKE_OVER_S:
@@ -84,16 +84,16 @@ class LeasedLocks:
         return bool(self._database.run(_TAKE_OVER, values))
 
     def has_lapsed(self, number: int) -> bool:
-        """Whether the last `take` found that the holder has died: the lock is soon taken over."""
+        """Whether the last `take` found a lapsed lease: the lock can soon be taken over."""
         return number in self._lapses
 
     def give(self, number: int) -> None:
-        """Gives back a lock that this process holds."""
+        """Releases a lock that this process holds."""
         with self._guard:
             if number not in self._held:
                 return
 
-            # Within the guard: it would delete the row of a thread that takes the lock meanwhile.
+            # Within the guard, or it could delete the row of a thread that takes the lock now.
             self._database.run(
                 "DELETE FROM memeval_locks WHERE name = :name AND number = :number "
                 "AND holder = :holder",

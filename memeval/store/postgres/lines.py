@@ -13,11 +13,11 @@ from memeval.store.postgres.leases import LeasedLocks
 T = TypeVar("T")
 
 _AT_ONCE = 1000
-"""Lines that one statement reads or writes."""
+"""Maximum lines that one statement reads or writes."""
 
 
 class _Outbox(Generic[T]):
-    """Items that a thread of the database sends, in order: the event loop does not wait for it."""
+    """Items that a database thread sends in order, so that the event loop does not wait."""
 
     def __init__(self, database: Database, send: Callable[[Sequence[T]], None]) -> None:
         self._database, self._send = database, send
@@ -27,7 +27,7 @@ class _Outbox(Generic[T]):
         self._error: StorageError | None = None
 
     def put(self, items: Sequence[T]) -> None:
-        """Has items sent. Raises `StorageError` if earlier ones could not be."""
+        """Queues items to be sent. Raises `StorageError` if earlier items could not be sent."""
         if self._error is not None:
             raise self._error
 
@@ -41,7 +41,7 @@ class _Outbox(Generic[T]):
         self._database.post(self.flush)
 
     def flush(self) -> None:
-        """Sends the rest. Raises `StorageError` if something could not be sent."""
+        """Sends the remaining items. Raises `StorageError` if an item could not be sent."""
         with self._sending:
             with self._guard:
                 items, self._unsent, self._is_due = self._unsent, [], False
@@ -65,11 +65,11 @@ class PostgresRows:
         self._outbox = _Outbox(database, self.append_all)
 
     def hold(self) -> bool:
-        """Makes this process the one that appends; False if another one is."""
+        """Makes this the process that appends; returns False if another process is."""
         return self._lock.take(0)
 
     def is_left_behind(self) -> bool:
-        """Whether the process that appends has died, as far as `hold` could see."""
+        """Whether the process that appends has died, according to the last `hold`."""
         return self._lock.has_lapsed(0)
 
     def read(self) -> bytes:
@@ -83,18 +83,18 @@ class PostgresRows:
         return b"".join(bytes(line) for _, line in rows)
 
     def append(self, line: bytes) -> None:
-        """Has a thread append a line. Raises `StorageError` if an earlier one failed."""
+        """Queues a line to be appended. Raises `StorageError` if an earlier line failed."""
         self._outbox.put([line])
 
     def flush(self) -> None:
-        """Returns when all lines are stored. Raises `StorageError` if one could not be."""
+        """Waits until all lines are stored. Raises `StorageError` if a line could not be stored."""
         self._outbox.flush()
 
     def append_all(self, lines: Sequence[bytes]) -> None:
-        """Appends lines once behind those read. Raises `StorageError` if another one appends."""
+        """Appends lines once, after those read. Raises `StorageError` if another process does."""
         for start in range(0, len(lines), _AT_ONCE):
             some = lines[start : start + _AT_ONCE]
-            # Lines that were stored before the connection broke are found, and taken for stored.
+            # Lines that were stored before the connection broke are found, and count as stored.
             stored = self._database.run(
                 "INSERT INTO memeval_rows AS r "
                 "SELECT :name, :first + l.place, l.line "
@@ -113,7 +113,7 @@ class PostgresRows:
             self._count += len(some)
 
     def give(self) -> None:
-        """Stores the rest, and lets another process append."""
+        """Stores the remaining lines, and lets another process append."""
         try:
             self.flush()
         finally:
@@ -147,11 +147,11 @@ class PostgresTexts:
         return lines
 
     def put(self, lines: Mapping[str, bytes]) -> None:
-        """Has a thread store lines, each unless its reference is there already."""
+        """Queues lines to be stored, except those whose reference already exists."""
         self._outbox.put(list(lines.items()))
 
     def flush(self) -> None:
-        """Returns when all lines are stored. Raises `StorageError` if one could not be."""
+        """Waits until all lines are stored. Raises `StorageError` if a line could not be stored."""
         self._outbox.flush()
 
     def _put(self, lines: Sequence[tuple[str, bytes]]) -> None:

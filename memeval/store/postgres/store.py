@@ -21,7 +21,7 @@ class PostgresStore:
     """One database, shared by all processes that name it."""
 
     def __init__(self, database: Database, folder: Path) -> None:
-        """`folder` is that of the home's caches."""
+        """`folder` is the folder of the home's caches."""
         self._database, self._folder = database, folder
 
     def cache(self, name: str, say: Say | None) -> ReplyCache:
@@ -33,7 +33,7 @@ class PostgresStore:
         return await self._database.call(work, undo)
 
     def locks(self, name: str) -> LeasedLocks:
-        """The locks of that name; the same object each time."""
+        """The locks with a name; the same object each time."""
         with _making:
             own = _locks.setdefault(self._database.holder, {})
             if name not in own:
@@ -49,23 +49,23 @@ class PostgresStore:
         return PostgresTexts(self._database, _name_of(path))
 
     def names(self) -> Sequence[str]:
-        """The files of rows and of texts that the database holds lines of."""
+        """The names of the files of rows and of texts whose lines the database contains."""
         rows = self._database.run(
             "SELECT name FROM memeval_rows UNION SELECT name FROM memeval_texts ORDER BY name"
         )
         return [str(row[0]) for row in rows]
 
     def caches(self) -> Sequence[str]:
-        """The names of the caches that the database holds entries of."""
+        """The names of the caches whose entries the database contains."""
         rows = self._database.run("SELECT DISTINCT cache FROM memeval_entries ORDER BY cache")
         return [str(row[0]) for row in rows]
 
 
 def _name_of(path: Path) -> str:
-    """The name of a file in the store, wherever the home is: `answers/<key>.jsonl`."""
+    """The name of a file in the store, regardless of where the home is: `answers/<key>.jsonl`."""
     return f"{path.parent.name}/{path.name}"
 
 
 _locks: dict[str, dict[str, LeasedLocks]] = {}
-"""By holder, as a process that was forked is another one."""
+"""By holder, because a forked process is a different holder."""
 _making = threading.Lock()

@@ -2,8 +2,8 @@
 or several of them.
 
 In the frameworks' terms, a case is a resource, a session is a thread, and a chunk is a message; the
-settings have these names. Each question opens its own thread, so "last" and "all" refer to the
-whole resource. Chunks are kept: a compression of the agent's window loses none.
+settings use these names. Each question opens its own thread, so "last" and "all" refer to the whole
+resource. Chunks are kept: a compression of the agent's window loses none.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class RecallSettings:
     """Settings `recall.*`."""
 
     top_k: int | None = field(default=None, metadata=ANSWER)
-    """Chunks recalled, not counting neighbours; None uses the cell's top_k, which is always the
-    limit.
+    """Chunks recalled, not counting neighbours; None uses the cell's top_k, which is the upper
+    limit in any case.
     """
     message_range: int = field(default=2, metadata=ANSWER)
-    """Neighbours that each hit brings on either side, from its own session."""
+    """Neighbours shown on either side of each hit, from the same session."""
     scope: Literal["resource", "thread"] = field(default="resource", metadata=ANSWER)
-    """The searched part: all sessions, or the current one, empty as each question opens one."""
+    """What is searched: all sessions, or the current one, which each question opens empty."""
 
     def __post_init__(self) -> None:
         check_positive(**{"recall.top_k": self.top_k})
@@ -109,7 +109,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         return await index.search(query.text, depth)
 
     def health(self) -> IngestHealth | None:
-        """The form's losses, if there is a form: nothing else calls a model at ingest."""
+        """The form's losses; None without a form, since nothing else calls a model at ingest."""
         return self._form.health if self._form else None
 
     def dump(self) -> list[DumpItem] | None:
@@ -123,14 +123,14 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         # A set of positions: a hit, a neighbour and a last message may be the same chunk.
         positions = sorted(self._around(chosen) | self._newest())
         shown = [*form, *(self.chunks[position].text for position in positions)]
-        # The hits by rank, then what surrounds them and the last messages, the latest one first.
+        # The form, the hits by rank, then their neighbours and the last messages, latest first.
         places = {position: place for place, position in enumerate(positions, start=len(form))}
         ranks = [places[position] for position, _ in chosen]
         order = dict.fromkeys([*range(len(form)), *ranks, *latest_first(len(shown))])
         reply = await self.parts.reader.answer(query, shown, order=list(order))
 
         # Without recall nothing was searched, so there is no retrieval to score. An empty ranking
-        # would count as one that missed everything.
+        # would count as a complete miss.
         if not self._recall:
             return reply.as_answer(notes=self._notes())
 
@@ -146,7 +146,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         shown = MemoryChunk(
             chunk_id="form", content=form, time=None, session_id="", turn_ids=(), speakers=()
         )
-        # Last: it is the least to be left out, as under `reader=direct`.
+        # At the end, so that it is the last to be left out, as under `reader=direct`.
         return [*newest, shown]
 
     def _top_k(self) -> int:

@@ -27,6 +27,6 @@ class Settings(SystemSettings):
 
 
 class Combined(ChatMemory):
-    """Shows form, recalled chunks with neighbours, and last chunks; only hits are retrieval."""
+    """Shows the form, the recalled chunks with neighbours and the last chunks; ranks only hits."""
 
     settings_type = Settings

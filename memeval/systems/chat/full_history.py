@@ -6,4 +6,4 @@ from memeval.systems.controls.long_context import LongContext
 
 
 class FullHistory(LongContext):
-    """`long_context` by the name that chat-memory frameworks give it."""
+    """`long_context` under the name that chat-memory frameworks use."""

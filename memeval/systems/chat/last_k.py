@@ -12,7 +12,7 @@ from memeval.systems.chat.chat_memory import ChatMemory
 class Settings(SystemSettings):
     """Settings of `last_k`."""
 
-    # As in Mastra's configuration of this kind. So are the defaults of the other chat memories.
+    # As in Mastra's configuration of this kind, like the defaults of the other chat memories.
     last_messages: int = field(default=50, metadata=ANSWER)
     """Newest chunks of all sessions that are shown; top_k does not limit them."""
 
@@ -21,6 +21,6 @@ class Settings(SystemSettings):
 
 
 class LastK(ChatMemory):
-    """Shows the last chunks. It searches nothing, so it shows no retrieval."""
+    """Shows the last chunks. It searches nothing, so it reports no retrieval."""
 
     settings_type = Settings

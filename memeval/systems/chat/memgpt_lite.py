@@ -1,4 +1,4 @@
-"""A core window, and an archive that keeps chunks dropped by a compression searchable."""
+"""A core window, and a searchable archive of the chunks that compressions drop from it."""
 
 from __future__ import annotations
 

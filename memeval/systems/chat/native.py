@@ -10,7 +10,7 @@ from memeval.systems.controls.long_context import LongContext
 
 
 class Native(LongContext):
-    """Shows its window: everything, or what compressions retained and later chunks."""
+    """Shows its window: all chunks, or those that the last compression retained and later ones."""
 
     def compress(self, retained: Sequence[MemoryChunk]) -> None:
         # The chunks that leave are dropped on purpose: this is the agent without a memory.

@@ -39,7 +39,7 @@ class Settings(SystemSettings):
     """Settings of `summarization`."""
 
     summary_tokens: int = field(default=512, metadata=INGEST)
-    """Most tokens of the summary, counted offline; a longer reply is cut after a sentence."""
+    """Maximum tokens of the summary, counted offline; a longer reply is cut after a sentence."""
     batch_tokens: int = field(default=8000, metadata=INGEST)
     """Tokens that one call merges into the summary; a chunk is never split."""
 
@@ -81,7 +81,7 @@ class Summarization(MemorySystem):
             await self._merge(tuple(batch))
 
     async def _merge(self, texts: tuple[str, ...]) -> None:
-        """Merges texts into the summary; it is unchanged if every reply is useless."""
+        """Merges texts into the summary, which stays unchanged if every reply is useless."""
         template, budget = load_builtin(TEMPLATE), self.settings.summary_tokens
         prompt = SummarisePrompt(
             previous=self._summary,
@@ -95,8 +95,7 @@ class Summarization(MemorySystem):
             prompt,
             seed=self.parts.seed,
             read=lambda completion: _read_summary(completion, budget),
-            # A reply that fills the budget would be cut here anyway, so no more of it is asked
-            # for.
+            # A reply that fills the budget would be cut here anyway, so no more of it is requested.
             holds_enough=lambda completion: count_tokens(completion.text.strip()) >= budget,
         )
         if reply is None:
@@ -109,7 +108,7 @@ class Summarization(MemorySystem):
 
     def health(self) -> IngestHealth:
         """Counts as lost the chunks whose replies stayed useless after a second request."""
-        # Of a memory that was loaded, the window may lose more than was ingested since.
+        # The window of a loaded memory may lose more chunks than were ingested since the load.
         asked = max(self._ingested, self._lost)
         return IngestHealth(asked=asked, stored=asked - self._lost, lost=self._lost)
 
@@ -145,10 +144,10 @@ class Summarization(MemorySystem):
 
 
 def _read_summary(completion: Completion, budget: int) -> str | None:
-    """The summary of a reply; None for an empty reply, and for one cut below its budget."""
+    """The summary in a reply; None if the reply is empty or was cut before it filled the budget."""
     text = completion.text.strip()
     if completion.cut and count_tokens(text) < budget:
         return None
 
-    # A reply whose first word is longer than the budget leaves nothing.
+    # Nothing remains of a reply whose first word is longer than the budget.
     return text if shorten(text, budget) else None

@@ -19,7 +19,7 @@ from memeval.text.shown import one_line
 
 FORM_FILE = "working_memory.json"
 TEMPLATES = ("working_memory", "working_memory_template")
-"""The templates of the filling and of the form, part of a memory's identity."""
+"""The prompt template for filling in the form, and the form: part of a memory's identity."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class WorkingMemorySettings:
     """Settings `working_memory.*`."""
 
     template: str | None = field(default=None, metadata=INGEST)
-    """Headings and lines `- Name:`, one below the other, or the path of a file that holds them.
+    """Headings and lines `- Name:`, one below the other, or the path of a file that contains them.
     None uses the built-in form (memeval/llm/prompts/working_memory_template.txt).
 
-    It becomes the form's text in either case: the text is part of a memory's identity.
+    A path is replaced with the text of its file: the text is part of a memory's identity.
     """
     batch_tokens: int = field(default=100_000, metadata=INGEST)
     """Tokens of a session that one call reads: a longer session fills the form in several calls. A
@@ -52,7 +52,7 @@ class WorkingMemorySettings:
                 "or a file:    system.working_memory.template=my_form.txt",
             )
 
-        # The memory's key holds the text, not the path: an edit of the file makes another memory.
+        # The memory's key contains the text, not the path: editing the file changes the key.
         object.__setattr__(self, "template", template)
 
 
@@ -102,21 +102,21 @@ class WorkingForm:
 
     @property
     def health(self) -> IngestHealth:
-        """Chunks of sessions for which no reply filled in a field, even when requested again."""
+        """Counts as lost the chunks whose replies stayed useless after a second request."""
         stored = self._ingested - self._lost
         return IngestHealth(asked=self._ingested, stored=stored, lost=self._lost)
 
     def _read(self, completion: Completion) -> dict[str, list[str]] | None:
-        """The fields that a reply fills in; None for no field, or a reply cut before the last."""
+        """The fields that a reply fills in; None without any, or if it was cut before the last."""
         filled = read_form(self._template, completion.text)
         names = field_names(self._template)
-        # Fields are asked for in the form's order, so a cut reply that has the last one has them
+        # The prompt lists the fields in the form's order, so a cut reply with the last one has them
         # all.
         whole = not completion.cut or names[-1] in filled
         return filled if filled and whole else None
 
     async def finish(self) -> None:
-        """Updates the form by the current session; without a useful reply it is unchanged."""
+        """Updates the form with the current session; without a useful reply it stays unchanged."""
         texts = [chunk.text for chunk in self._session]
         self._session = []
         for batch in batches(texts, str, self._batch_tokens):

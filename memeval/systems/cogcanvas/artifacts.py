@@ -55,12 +55,12 @@ class Artifact(Struct, frozen=True, dict=True):
     start: int
     """Start of the quote in the chunk's content."""
     batch: int
-    """Number of the extraction's call that read its chunk."""
+    """Number of the extraction batch that read its chunk, from 0."""
 
     # These texts are made once, because several indexes read them.
     @cached_property
     def gist(self) -> str:
-        """The content, if it says more than the quote and the speaker; else nothing."""
+        """The content, if it says more than the quote and the speaker; else empty."""
         said = set(search_terms(f"{self.speaker} {self.quote}"))
         return self.content if set(search_terms(self.content)) - said else ""
 
@@ -94,7 +94,7 @@ class Artifact(Struct, frozen=True, dict=True):
     @cached_property
     def full_text(self) -> str:
         """The speaker, the quote, the gist and the dates, one to a line."""
-        # When it was said is left out: no system searches by the date of ingestion.
+        # The chunk's time is left out: no system searches by the date of ingestion.
         parts = (
             f"{self.speaker}: {self.quote}" if self.speaker else self.quote,
             self.gist,
@@ -116,7 +116,7 @@ Batch = Sequence[tuple[int, MemoryChunk]]
 
 
 def _fields(artifact: Artifact) -> dict[str, Any]:
-    """The artifact's fields as JSON holds them."""
+    """The artifact's fields as JSON values."""
     row: dict[str, Any] = {}
     for name, value in asdict(artifact).items():
         row[name] = list(value) if isinstance(value, tuple) else value
@@ -132,6 +132,6 @@ def write_artifacts(folder: Path, artifacts: Sequence[Artifact], counts: Mapping
 
 
 def read_artifacts(folder: Path) -> tuple[list[Artifact], dict[str, int]]:
-    """The artifacts of `write_artifacts`. Raises `OSError` or what damaged JSON raises."""
+    """Reads what `write_artifacts` wrote. Raises `OSError`, or a parse error if it is damaged."""
     state = read_state(folder / ARTIFACTS_FILE)
     return convert(state["artifacts"], list[Artifact]), state["counts"]

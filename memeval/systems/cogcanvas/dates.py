@@ -1,5 +1,5 @@
 """Dates of artifacts: a quote's time expressions, resolved relative to when it was said; and events
-for those that no artifact quotes.
+for time expressions that no artifact quotes.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from memeval.systems.cogcanvas.artifacts import Artifact, Batch
 from memeval.systems.cogcanvas.quotes import Line, lines
 
 DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
-"""Days that a point date counts for each, as the published system does."""
+"""Days per unit of a point date, as in the published system."""
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
     r"sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
 _WEEKDAY = rf"(?:{'|'.join(WEEKDAYS)})"
-# Only digits count as numbers here, as published: "two days ago" has no rule there, nor have "last
-# night", "next Friday" and "in 2 weeks".
+# Only digits count as numbers here, as published: the published system has no rule for "two days
+# ago", "last night", "next Friday" or "in 2 weeks".
 _RELATIVE = re.compile(
     rf"\b(?:(?P<day>yesterday|today|tomorrow)|(?P<side>last|next) (?P<unit>week|month|year)|"
     rf"last (?P<weekday>{_WEEKDAY})|(?P<count>\d+) (?P<units>day|week|month|year)s? ago)\b",
     re.IGNORECASE,
 )
 """The relative expressions for which the published system has a rule."""
-# The published patterns, in their order. A comma after the month is allowed only if the month
-# comes first, so "8 May, 2023" gives no more than its year.
+# The published patterns, in their order. A comma after the month is allowed only if the month comes
+# first, so only the year of "8 May, 2023" is found.
 _EXPRESSION = re.compile(
     rf"\bthe (?:{_WEEKDAY}|day|week|weekend|month) (?:before|after|of) \d{{1,2}} {_MONTH} \d{{4}}\b"
     rf"|\b\d{{1,2}} {_MONTH} \d{{4}}\b"
@@ -47,7 +47,7 @@ _EXPRESSION = re.compile(
 
 
 def resolve_dates(quote: str, said: datetime | None, claimed: str) -> tuple[str, ...]:
-    """The quote's expressions of time, resolved; else a day or month that the model claims."""
+    """The quote's time expressions, resolved; else a day or month that the model claims."""
     day = said.date() if said else None
     expressions = tuple(dict.fromkeys(moment.text for moment in moments(quote, day)))
     return expressions or _read_claimed(claimed)
@@ -81,7 +81,7 @@ def _point(match: re.Match[str], said: date) -> date | None:
         sign = -1 if match["side"].lower() == "last" else 1
         offset = sign * DAYS[match["unit"].lower()]
     else:
-        # Six digits are more than the calendar has; int() of thousands of digits would be refused.
+        # Six digits already exceed the calendar; `int()` would refuse thousands of digits.
         offset = -int(match["count"][:6]) * DAYS[match["units"].lower()]
 
     try:
@@ -91,7 +91,7 @@ def _point(match: re.Match[str], said: date) -> date | None:
 
 
 def time_expressions(text: str) -> list[tuple[int, str]]:
-    """Every expression of time in a text with its start, the longest one at each position."""
+    """Every time expression in a text with its start; the longest one at each position."""
     return [(match.start(), match.group()) for match in _EXPRESSION.finditer(text)]
 
 
@@ -103,16 +103,16 @@ def day_of(dates: tuple[str, ...], said: datetime | None) -> date | None:
 
 # As published.
 AROUND = 100
-"""Characters on both sides of an expression of time that its event keeps."""
+"""Characters that an event keeps on each side of its time expression."""
 
 Dates = Callable[[str, MemoryChunk, str], tuple[str, ...]]
-"""Resolves a quote of a chunk; the third argument is the date that a model claims."""
+"""Resolves the dates in a chunk's quote; the third argument is the date that a model claims."""
 
 
 def events_of_times(
     cut: Sequence[Batch], artifacts: Sequence[Artifact], dates_of: Dates
 ) -> list[Artifact]:
-    """One event per expression of time that no artifact of its chunk quotes."""
+    """One event per time expression that no artifact of its chunk quotes."""
     events = []
     for batch_number, batch in enumerate(cut):
         for chunk_index, chunk in batch:
@@ -142,10 +142,10 @@ def events_of_times(
 def _find_unquoted(
     chunk: MemoryChunk, quoted: Sequence[Artifact]
 ) -> Iterator[tuple[Line, int, str]]:
-    """Each expression of time outside of all quotes: its line, its start there, its words."""
-    # Lines come from the content, which is without the date that memeval puts before a chunk. So
-    # that date never becomes an event. In the published code it does: on LoCoMo, without a single
-    # reply of a model, that alone makes 3,094 artifacts from 2,938 turns.
+    """Each time expression outside all quotes: its line, its start in the line, its text."""
+    # Lines come from the content, without the date that memeval puts before a chunk, so that date
+    # never becomes an event. In the published code it does: on LoCoMo, that alone creates 3,094
+    # artifacts from 2,938 turns, without a single model reply.
     for line in lines(chunk):
         for start, expression in time_expressions(line.text):
             if not _is_quoted(line.start + start, quoted):

@@ -46,13 +46,13 @@ class Reading(Struct):
     first: Sequence[Artifact] = ()
     """For a second reading: the artifacts of the first one."""
     earlier: Sequence[str] = ()
-    """Artifacts of earlier batches, as the model is shown them."""
+    """Artifacts of earlier batches, as they are shown to the model."""
     artifacts: list[Artifact] = field(default_factory=list)
     """The artifacts of this reading so far."""
 
 
 class Extractor(Struct):
-    """Asks a model for the artifacts of a conversation."""
+    """Requests the artifacts of a conversation from a model."""
 
     model: LanguageModel
     seed: int
@@ -61,8 +61,8 @@ class Extractor(Struct):
     """Events by name.
 
     `calls` to the model; replies that could not be read (`unreadable`) or broke off (`cut`);
-    artifacts whose quote was `repaired`, that were `dropped` for a quote that nobody said, whose
-    type is unknown (`unknown_type`), or that an earlier one says already (`repeated`).
+    artifacts whose quote was `repaired`, that were `dropped` because nobody said their quote, whose
+    type is unknown (`unknown_type`), or that repeat an earlier artifact (`repeated`).
     """
     lost: set[int] = field(default_factory=set)
     """Indexes of the chunks for which every reply was useless."""
@@ -100,7 +100,7 @@ class Extractor(Struct):
                     for number, batch in enumerate(cut)
                 ]
         except ExceptionGroup as errors:
-            # The first failure cancels the other calls, and is the failure of the ingest.
+            # The first failure cancels the other calls and becomes the failure of the ingest.
             raise errors.exceptions[0] from errors
 
         return [artifact for task in tasks for artifact in task.result()]
@@ -109,7 +109,7 @@ class Extractor(Struct):
         first = Reading(number=number, earlier=earlier)
         await self._read(batch, first)
 
-        # After a first reading without artifacts, the second prompt would be the first one again.
+        # After a first reading without artifacts, both readings would have the same prompt.
         if not self.settings.gleaning or not first.artifacts:
             return first.artifacts
 
@@ -153,8 +153,8 @@ class Extractor(Struct):
 
         self.counts["cut"] += 1
         last = max(named_chunk(item) for item in reply.items)
-        # From the first chunk on, the request would be the whole batch again, and would be cut
-        # again: that case is halved below.
+        # A request that starts at the first chunk would be the whole batch again, and its reply
+        # would be cut again: that case is halved below.
         if 2 <= last <= len(batch):
             if asked.cut:
                 current_ledger().drop_cut(Role.INGEST)
@@ -196,7 +196,7 @@ class Extractor(Struct):
         )
 
     def _keep_reply(self, completion: Completion, batch: Batch, reading: Reading) -> Reply | None:
-        """Keeps a reply's artifacts; None without a list, or if all first quotes are invented."""
+        """Keeps a reply's artifacts; None without a list, or if a first reply has no real quote."""
         self.counts["calls"] += 1
         reply = read_reply(completion.text)
         if reply is None:
@@ -248,7 +248,7 @@ class Extractor(Struct):
     def _is_repeated(self, artifact: Artifact, reading: Reading) -> bool:
         """Whether this reading or the first one has the artifact already."""
         # A request after a reply that broke off may repeat the end of that reply. The quote alone
-        # does not tell: one sentence may hold several things, which are all kept, as published.
+        # is not enough: one sentence may state several facts, which are all kept, as published.
         is_quoted = any(
             other.chunk_index == artifact.chunk_index
             and other.kind == artifact.kind
@@ -298,7 +298,7 @@ def batches(chunks: Sequence[MemoryChunk], most_chunks: int, most_tokens: int) -
 
 
 def shared_words(content: str, other: str) -> float:
-    """Common words of two contents, over the words of the one that has fewer; 0 without words."""
+    """Words that two contents share, as a fraction of the smaller set of words; 0 without words."""
     words, others = set(content.lower().split()), set(other.lower().split())
     fewer = min(len(words), len(others))
     return len(words & others) / fewer if fewer else 0.0

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     Positions = NDArray[np.intp]
 
-# As published, the switch leaves the dates of artifacts as they are: it only removes two rules.
-# The chain is memeval's own and goes with them.
+# As published, the setting leaves the dates of artifacts unchanged: it only removes two rules. The
+# event chain is memeval's own rule and is removed with them.
 TEMPORAL_RULES = frozenset({"constraint", "event", "chain"})
-"""The rules that `temporal_edges` switches."""
+"""The rules that `temporal_edges` turns on or off."""
 # As published.
 DECAY = 0.8
-"""Share of a score that is left one hop further out."""
+"""Fraction of a score that remains after each hop."""
 
 
 class Canvas:
@@ -46,7 +46,7 @@ class Canvas:
         self.connect(edges)
 
     def connect(self, edges: Sequence[Edges]) -> None:
-        """Makes these edges the graph's."""
+        """Replaces the graph's edges."""
         self.edges = edges
         untimed = [rule for rule in edges if rule.rule not in TEMPORAL_RULES]
         self._ways = {True: _Ways.over(edges, self.size), False: _Ways.over(untimed, self.size)}
@@ -56,13 +56,13 @@ class Canvas:
 
     @cached_property
     def edge_counts(self) -> dict[str, int]:
-        """How many edges there are, and how many of them `temporal_edges` switches."""
+        """How many edges there are, and how many of them `temporal_edges` turns on or off."""
         by_rule = self.edges_by_rule()
         temporal = sum(by_rule[rule] for rule in TEMPORAL_RULES)
         return {"temporal": temporal, "all": by_rule.total()}
 
     def expand(self, seeds: Mapping[int, float], hops: int, *, temporal: bool) -> dict[int, float]:
-        """The best score that reaches each artifact within `hops`, 0.8 per hop, both ways."""
+        """The best score that reaches each artifact within `hops` either way; 0.8 per hop."""
         ways = self._ways[temporal]
         # 0 is "not reached": seeds have scores above 0.
         reached = np.zeros(self.size)
@@ -77,7 +77,7 @@ class Canvas:
     def expand_as_published(
         self, seeds: Mapping[int, float], hops: int, *, temporal: bool
     ) -> dict[int, float]:
-        """Artifacts that the seeds reach, as in the published search: the first visit counts."""
+        """Scores of reached artifacts, as in the published search: the first visit counts."""
         ways = self._ways[temporal]
         reached = _spread(seeds, ways, hops)
         if hops == 1:
@@ -90,24 +90,24 @@ class Canvas:
 
 
 class _Ways(Struct, frozen=True):
-    """The ends of all edges in both directions, by the node at the other end."""
+    """Adjacency lists of all edges, in both directions."""
 
     nodes: Positions
     """The nodes that have edges."""
     starts: Positions
     """Where the neighbours of each of these nodes begin in `ends`."""
     ends: Positions
-    """Neighbours: those it refers to, that refer to it, that it caused, that caused it."""
+    """Neighbours of a node: those it refers to, that refer to it, that it caused, its causes."""
     bounds: Positions
-    """By position of an artifact: where its neighbours begin; one more than there are artifacts."""
+    """By position of an artifact: start of its neighbours in `ends`; the last entry is the end."""
 
     @classmethod
     def over(cls, edges: Sequence[Edges], size: int) -> _Ways:
-        """The ways along edges between `size` artifacts."""
+        """The adjacency lists of edges between `size` artifacts."""
         parts = [np.zeros((4, 0), dtype=np.intp)]
         for rule in edges:
             newer, older = rule.pairs.T
-            # The published graph stores each `caused_by` edge a second time, turned round, as
+            # The published graph stores each `caused_by` edge a second time, reversed, as
             # `leads_to`, and visits that list first.
             forward, backward = (0, 1) if rule.kind == REFERENCES else (3, 2)
             parts.append(np.stack([newer, np.full_like(newer, forward), newer, older]))
@@ -128,7 +128,7 @@ class _Ways(Struct, frozen=True):
 
 
 def _spread(seeds: Mapping[int, float], ways: _Ways, hops: int) -> dict[int, float]:
-    """Breadth first from all seeds at once: a neighbour has its parent's score times 0.8^hop."""
+    """Breadth first from all seeds together: a neighbour gets its parent's score times 0.8^hop."""
     reached = dict(seeds)
     border = list(seeds)
     for hop in range(1, hops + 1):
@@ -147,13 +147,13 @@ def _spread(seeds: Mapping[int, float], ways: _Ways, hops: int) -> dict[int, flo
 
 
 def _search_from_each(seeds: dict[int, float], ways: _Ways, hops: int) -> dict[int, float]:
-    """Searches from one seed after the other: a node keeps the score of the first that reaches it.
+    """Searches from one seed after the other: a node keeps the score of the first seed to reach it.
 
     The score is the seed's times 0.8^distance.
     """
-    # A search from each of a thousand seeds of a dense graph would take minutes. So all are made at
-    # once: the number of the first seed within `hops` spreads to the neighbours, hop by hop, and
-    # the last hop that changed it is its distance.
+    # A search from each of a thousand seeds of a dense graph would take minutes. So all searches
+    # run together: the number of the first seed within `hops` spreads to the neighbours, hop by
+    # hop, and the last hop that changed it is its distance.
     scores = np.array([*seeds.values(), 0.0])
     first = np.full(len(ways.bounds) - 1, len(seeds))
     first[list(seeds)] = np.arange(len(seeds))

@@ -1,7 +1,6 @@
 """Which artifacts are linked: the rules of the published system, over vectors, types and words.
 
-A rule links an artifact to artifacts of earlier calls of the extraction, never to one of its own
-call.
+A rule links an artifact to artifacts of earlier extraction calls, never to one of its own call.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 REFERENCES = "references"
 CAUSED_BY = "caused_by"
 COMMON = 0.02
-"""Terms that more than this share of the artifacts hold link no events of the chain."""
+"""Terms in more than this share of the artifacts link no events in the event chain."""
 # "has", "from" and "not" are left out as in the published code, so they do make two artifacts
 # overlap.
 FUNCTION_WORDS = frozenset(
@@ -44,7 +43,7 @@ _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
 class Edges(Struct, frozen=True):
-    """The edges that one rule makes."""
+    """The edges that one rule creates."""
 
     kind: str
     """`REFERENCES` or `CAUSED_BY`."""
@@ -91,7 +90,7 @@ class Links:
 
         yield Edges(CAUSED_BY, "constraint", self._latest(constraint))
 
-        # Unlike rule 1, a common word needs no least cosine.
+        # Unlike rule 1, a common word needs no minimum cosine.
         about_person = self.overlap | (self.alike >= settings.reference_threshold)
         for kind in ("event", "relationship"):
             person = self._between(kind, ("person_attribute",), None)
@@ -102,14 +101,14 @@ class Links:
         yield Edges(CAUSED_BY, "event", np.argwhere(event & self.overlap))
 
     def _is_alike(self, least: float) -> Mask:
-        """Pairs of at least that cosine; of the lower one if they have a common word."""
+        """Pairs with a cosine of at least `least`, or `overlap_threshold` if they share a word."""
         result: Mask = (self.alike >= least) | (
             self.overlap & (self.alike >= self.settings.overlap_threshold)
         )
         return result
 
     def _between(self, kind: str, others: Sequence[str], window: int | None) -> Mask:
-        """Artifacts of a kind with earlier ones of other kinds, at most `window` calls before."""
+        """Pairs of an artifact of `kind` and one of `others`, at most `window` calls earlier."""
         near = self.distance > 0
         if window is not None:
             near &= self.distance <= window
@@ -118,13 +117,13 @@ class Links:
         return result
 
     def _nearest(self, allowed: Mask) -> Pairs:
-        """For each row, the allowed column of the highest cosine."""
+        """For each row, the allowed column with the highest cosine."""
         best = np.where(allowed, self.alike, -np.inf).argmax(axis=1)
         rows = np.flatnonzero(allowed.any(axis=1))
         return np.stack([rows, best[rows]], axis=1)
 
     def _latest(self, allowed: Mask) -> Pairs:
-        """For each row, the allowed columns of the latest calls, up to the limit."""
+        """For each row, the allowed columns of the latest calls, up to `constraint_links`."""
         pairs = []
         for row in np.flatnonzero(allowed.any(axis=1)):
             columns = np.flatnonzero(allowed[row])
@@ -136,7 +135,7 @@ class Links:
 
 
 def _as_pairs(pairs: Iterable[tuple[int, int]]) -> Pairs:
-    # Without a shape, no pairs at all would have no columns.
+    # Without the explicit shape, an empty list of pairs would have no columns.
     return np.array(list(pairs), dtype=np.intp).reshape(-1, 2)
 
 
@@ -175,7 +174,7 @@ def next_events(artifacts: Sequence[Artifact]) -> Pairs:
     for held in words:
         frequency.update(held)
 
-    # At least 2, or a short conversation would have no rare term: a link needs two holders.
+    # At least 2, or a short conversation would have no rare term: a link needs two artifacts.
     most = max(2, COMMON * len(artifacts))
     rare = {word for word, count in frequency.items() if 1 < count <= most}
 

@@ -12,7 +12,7 @@ from memeval.records import MemoryChunk
 from memeval.text.words import is_unspaced, plain_words, search_terms, spread
 
 LEAST_OVERLAP = 0.5
-"""Share of common terms from which a sentence replaces a quote."""
+"""Minimum share of common terms for a sentence to replace a quote."""
 
 _MARKS, _CLOSING = r"[.!?…]++", r"[\"'”’)]*+"
 # No space follows the full stops of Chinese and Japanese. The last two are Hindi's and Arabic's.
@@ -21,17 +21,16 @@ _SENTENCE = re.compile(
     rf"\S(?:[^.!?…{_WIDE_MARKS}]++|{_MARKS}(?!{_CLOSING}\s))*+"
     rf"(?:[{_WIDE_MARKS}]++[」』）”’]*+|{_MARKS}{_CLOSING})?"
 )
-"""Possessive, so no part is tried twice: a string of nothing but full stops takes linear time, too.
-"""
+"""Possessive, so no part is tried twice: even a string of full stops alone takes linear time."""
 _LONGEST_LOOSE = 2_000
-"""A longer quote is not searched for under other punctuation: utterances are shorter."""
+"""Maximum length of a quote that is searched for with other punctuation: utterances are shorter."""
 
 
 class Line(Struct, frozen=True):
     """One turn of a chunk, or the whole chunk if its lines don't match its turns."""
 
     start: int
-    """Start of its words in the chunk's content, without the speaker's name."""
+    """Start of its words in the chunk's content, after the speaker's name."""
     text: str
     speaker: str
     turn_ids: tuple[str, ...]
@@ -72,7 +71,7 @@ def lines(chunk: MemoryChunk) -> Iterator[Line]:
 
 
 def find_verbatim(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
-    """The quote, if one turn of the chunk holds it letter for letter."""
+    """The quote, if one turn of the chunk contains it letter for letter."""
     for line in lines(chunk):
         words = quote.strip().removeprefix(f"{line.speaker}: ") if line.speaker else quote.strip()
         if words and (position := line.text.find(words)) >= 0:
@@ -82,7 +81,7 @@ def find_verbatim(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
 
 
 def find_nearest(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
-    """The quote in other punctuation and case, or the most similar sentence."""
+    """The quote with other punctuation and case, else the most similar sentence."""
     asked = set(search_terms(quote))
     if not asked:
         return None
@@ -96,7 +95,7 @@ def find_nearest(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
         for sentence in _SENTENCE.finditer(line.text.removesuffix("\n")):
             held = set(search_terms(sentence.group()))
             overlap = len(held & asked) / len(held | asked)
-            # The least overlap itself is enough once; of equal sentences, the first one stays.
+            # An overlap of LEAST_OVERLAP is enough; of equally similar sentences, the first stays.
             if overlap >= best[0] and (best[1] is None or overlap > best[0]):
                 best = (
                     overlap,
@@ -107,9 +106,9 @@ def find_nearest(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
 
 
 def _loose_pattern(quote: str) -> re.Pattern[str]:
-    """Finds the quote's words, whatever is between them."""
+    """A pattern that finds the quote's words with any punctuation and spaces between them."""
     words = plain_words(spread(quote))
-    # The words hold only letters, digits and marks, so nothing has to be escaped.
+    # The words contain only letters, digits and marks, so nothing has to be escaped.
     pattern = words[0] if is_unspaced(words[0]) else rf"(?<!\w){words[0]}"
     for before, word in pairwise(words):
         may_touch = is_unspaced(before) or is_unspaced(word)

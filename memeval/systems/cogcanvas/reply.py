@@ -19,19 +19,19 @@ class Reply(Struct, frozen=True):
     """The items of a model's reply."""
 
     items: tuple[Any, ...]
-    """The members of its list that are whole."""
+    """The complete members of its list."""
     closed: bool
     """False if the list breaks off: the reply was cut."""
 
 
 def read_reply(text: str) -> Reply | None:
-    """The first JSON list in a reply; None without a first whole member."""
+    """The first JSON list in a reply; None without a list, or without a complete first member."""
     decoder = json.JSONDecoder()
     items: list[Any] = []
-    # Whatever a model writes before the list is skipped; without a list, `find` leaves 0.
+    # Text before the list is skipped; without a list, `at` is 0.
     at = text.find("[") + 1
     while at > 0:
-        # The pattern also matches nothing, so there is always a match.
+        # The pattern also matches the empty string, so there is always a match.
         at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
         if text.startswith("]", at):
             return Reply(tuple(items), closed=True)
@@ -39,7 +39,7 @@ def read_reply(text: str) -> Reply | None:
         try:
             item, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            # A reply of nothing but brackets is nested as deep as it is long.
+            # A reply of brackets alone is nested as deep as it is long.
             break
 
         items.append(item)
@@ -64,7 +64,7 @@ def text_of(value: Any) -> str:
     if not isinstance(value, str):
         return ""
 
-    # The reply was cleaned when it came, but JSON's escapes hide characters from that, and half of
+    # The reply was cleaned when it arrived, but JSON escapes hide characters from that, and half of
     # a surrogate pair can't be saved.
     clean, _ = without_controls(value)
     return " ".join(clean.split("\n")).strip()
@@ -73,7 +73,7 @@ def text_of(value: Any) -> str:
 def named_chunk(item: Any) -> int:
     """The number of the chunk that an item names, from 1; 0 if it does not name one."""
     number = item.get("chunk") if isinstance(item, Mapping) else None
-    # `int()` refuses strings of thousands of digits, which a model that runs on may write.
+    # `int()` refuses strings of thousands of digits, which a runaway model may write.
     if isinstance(number, str) and len(number) < 10 and number.strip().isdecimal():
         return int(number)
 

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
 
 DENSE_SHARE = 0.7
-"""The rest is BM25's."""
+"""Weight of the vectors in a score; the rest is BM25's."""
 # Both numbers as published. At the default `top_k` of 15 they have no effect, there or here.
 TIME_TOP_K = 12
-"""Artifacts at least for a question about time."""
+"""Minimum artifacts for a question about time."""
 REASON_TOP_K = 15
-"""Artifacts at least for a question about reasons or order."""
+"""Minimum artifacts for a question about reasons or order."""
 HEAD_TOKENS = 5
 ITEM_TOKENS = 10
 CHARACTERS_PER_TOKEN = 4
@@ -73,9 +73,9 @@ class CanvasIndex:
         return dict(zip(self._texts, self._vectors, strict=True))
 
     async def scores(self, text: str, *, words: bool, normalised: bool) -> Scores:
-        """The score of each artifact by vectors, and words; `normalised` by the best cosine.
+        """The score of each artifact: vectors, and BM25 if `words`; `normalised` by the best one.
 
-        Raises `ModelError` for a query's vector of another width than those of the artifacts.
+        Raises `ModelError` if the query's vector is not as wide as those of the artifacts.
         """
         (vector,) = await self._embedder.embed([text])
         if len(vector) != self._vectors.shape[1]:
@@ -93,24 +93,24 @@ class CanvasIndex:
         np.save(folder / VECTORS_FILE, self._vectors, allow_pickle=False)
 
     def close(self) -> None:
-        """Holds nothing that must be given back."""
+        """Does nothing: there are no resources to release."""
 
 
 def hybrid(dense: Scores, keyword: Scores) -> Scores:
-    """0.7 * dense + 0.3 * BM25, which is in shares of its best score for this query."""
+    """0.7 * dense + 0.3 * BM25, with BM25 divided by its best score for this query."""
     # As published, only BM25 is divided by its best score: the cosine counts unchanged.
     return DENSE_SHARE * dense + (1 - DENSE_SHARE) * shares(keyword)
 
 
 def shares(scores: Scores) -> Scores:
-    """Scores over the best one, those below 0 as 0: the best has 1, unless all are 0."""
+    """Scores divided by the best one, with those below 0 as 0: the best is 1, unless all are 0."""
     positive = np.maximum(scores, 0.0)
     best = positive.max(initial=0.0)
     return positive / best if best > 0 else positive
 
 
 def plain_words(text: str) -> str:
-    """The text that BM25 indexes: lower case without punctuation, or search terms."""
+    """The text that BM25 indexes: lower case without punctuation, or search terms if not Latin."""
     if not is_latin(text):
         return " ".join(search_terms(text))
 
@@ -119,7 +119,7 @@ def plain_words(text: str) -> str:
 
 def adapted_top_k(question: str, top_k: int) -> int:
     """`top_k`, raised for a question about time, and more for one about reasons or order."""
-    # Reasons come first: many questions about reasons also hold a word of time.
+    # Reasons come first: many questions about reasons also contain a time word.
     if _REASON_WORDS.search(question):
         return max(top_k, REASON_TOP_K)
 
@@ -130,13 +130,13 @@ def adapted_top_k(question: str, top_k: int) -> int:
 
 
 def within_budget(texts: Iterable[str], budget: int) -> int:
-    """How many texts fit, at a quarter of their characters and 10 tokens each, 5 in all."""
+    """How many texts fit: each costs 1/4 of its characters plus 10 tokens, the list itself 5."""
     cost = HEAD_TOKENS
     count = 0
     for text in texts:
         cost += len(text) // CHARACTERS_PER_TOKEN + ITEM_TOKENS
         if cost > budget:
-            # As published: a shorter one behind it is not tried.
+            # As published: a shorter text after it is not tried.
             break
 
         count += 1

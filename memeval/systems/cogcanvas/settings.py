@@ -32,17 +32,17 @@ SHARES = ("reference_threshold", "overlap_threshold", "causal_threshold", "glean
 class Settings(RerankedSettings):
     """Settings of `cogcanvas` and of all its variants."""
 
-    # The name is older than the word "chunk", and users' configurations hold it.
+    # The name is older than the word "chunk", and users' configurations contain it.
     batch_units: int = field(default=10, metadata=INGEST)
-    """Most chunks that one call reads."""
+    """Maximum chunks per call."""
     batch_tokens: int = field(default=1000, metadata=INGEST)
     """Maximum tokens of a call's chunks; a longer chunk gets its own call."""
     earlier: int = field(default=0, metadata=INGEST)
-    """Latest artifacts of earlier calls that a call is shown. Calls then wait for each other."""
+    """Latest artifacts of earlier calls shown in each call. Calls then wait for each other."""
     gleaning: bool = field(default=True, metadata=INGEST)
     """Whether to read each batch a second time, for what the first reading missed."""
     glean_overlap: float = field(default=0.8, metadata=INGEST)
-    """Shared words beyond which an artifact of the second reading is dropped."""
+    """Share of common words above which an artifact counts as a repetition and is dropped."""
     dates: Literal["span", "point"] = field(default="span", metadata=INGEST)
     """Relative dates: `span`, as precise as stated; `point`, each as a single day."""
     temporal_fallback: bool = field(default=False, metadata=INGEST)
@@ -50,39 +50,39 @@ class Settings(RerankedSettings):
     index_text: Literal["content_quote", "full"] = field(default="content_quote", metadata=INGEST)
     """Text that is embedded and indexed: content and quote, or also speaker and dates."""
     graph: bool = field(default=True, metadata=ANSWER)
-    """Whether neighbours in the graph are found too."""
+    """Whether neighbours in the graph are retrieved, too."""
     graph_hops: int = field(default=3, metadata=ANSWER)
-    """How far out neighbours are found; each hop leaves 0.8 of the score."""
+    """Maximum hops to a neighbour; each hop leaves 0.8 of the score."""
     graph_expansion: Literal["best_path", "published"] = field(default="best_path", metadata=ANSWER)
     """Spread of scores: by the best path, or in the published order (first path counts)."""
-    # The graph is built again whenever a memory is loaded, so its rules are settings of the
-    # answer: a sweep over them extracts nothing twice.
+    # The graph is built again whenever a memory is loaded, so its rules are settings of the answer:
+    # a sweep over them repeats no extraction.
     reference_threshold: float = field(default=0.5, metadata=ANSWER)
-    """Lowest cosine of two artifacts without a common word if one refers to the other."""
+    """Minimum cosine for a reference between two artifacts without a common word."""
     overlap_threshold: float = field(default=0.3, metadata=ANSWER)
-    """Least cosine of two artifacts with a common word, for references and causes."""
+    """Minimum cosine of two artifacts with a common word, for references and causes."""
     causal_threshold: float = field(default=0.45, metadata=ANSWER)
-    """Least cosine of a cause without a common word."""
+    """Minimum cosine for a cause without a common word."""
     todo_window: int = field(default=5, metadata=ANSWER)
-    """Calls of the extraction, back from a todo, in which it finds its decision."""
+    """How many extraction calls to look back from a todo for its decision."""
     insight_window: int = field(default=3, metadata=ANSWER)
-    """Calls back in which an insight finds its facts and decisions."""
+    """How many calls to look back from an insight for its facts and decisions."""
     constraint_window: int = field(default=2, metadata=ANSWER)
-    """Calls back in which a decision finds its facts and reminders."""
+    """How many calls to look back from a decision for its facts and reminders."""
     constraint_links: int = field(default=2, metadata=ANSWER)
-    """Facts and reminders of a decision at most, the latest ones."""
+    """Maximum facts and reminders per decision; the latest ones are linked."""
     constraint_overlap: bool = field(default=True, metadata=ANSWER)
     """Whether a decision and its facts must have a common word."""
     event_window: int = field(default=10, metadata=ANSWER)
-    """Calls back in which a decision finds its events."""
+    """How many calls to look back from a decision for its events."""
     event_chain: bool = field(default=False, metadata=ANSWER)
     """Whether each event is also linked to the next one in time that shares something rare."""
     temporal_edges: bool = field(default=True, metadata=ANSWER)
     """Whether the edges from decisions to earlier facts, reminders and events count."""
     retrieval: Literal["dense", "hybrid"] = field(default="hybrid", metadata=ANSWER)
-    """Ranking of artifacts: by vectors, or by 0.7 of vectors and 0.3 of BM25."""
+    """Ranking of artifacts: by vectors, or by 0.7 * vectors + 0.3 * BM25."""
     dense_norm: Literal["none", "max"] = field(default="none", metadata=ANSWER)
-    """Whether cosines count as they are, or in shares of the best one."""
+    """Whether cosines are used as they are, or divided by the best one."""
     reranker: str = field(default="lexical", metadata=ANSWER)
     """Reranker of the artifacts that were found, under `reranker=default`."""
     rerank_candidates: int = field(default=30, metadata=ANSWER)
@@ -92,15 +92,15 @@ class Settings(RerankedSettings):
     show: Literal["full", "compact"] = field(default="full", metadata=ANSWER)
     """Parts of an artifact that the reader sees: all, or its type's initial, date and content."""
     context_budget: int = field(default=5000, metadata=ANSWER)
-    """Tokens of the artifacts that are shown at most, by the published estimate."""
+    """Maximum tokens of the artifacts shown, by the published estimate."""
     show_window: bool = field(default=False, metadata=ANSWER)
-    """Whether to also show the agent's window: uncut, it is the whole conversation."""
+    """Whether to also show the agent's window, which is everything before any compression."""
     cot: bool = field(default=True, metadata=ANSWER)
-    """Whether it answers step by step; else briefly."""
-    # The default of the last published version. The published runs give each variant its own
-    # number, so it is not the cell's.
+    """Whether to answer step by step instead of briefly."""
+    # The default of the last published version. In the published runs each variant has its own
+    # number, so the cell's is not used.
     top_k: int | None = field(default=15, metadata=ANSWER)
-    """Artifacts that are shown at most, whatever the cell's `top_k`; None takes the cell's."""
+    """Maximum artifacts shown, whatever the cell's `top_k`; None uses the cell's."""
     adaptive_k: bool = field(default=True, metadata=ANSWER)
     """Whether a `top_k` below 15 is raised to 12 for questions of time, 15 for reasons."""
 
@@ -115,5 +115,5 @@ class Settings(RerankedSettings):
 
     @property
     def shown_at_most(self) -> int | None:
-        """Artifacts that are shown at most, whatever the cell's `top_k`."""
+        """Maximum artifacts shown, whatever the cell's `top_k`."""
         return self.top_k

@@ -36,12 +36,12 @@ from memeval.systems.reranking import RerankingSystem
 from memeval.text.given import replace_given
 
 OF_REPLIES = {"unreadable": "unreadable", "cut": "broken off"}
-"""Counts of replies that each answer's notes show, if they are not 0, and their meaning."""
+"""Counts of replies that each answer's notes show if above 0, with their wording."""
 OF_ARTIFACTS = {
     "dropped": "artifacts dropped because they quote nothing that was said",
     "unknown_type": "artifacts of an unknown type",
 }
-"""Counts of artifacts that they show."""
+"""Counts of artifacts that the notes show, with their wording."""
 
 
 class CogCanvas(RerankingSystem[CanvasIndex]):
@@ -71,7 +71,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         self._lost = 0
 
     async def forget(self, request: ForgetRequest) -> int:
-        """Deletes artifacts that the request means, and the chunks that these came from."""
+        """Deletes the artifacts and chunks that are meant, and the chunks of these artifacts."""
         kept: list[Artifact] = []
         turns: set[str] = set()
         for artifact in self._artifacts:
@@ -81,7 +81,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
                 kept.append(artifact)
 
         removed = len(self._artifacts) - len(kept)
-        # The next extraction would find them again.
+        # Otherwise the next extraction would find the artifacts again.
         self.change_chunks(
             lambda chunks: [
                 chunk for chunk in without(chunks, request) if turns.isdisjoint(chunk.turn_ids)
@@ -98,7 +98,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         return changed
 
     async def _keep(self, artifacts: list[Artifact]) -> None:
-        """Indexes the artifacts that an operation left, without another extraction."""
+        """Indexes the artifacts that remain after an operation, without another extraction."""
         counts = self.index.counts if self.index else {}
         self.index = await self._index_over(artifacts, counts, None)
         self._entries = self.entries()
@@ -115,7 +115,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         self, artifacts: Sequence[Artifact], counts: Mapping[str, int], saved: Path | None
     ) -> CanvasIndex:
         texts = [self._search_text(artifact) for artifact in artifacts]
-        # The fit is not saved: the same texts give the same fit.
+        # The fitted embedder is not saved: the same texts produce the same fit.
         embedder, vectors = await open_vectors(self.parts.embedder, texts, saved, self.index)
 
         own = current_ledger().own
@@ -231,7 +231,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         return reordered + candidates[count:]
 
     def _top_k(self, query: Query) -> int:
-        """Most artifacts that are shown. The cell's `top_k` is never raised."""
+        """Maximum artifacts shown. The cell's `top_k` is never raised."""
         if self.settings.top_k is None or not self.settings.adaptive_k:
             return self.parts.top_k
 

@@ -1,4 +1,4 @@
-"""The control that always gives the same answer: a judge's score for nothing."""
+"""The control that always gives the same answer: the score that a judge gives for nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Settings(SystemSettings):
     """Settings of `constant`."""
 
     text: str = field(default="No information available", metadata=ANSWER)
-    """The answer to every question in words. Of choices, it takes the first."""
+    """The answer to every question in words. Questions with choices get the first choice."""
 
     def __post_init__(self) -> None:
         if not self.text.strip():
@@ -23,7 +23,7 @@ class Settings(SystemSettings):
 
 
 class Constant(EmptySystem):
-    """Answers every question by the same words, and asks no model."""
+    """Answers every question with the same words, and calls no model."""
 
     settings_type = Settings
     settings: Settings

@@ -17,14 +17,14 @@ class Settings(SystemSettings):
     """Settings of `long_context`, `full_history` and `native`."""
 
     max_context_tokens: int = field(default=120_000, metadata=ANSWER)
-    """Tokens, counted offline, that the newest chunks may have; of `native` those shown."""
+    """Maximum tokens of the chunks shown, counted offline; the newest ones are shown."""
 
     def __post_init__(self) -> None:
         check_positive(max_context_tokens=self.max_context_tokens)
 
 
 class LongContext(ChunkSystem):
-    """Shows all chunks in order, cut at the old end to `max_context_tokens`."""
+    """Shows all chunks in order, without the oldest ones that exceed `max_context_tokens`."""
 
     settings_type = Settings
     settings: Settings
@@ -39,7 +39,7 @@ class LongContext(ChunkSystem):
 
     def _first_shown(self) -> int:
         room = self.settings.max_context_tokens
-        # From the newest on: in BEAM's runner, too, it is the oldest messages that are dropped.
+        # Counted from the newest chunk: BEAM's runner, too, drops the oldest messages.
         for position in reversed(range(len(self._chunks))):
             room -= self._tokens[position]
             if room < 0:
@@ -53,7 +53,7 @@ class LongContext(ChunkSystem):
         return before - len(self._chunks)
 
     def probe(self, query: Query, depth: int) -> Sequence[Retrieved]:
-        """All that a question is shown: nothing is ranked, and so nothing is cut at `depth`."""
+        """All chunks shown for a question: they are not ranked, so they are not cut at `depth`."""
         shown = self._chunks[self._first_shown() :]
         return [Retrieved(text=chunk.text, turn_ids=chunk.turn_ids) for chunk in shown]
 

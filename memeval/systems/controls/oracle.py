@@ -18,13 +18,13 @@ from memeval.systems.forgetting import corrected, count_changed, without
 
 
 class Oracle(ChunkSystem):
-    """Shows exactly the chunks with evidence, a ceiling without `top_k`."""
+    """Shows exactly the chunks with evidence, a ceiling that `top_k` does not limit."""
 
     wants_evidence = True
 
     def forget(self, request: ForgetRequest) -> int:
-        """Cuts the values out of its chunks, and leaves what else they say; a request that names no
-        value is that of the plain rule.
+        """Cuts the values out of its chunks and keeps the rest of their text; a request without
+        values removes chunks by the simple rule.
         """
         if not isinstance(request, OracleForgetRequest):
             raise TypeError("the oracle forgets by an OracleForgetRequest (`wants_evidence`)")

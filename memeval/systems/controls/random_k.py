@@ -1,4 +1,4 @@
-"""The control that retrieves at random: the value of any `top_k` chunks."""
+"""The control that retrieves at random: the score with any `top_k` chunks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Order:
         """Writes nothing."""
 
     def close(self) -> None:
-        """Holds nothing that must be given back."""
+        """Does nothing: there are no resources to release."""
 
 
 class RandomK(IndexedSystem[Order]):
-    """Ranks the chunks in a random order, drawn by the seed and the question."""
+    """Ranks the chunks in a random order, determined by the seed and the question."""
 
     async def build(self, saved: Path | None) -> Order:
         return Order()
 
     async def rank(self, index: Order, query: Query, depth: int) -> Ranked:
-        # Seeded by a string: the same in every process, and another for each question.
+        # Seeded with a string: the order is the same in every process, and differs by question.
         draw = Random(f"{self.parts.seed}/{query.shown}")
         positions = draw.sample(range(len(self.chunks)), len(self.chunks))
         return [(position, None) for position in positions]

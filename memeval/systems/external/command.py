@@ -27,7 +27,7 @@ from memeval.systems.external.wire import CHANGES
 from memeval.text.shown import one_line
 
 MOST_NOISE = 10_000
-"""Lines that are not replies, of one process."""
+"""Maximum lines of one process that are not replies."""
 EXAMPLE = "for example:  system.command='python my_memory.py'"
 
 
@@ -36,7 +36,7 @@ class Settings(ProgramSettings, AnsweringSettings):
     """Settings of `command`."""
 
     restarts: int = field(default=1, metadata=RUNTIME)
-    """How often a program that died or hung is started again for a case; it is then sent the case
+    """How often a program that died or hung is restarted for a case; it is then sent the case
     again.
     """
 
@@ -53,7 +53,7 @@ class Settings(ProgramSettings, AnsweringSettings):
 
 
 class CommandMemory(ServedMemory):
-    """A process for each case and repeat, which ends when its input does."""
+    """A process for each case and repeat, which ends when its input ends."""
 
     settings_type = Settings
 
@@ -71,7 +71,7 @@ class CommandMemory(ServedMemory):
 
 
 class RefusalError(ModelError):
-    """The process replied with an error: another one would not do better."""
+    """The process replied with an error: a new process would do no better."""
 
 
 class CommandService(Service):
@@ -111,11 +111,11 @@ class CommandService(Service):
 
     async def _ask(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         if operation == "reset":
-            # A memory that was emptied needs nothing of what came before.
+            # An emptied memory needs none of the operations before.
             self._history.clear()
 
         if self._process is None:
-            # What the previous process kept is gone as well: this one is sent the case again.
+            # The data of the previous process is gone as well: the new one is sent the case again.
             self._home.renew()
             program = await Program.start(self._home.words(), self._home.variables(), EXAMPLE)
             self._process = Process(program)
@@ -123,7 +123,7 @@ class CommandService(Service):
                 await self._process.ask(earlier, earlier_body, self._settings.request_timeout_s)
 
         reply = await self._process.ask(operation, body, self._settings.request_timeout_s)
-        # Only what has succeeded is repeated to the next process. The operation that failed is
+        # Only successful operations are repeated to the next process. The operation that failed is
         # sent again by `call`.
         if operation in ("reset", "ingest", *CHANGES):
             self._history.append((operation, body))
@@ -143,7 +143,7 @@ class CommandService(Service):
 
 
 class Process:
-    """A conversation with a program: a line for each operation, and one for its reply."""
+    """An exchange with a program: one line for each operation, and one for its reply."""
 
     def __init__(self, program: Program) -> None:
         self.program = program

@@ -1,4 +1,4 @@
-"""Contracts of other benchmarks that memories behind HTTP speak already: `system.contract`."""
+"""Contracts of other benchmarks that some memories already support: `system.contract`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memeval.systems.external.served import Reply
 
 Post = Callable[[str, Mapping[str, Any]], Awaitable[Reply]]
 Chunk = Mapping[str, Any]
-"""As `wire.chunk_json` makes it."""
+"""A chunk as built by `wire.chunk_json`."""
 
 OWN = "memeval"
 """The contract of docs/http_memory.openapi.yaml."""
@@ -27,8 +27,8 @@ ROLES = ("user", "assistant")
 class Contract(ABC):
     """Turns the operations on one case's memory into requests of a contract.
 
-    No contract empties the memory of one case alone: each reset begins a user that was never used
-    before. The turns of a result are those of the chunk with its id, or those that it quotes.
+    No contract can empty the memory of a single case, so each reset begins with a new, unused user.
+    The turns of a result are those of the chunk with its id, or those that it quotes.
     """
 
     health: ClassVar[str | None] = None
@@ -36,11 +36,11 @@ class Contract(ABC):
     gives_ids: ClassVar[bool] = False
     """Whether results have the ids of chunks."""
     _rows_at: ClassVar[str]
-    """The member of a reply that holds the results."""
+    """The member of a reply that contains the results."""
     _text_at: ClassVar[str]
-    """The member of a result that holds its text."""
+    """The member of a result that contains its text."""
     _limit_at: ClassVar[str]
-    """The member of a search that holds its maximum of results."""
+    """The member of a search request that limits its number of results."""
 
     def __init__(self, post: Post) -> None:
         self._post = post
@@ -58,7 +58,7 @@ class Contract(ABC):
             self._begin(str(body["namespace"]))
             return Reply({})
         if operation == "ready":
-            # By both contracts, everything that `/add` has accepted can be searched.
+            # Under both contracts, everything that `/add` has accepted can be searched.
             return Reply({"ready": True})
         if operation == "ingest":
             return await self._ingest(body["chunks"])
@@ -110,7 +110,7 @@ class Contract(ABC):
 
 
 class AgentMemoryLeaderboard(Contract):
-    """`aml`: messages in sessions. Its ids are the service's own.
+    """`aml`: messages in sessions. The ids of results are the service's own.
 
     Source: the contract of the Agent Memory Leaderboard (agentmemories.ai), July 2026.
     """
@@ -123,7 +123,7 @@ class AgentMemoryLeaderboard(Contract):
             batch = list(members)
             named = "\0".join([self._user, *(chunk["id"] for chunk in batch)])
             yield {
-                # The same for the same messages: a request that is made again changes nothing.
+                # The same id for the same messages: a repeated request changes nothing.
                 "request_id": f"add-{hashlib.sha256(named.encode()).hexdigest()[:32]}",
                 "messages": [_message(chunk) for chunk in batch],
                 "user_id": self._user,
@@ -139,10 +139,10 @@ class AgentMemoryLeaderboard(Contract):
         result = super()._result(row, where)
         created = _time_of(row.get("created_at"))
         if created is None or created not in self._times:
-            # The service's own clock says nothing of the conversation.
+            # The service's own clock says nothing about the conversation.
             return result
 
-        # Dated like the chunks of all systems, as the reader sees the text alone.
+        # Dated like the chunks of all systems, as the reader sees only the text.
         date = f"[{format_time(created)}]"
         if not result["text"].startswith(date):
             result["text"] = f"{date} {result['text']}"
@@ -151,7 +151,7 @@ class AgentMemoryLeaderboard(Contract):
 
 
 class AddSearchReset(Contract):
-    """`add_search_reset`: texts under memeval's ids, which the results carry.
+    """`add_search_reset`: texts under memeval's ids, which the results contain.
 
     `DELETE /reset` empties the memories of all users, including concurrent runs: it is not called.
 
@@ -192,7 +192,7 @@ def _message(chunk: Chunk) -> dict[str, Any]:
 
 
 def _time_of(value: Any) -> datetime | None:
-    """The wall time of a text in ISO 8601; None if it is not one."""
+    """The wall-clock time of an ISO 8601 string; None if it is not one."""
     try:
         return datetime.fromisoformat(value).replace(tzinfo=None)
     except (TypeError, ValueError):

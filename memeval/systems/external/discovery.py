@@ -1,4 +1,4 @@
-"""Finds the contract of a memory at an address, or of a program, by trying all contracts."""
+"""Finds the contract of a memory at a URL, or of a program, by trying all contracts."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from memeval.systems.external.served import Service
 from memeval.text.shown import one_line
 
 Option = dict[str, Any]
-"""An option of the group `system`, as YAML holds it; `defaults` names the one behind it."""
+"""An option of the config group `system`, as in YAML; `defaults` names the option it builds on."""
 
 WAIT_S = 20.0
-"""The longest wait for a reply of what may speak something else."""
+"""Maximum wait for a reply from a server that may speak another protocol."""
 _STORES = re.compile(r"add|store|save|creat|remember|write|insert|append|memori[sz]e", re.I)
 _SEARCHES = re.compile(r"search|query|recall|find|retriev|lookup", re.I)
 _NAMESPACE = ("namespace", "user_id", "user", "userid", "agent_id", "collection", "project")
@@ -63,7 +63,7 @@ SEARCHED = {
 }
 """Names of a searching tool's arguments, by the values that they get."""
 MORE_STORED = 20
-"""Further texts that are stored, to see whether a tool lists all of them."""
+"""Number of further texts stored to check whether a tool lists all of them."""
 LABELS = ("type", "entitytype", "kind", "category", "source")
 LABEL = "memory"
 """Value for an argument of `LABELS` that a storing tool needs."""
@@ -77,7 +77,7 @@ class UntoldError(UserError):
 
 
 async def option_of_address(address: str, given: Mapping[str, Any]) -> Option:
-    """The option of a service over HTTP; `given` are further settings of it, such as `headers`.
+    """The option for a service over HTTP; `given` contains its further settings, such as `headers`.
 
     Raises `UserError` that says how each contract failed.
     """
@@ -89,12 +89,12 @@ async def option_of_address(address: str, given: Mapping[str, Any]) -> Option:
     if find_spec("mcp") is not None:
         tries["mcp"] = _mcp({"url": address, **given})
 
-    # A service may pass over members that it does not know: its own contract comes first.
+    # A service may ignore members that it does not know, so memeval's own contract comes first.
     return await _first_of(tries, address, in_order=True)
 
 
 async def option_of_command(command: str, given: Mapping[str, Any]) -> Option:
-    """The option of a program. Raises `UserError` that says how each contract failed."""
+    """The option for a program. Raises `UserError` that says how each contract failed."""
     values = {"command": command, **given}
     read_settings(CommandSettings, values).check_program("for example:  check -- python memory.py")
     tries: dict[str, Coroutine[Any, Any, Option]] = {"json lines": _program(values)}
@@ -104,16 +104,16 @@ async def option_of_command(command: str, given: Mapping[str, Any]) -> Option:
         variables = {**homes, **(given.get("env") or {})}
         tries["mcp"] = _mcp(values | ({"env": variables} if variables else {}))
 
-    # A server with another protocol may never reply to a request.
+    # A server with another protocol may never reply, so no contract waits for another.
     return await _first_of(tries, f"'{one_line(command, 80)}'", in_order=False)
 
 
 async def _first_of(
     tries: Mapping[str, Coroutine[Any, Any, Option]], name: str, *, in_order: bool
 ) -> Option:
-    """The first option that is found; `in_order`: once all tries before it have failed.
+    """The first option that is found; with `in_order`, only after all contracts before it failed.
 
-    Raises `UserError` if there is none, and `UntoldError` at once.
+    Raises `UserError` if none is found, and `UntoldError` immediately.
     """
     tasks = {contract: asyncio.ensure_future(attempt) for contract, attempt in tries.items()}
     reasons: dict[str, str] = {}
@@ -139,7 +139,7 @@ async def _first_of(
         for task in pending.values():
             task.cancel()
 
-        # All of them: asyncio reports errors that were never read.
+        # Awaits all tasks: asyncio reports exceptions that were never retrieved.
         await asyncio.gather(*tasks.values(), return_exceptions=True)
 
     if len(set(reasons.values())) == 1:
@@ -166,7 +166,7 @@ async def _program(values: Mapping[str, Any]) -> Option:
 
 
 async def _try(service: Service, *, is_own: bool) -> None:
-    """Calls a tool that only changes the memory of an unused name."""
+    """Tries a service with operations that only affect a new, unused namespace."""
     body = {"namespace": _word()}
     try:
         await service.call("reset", body)
@@ -206,9 +206,9 @@ async def _mcp(values: Mapping[str, Any]) -> Option:
 
 
 def _tools_of(tools: Mapping[str, Mapping[str, Any]]) -> Option:
-    """The tools that store and search, with their arguments, by their names.
+    """The settings for the tools that store and search, recognised by their names.
 
-    Raises `UntoldError` if they can't be told.
+    Raises `UntoldError` if they can't be recognised.
     """
     option: Option = {}
     for role, pattern, fields in (("store", _STORES, STORED), ("search", _SEARCHES, SEARCHED)):
@@ -229,7 +229,7 @@ def _tools_of(tools: Mapping[str, Mapping[str, Any]]) -> Option:
 
 
 def _case_of(option: Mapping[str, Any]) -> Option:
-    """The argument that names the case, for a server that all cases share; else empty."""
+    """The setting for the argument that names the case on a shared server; else empty."""
     stored, searched = option["store_arguments"], option["search_arguments"]
     for name, value in stored.items():
         if value == searched.get(name) == "{namespace}":
@@ -281,7 +281,7 @@ def _value_of(
 
 
 async def _results_of(session: Session, option: Option, *, is_own: bool) -> Option:
-    """Option with the place of a search's results, from a search that finds a made-up sentence.
+    """The settings for reading search results, found by storing and searching a made-up sentence.
 
     `is_own`: everything stored is gone with the session.
     """
@@ -302,7 +302,7 @@ async def _results_of(session: Session, option: Option, *, is_own: bool) -> Opti
 
 
 async def _dump_of(session: Session, texts: Sequence[str]) -> Option:
-    """The tool that lists everything stored, if one does so without arguments."""
+    """The setting for the tool that lists everything stored, if one does so without arguments."""
     for name, schema in session.tools.items():
         if _DUMPS.match(name) and not schema.get("required"):
             with suppress(ModelError):
@@ -331,7 +331,7 @@ def _found_in(reply: ToolReply, text: str, word: str) -> Option:
 
 
 def _members_of(row: Mapping[str, Any], path: str, text: str, turn: str) -> Option:
-    """The members of a result that hold its text and its turns."""
+    """The settings for the members of a result that contain its text and its turns."""
     option: Option = {}
     for name, value in row.items():
         if isinstance(value, str) and text in value:
@@ -345,7 +345,7 @@ def _members_of(row: Mapping[str, Any], path: str, text: str, turn: str) -> Opti
 
 
 def _lists_in(value: Any, path: str = "") -> list[tuple[str, list[Any]]]:
-    """The lists in JSON, not those within others, by their paths."""
+    """The outermost lists in JSON, with their paths."""
     if isinstance(value, list):
         return [(path or ".", value)]
     if not isinstance(value, Mapping):

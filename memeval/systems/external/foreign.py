@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterable
 
 HEAD = 6
-"""Words by which a line is looked up; a shorter line is only recognised as a whole result."""
+"""Leading words by which a line is looked up; a shorter line must be the whole result."""
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+")
 _DATE = re.compile(r"^\[[^\]\n]*\] ")
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The words of a text; marks and spaces, which servers change, don't count."""
+    """The words of a text, without punctuation and spaces, which servers change."""
     return tuple(_WORD.findall(text.casefold()))
 
 
@@ -25,7 +25,7 @@ class Lines:
     def __init__(self) -> None:
         self._lines: set[int] = set()
         self._lengths: dict[int, set[int]] = {}
-        """Numbers of words of the lines that begin with certain words."""
+        """Lengths in words of the lines with the same first words, by the hash of these."""
 
     def add(self, text: str) -> None:
         """Adds a chunk's content, a line per turn."""
@@ -36,7 +36,7 @@ class Lines:
                 self._lengths.setdefault(hash(words[:HEAD]), set()).add(len(words))
 
     def found_in(self, text: str) -> Iterable[tuple[str, ...]]:
-        """The lines that a text holds, as words."""
+        """The lines that a text contains, as words."""
         whole = words_of(_DATE.sub("", text, count=1))
         if 1 < len(whole) < HEAD and hash(whole) in self._lines:
             yield whole
@@ -50,6 +50,6 @@ class Lines:
 
 
 def is_said(line: tuple[str, ...], texts: Iterable[str]) -> bool:
-    """Whether one of some texts holds a line."""
+    """Whether one of the texts contains a line."""
     searched = f" {' '.join(line)} "
     return any(searched in f" {' '.join(words_of(text))} " for text in texts)

@@ -1,4 +1,4 @@
-"""A memory in any programming language behind HTTP: addresses that take and return JSON.
+"""A memory in any programming language behind HTTP: paths that accept and return JSON.
 
 docs/http_memory.openapi.yaml describes them, docs/any_memory.md has servers of 30 lines.
 """
@@ -46,7 +46,7 @@ from memeval.systems.tools import Tool, ToolResult, search_tool, strings_in
 from memeval.text.shown import one_line
 
 MOST_BYTES = 32 * 2**20
-"""Bytes of a reply."""
+"""Maximum bytes of a reply."""
 _PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
 
 BY_HEADER = (
@@ -62,13 +62,13 @@ class Settings(AnsweringSettings):
     """Settings of `http`."""
 
     base_url: str | None = field(default=None, metadata=INGEST)
-    """Address of the service."""
+    """Base URL of the service."""
     contract: str = field(default=OWN, metadata=INGEST)
     """Contract of the service: `memeval`, or the contract of another benchmark, `aml` (Agent Memory
     Leaderboard) or `add_search_reset` (PrecisionMemBench).
     """
     reset_path: str = field(default="/reset", metadata=RUNTIME)
-    """Path of each operation, below the address."""
+    """Path of each operation, below the base URL."""
     ingest_path: str = field(default="/ingest", metadata=RUNTIME)
     ready_path: str = field(default="/ready", metadata=RUNTIME)
     search_path: str = field(default="/search", metadata=RUNTIME)
@@ -76,23 +76,23 @@ class Settings(AnsweringSettings):
     forget_path: str = field(default="/forget", metadata=RUNTIME)
     correct_path: str = field(default="/correct", metadata=RUNTIME)
     headers: dict[str, str] | None = field(default=None, metadata=RUNTIME)
-    """Headers of each request: names of the environment variables that hold their values."""
+    """Headers of each request: names of the environment variables that contain their values."""
     api_key_env: str | None = field(default=None, metadata=RUNTIME)
     """The environment variable whose value is sent as `Authorization: Bearer …`."""
     max_concurrency: int = field(default=8, metadata=RUNTIME)
-    """Concurrent requests, over all cases of a process."""
+    """Maximum concurrent requests, over all cases of a process."""
     max_retries: int = field(default=4, metadata=RUNTIME)
-    """Retries of a request that met 429, 5xx or a broken connection."""
+    """Retries of a request after 429, 5xx or a broken connection."""
     patience_s: float = field(default=120.0, metadata=RUNTIME)
-    """How long requests are tried again while nothing is answered, in seconds."""
+    """Seconds for which requests are retried while the service answers none."""
 
     tools: list[Any] | None = field(default=None, metadata=INGEST)
     """Tools that a model may call under `reader=tools` and `writer=tools`: `name`, `description`,
-    `path`, `parameters` (JSON schema) and `writes` of each. None is `search_memory` alone.
+    `path`, `parameters` (JSON schema) and `writes` of each. None offers only `search_memory`.
     """
     dump_path: str | None = field(default=None, metadata=RUNTIME)
-    """Path that replies all that is stored, as a search does: for lists, and for figures of
-    `writer=tools`.
+    """Path that returns everything stored, in the form of search results: for lists, and for
+    figures of `writer=tools`.
     """
 
     def __post_init__(self) -> None:
@@ -122,7 +122,7 @@ class Settings(AnsweringSettings):
             self._check_contract()
 
     def _check_contract(self) -> None:
-        """Raises `UserError` for settings that a contract of another benchmark has no place for."""
+        """Raises `UserError` for settings that another benchmark's contract does not support."""
         if self.contract not in CONTRACTS:
             raise unknown("contract", self.contract, (OWN, *CONTRACTS))
         if self.answers:
@@ -196,12 +196,12 @@ class HttpMemory(ServedMemory):
         return (search_tool(self.recall, self.parts.top_k),)
 
     async def _use(self, tool: DeclaredTool, arguments: Mapping[str, Any]) -> ToolResult:
-        """Reply of a tool of the service."""
+        """The result of one of the service's tools."""
         if tool.is_writing:
             for text in strings_in(arguments):
                 self._remember(text, text)
 
-        # The case is memeval's to say, whatever a schema allows a model to send.
+        # memeval itself names the case, whatever a schema allows a model to send.
         body = {name: value for name, value in arguments.items() if name != CASE}
         role = Role.INGEST if tool.is_writing else Role.ANSWER
         try:
@@ -219,7 +219,7 @@ class HttpMemory(ServedMemory):
         return self._sift(self._read(lambda: wire.read_found(reply, self._ids.turns)))
 
     async def dump(self) -> list[DumpItem] | None:
-        """All that the service has stored, as it lists it."""
+        """Everything that the service has stored, as it lists it."""
         path = self.settings.dump_path
         if path is None or self.parts.extra.get(IMAGINED):
             return None
@@ -232,7 +232,7 @@ class HttpMemory(ServedMemory):
 
 
 class HttpService(Service):
-    """Posts the operations of one case; cases share the limit of the address."""
+    """Posts the operations of one case; all cases share the limit on requests to the service."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._address = settings, address_of(settings)
@@ -243,7 +243,7 @@ class HttpService(Service):
 
     async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
         if self._endpoint is None:
-            # Else the first request to a mistyped address would be tried again until `patience_s`
+            # Otherwise the first request to a mistyped URL would be tried again until `patience_s`
             # is over.
             await self._check_listening()
             await self._check_health()
@@ -261,16 +261,16 @@ class HttpService(Service):
         assert self._endpoint is not None, "an operation opens it"
         own, endpoint = current_ledger().own, self._endpoint.endpoint
         try:
-            # The request is the memory's time; the queue before it is memeval's.
+            # Only the request counts as the memory's time, not the wait for a request slot.
             with own.aside():
                 reply = await endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
         except ModelError as error:
             message = f"{self.name} failed at {path}: {error}"
-            # A model wrote it: the next call may be right.
+            # A model wrote the request: its next call may be right.
             if is_tool and isinstance(error, RefusedRequestError):
                 raise ToolError(message) from error
 
-            # A failure of the first request means that the address is wrong.
+            # A failure of the first request means that the URL is wrong.
             raise remote.fault(self._address, message, EXAMPLE) from error
 
         own.add(reply.latency_s)
@@ -278,7 +278,7 @@ class HttpService(Service):
         return Reply(reply.value, setback=reply.setback)
 
     async def _check_listening(self) -> None:
-        """Raises `UserError` at once if nothing listens at an address that never answered."""
+        """Raises `UserError` immediately if nothing listens at a URL that has never answered."""
         parts = urlsplit(self._address)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         try:
@@ -293,8 +293,8 @@ class HttpService(Service):
         await writer.wait_closed()
 
     async def _check_health(self) -> None:
-        """Raises `UserError` for a service that does not say that it is up, if its contract wants
-        it to.
+        """Raises `UserError` unless the service replies that it is up, if its contract requires
+        that.
         """
         if self._contract is None or self._contract.health is None:
             return
@@ -307,7 +307,7 @@ class HttpService(Service):
         except TimeoutError as error:
             raise self._unhealthy(path, f"no reply within {settings.timeout_s:g} s") from error
         except Exception as error:
-            # Whatever the client raises.
+            # The client may raise anything.
             raise self._unhealthy(path, f"{type(error).__name__}: {error}") from error
         finally:
             await transport.aclose()
@@ -327,7 +327,7 @@ class HttpService(Service):
 
 
 def address_of(settings: Settings) -> str:
-    """The address of the service. Raises `UserError` if it is missing or is not one."""
+    """The base URL of the service. Raises `UserError` if it is missing or invalid."""
     if not settings.base_url:
         raise UserError("system=http needs the address of a memory service", EXAMPLE)
 
@@ -336,7 +336,7 @@ def address_of(settings: Settings) -> str:
 
 
 def endpoint_settings(settings: Settings) -> EndpointSettings:
-    """How requests are sent. Raises `UserError` for missing settings."""
+    """The settings of the endpoint. Raises `UserError` for missing settings."""
     address, key = address_of(settings), ""
     if settings.api_key_env is not None:
         key = value_of(settings.api_key_env, "system.api_key_env")
@@ -349,7 +349,7 @@ def endpoint_settings(settings: Settings) -> EndpointSettings:
         patience_s=settings.patience_s,
         max_retries=settings.max_retries,
         headers=headers_of(settings.headers, "system.headers"),
-        # A path of the service that shows a page will show it again.
+        # If a path of the service returns a web page, a retry would return it again.
         pages_are_final=True,
         takes_accepted=settings.contract == OWN,
     )

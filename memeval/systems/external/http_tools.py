@@ -17,7 +17,7 @@ from memeval.systems.tools import Tool, ToolResult, object_schema
 from memeval.text.typed import convert
 
 CASE = "namespace"
-"""The member of each request that carries the case."""
+"""The member of each request that names the case."""
 EXAMPLE = "for example:  tools: [{name: recall, description: Finds facts., path: /recall}]"
 
 
@@ -27,11 +27,11 @@ class DeclaredTool(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
     description: str
     path: Annotated[str, Meta(pattern=r"^/[A-Za-z0-9._~/-]*\Z")]
-    """Path of the tool, below the address."""
+    """Path of the tool, below the base URL."""
     parameters: dict[str, Any] = field(default_factory=object_schema)
     """JSON schema of its arguments."""
     writes: bool | None = None
-    """Whether it changes the memory; None: by a verb in its name, such as `add` or `delete`."""
+    """Whether it changes the memory; None: if its name has a verb such as `add` or `delete`."""
 
     @property
     def is_writing(self) -> bool:
@@ -39,7 +39,7 @@ class DeclaredTool(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_declared(value: Any) -> tuple[DeclaredTool, ...]:
-    """The tools of `system.tools`. Raises `UserError` for what is not one."""
+    """The tools of `system.tools`. Raises `UserError` for an invalid declaration."""
     try:
         tools = convert(value or [], tuple[DeclaredTool, ...])
     except msgspec.ValidationError as error:
@@ -69,7 +69,7 @@ Use = Callable[[DeclaredTool, Mapping[str, Any]], Awaitable[ToolResult]]
 
 
 def as_tool(declared: DeclaredTool, use: Use) -> Tool:
-    """A tool as a model is given it."""
+    """The tool as a model gets it."""
 
     async def call(**arguments: Any) -> ToolResult:
         return await use(declared, arguments)
@@ -91,8 +91,8 @@ def read_result(
     """Result of a tool's reply: `results` as those of a search, `text`, `error`, or any other
     object, which the model is shown as JSON.
 
-    `sift` reads results; `nothing` matches the service's reply without results. Raises any error of
-    `sift`.
+    `sift` reads results; `nothing` is the pattern of the service's reply if nothing was found.
+    Raises any error of `sift`.
     """
     shown = {name: value for name, value in reply.items() if name != "usage"}
     if isinstance(shown.get("results"), list):

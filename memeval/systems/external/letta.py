@@ -68,7 +68,7 @@ class Settings(SystemSettings):
     """Settings of `letta`."""
 
     base_url: str | None = field(default=None, metadata=INGEST)
-    """Address of the server; None uses the environment variable LETTA_BASE_URL."""
+    """URL of the server; None uses the environment variable LETTA_BASE_URL."""
     token_env: str = field(default="LETTA_API_KEY", metadata=RUNTIME)
     """Environment variable of the server's token; not needed for a server without one."""
     model: str = field(default="openai/gpt-4o-mini", metadata=ANSWER)
@@ -76,8 +76,8 @@ class Settings(SystemSettings):
     embedding: str = field(default="openai/text-embedding-3-small", metadata=INGEST)
     """Handle of the archive's embedding model."""
     persona: str | None = field(default=None, metadata=ANSWER)
-    """Description of the agent and its task; `{top_k}` is replaced by the cell's. None uses the
-    built-in one.
+    """Description of the agent and its task; `{top_k}` is replaced by the cell's value. None uses
+    the built-in one.
     """
 
     @property
@@ -109,7 +109,7 @@ class Letta(MemorySystem):
     # A class attribute, because the constructor calls `reset`, which closes the agent.
     _agent: Agent | None = None
     _sent: int = 0
-    """Chunks that are in the archive."""
+    """Number of chunks in the archive."""
 
     def __init__(self, settings: Settings, parts: SystemContext) -> None:
         super().__init__(settings, parts)
@@ -118,7 +118,7 @@ class Letta(MemorySystem):
 
     @classmethod
     def resolve_settings(cls, settings: Settings, *, has_language_model: bool) -> Settings:
-        """The settings. Raises `UserError` if the library or the server's address is missing."""
+        """The settings. Raises `UserError` if the library or the server's URL is missing."""
         if find_spec("letta_client") is None:
             raise UserError(
                 "system 'letta' needs the letta-client library, which is not installed",
@@ -173,7 +173,7 @@ class Letta(MemorySystem):
         return self._agent
 
     def forget(self, request: ForgetRequest) -> int | None:
-        """The entries of the archive that the request means are deleted at the server."""
+        """Deletes the archive's entries that the request means; returns how many."""
         if self._agent is None:
             return None
 
@@ -181,7 +181,7 @@ class Letta(MemorySystem):
         return self._agent.forget(lambda text: is_meant(request, text))
 
     def correct(self, request: CorrectRequest) -> int | None:
-        """The entries that give the old value are replaced by ones that give the new one."""
+        """Replaces the archive's entries that give the old value; returns how many."""
         if self._agent is None:
             return None
 
@@ -198,8 +198,8 @@ class Letta(MemorySystem):
         return fill(self.settings.persona or PERSONA, {"top_k": str(self.parts.top_k)})
 
     def dump(self) -> list[DumpItem]:
-        """The agent's blocks of memory: one that it can't write, so it is unchanged since creation;
-        and the texts that a model inserted into its archive.
+        """The agent's memory block, which it can't write, so it is unchanged since creation; and
+        the texts that a model inserted into its archive.
         """
         block = {"kind": "block", "label": PERSONA_LABEL, "text": self._persona()}
         return [block, *({"kind": "passage", "text": text} for text in self._inserted)]
@@ -241,7 +241,7 @@ class Letta(MemorySystem):
         if query.choices:
             message += CHOOSE_ALL if query.multi_select else CHOOSE
 
-        # In its own threads, as many as may call the server at once.
+        # In a separate thread pool, with one thread per call that the server may get concurrently.
         own = current_ledger().own
         reply = await own.in_pool(pool(self._address), self._agent.ask, message)
         self._meter(reply)
@@ -262,9 +262,9 @@ class Letta(MemorySystem):
         )
 
     def _match_hits(self, hits: Sequence[Retrieved]) -> tuple[Retrieved, ...]:
-        """What the agent saw, each once, with its turns and its time.
+        """The chunks that the agent saw, each once, with its turns and its time.
 
-        Of chunks with equal texts, the first one seen is taken to be the first one said.
+        Of chunks with equal texts, the first one seen is assumed to be the first one said.
         """
         said: dict[str, list[MemoryChunk]] = defaultdict(list)
         for chunk in self._chunks:
@@ -327,5 +327,5 @@ class Letta(MemorySystem):
 
 
 def _address_of(settings: Settings) -> str:
-    """The server's address; empty if none is set."""
+    """The server's URL; empty if none is set."""
     return settings.base_url or os.environ.get("LETTA_BASE_URL", "")

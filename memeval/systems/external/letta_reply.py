@@ -21,7 +21,7 @@ class Reply(Struct):
     """An agent's reply to one message, and its steps."""
 
     text: str = ""
-    """Its last words."""
+    """The agent's last message."""
     stop_reason: str = ""
     queries: list[str] = field(default_factory=list)
     """The queries of its searches in the archive."""
@@ -40,7 +40,7 @@ def read_reply(events: Sequence[Any]) -> Reply:
 
     Raises `ModelError` if the server reports a failure, or if the agent said nothing.
     """
-    # Texts come in pieces: they are joined by the id of their message.
+    # Texts arrive in pieces, which are joined by the id of their message.
     reply, called, texts = Reply(), dict[str, str](), dict[str, str]()
     for event in events:
         match event.message_type:
@@ -67,8 +67,8 @@ def read_reply(events: Sequence[Any]) -> Reply:
 
 
 def _searches(event: Any) -> dict[str, str]:
-    """Queries of the searches that an event calls for, by the call's id."""
-    # Releases differ in whether an event holds one call or a list of them.
+    """Queries of the search calls in an event, by the call's id."""
+    # Releases differ in whether an event contains one call or a list of them.
     has_list = isinstance(event.tool_calls, list) and event.tool_calls
     calls = event.tool_calls if has_list else [event.tool_call]
     queries = {}
@@ -102,7 +102,7 @@ def _meter(reply: Reply, usage: Any) -> None:
 def hits_of(returned: str) -> list[Retrieved] | None:
     """The chunks in the result of the search tool; None if it can't be read."""
     # The server writes a list of `{timestamp, content, tags, relevance}` as Python or as JSON, in
-    # some releases inside `{message}` or `{results}`. It cuts a long one off.
+    # some releases inside `{message}` or `{results}`. It truncates long ones.
     for read in (json.loads, ast.literal_eval):
         try:
             return _hits(read(returned))

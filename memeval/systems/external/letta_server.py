@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 TIMEOUT_S, TRIES = 300.0, 5
 MAX_CONCURRENCY = 8
-"""Requests under way at a server, all cases of a process together."""
+"""Maximum concurrent requests to a server, over all cases of a process."""
 PERSONA_LABEL = "persona"
 """Label of the agent's one block of memory."""
 LONGEST_WAIT_S = 60.0
 TOO_LONG = "exceeds token limit"
-"""Part of the server's words for an entry that is longer than its archive takes."""
+"""Part of the server's message for an entry that is too long for its archive."""
 
 
 class Agent:
@@ -82,7 +82,7 @@ class Agent:
 
         A chunk without a time gets the time of the server's clock.
         """
-        # One by one: the server's clock then tells the order of chunks without a time.
+        # One by one, so that the server's clock shows the order of chunks without a time.
         for text, moment in chunks:
             dated = {}
             if moment is not None:
@@ -112,7 +112,7 @@ class Agent:
             self._insert(text[middle:], dated)
 
     def forget(self, is_meant: Callable[[str], bool]) -> int:
-        """Deletes the entries with these texts; returns how many."""
+        """Deletes the entries whose text satisfies `is_meant`; returns how many."""
         meant = [name for name, (text, _) in self._entries.items() if is_meant(text)]
         for name in meant:
             self._delete(name)
@@ -120,7 +120,7 @@ class Agent:
         return len(meant)
 
     def correct(self, change: Callable[[str], str]) -> list[str]:
-        """Replaces texts of the archive by changed ones, at the same times; returns them."""
+        """Replaces each entry that `change` alters, keeping its time; returns the new texts."""
         changed = []
         for name, (before, dated) in list(self._entries.items()):
             after = change(before)
@@ -147,7 +147,7 @@ class Agent:
     def ask(self, message: str) -> Reply:
         """The reply to a message, the only one of its conversation.
 
-        After a failure that may pass, the message is sent again in a new conversation.
+        After a temporary failure, the message is sent again in a new conversation.
         """
         for attempt in range(TRIES):
             try:
@@ -200,7 +200,7 @@ class Agent:
             return
 
     def _call(self, call: Callable[[], T]) -> T:
-        """The result of `call`; the client itself repeats failures that may pass."""
+        """The result of `call`; the client itself retries after temporary failures."""
         import letta_client
 
         try:
@@ -239,12 +239,12 @@ class _PassingError(Exception):
 def _client(address: str, token: str | None) -> Any:
     from letta_client import DefaultHttpxClient, Letta
 
-    # Redirects are not followed: the conversation is sent to no other address.
+    # Redirects are not followed, so that the conversation is sent to no other URL.
     connections = DefaultHttpxClient(base_url=address, timeout=TIMEOUT_S, follow_redirects=False)
     client = Letta(
         base_url=address, timeout=TIMEOUT_S, max_retries=TRIES - 1, http_client=connections
     )
-    # Else the client uses LETTA_API_KEY, also where token_env names another variable.
+    # Otherwise the client uses LETTA_API_KEY even if token_env names another variable.
     client.api_key = token
     return client
 
@@ -265,13 +265,13 @@ def _deletion(client: Any, agent: str) -> Callable[[], None]:
 
 @cache
 def pool(address: str) -> ThreadPoolExecutor:
-    """The threads in which a server is called."""
+    """The thread pool for calls to a server."""
     # The client is the synchronous one: the asynchronous one can't be closed from a plain method.
     return ThreadPoolExecutor(MAX_CONCURRENCY, thread_name_prefix=f"letta {address}")
 
 
 def _word_end(text: str, start: int) -> int:
-    """The first position from `start` on at which a word ends; `start` if no word ends there."""
+    """The first position, at or after `start`, at which a word ends; `start` if there is none."""
     space = text.find(" ", start)
     return start if space == -1 else space
 

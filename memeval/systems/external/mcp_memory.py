@@ -47,7 +47,7 @@ FIELDS = {
 }
 """The fields of each tool's arguments."""
 TEXTS = "text"
-"""The value of `results` for servers whose blocks of text are the results."""
+"""The value of `results` for servers whose text blocks are the results."""
 _FIELD = re.compile(r"\{([a-z_]*)\}")
 
 EXAMPLE = (
@@ -61,7 +61,7 @@ class Settings(ProgramSettings):
     """Settings of `mcp`. `command` is a server that speaks over stdio, with a process per case."""
 
     url: str | None = field(default=None, metadata=INGEST)
-    """The server's address, for one that speaks over HTTP (streamable HTTP)."""
+    """The URL of a server that speaks over HTTP (streamable HTTP)."""
     headers: dict[str, str] | None = field(default=None, metadata=RUNTIME)
     """Headers of requests to `url`: names of the environment variables that hold their values."""
     store_tool: str | None = field(default=None, metadata=INGEST)
@@ -87,7 +87,7 @@ class Settings(ProgramSettings):
     `{query: "{about}"}`.
     """
     correct_tool: str | None = field(default=None, metadata=INGEST)
-    """The tool that replaces an old value by a new one, if any."""
+    """The tool that replaces an old value with a new one, if any."""
     correct_arguments: dict[str, Any] | None = field(default=None, metadata=INGEST)
     """Its arguments; `{words}`, `{old}`, `{new}` and `{namespace}` are replaced. None is
     `{old: "{old}", new: "{new}"}`.
@@ -97,28 +97,26 @@ class Settings(ProgramSettings):
     counts one item for each call that did not fail.
     """
     results: str = field(default=TEXTS, metadata=ANSWER)
-    """Place of the results: `text` takes each block of text for one; else a path in the JSON that
-    the tool returns, such as `memories` or `data.items`, and `.` for all of it.
+    """Where the results are: `text` treats each text block as one result; else a path in the JSON
+    that the tool returns, such as `memories` or `data.items`, or `.` for all of it.
     """
     result_split: str | None = field(default=None, metadata=ANSWER)
-    """Regular expression that separates the results in one block of text. None takes each block for
+    """Regular expression that separates the results in one text block. None treats each block as
     one result.
     """
     result_text: str = field(default="text", metadata=ANSWER)
     """Path of the text within one result; a result that is a string is its own text."""
     result_turn_ids: str | None = field(default=None, metadata=ANSWER)
-    """Path of the turn ids within one result. None looks for the stored text in that of the
-    result.
-    """
+    """Path of the turn ids within one result. None looks for stored texts in the result's text."""
     result_score: str | None = field(default=None, metadata=ANSWER)
     """Path of the score within one result."""
     result_time: str | None = field(default=None, metadata=ANSWER)
     """Path of the time within one result."""
 
     tools: ToolChoice = field(default_factory=ToolChoice, metadata=INGEST)
-    """Which of its tools a model is given, under `reader=tools` and `writer=tools`."""
+    """Which of the server's tools a model may call, under `reader=tools` and `writer=tools`."""
     namespace_argument: str | None = field(default=None, metadata=INGEST)
-    """The argument of these tools that carries the case, for a server that has namespaces."""
+    """The argument of these tools that names the case, for a server that has namespaces."""
     dump_tool: str | None = field(default=None, metadata=RUNTIME)
     """The tool that returns everything stored, without arguments: for lists, and for figures of
     `writer=tools`.
@@ -137,7 +135,7 @@ class Settings(ProgramSettings):
                 raise unknown(f"field in system.{option}_arguments", name, known)
 
     def arguments(self, option: str) -> Mapping[str, Any]:
-        """Arguments of the tool of an option."""
+        """Arguments of the tool for an operation, such as `store`."""
         usual: Mapping[str, Mapping[str, Any]] = {
             "store": {"text": "{text}"},
             "search": {"query": "{query}"},
@@ -154,20 +152,20 @@ class Settings(ProgramSettings):
 
     @property
     def has_namespaces(self) -> bool:
-        """Whether both tools are given the case's name."""
-        # Only in both is it of use: stored in one namespace, searched in another or in all.
+        """Whether both the store and the search tool get the case's name."""
+        # In both, or chunks are stored in one namespace and searched in another, or in all.
         return "namespace" in _fields_in(self.arguments("store")) & _fields_in(
             self.arguments("search")
         )
 
     def server(self) -> Server:
-        """Address or command of the server. Raises `UserError` if neither is set."""
+        """The server. Raises `UserError` if not exactly one of `command` and `url` is set."""
         if bool(self.command) == bool(self.url):
             raise UserError("system=mcp needs either system.command or system.url", EXAMPLE)
 
         if self.command:
             words = self.words(EXAMPLE)
-            # The script tells more than its interpreter; other arguments may be secrets.
+            # The script says more than its interpreter; other arguments may be secrets.
             script = next((word for word in words[1:] if Path(word).is_file()), words[0])
             name = f"the MCP server '{one_line(Path(script).name, 60)}'"
             return Server(name, tuple(words), timeout_s=self.request_timeout_s)
@@ -190,8 +188,8 @@ class Settings(ProgramSettings):
 
 
 class McpMemory(ServedMemory):
-    """Chunks are stored by calls of one tool, one after the other, and questions are searched by
-    another. The cell's reader answers from the search results.
+    """Stores chunks with one tool, call by call, and searches for questions with another. The
+    cell's reader answers from the search results.
 
     Over stdio, each case has its own process; over HTTP, a namespace among the arguments.
     """
@@ -241,7 +239,7 @@ class McpMemory(ServedMemory):
         return bool(settings.has_namespaces)
 
     async def begin_namespace(self, namespace: str) -> None:
-        # Without a tool, a reset ends the server, and with it the memory of the first user.
+        # Without a reset tool, this reset would end the server, with the first user's memory.
         if self.settings.reset_tool is not None:
             await super().begin_namespace(namespace)
 
@@ -260,7 +258,7 @@ class McpMemory(ServedMemory):
             for text in strings_in(arguments):
                 self._remember(text, text)
 
-        # Also for a call that fails: MCP never says what a server's own models took.
+        # For failed calls, too: MCP never reports the tokens of a server's own models.
         self._count({}, Role.INGEST if writes else Role.ANSWER)
         return await self._result_of(tool, arguments)
 
@@ -324,8 +322,8 @@ class McpService(Service):
         return Reply({"results": self._results(reply)})
 
     def name_of(self, namespace: str) -> str:
-        """The name of a namespace at the server: a new one after each reset of a server that has no
-        tool for that.
+        """The name of a namespace at the server: a new name after each reset if the server has no
+        reset tool.
         """
         return namespace + self._suffix
 
@@ -338,10 +336,10 @@ class McpService(Service):
     async def _reset(self, body: Mapping[str, Any]) -> None:
         self._stored.clear()
         if self._settings.reset_tool is None:
-            # By chance: the server may still hold the same case of an earlier run.
+            # Random, because the server may still have the same case from an earlier run.
             self._suffix = f"-{secrets.token_hex(4)}"
 
-        # A separate process is ended, and its folder emptied. A server at an address gets another
+        # The process of a command is ended, and its folder emptied. A server at a URL gets another
         # namespace instead (`name_of`).
         if self._settings.command and self._settings.reset_tool is None:
             await self.close()
@@ -370,7 +368,7 @@ class McpService(Service):
         tool = str(getattr(self._settings, f"{option}_tool"))
         arguments = filled(self._settings.arguments(option), values)
         reply = await self.session.call(tool, arguments)
-        # Most servers report an error as an ordinary text. One that was stored is a memory.
+        # Most servers report errors as ordinary text. A text that was stored is not an error.
         error = error_in(reply.texts[0]) if len(reply.texts) == 1 else None
         if error and self._turns_in(reply.texts[0]) is None:
             raise ModelError(
@@ -380,14 +378,14 @@ class McpService(Service):
         return reply
 
     async def _check_kept_apart(self) -> None:
-        """Raises `UserError` if another case's process finds the data that a server keeps. Checked
-        once per command, also for a server that is given a folder: it may not use it.
+        """Raises `UserError` if the process of another case would find the data that a server
+        stores. Checked once per command, even if the server is given a folder: it may not use it.
         """
         settings, key = self._settings, repr((self._settings.command, self._settings.env))
         if not settings.command or settings.has_namespaces:
             return
         if settings.store_tool is None or settings.search_tool is None:
-            return  # nothing to ask it by: `McpMemory.check_use`
+            return  # no tools to check it with: see `McpMemory.check_use`
 
         lock = _CHECKING.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with lock:
@@ -428,7 +426,7 @@ class McpService(Service):
 
         content = content_of(reply, "system.items")
         items = _at(content, path)
-        # None would mean that the server can't do it.
+        # None would mean that the server does not support the operation.
         if items is None:
             shown = one_line(json.dumps(content, ensure_ascii=False), 100)
             raise ModelError(
@@ -502,7 +500,7 @@ class McpService(Service):
         # Without a path to ids, only the stored text within a result shows its turns.
         said = [chunk for chunk in self._stored if chunk["content"] in text]
         dated = [chunk for chunk in said if chunk["text"] in text]
-        # Of chunks with one content, the date tells which it is.
+        # If several chunks have the same content, the date tells which chunk it is.
         turns = [turn for chunk in dated or said for turn in chunk["turn_ids"]]
         return turns or None
 
@@ -525,7 +523,7 @@ _CHECKING: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyD
 
 
 def probe_chunk(word: str, text: str) -> dict[str, Any]:
-    """A test chunk of no real user, as complete as any: a server may refuse one without a time."""
+    """A test chunk of no real user, with all fields: a server may refuse a chunk without a time."""
     return {
         **dict.fromkeys(CHUNK_FIELDS, word),
         "text": text,
@@ -542,8 +540,8 @@ def _fields_in(template: Any) -> set[str]:
 
 
 def filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """A template with its fields replaced. One that is nothing but a field keeps the type of
-    its value.
+    """A template with its fields replaced. A string that is only a field becomes the field's value,
+    with its type.
     """
     if isinstance(template, Mapping):
         return {name: filled(value, values) for name, value in template.items()}
@@ -568,7 +566,7 @@ def _as_text(value: Any) -> str:
 
 
 def content_of(reply: ToolReply, option: str) -> Any:
-    """The JSON that a tool returned: as such, or in its text. `option` is a path in it."""
+    """The JSON that a tool returned, structured or as text. `option` is named in the error."""
     if reply.structured is not None:
         return reply.structured
 
@@ -579,7 +577,7 @@ def content_of(reply: ToolReply, option: str) -> Any:
 
 
 def _at(value: Any, path: str) -> Any:
-    """The member at a path such as `data.items`; None without one."""
+    """The member at a path such as `data.items`; None if there is none."""
     for name in path.split(".") if path != "." else ():
         if isinstance(value, Mapping):
             value = value.get(name)

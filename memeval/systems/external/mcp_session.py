@@ -27,21 +27,21 @@ FAULT, GONE = -32603, -32000
 ENDED = "the stream of events ended without the reply"
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{0,99}")')
 CLOSED = ((GONE, "Connection closed"), (32600, "Session terminated"), (GONE, ENDED))
-"""The library's errors for a connection that has closed, and for a server that no longer knows the
-session, and ours for a stream. Servers use the codes for errors, too.
+"""Errors that mean a closed connection: the library's for a closed connection and for a session
+that the server no longer knows, and ours for a stream. Servers use the codes for errors, too.
 """
 MOST_PAGES = 100
-"""Pages of a list of tools that are read."""
+"""Maximum pages that are read of a list of tools."""
 CLOSE_S = 10.0
 """The longest wait for a server to end."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """How a server is reached: its command, or its address."""
+    """How a server is reached: its command, or its URL."""
 
     name: str
-    """How messages name it."""
+    """The server's name in messages."""
     words: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The whole environment of its command."""
@@ -54,18 +54,18 @@ class ToolReply(Struct, frozen=True):
     """The result of a tool."""
 
     texts: tuple[str, ...]
-    """Its blocks of text."""
+    """Its text blocks."""
     structured: Any
     """Its JSON, if it has an output schema; otherwise None."""
     others: tuple[str, ...] = ()
-    """The kinds of its other blocks, such as `image`: they hold no text."""
+    """The kinds of its other blocks, such as `image`: they contain no text."""
 
 
 class Session:
     """Calls the tools of one server.
 
-    The library wants a session closed by the task that opened it, and systems are called from many:
-    so a separate task opens it, waits, and closes it.
+    The library requires that the task that opened a session also closes it, but systems are called
+    from many tasks: so a separate task opens the session, waits, and closes it.
     """
 
     def __init__(self, server: Server) -> None:
@@ -76,22 +76,22 @@ class Session:
         self._program: Program | None = None
         self._noise = 0
         self._waiting: set[asyncio.Future[Exception]] = set()
-        """Calls under way: they get an error if the library would let them wait."""
+        """One future per call under way, for an error if the library would let the call wait."""
         self._end = ""
         """Why a connection over HTTP has ended, if that is known."""
         self.tools: dict[str, Mapping[str, Any]] = {}
         """Input schemas by the tools' names."""
         self.listed: list[Any] = []
-        """The tools as the library reads them."""
+        """The tools as the library returns them."""
 
     @classmethod
     async def open(cls, server: Server) -> Session:
-        """A session that is ready. Raises `UserError` if the server can't be reached."""
+        """Opens a session, and waits for it. Raises `UserError` if the server can't be reached."""
         session = cls(server)
         try:
             async with time_limit(server.timeout_s):
-                # A timeout cancels what it waits for. The task that opens the session must also end
-                # it, or it could not close what it has opened.
+                # A timeout cancels what it waits for, but the task that opens the session must also
+                # end it, or it could not close what it has opened.
                 await asyncio.shield(session._opened)
         except TimeoutError:
             await session.close()
@@ -137,13 +137,13 @@ class Session:
                 )
 
     async def _on_message(self, message: object) -> None:
-        """Counts lines that the library can't read; it hands them on as errors."""
+        """Counts lines that the library can't read, and passes to this handler as errors."""
         if not isinstance(message, Exception):
             return
         if self._program is not None:
             self._noise += 1
         else:
-            # Over HTTP, there is nothing but replies.
+            # Over HTTP, an unreadable message can only be a reply.
             self._fail_calls(message)
 
     def _on_break(self, error: BaseException) -> None:
@@ -158,11 +158,11 @@ class Session:
                 call.set_result(error)
 
     def check_tool(self, name: str, given: Sequence[str], option: str) -> None:
-        """Raises `UserError` for a tool that is not there, or that needs other arguments."""
+        """Raises `UserError` if the tool does not exist, or needs further arguments."""
         if name not in self.tools:
             raise unknown(f"tool in system.{option}_tool", name, self.tools)
 
-        # Some servers write null for none.
+        # Some servers send null for an empty list.
         lacking = sorted(set(self.tools[name].get("required") or ()) - set(given))
         if lacking:
             raise UserError(
@@ -209,7 +209,7 @@ class Session:
         return ToolReply(tuple(texts), result.structuredContent, tuple(others))
 
     async def _result(self, call: Coroutine[Any, Any, Any]) -> Any:
-        """The result of a call. Raises the error that the session gives it meanwhile."""
+        """The result of a call. Raises an error that the session reports while the call waits."""
         failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         task = asyncio.ensure_future(call)
         self._waiting.add(failed)
@@ -237,10 +237,10 @@ class Session:
         self._closing.set()
         try:
             if self._program is not None:
-                # First of all: the library waits for what the program still writes.
+                # Stopped first, because the library waits for what the program still writes.
                 await self._program.stop()
 
-            # A session that was never opened does not check whether to close.
+            # A session that is not open yet does not check whether to close.
             wait_s = CLOSE_S if self._opened.done() else 0
             _, late = await asyncio.wait({self._task}, timeout=wait_s)
             for task in late:
@@ -250,12 +250,12 @@ class Session:
 
         await asyncio.gather(self._task, return_exceptions=True)
         if self._opened.done() and not self._opened.cancelled():
-            # An exception that nobody fetches is logged by asyncio when the future is collected.
+            # asyncio logs an exception that was never retrieved when the future is collected.
             self._opened.exception()
 
 
 async def _list_tools(client: Any) -> list[Any]:
-    """The tools of all pages of the list. Raises `UserError` for a list without an end."""
+    """The tools of all pages of the list. Raises `UserError` if the list does not end."""
     listed, cursor = [], None
     for _ in range(MOST_PAGES):
         page = await client.list_tools(cursor)
@@ -268,7 +268,7 @@ async def _list_tools(client: Any) -> list[Any]:
 
 
 def _text_of(block: Any) -> str | None:
-    """The text of a block; None for one without text."""
+    """The text of a block; None if it has none."""
     if block.type == "resource":
         return getattr(block.resource, "text", None)
 
@@ -282,7 +282,7 @@ async def connect(
     on_message: Any,
     on_break: Callable[[BaseException], None],
 ) -> AsyncIterator[Any]:
-    """A session of the library's own, with a program that was started or with an address.
+    """A session of the MCP library, with a program that was started or with a server at a URL.
 
     `on_message` is the library's `message_handler`: it gets messages that are not replies, and
     unreadable lines as errors. `on_break` gets the error of a reply that broke off.
@@ -293,7 +293,7 @@ async def connect(
     log = logging.getLogger("mcp")
     log.propagate = False
     log.addHandler(NOWHERE)
-    # On the root logger, it describes an unknown notification in seventy lines.
+    # It logs each unknown notification in seventy lines, on the root logger.
     logging.getLogger().addFilter(_is_not_of_library)
     over = _over_http(server, on_break) if program is None else _over_stdio(program)
     async with (
@@ -311,8 +311,8 @@ def _is_not_of_library(record: logging.LogRecord) -> bool:
 async def _over_stdio(program: Program) -> AsyncIterator[Any]:
     """The two streams of a session with a program: a JSON message per line.
 
-    The library's own transport gives a program further variables, reads lines of any length, and
-    waits for children that a program has left.
+    The library's own transport is not used: it gives a program further variables, reads lines of
+    any length, and waits for child processes that a program left behind.
     """
     import anyio
 
@@ -320,7 +320,7 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
     outgoing, to_send = anyio.create_memory_object_stream[Any](0)
 
     async def read() -> None:
-        # The end of the stream, which the session reports as a closed connection.
+        # Any of these errors ends the stream, which the session reports as a closed connection.
         with suppress(ProgramError, asyncio.IncompleteReadError, OSError):
             async with received:
                 while True:
@@ -329,7 +329,7 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
                     except LongLineError as error:
                         failed = _failed(error)
                         if failed is None:
-                            # All that is said of a pipe that closes.
+                            # Nothing else explains why the pipe closes.
                             program.note(str(error))
                             raise
 
@@ -355,14 +355,14 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
 
 
 def _failed(line: LongLineError) -> bytes | None:
-    """An error in place of a reply that is too long; None if it names no call."""
+    """An error in place of a reply that is too long; None if its first bytes name no call."""
     of_call = _ID.search(line.first)
     return of_call and _failure(json.loads(of_call[1]), FAULT, f"the server {line}")
 
 
 def _messages(line: bytes) -> Sequence[Any]:
-    """The message in a line, as the library's session takes it: else an error for each call that
-    the line should answer, or why it can't be read.
+    """The message in a line, as the library's session expects it. For an invalid line, an error for
+    each call that the line should answer, or else the reason why it can't be read.
     """
     from mcp.shared.message import SessionMessage
     from mcp.types import JSONRPCMessage
@@ -377,8 +377,8 @@ def _messages(line: bytes) -> Sequence[Any]:
 
 
 def _failures(line: bytes) -> Iterator[bytes]:
-    """Errors in place of the replies in a line that is not a message: none in one of a log."""
-    # Without its zero bytes, UTF-16 is JSON as far as it names calls.
+    """Errors in place of the replies in an invalid line; none for a line of a log."""
+    # Without its zero bytes, UTF-16 is readable enough to find the ids of calls.
     plain = line.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe")
     try:
         value = json.loads(plain.decode("latin-1"))
@@ -392,14 +392,14 @@ def _failures(line: bytes) -> Iterator[bytes]:
         why = "is not UTF-8 without a byte-order mark"
 
     for reply in value if isinstance(value, list) else [value]:
-        # A line of a log may have an `id`, too; a request has one of the server's own.
+        # A log line may have an `id`, too; a request of the server has an id of the server's own.
         is_reply = isinstance(reply, dict) and bool({"jsonrpc", "result", "error"} & set(reply))
         if is_reply and "method" not in reply and type(reply.get("id")) is int:
             yield _failure(reply["id"], FAULT, f"the server's reply {why}")
 
 
 def _failure(call: object, code: int, message: str) -> bytes:
-    """An error of ours in place of a reply to a call."""
+    """A JSON-RPC error of memeval's own, in place of a reply to a call."""
     error = {"code": code, "message": message}
     return json.dumps({"jsonrpc": "2.0", "id": call, "error": error}).encode()
 
@@ -412,7 +412,7 @@ async def _over_http(
     from mcp.client.streamable_http import streamable_http_client
 
     class Body(httpx.AsyncByteStream):
-        """The body of a reply: the library keeps to itself how it ends."""
+        """The body of a reply, watched because the library does not report how it ends."""
 
         def __init__(self, stream: Any, call: object) -> None:
             self._stream, self._call = stream, call
@@ -421,11 +421,11 @@ async def _over_http(
             can_resume = False
             try:
                 async for part in self._stream:
-                    # The library asks for the rest of a stream of events that have ids.
+                    # The library itself requests the rest of a stream whose events have ids.
                     can_resume = can_resume or part.startswith(b"id:") or b"\nid:" in part
                     yield part
 
-                # The library closes a stream of events at the reply.
+                # The library closes a stream at the reply: a stream that ends had none.
                 if self._call is not None and not can_resume:
                     yield b"\n\ndata: " + _failure(self._call, GONE, ENDED) + b"\n\n"
             except (httpx.NetworkError, httpx.ProtocolError) as error:
@@ -442,7 +442,7 @@ async def _over_http(
             call = json.loads(response.request.content).get("id") if is_stream else None
             response.stream = Body(response.stream, call)
 
-    # Calls have a limit of their own; at that of the library, a slow one would end the session.
+    # Calls have their own time limit; with the library's, a slow call would end the session.
     timeout = httpx.Timeout(server.timeout_s, read=None)
     hooks = {"response": [watch]}
     async with (
@@ -466,16 +466,16 @@ def _is_closed(error: Exception) -> bool:
 
 
 def _innermost(error: BaseException) -> str:
-    """The first of the errors in a group, in words."""
+    """A description of the first error in a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
 
-    # httpx adds the whole address, and a link to a page about the status.
+    # httpx adds the whole URL, and a link to a page about the status.
     response = getattr(error, "response", None)
     if response is not None and response.is_error:
         return f"it replied {response.status_code} {one_line(response.reason_phrase, 60)}"
 
-    # What the mcp library checks replies with is a dependency of its own.
+    # By name, because the library with which mcp validates replies is not a dependency of memeval.
     if type(error).__name__ == "ValidationError" and hasattr(error, "errors"):
         fault = error.errors(include_url=False)[0]
         place, what = ".".join(map(str, fault["loc"])), fault["msg"]

@@ -29,27 +29,27 @@ _PERHAPS = frozenset(
     prune purge push reassign register send start submit switch sync tag track upload watch
     """.split()
 )
-"""Words that are verbs of change, unless a verb of reading comes before: `list_note_tags`."""
+"""Words that mean a change, unless a verb of reading comes before: `list_note_tags`."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 LONGEST_NAME = 64
-"""Characters of a tool's name that endpoints take."""
+"""Maximum characters of a tool's name that endpoints accept."""
 
 Use = Callable[[str, Mapping[str, Any], bool], Awaitable[ToolResult]]
-"""Calls a tool by its name with arguments; says whether it writes."""
+"""Calls a tool by its name with its arguments; the last argument is whether the tool writes."""
 
 
 @dataclass(frozen=True)
 class ToolChoice:
-    """Which tools of the server a model is given."""
+    """Which of the server's tools a model may use."""
 
     allow: tuple[str, ...] | None = field(default=None, metadata=INGEST)
     """Names; None allows all."""
     deny: tuple[str, ...] = field(default=(), metadata=INGEST)
     """Names that are left out."""
     write: tuple[str, ...] | None = field(default=None, metadata=INGEST)
-    """Names of those that change the memory, and so are only for the writer. None: as the server
-    says, else by a verb in their names, such as `add` or `delete`.
+    """Names of the tools that change the memory, and so are only for the writer. None uses the
+    server's annotation, else a verb in the name, such as `add` or `delete`.
     """
 
 
@@ -58,8 +58,8 @@ def tools_of(
 ) -> list[Tool]:
     """The tools of a server that are allowed.
 
-    `listed` are those of `tools/list`. `namespace` is the argument that carries the case, and its
-    value: the model does not see it, and tools without it are left out, since they reach all cases.
+    `listed` are those of `tools/list`. `namespace` is the case's argument and its value: the model
+    does not see it, and tools without it are left out, since they reach all cases.
 
     Raises `UserError` for a name that the server does not have.
     """
@@ -69,7 +69,7 @@ def tools_of(
             if name not in names:
                 raise unknown(f"tool in system.tools.{option}", name, names)
 
-    # Of two with one name a call reaches only one.
+    # If two tools have the same name, a call reaches only one of them.
     by_name = {tool.name: tool for tool in reversed(listed)}
     kept = [
         by_name[name]
@@ -92,7 +92,7 @@ def tools_of(
 
 
 def accepted_names(names: Sequence[str]) -> list[str]:
-    """Names that every endpoint takes, each once: servers may name a tool `memory.search`."""
+    """Unique names that every endpoint accepts: servers may name a tool `memory.search`."""
     taken: dict[str, None] = {}
     for name in names:
         plain = own = _ODD.sub("_", name)[:LONGEST_NAME] or "tool"
@@ -107,7 +107,7 @@ def accepted_names(names: Sequence[str]) -> list[str]:
 
 
 def changes_by_name(name: str) -> bool:
-    """Whether a tool changes something, as far as its name tells."""
+    """Whether a tool changes something, judged by its name."""
     words = [word.lower() for word in _WORD.findall(name)]
     first = next((word for word in words if word in _READ | _PERHAPS), None)
     return not _WRITE.isdisjoint(words) or first in _PERHAPS
@@ -160,7 +160,7 @@ def _without(schema: Any, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def as_result(reply: ToolReply, nothing: str | None) -> ToolResult:
-    """Result of a tool as text; `nothing` matches the server's reply without results.
+    """Result of a tool as text; `nothing` is the pattern of a reply that found nothing.
 
     Many servers send errors as ordinary text.
     """
@@ -172,6 +172,6 @@ def as_result(reply: ToolReply, nothing: str | None) -> ToolResult:
     if len(parts) == 1 and error_in(text) is not None:
         return ToolResult(text, is_error=True)
 
-    # What the model is shown of an image says nothing.
+    # A placeholder such as `[image: not shown]` is not a text of the server.
     said = "\n".join(reply.texts) if parts else text
     return ToolResult(text, retrieved=() if says_nothing(said, nothing) else None)

@@ -75,15 +75,15 @@ class Settings(SystemSettings):
     language model, as mem0 does, and otherwise stores verbatim.
     """
     graph_memory: bool = field(default=False, metadata=INGEST)
-    """Whether mem0 keeps a graph of entities and relations beside the memories. mem0ai 2 does not
-    have a graph memory, so true is refused.
+    """Whether mem0 keeps a graph of entities and relations in addition to the memories. mem0ai 2
+    does not have a graph memory, so true is refused.
     """
     threshold: float = field(default=0.1, metadata=ANSWER)
     """Memories less similar to the question are not retrieved; 0.1 is mem0's own default."""
     host: str | None = field(default=None, metadata=INGEST)
-    """Address of the API for mode=cloud; None is mem0's own."""
+    """URL of the API for mode=cloud; None uses mem0's own."""
     api_key_env: str = field(default="MEM0_API_KEY", metadata=RUNTIME)
-    """Environment variable that holds the key for mode=cloud."""
+    """Environment variable that contains the key for mode=cloud."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
@@ -95,11 +95,11 @@ class Settings(SystemSettings):
 
 
 class Mem0(RecallSystem):
-    """Adds the chunks in order and searches by mem0's own scoring.
+    """Adds the chunks in order and searches with mem0's own scoring.
 
     Chunks wait until `consolidate`, because the embedder is fitted on all of them; their vectors
-    are then made in one batch. The metadata of a memory holds the turn ids and the date of the
-    chunk that it came from.
+    are then computed in one batch. The metadata of a memory contains the turn ids and the date of
+    the chunk that it came from.
     """
 
     settings_type = Settings
@@ -121,9 +121,9 @@ class Mem0(RecallSystem):
 
     @classmethod
     def resolve_settings(cls, settings: Settings, *, has_language_model: bool) -> Settings:
-        """Decides `infer`: mem0 extracts wherever it has a model, and its host always has one.
+        """Decides `infer`: mem0 extracts if it has a model, and its hosted API always has one.
 
-        Raises `UserError` if the library, or what the settings need of it, is not installed.
+        Raises `UserError` if the library is not installed, or lacks what the settings need.
         """
         if find_spec("mem0") is None:
             raise UserError(
@@ -159,7 +159,7 @@ class Mem0(RecallSystem):
         self._chunks: list[MemoryChunk] = []
         self._added = self._loaded = 0
         self._ids: list[str] = []
-        # With mem0's id of the user whose memory has the text.
+        # Texts that are stored, each with mem0's id of its user.
         self._texts: set[tuple[str, str]] = set()
         self._lost: set[int] = set()
         self._bridge: Mem0Bridge | None = None
@@ -196,14 +196,13 @@ class Mem0(RecallSystem):
                 self._lost.add(number)
 
         self._added = len(self._chunks)
-        # The vectors of a whole conversation need not stay in memory.
+        # The vectors of a whole conversation need not be kept in memory.
         bridge.known = {}
 
     def _begin(self, embedder: Embedder, texts: Sequence[str]) -> Mem0Bridge:
         """Opens the empty memory of a case."""
-        # mem0's store needs a width, which is known once something has been embedded.
-        # Verbatim, all vectors are made in one batch. With extraction the stored texts are not
-        # known yet.
+        # mem0's store needs a width, which is known once something has been embedded. Verbatim, all
+        # vectors are computed in one batch. With extraction the stored texts are not known yet.
         first = texts[:1] if self.settings.infer else texts
         vectors = self.parts.run_sync(embedder.embed(first)) if first else None
         width = embedder.width if vectors is None else vectors.shape[1]
@@ -217,8 +216,8 @@ class Mem0(RecallSystem):
     def _move(self, embedder: Embedder) -> Mem0Bridge:
         """Copies the stored entries into a new memory, whose embedder was fitted again.
 
-        So a memory continues the same way whether it was saved in between or not: mem0 keeps its
-        latest messages, which are not saved, for the next extraction.
+        So a memory continues the same way whether it was saved in between or not: for the next
+        extraction, mem0 keeps its latest messages, which are not saved.
         """
         rows, before = self._rows(), self._bridge
         self._texts = {(row.payload["user_id"], row.payload["data"]) for row in rows}
@@ -241,7 +240,7 @@ class Mem0(RecallSystem):
             )
 
     def forget(self, request: ForgetRequest) -> int | None:
-        """The memories that the request means are deleted by mem0's own `delete`."""
+        """Deletes the memories that the request means, with mem0's own `delete`."""
         if self._cloud is not None:
             return self._cloud.forget(lambda text: is_meant(request, text))
         if self._memory is None:
@@ -256,7 +255,7 @@ class Mem0(RecallSystem):
         return len(meant)
 
     def correct(self, request: CorrectRequest) -> int | None:
-        """The memories that give the old value get the new one by mem0's own `update`."""
+        """Replaces the old value in the memories that give it, with mem0's own `update`."""
         if self._cloud is not None:
             return self._cloud.correct(lambda text: replace_given(text, request.old, request.new))
         if self._memory is None:
@@ -278,7 +277,7 @@ class Mem0(RecallSystem):
         if self.settings.own_server:
             return None
 
-        # As the losses, without the chunks of a memory that was loaded.
+        # Like the losses, this count leaves out the chunks of a loaded memory.
         asked, lost = len(self._chunks) - self._loaded, len(self._lost)
         return IngestHealth(asked=asked, stored=asked - lost, lost=lost)
 
@@ -334,7 +333,7 @@ class Mem0(RecallSystem):
         """Opens an empty mem0 memory over an embedder that was fitted on the chunks."""
         self.close()
         self._bridge = Mem0Bridge(embedder, self.parts, width)
-        # The width is 0 if nothing was said. Then nothing will be stored, and any width does.
+        # The width is 0 if there is no text. Then nothing will be stored, and any width works.
         self._memory = new_memory(self._bridge, width or 1)
         return self._bridge
 
@@ -343,7 +342,7 @@ class Mem0(RecallSystem):
         bridge.expected, bridge.readable = (), True
         self._store(chunk.text, chunk, infer=bool(self.settings.infer))
         wanted: Sequence[str] = bridge.expected
-        # mem0 silently drops a memory whose vector could not be made or that its store refused.
+        # mem0 silently drops a memory whose vector could not be computed or that its store refused.
         # Such a memory is added a second time.
         user = self._id_of(chunk.user)
         missing = [text for text in dict.fromkeys(wanted) if (user, text) not in self._texts]
@@ -394,7 +393,7 @@ class Mem0(RecallSystem):
         with own.computing():
             vector = await self._bridge.query_vector(text)
 
-        # The bridge holds the vector of one query, so searches run one after the other.
+        # The bridge keeps the vector of one query, so searches run one after the other.
         with own.aside():
             async with self._searching:
                 self._bridge.known = {text: vector}

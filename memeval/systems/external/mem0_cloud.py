@@ -22,24 +22,24 @@ T = TypeVar("T")
 
 HOST = "https://api.mem0.ai"
 LONGEST_S = 600.0
-"""The longest wait for an event; an addition that is still under way then fails the case. Also the
-longest before another request.
+"""The longest wait for an event, in seconds; an addition still under way then fails the case. Also
+the longest pause before a retry.
 """
 FIRST_POLL_S, SLOWEST_POLL_S = 0.25, 5.0
 TRIES, TIMEOUT_S = 6, 60.0
 PAGE_SIZE = 100
 """Memories listed per request."""
 MAX_CONCURRENCY = 8
-"""Concurrent searches, over all cases of a process."""
+"""Maximum concurrent searches, over all cases of a process."""
 
 
 class CloudMemory:
     """A user at the host, named after the case and unique, so that no two runs share it.
 
     The host processes additions in the background: `add` returns once it reports all of them done.
-    If it extracts memories, a chunk is sent after the one before is done, because extraction
-    depends on the known memories. Dates are sent as `timestamp` and as metadata, and come back as
-    metadata, as do the turn ids. `close` deletes the user.
+    If the host extracts memories, each chunk is sent only after the previous one is done, because
+    extraction depends on the known memories. Dates are sent as `timestamp` and as metadata, and
+    come back as metadata, as do the turn ids. `close` deletes the user.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class CloudMemory:
             pause = min(2 * pause, SLOWEST_POLL_S)
 
     def _status(self, event: str) -> str:
-        """The event's status, asked for over the client's own connection: it has no method."""
+        """The event's status, over the client's own connection: the client has no method for it."""
         from mem0.client.utils import api_error_handler  # type: ignore[import-untyped]
 
         @api_error_handler  # type: ignore[untyped-decorator]
@@ -104,7 +104,7 @@ class CloudMemory:
         return str(ask().get("status"))
 
     def forget(self, is_meant: Callable[[str], bool]) -> int:
-        """Deletes the memories with these texts; returns how many."""
+        """Deletes the memories whose text satisfies `is_meant`; returns how many."""
         meant = [name for name, text in self._memories() if is_meant(text)]
         for name in meant:
             self._try(partial(self._client.delete, name))
@@ -112,7 +112,7 @@ class CloudMemory:
         return len(meant)
 
     def correct(self, change: Callable[[str], str]) -> int:
-        """Updates the memories whose texts a change affects; returns how many."""
+        """Updates the memories whose text `change` alters; returns how many."""
         changes = [(name, text, change(text)) for name, text in self._memories()]
         altered = [(name, after) for name, before, after in changes if after != before]
         for name, after in altered:
@@ -154,9 +154,9 @@ class CloudMemory:
         return [_read(row) for row in reply["results"]]
 
     def _try(self, call: Callable[[], T]) -> T:
-        """The result of `call`. A failure that may pass is tried again.
+        """The result of `call`, which is retried after temporary failures.
 
-        A request that timed out is not: the host may have processed it.
+        A request that timed out is not retried: the host may have processed it.
         """
         from mem0.exceptions import (  # type: ignore[import-untyped]
             MemoryError,
@@ -204,7 +204,7 @@ def _date_fields(chunk: MemoryChunk) -> dict[str, Any]:
 
 
 def _read(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a search in the library's own shape."""
+    """A search result in the form that the library returns."""
     metadata = row.get("metadata") or {}
     turns, date = json.loads(metadata.get("turn_ids") or "[]"), metadata.get("date") or None
     return {
@@ -233,7 +233,7 @@ def _connect(host: str, key: str) -> Any:
     check_address(
         "system.host", host, "the key comes from the environment:  export MEM0_API_KEY=..."
     )
-    # Redirects are not followed: the conversation is sent to no other address.
+    # Redirects are not followed, so that the conversation is sent to no other URL.
     connections = httpx.Client(timeout=TIMEOUT_S)
     try:
         client = MemoryClient(api_key=key, host=host, client=connections)
@@ -244,7 +244,7 @@ def _connect(host: str, key: str) -> Any:
             f"no answer from mem0's API at {host}: {error}",
             "Is the server running, and is system.host correct?",
         ) from error
-    except ValueError as error:  # what the client raises for a refused key
+    except ValueError as error:  # raised by the client for a refused key
         connections.close()
         raise UserError(f"mem0's API at {host} refused the key: {one_line(error)}") from error
 
@@ -254,5 +254,5 @@ def _connect(host: str, key: str) -> Any:
 
 @cache
 def _pool(host: str) -> ThreadPoolExecutor:
-    """The threads that search a host: the client is synchronous."""
+    """The thread pool for searches at a host: the client is synchronous."""
     return ThreadPoolExecutor(MAX_CONCURRENCY, thread_name_prefix=f"mem0 {host}")

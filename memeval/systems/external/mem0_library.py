@@ -1,4 +1,4 @@
-"""The installed mem0ai library: the parts of it that run, a new memory, and its calls of the cell's
+"""The installed mem0ai library: which of its parts run, a new memory, and its calls to the cell's
 embedder and model.
 """
 
@@ -30,9 +30,9 @@ QUIET = {
     "ANONYMIZED_TELEMETRY": "False",
     "HF_HUB_OFFLINE": "1",
 }
-"""Set before mem0 is imported, unless the user has set them: it sends telemetry by default."""
+"""Set before mem0 is imported, unless set by the user: mem0 sends telemetry by default."""
 NOTHING = '{"memory": []}'
-"""Sent to mem0 in place of a reply that can't be read."""
+"""Passed to mem0 in place of a reply that can't be read."""
 DATED = re.compile(r"(?m)^(## (?:Observation|Current) Date\n)\d{4}-\d\d-\d\d$")
 """The dates that mem0 writes into its extraction prompt."""
 
@@ -80,17 +80,17 @@ def check_graph() -> None:
 
 
 def prepare_import() -> None:
-    """Makes mem0 quiet, and keeps it out of the user's home, before it is imported."""
+    """Silences mem0, and keeps it out of the user's home, before it is imported."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
 
-    # mem0 writes an identity of the user when it is imported.
+    # On import, mem0 writes an id of the user into this folder.
     if "MEM0_DIR" not in os.environ:
         os.environ["MEM0_DIR"] = str(started.make_folder("mem0", guarded=False))
 
 
 def new_memory(bridge: Mem0Bridge, width: int) -> Any:
-    """A mem0 memory whose store is held in RAM."""
+    """A mem0 memory whose store is kept in RAM."""
     prepare_import()
     from mem0 import Memory  # type: ignore[import-untyped]
 
@@ -120,13 +120,13 @@ class Mem0Bridge:
         """`width` is that of the vectors in mem0's store; 0 if none will be stored."""
         self.embedder = embedder
         self.failure: ModelError | None = None
-        """Why no more can be stored. mem0 drops what its embedder raises, or wraps it."""
+        """Why nothing more can be stored. mem0 swallows or wraps the errors of its embedder."""
         self.known: Mapping[str, Vectors] = {}
-        """Vectors that were made before, in one batch."""
+        """Vectors that were computed before, in one batch."""
         self.observed: datetime | None = None
         """Time of the chunk that is being added."""
         self.unparsed = 0
-        """Replies of the model that mem0 can't read, and drops silently."""
+        """Number of model replies that mem0 can't read and drops silently."""
         self.readable = True
         """False after a chunk for which no reply could be read."""
         self.expected: Sequence[str] = ()
@@ -135,7 +135,7 @@ class Mem0Bridge:
         self._width = width
 
     async def query_vector(self, text: str) -> Vectors:
-        """The vector of a query. Raises `ModelError` for one of another width than the store's."""
+        """The vector of a query. Raises `ModelError` if its width is not that of the store."""
         vectors = await self.embedder.embed([text])
         vector: Vectors = vectors[0]
         if self._width and len(vector) != self._width:
@@ -144,7 +144,7 @@ class Mem0Bridge:
         return vector
 
     def vectors_of(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors of texts; those that are not known are made in one batch."""
+        """The vectors of texts; unknown ones are computed in one batch."""
         vectors = dict(self.known)
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
         if missing:
@@ -158,7 +158,7 @@ class Mem0Bridge:
         return [vectors[text].tolist() for text in texts]
 
     def reply_to(self, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> str:
-        """The model's reply to mem0's prompt; an empty list of memories for an unreadable one."""
+        """The model's reply to mem0's prompt; an empty list of memories if it is unreadable."""
         prompt = ChatPrompt(tuple(self._redate(message) for message in messages), options)
         reply: str | None = self._parts.run_sync(
             ask_for(self._parts.model, prompt, seed=self._parts.seed, read=_readable)
@@ -185,7 +185,7 @@ def _readable(completion: Completion) -> str | None:
 
 
 def _memories(reply: str) -> list[str] | None:
-    """The memories in a reply as mem0 reads it; None for a reply of another form."""
+    """The memories in a reply as mem0 reads it; None if mem0 can't read it."""
     from mem0.memory.utils import (  # type: ignore[import-untyped]
         extract_json,
         remove_code_blocks,

@@ -1,4 +1,4 @@
-"""The cell's embedder and model as mem0 wants them, and its vector store made repeatable.
+"""Adapters for the cell's embedder and model to mem0, and mem0's vector store made repeatable.
 
 Importing this module imports mem0.
 """
@@ -17,13 +17,13 @@ from mem0.vector_stores.qdrant import Qdrant  # type: ignore[import-untyped]
 from qdrant_client.models import Distance
 
 SLOT = "langchain"
-"""mem0 accepts its own provider names only; under this one `model` is an object."""
+"""mem0 accepts only its own provider names; under this one, `model` is an object."""
 
 __all__ = ["SLOT", "BaseLlmConfig", "CellEmbedder", "CellModel", "UnitQdrant", "plug_in"]
 
 
 class CellEmbedder(EmbeddingBase):  # type: ignore[misc]
-    """Hands texts to the `vectors_of` of the object given as `model`."""
+    """Passes texts to the `vectors_of` of the object given as `model`."""
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
         return self.embed_batch([text])[0]
@@ -36,7 +36,7 @@ class CellEmbedder(EmbeddingBase):  # type: ignore[misc]
 
 
 class CellModel(LLMBase):  # type: ignore[misc]
-    """Hands messages to the `reply_to` of the object given as `model`."""
+    """Passes messages to the `reply_to` of the object given as `model`."""
 
     def generate_response(
         self,
@@ -55,11 +55,11 @@ class UnitQdrant(Qdrant):  # type: ignore[misc]
     The dot product is used in place of the cosine, which is the same for unit vectors. Under the
     cosine, local Qdrant normalises all stored vectors again, in place, at each search, and scores
     depend on earlier searches. A filter by user is dropped if all memories pass it, as checking
-    each takes half of a search.
+    each memory takes half of the time of a search.
     """
 
     keeps_users = False
-    """Whether it holds the memories of several users."""
+    """Whether it contains the memories of several users."""
 
     def create_col(
         self, vector_size: int, on_disk: bool, distance: Distance = Distance.DOT
@@ -82,7 +82,7 @@ class UnitQdrant(Qdrant):  # type: ignore[misc]
 
 
 def plug_in(*, entities: bool) -> None:
-    """Registers the classes.
+    """Registers the classes with mem0.
 
     Without `entities`, keeps mem0 from fetching the spaCy model that is missing.
     """
@@ -98,5 +98,5 @@ def plug_in(*, entities: bool) -> None:
 
 
 def _is_not_reported(record: logging.LogRecord) -> bool:
-    """False for the failure of a model call, which mem0 also raises: memeval reports it."""
+    """False for a failed model call, whose error mem0 also raises: memeval reports it."""
     return not record.getMessage().startswith("LLM extraction failed")

@@ -1,6 +1,6 @@
 """The variables that tell a program where to keep its data, found in its script.
 
-By default, most servers keep all data in one file beside their code, or in their working directory.
+By default, most servers keep all data in one file next to their code or in the working directory.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _VARIABLE = re.compile(
     (?:["'\])]*\s*(?:\|\||\?\?|,|\bor\b)\s*["'`](file:|sqlite:///))?""",
     re.VERBOSE,
 )
-"""A variable that a script reads, and the scheme of its default, if that is the address of a file.
+"""A variable that a script reads, and the URL scheme of its default, if that is the URL of a file.
 """
 _OF_DATA = re.compile(r"(?:MEMOR|DATA|DB|STOR|NOTES|KNOWLEDGE|GRAPH).*?(FILE|PATH|DIR|FOLDER)$")
-"""Names of variables that set the place of a server's data."""
+"""Names of variables that set where a server keeps its data."""
 LARGEST = 4 * 2**20
-"""Bytes of a script that are read."""
+"""Maximum bytes that are read of a script."""
 
 
 def places_of(words: Sequence[str]) -> dict[str, str]:
-    """A place of the case's own for each variable that sets the place of a command's data."""
+    """A path in the case's folder for each variable that sets where a command keeps data."""
     places = {}
     for script in (*files_of(words), *_scripts_of(words)):
         with suppress(OSError), script.open(encoding="utf-8", errors="replace") as file:
@@ -53,7 +53,7 @@ def _scripts_of(words: Sequence[str]) -> Iterator[Path]:
 
         return
 
-    # An option may have a value: of the words, one is a package.
+    # An option may have a value, so each of the words may be the package.
     for word in (word for word in words[1:] if not word.startswith("-")):
         package = re.sub(r"(?<=.)@[^/]*$", "", word)
         for modules in (Path("node_modules"), *Path.home().glob(".npm/_npx/*/node_modules")):
@@ -62,7 +62,7 @@ def _scripts_of(words: Sequence[str]) -> Iterator[Path]:
 
 
 def _scripts_in(package: Path) -> Iterator[Path]:
-    """The programs that a package names."""
+    """The scripts that a package's `bin` names."""
     try:
         content: Any = json.loads((package / "package.json").read_bytes())
     except (OSError, ValueError):

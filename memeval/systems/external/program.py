@@ -24,19 +24,19 @@ from memeval.text.redaction import keep_secret
 from memeval.text.shown import one_line
 
 LONGEST_LINE = 32 * 2**20
-"""Bytes of one line."""
+"""Maximum bytes of one line."""
 FIRST_BYTES = 1000
-"""Bytes of a line that was too long that are kept."""
+"""Bytes that are kept of a line that was too long."""
 LAST_WORDS = 20
-"""Lines of stderr that are kept."""
+"""Last lines of stderr that are kept."""
 STOP_S = 2.0
-"""The wait between the end of a program's input and its end by force."""
+"""Seconds between the end of a program's input and its end by force."""
 KILLED_S = 5.0
-"""The wait for a process that was killed."""
+"""Seconds to wait for a process that was killed."""
 PASSED_ON = ("HOME", "PATH", "LANG", "TMPDIR")
-"""Variables of the environment that every program gets."""
+"""Environment variables that every program gets."""
 OF_CASE = ("case_dir", "namespace")
-"""Fields of a command and its variables."""
+"""Fields that are replaced in a command and its variables."""
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 """Names of variables whose values are removed from everything that leaves the process."""
 _FIELD = re.compile(r"\{([a-z_]+)\}")
@@ -45,15 +45,15 @@ _OF_CASE = re.compile(r"\{(case_dir|namespace)\}")
 
 @dataclass(frozen=True)
 class ProgramSettings(ServedSettings):
-    """Settings of memories that are programs of this machine."""
+    """Settings of memories that are programs on this machine."""
 
     command: str | None = field(default=None, metadata=INGEST)
-    """The program with its arguments, in the quoting of a shell; no shell runs it. `{case_dir}` is
-    replaced by an empty folder of the case's own, `{namespace}` by the case's name. Without either,
-    here or in `env`, that folder is the program's HOME.
+    """The program with its arguments, quoted as for a shell; no shell runs it. `{case_dir}` is
+    replaced with an empty folder for the case, `{namespace}` with the case's name. If neither is
+    used, here or in `env`, that folder is the program's HOME.
     """
     env: dict[str, str] | None = field(default=None, metadata=INGEST)
-    """Variables that it is given, by name; fields are replaced as in `command`."""
+    """The program's variables, by name; fields are replaced as in `command`."""
     environment: tuple[str, ...] = field(default=(), metadata=RUNTIME)
     """Names of memeval's environment variables to pass on, in addition to HOME, PATH, LANG and
     TMPDIR, such as that of a key.
@@ -71,18 +71,18 @@ class ProgramSettings(ServedSettings):
 
     @property
     def names_case(self) -> bool:
-        """Whether the program is given the place of the case's data."""
+        """Whether `command` or `env` has a field that names the case."""
         return any(map(_OF_CASE.search, [self.command or "", *(self.env or {}).values()]))
 
     def words(self, example: str) -> list[str]:
-        """The program and its arguments. Raises `UserError` if no program is set."""
+        """The program and its arguments, if any. Raises `UserError` if they can't be parsed."""
         try:
             return shlex.split(self.command or "")
         except ValueError as error:
             raise UserError(f"system.command can't be read: {error}", example) from error
 
     def check_program(self, example: str) -> None:
-        """Raises `UserError` before anything is asked or paid for, if the program can't run."""
+        """Raises `UserError` if the program can't run, before anything is requested or paid for."""
         words = self.words(example)
         if words and not _OF_CASE.search(words[0]) and shutil.which(words[0]) is None:
             raise UserError(
@@ -93,7 +93,7 @@ class ProgramSettings(ServedSettings):
         self.inherited()
 
     def inherited(self) -> dict[str, str]:
-        """The variables that are passed on. Raises `UserError` for one that is named and unset."""
+        """The variables that are passed on. Raises `UserError` if a named one is not set."""
         for name in self.environment:
             if name not in os.environ:
                 raise UserError(
@@ -116,7 +116,7 @@ class CaseHome:
         self._folder: Path | None = None
 
     def renew(self) -> None:
-        """Makes an empty folder; the one before, if any, is removed."""
+        """Creates an empty folder, and removes the previous one, if any."""
         self.remove()
         self._folder = started.make_folder("case")
 
@@ -145,7 +145,7 @@ class CaseHome:
 
 
 def _caches(home: str | None) -> dict[str, str]:
-    """Variables with which `npx` and `uvx` find their downloads, although HOME is another."""
+    """Variables with which `npx` and `uvx` find their downloads in spite of another HOME."""
     if home is None:
         return {}
 
@@ -153,11 +153,11 @@ def _caches(home: str | None) -> dict[str, str]:
 
 
 class ProgramError(ModelError):
-    """The process died, hung, or wrote something other than a reply: another one may work."""
+    """The process died, hung, or wrote something other than a reply: a new one may work."""
 
 
 class LongLineError(ProgramError):
-    """A line is too long to be read; `first` are its first bytes."""
+    """A line is too long to be read; `first` contains its first bytes."""
 
     def __init__(self, what: str, first: bytes) -> None:
         super().__init__(what)
@@ -165,7 +165,7 @@ class LongLineError(ProgramError):
 
 
 class _Streams(SubprocessStreamProtocol):
-    """The pipes of a process whose group ends with it."""
+    """The pipes of a process, whose group is ended when the process exits."""
 
     def __init__(self) -> None:
         super().__init__(LONGEST_LINE, asyncio.get_running_loop())
@@ -173,7 +173,7 @@ class _Streams(SubprocessStreamProtocol):
         self.ended = asyncio.Event()
 
     def process_exited(self) -> None:
-        # A child that was left holds the pipes open: a reader of them would wait for ever.
+        # A child that was left behind keeps the pipes open: a reader would wait forever.
         started.end(self.group)
         self.ended.set()
         super().process_exited()
@@ -193,7 +193,7 @@ class Program:
     async def start(
         cls, words: Sequence[str], variables: Mapping[str, str], example: str
     ) -> Program:
-        """Starts a program. Raises `UserError` if it can't be."""
+        """Starts a program. Raises `UserError` if it can't be started."""
         loop = asyncio.get_running_loop()
         try:
             transport, streams = await loop.subprocess_exec(
@@ -237,7 +237,7 @@ class Program:
             raise LongLineError(what, first) from None
 
     def note(self, what: str) -> None:
-        """Takes a line for its last words, as if it were of its stderr."""
+        """Adds a line to the program's last words, as if it were from its stderr."""
         self._stderr.append(what)
 
     async def skip_line(self) -> None:
@@ -250,7 +250,7 @@ class Program:
                 await self._output.readexactly(error.consumed)
 
     async def describe_end(self, during: str) -> str:
-        """How a process ended that closed its pipes, with its last words."""
+        """How a process that closed its pipes ended, with its last words."""
         # The exit status and the last lines of stderr may come after the pipe has closed.
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_S):
@@ -262,7 +262,7 @@ class Program:
         return f"{ended} during {during}{self.last_words()}"
 
     def last_words(self) -> str:
-        """The last line of its stderr, as messages add it."""
+        """The last line of its stderr, in the form that messages append."""
         return f"; its last words: {one_line(self._stderr[-1])}" if self._stderr else ""
 
     async def _keep_last_words(self) -> None:
@@ -279,14 +279,14 @@ class Program:
                 self._stderr.append(line.decode("utf-8", "replace"))
 
     async def stop(self) -> None:
-        """Ends the input, then the process with everything that it has started: by force if it
-        stays.
+        """Closes the input, waits for the process to end, then kills it with everything it has
+        started.
         """
         self._input.close()
         try:
             await self._ends_within(STOP_S)
         finally:
-            # Also if there is no time to wait, after Ctrl-C.
+            # Also if Ctrl-C cancels the wait.
             self.kill()
             await self._ends_within(KILLED_S)
             await asyncio.gather(self._listening, return_exceptions=True)
@@ -297,10 +297,10 @@ class Program:
                 await self._streams.ended.wait()
 
     def kill(self) -> None:
-        """Ends the group by force, and closes the pipes."""
+        """Kills the process group and closes the pipes."""
         started.end(self._streams.group)
         self._listening.cancel()
-        # Else the pipes are closed when they are collected, which warns.
+        # Otherwise the pipes are closed at garbage collection, with a warning.
         self._process._transport.close()  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""Results of another program for each question: a file of rankings instead of a memory."""
+"""A file of rankings instead of a memory: the results of another program for each question."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ EXAMPLE = 'rows look like:  {"question_id": "conv-26/q0", "ranked": [{"text": "â
 
 
 class RankedItem(Struct, frozen=True):
-    """One thing that was found."""
+    """One result."""
 
     text: Annotated[str, Meta(max_length=LONGEST_TEXT)] | None = None
-    """None shows the turns that it names."""
+    """None shows the text of the turns in `turn_ids`."""
     turn_ids: Annotated[tuple[str, ...], Meta(max_length=MOST_RESULTS)] | None = None
-    """None: those that the text quotes."""
+    """None means the turns that the text quotes."""
     score: Finite | None = None
 
 
@@ -49,12 +49,12 @@ class RankedRow(Struct, frozen=True):
 
 
 class Rankings(Struct, frozen=True):
-    """A file, read."""
+    """The content of a file."""
 
     rows: Mapping[str, RankedRow]
-    """By question id, the first row of an id."""
+    """The first row of each question id."""
     repeated: tuple[str, ...]
-    """Ids of further rows of an id that came before."""
+    """Ids of further rows that repeat an earlier id."""
 
 
 def read_rankings(file: str) -> Rankings:
@@ -65,7 +65,7 @@ def read_rankings(file: str) -> Rankings:
     return _read(file, content)
 
 
-# Each case has a system of its own.
+# Cached, because each case has its own system.
 @lru_cache(maxsize=4)
 def _read(file: str, content: bytes) -> Rankings:
     rows: dict[str, RankedRow] = {}
@@ -99,12 +99,12 @@ def _read(file: str, content: bytes) -> Rankings:
 class Settings(SystemSettings):
     """Which file the rankings come from."""
 
-    # The content is the identity (`files`).
+    # The file's content is part of the identity, not its path (`files`).
     file: str = field(default="", metadata=RUNTIME)
 
 
 class Ranked(QuickSystem, RecallSystem):
-    """Finds what the file says. The cell's reader answers from it, under the cell's `top_k`."""
+    """Returns the results in the file. The cell's reader answers from the first `top_k`."""
 
     settings_type = Settings
 
@@ -132,8 +132,8 @@ class Ranked(QuickSystem, RecallSystem):
         self._quotations = None
 
     def recall(self, query: Query, depth: int) -> Sequence[Retrieved]:
-        # Systems never see a question's id, except this one: it is a stand-in for an answer to that
-        # question.
+        # Systems never see a question's id, except this one: its rows stand in for the search that
+        # answers the question.
         row = self._rows.get(current_ledger().scope)
         if row is None:
             raise MemevalError("the file has no row for it")

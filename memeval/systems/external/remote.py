@@ -1,4 +1,4 @@
-"""Failures of a server that holds a system's memory, and deletion of its data there."""
+"""Failures of a server that stores a system's memory, and deletion of its data there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _answered: set[str] = set()
 
 
 def note_answer(address: str) -> None:
-    """Notes that the server at an address has answered this process."""
+    """Notes that the server at a URL has answered this process."""
     _answered.add(address)
 
 
@@ -26,19 +26,19 @@ def fault(address: str, message: str, *hints: str) -> MemevalError:
 
 
 class Leftover:
-    """Something at a server that must be deleted.
+    """Data at a server that must be deleted.
 
-    At `discard`, else when its owner is gone, else when the process ends.
+    It is deleted at `discard`, else when its owner is gone, else when the process ends.
     """
 
     def __init__(self, owner: object, what: str, delete: Callable[[], None]) -> None:
-        """`delete` must not hold on to `owner`."""
+        """`delete` must not keep a reference to `owner`."""
         # A finalizer runs once, whichever of the three comes first, and also when the process
         # ends.
         self._finalizer = weakref.finalize(owner, _delete, what, delete)
 
     def discard(self) -> None:
-        """Deletes it in another thread, which the process waits for when it ends."""
+        """Deletes the data in another thread, which the process waits for when it ends."""
         # Not a daemon: Python waits for it, so the deletion is not cut off.
         threading.Thread(target=self._finalizer, name="memeval-discard").start()
 

@@ -1,4 +1,4 @@
-"""Replies of servers instead of memories: that they found nothing, or that they failed."""
+"""Replies of servers that are not memories: that nothing was found, or that something failed."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _ERROR = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 LONGEST_NOTICE = 1000
-"""Characters of a message about nothing; a longer text is something."""
+"""Maximum characters of such a message; a longer text is a result."""
 
 
 def says_nothing(text: str, pattern: str | None = None) -> bool:
-    """Whether a text says that nothing was found: in one of the common forms, as JSON that holds
-    nothing, or as `pattern` says it.
+    """Whether a text says that nothing was found: in one of the common forms, as JSON without
+    content, or in a form that `pattern` matches.
     """
     plain = text.strip()
     if pattern is not None and re.search(pattern, plain):
@@ -67,7 +67,7 @@ def error_in(text: str) -> str | None:
 
 
 def _json_of(text: str) -> Any:
-    """The JSON of a text, if it is an object or a list."""
+    """The JSON of a text, if it is an object or a list; else None."""
     if not text.startswith(("{", "[")):
         return None
 
@@ -78,7 +78,7 @@ def _json_of(text: str) -> Any:
 
 
 def is_hollow(value: Any) -> bool:
-    """Whether JSON holds no more than counts of nothing and words that say so."""
+    """Whether JSON contains only empty values, zeros, booleans and phrases for "nothing found"."""
     if isinstance(value, Mapping):
         return all(map(_is_empty, value.values()))
 

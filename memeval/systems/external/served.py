@@ -1,5 +1,5 @@
-"""A memory outside of this process, as its operations are called: `reset`, `ingest`, `ready`, and
-`search` or `answer`. How they reach it (HTTP, a program's pipes, MCP) is a `Service`.
+"""A memory outside this process, and the operations called on it: `reset`, `ingest`, `ready`, and
+`search` or `answer`. A `Service` passes them on, over HTTP, a program's pipes or MCP.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ WITHOUT_TEXT = "results_without_text"
 USAGE_UNKNOWN = "service_usage"
 FIRST_POLL_S, SLOWEST_POLL_S = 0.05, 5.0
 FORGET_S = 10.0
-"""The longest wait for a service to forget a case that is done."""
+"""The longest wait for a service to forget a finished case."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -65,7 +65,7 @@ _said = Lines()
 cases that other processes send.
 """
 _read_data: set[str] = set()
-"""The runs whose data was read for that."""
+"""The runs whose data was read into `_said`."""
 
 
 def check_pattern(option: str, pattern: str | None) -> None:
@@ -83,13 +83,13 @@ class ServedSettings(SystemSettings):
     batch_size: int = field(default=32, metadata=INGEST)
     """Chunks per request."""
     version: int = field(default=1, metadata=INGEST)
-    """Raise it when the service behind the address has changed, which memeval can't notice."""
+    """Increase it when the service behind the URL has changed, which memeval can't detect."""
     request_timeout_s: float = field(default=60.0, metadata=RUNTIME)
-    """Limit of one request, in seconds."""
+    """Time limit of one request, in seconds."""
     ready_timeout_s: float = field(default=600.0, metadata=RUNTIME)
     """Maximum wait until everything sent can be found, in seconds."""
     forget: bool = field(default=True, metadata=RUNTIME)
-    """Whether the service is asked to forget a case that is done."""
+    """Whether the service is told to forget a finished case."""
     no_results: str | None = field(default=None, metadata=ANSWER)
     """Regular expression for the service's message when it found nothing, if that is not one of the
     common forms, such as `No results found`.
@@ -112,7 +112,7 @@ class ServedSettings(SystemSettings):
 
 @dataclass(frozen=True)
 class AnsweringSettings(ServedSettings):
-    """Settings of served memories that may answer by themselves."""
+    """Settings of served memories that may answer questions themselves."""
 
     answers: bool = field(default=False, metadata=ANSWER)
     """Whether the service answers itself; otherwise the cell's reader answers from its results."""
@@ -140,37 +140,37 @@ class Reply(Struct, frozen=True):
 
     content: Mapping[str, Any]
     setback: str | None = None
-    """The failure before, if the request was made again."""
+    """The previous failure, if the request was repeated."""
 
 
 class ToolError(ModelError):
-    """A call of a tool failed; the server is there."""
+    """A tool call failed, but the server is reachable."""
 
 
 class Service(ABC):
     """Calls the operations of a served memory."""
 
     name: str
-    """How messages name it, such as `the memory service at http://localhost:8077`."""
+    """The service's name in messages, such as `the memory service at http://localhost:8077`."""
 
     @abstractmethod
     async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
         """The reply to an operation.
 
-        Raises `ModelError` for a failure of the service, and `UserError` if it was never there.
+        Raises `ModelError` for a failure of the service, and `UserError` if it never answered.
         """
 
     async def forget(self, body: Mapping[str, Any]) -> None:
-        """Tells the service that a case is done."""
+        """Tells the service that a case is finished."""
         await self.call("reset", body)
 
     async def close(self) -> None:
-        """Gives back connections and processes."""
+        """Releases connections and processes."""
         return
 
 
 class ImaginedService(Service):
-    """Takes the place of a service in an estimate: it finds the first chunks and sends nothing."""
+    """Stands in for a service in an estimate: it finds the first chunks and sends nothing."""
 
     name = "the imagined memory service"
 
@@ -189,8 +189,8 @@ class ImaginedService(Service):
 class ServedMemory(RecallSystem):
     """A case's memory at a service, in its own namespace.
 
-    The service is sent chunks and questions, and no gold. It can't be saved: it is built again if a
-    run needs it.
+    The service is sent chunks and questions, but no gold. The memory can't be saved: it is built
+    again if a run needs it.
     """
 
     in_thread: ClassVar[bool] = False
@@ -210,7 +210,7 @@ class ServedMemory(RecallSystem):
 
     @abstractmethod
     def open_service(self) -> Service:
-        """The service of this case; called on the event loop."""
+        """Opens the service of this case; called on the event loop."""
 
     @classmethod
     def uses_llm_at_ingest(cls, settings: Any) -> bool:
@@ -227,11 +227,11 @@ class ServedMemory(RecallSystem):
         self._known = True
 
     def _namespace_of(self, user: str) -> str:
-        """Of the users that share this case's store, each has a namespace."""
+        """The namespace of a user: each user that shares this case's store has its own."""
         return f"{self.namespace}-{user}" if user else self.namespace
 
     async def begin_namespace(self, namespace: str) -> None:
-        """Makes the empty namespace of a further user."""
+        """Creates the empty namespace of another user."""
         await self._call("reset", {"namespace": namespace})
 
     def _forget_all(self) -> None:
@@ -250,7 +250,7 @@ class ServedMemory(RecallSystem):
         await self._flush()
 
     async def _flush(self) -> None:
-        """Sends what waits to be sent."""
+        """Sends the chunks that are waiting."""
         waiting, self._waiting = self._waiting, []
         for user, batch in groupby(waiting, key=lambda chunk: chunk.user):
             await self._send(user, list(batch))
@@ -262,7 +262,7 @@ class ServedMemory(RecallSystem):
             await self.begin_namespace(namespace)
 
         for chunk in batch:
-            # Before it is sent: from then on, another case may find it.
+            # Before the chunk is sent, because another case may find it afterwards.
             self._remember(chunk.text, chunk.content)
 
         chunks = [wire.chunk_json(chunk, self._ids) for chunk in batch]
@@ -271,7 +271,7 @@ class ServedMemory(RecallSystem):
         lost = self._read(lambda: wire.read_lost(reply, len(batch)))
         self._asked += len(batch)
         self._lost += lost or 0
-        # One that never says so leaves the count to the engine (`health`).
+        # A service that never reports losses leaves the count to the engine (`health`).
         self._tells_losses = self._tells_losses or lost is not None
 
     async def await_ready(self) -> None:
@@ -286,8 +286,8 @@ class ServedMemory(RecallSystem):
             if self._read(lambda: wire.read_ready(reply)):  # noqa: B023 - called at once
                 return
 
-            # The larger of both: requests take time that the pauses don't have, and a test's
-            # pauses take none.
+            # The larger of both: requests take time that the pauses don't include, and in a test
+            # the pauses take none.
             waited = max(waited, time.monotonic() - began)
             if waited >= self.settings.ready_timeout_s:
                 raise MemoryServiceError(
@@ -332,7 +332,7 @@ class ServedMemory(RecallSystem):
 
         found = await self._search(query, max(self.parts.top_k, self.ranking_depth))
         answer = await self.answer_from(query, found.results)
-        # A ranking with holes would count as one that missed.
+        # A ranking with gaps would count as a miss.
         return replace(answer, ranking=None) if found.without_ids else answer
 
     async def _search(self, query: Query, depth: int) -> wire.Found:
@@ -362,7 +362,7 @@ class ServedMemory(RecallSystem):
         )
 
     def _sift(self, found: wire.Found) -> wire.Found:
-        """The results without those that have no text, and placeholders for an empty search.
+        """The results, without those that have no text and placeholders for an empty search.
 
         Raises `MemoryServiceError` for an error sent as a result, and for a result with the content
         of another case.
@@ -371,7 +371,7 @@ class ServedMemory(RecallSystem):
         kept = [
             result
             for result in found.results
-            # Its turns would count as found, and the reader gets nothing of them.
+            # Its turns would count as found, although the reader gets no text of them.
             if result.text.strip() and (result.turn_ids or not says_nothing(result.text, nothing))
         ]
         if len(kept) == 1 and not kept[0].turn_ids and (error := error_in(kept[0].text)):
@@ -408,7 +408,7 @@ class ServedMemory(RecallSystem):
                 )
 
     def _learn(self) -> None:
-        """Reads the texts of all cases of the data, once per run."""
+        """Reads the texts of all cases of the data set, once per run."""
         run, lines = str(self.parts.extra.get("origin", "")), self.parts.extra.get(LINES)
         if lines is not None and run not in _read_data:
             _read_data.add(run)
@@ -416,7 +416,7 @@ class ServedMemory(RecallSystem):
                 _said.add(line)
 
     def _remark(self, found: wire.Found, asked: int) -> None:
-        """Notes what matters for reading the figures."""
+        """Adds the remarks that matter for reading the figures."""
         remarks = current_ledger().remarks
         if len(found.results) > asked:
             remarks[MORE_THAN_ASKED] = (
@@ -501,7 +501,7 @@ class ServedMemory(RecallSystem):
 
 
 def note_noise(writer: str, lines: int = 1) -> None:
-    """Notes lines that are not replies, for the answer or the ingest that is under way."""
+    """Records lines that are not replies, for the answer or the ingest under way."""
     ledger = current_ledger()
     ledger.noise_lines += lines
     is_one = ledger.noise_lines == 1
@@ -514,13 +514,13 @@ def note_noise(writer: str, lines: int = 1) -> None:
 
 
 def files_of(words: Sequence[str]) -> tuple[Path, ...]:
-    """The files that a command names: an edit of a script makes another memory."""
+    """The files that a command names: an edited script results in another memory."""
     named = [Path(word) for word in words]
     return tuple(path for path in named if path.suffix[1:].isalpha() and path.is_file())
 
 
 def namespace_of(parts: SystemContext) -> str:
-    """Names a case's memory of one run and repeat. No text of the data is in it."""
+    """The name of a case's memory in one run and repeat. It contains no text of the data set."""
     named = (str(parts.extra.get("origin", "")), parts.case_id, str(parts.seed))
     digest = hashlib.sha256("\0".join(named).encode("utf-8", "surrogatepass")).hexdigest()
     return f"memeval-{digest[:32]}"

@@ -1,6 +1,6 @@
 """Requests to a served memory and its replies, in JSON.
 
-docs/http_memory.openapi.yaml describes it. Replies are read strictly: an invalid part is an error
+docs/http_memory.openapi.yaml describes them. Replies are read strictly: an invalid part is an error
 that names it.
 """
 
@@ -20,11 +20,11 @@ from memeval.records import MemoryChunk, Query, Retrieved, Role, Usage
 from memeval.text.shown import one_line
 
 LONGEST_TEXT = 1_000_000
-"""Characters of an answer or of one result."""
+"""Maximum characters of an answer or of one result."""
 MOST_RESULTS = 10_000
-"""Results of one search."""
+"""Maximum results of one search."""
 MOST_USAGES = 100
-"""Usages of one reply."""
+"""Maximum usages of one reply."""
 CHANGES = ("forget", "correct")
 """Operations that a service need not offer."""
 OPERATIONS = ("reset", "ingest", "ready", "search", "answer", *CHANGES)
@@ -45,25 +45,25 @@ class Found(Struct, frozen=True):
 
 
 class SentIds:
-    """The ids that a service is sent of one case, unique over all cases and runs.
+    """The ids that a service gets for one case, unique over all cases and runs.
 
-    Data sets count turns from the start in each conversation: of two cases in one store, their own
-    ids would not show which of them a result comes from.
+    Data sets number the turns of each conversation from the start: with two cases in one store, the
+    data set's own ids would not show which case a result comes from.
     """
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
         self.turns: dict[str, str] = {}
-        """The data set's own turn ids, by those that were sent."""
+        """The data set's own turn ids, by the ids that were sent."""
 
     def turn(self, turn_id: str) -> str:
-        """The id that a turn is sent under."""
+        """The id under which a turn is sent."""
         sent = self.of("turn", turn_id)
         self.turns[sent] = turn_id
         return sent
 
     def of(self, kind: str, name: str) -> str:
-        """The id that a session or a chunk is sent under."""
+        """The id under which a session or a chunk is sent."""
         named = "\0".join((self._namespace, kind, name)).encode("utf-8", "surrogatepass")
         return f"{kind}-{hashlib.sha256(named).hexdigest()[:16]}"
 
@@ -82,7 +82,7 @@ def chunk_json(chunk: MemoryChunk, ids: SentIds) -> dict[str, Any]:
 
 
 def search_json(query: Query, depth: int) -> dict[str, Any]:
-    """A question as a search is asked."""
+    """A search request for a question."""
     return {
         "query": query.text,
         "asked_at": query.asked_at.isoformat() if query.asked_at else None,
@@ -91,7 +91,7 @@ def search_json(query: Query, depth: int) -> dict[str, Any]:
 
 
 def answer_json(query: Query, top_k: int) -> dict[str, Any]:
-    """Request to a service that gives the answers itself."""
+    """A request to a service that gives the answers itself."""
     return {
         **search_json(query, top_k),
         "instruction": query.instruction,
@@ -104,7 +104,7 @@ def answer_json(query: Query, top_k: int) -> dict[str, Any]:
 
 
 def read_lost(reply: Json, sent: int) -> int | None:
-    """How many of the chunks that were sent a service lost; None if it does not say."""
+    """How many of the chunks sent to a service it lost; None if it does not say."""
     lost = reply.get("lost")
     if lost is None:
         return None
@@ -138,7 +138,7 @@ def read_ready(reply: Json) -> bool:
 
 
 def read_found(reply: Json, turns: Mapping[str, str]) -> Found:
-    """The results of a search; `turns` are the ids that were sent, and the data set's own."""
+    """The results of a search; `turns` maps the ids that were sent to the data set's own."""
     rows = read_rows(reply, "results")
     results = [_read_result(row, f"results[{at}]", turns) for at, row in enumerate(rows)]
     without = sum(1 for row in rows if row.get("turn_ids") is None)
@@ -148,7 +148,7 @@ def read_found(reply: Json, turns: Mapping[str, str]) -> Found:
 def read_rows(reply: Json, name: str) -> list[Json]:
     """The results in a member of a reply, each an object.
 
-    A reply that says that the search failed has none, whatever its list holds.
+    Raises `WireError` for a reply that says that the search failed, whatever its list contains.
     """
     error = reply.get("error")
     if (isinstance(error, str) and error.strip()) or (isinstance(error, Mapping) and error):
@@ -172,7 +172,7 @@ def read_rows(reply: Json, name: str) -> list[Json]:
 
 
 def expect_member(reply: Json, name: str, wanted: Any) -> None:
-    """Raises `WireError` unless a member of a reply has a value."""
+    """Raises `WireError` unless the member `name` of a reply is `wanted`."""
     value = reply.get(name)
     if value is not wanted and (isinstance(wanted, bool) or value != wanted):
         shown = str(wanted).lower() if isinstance(wanted, bool) else f"'{one_line(wanted, 80)}'"
@@ -232,7 +232,7 @@ def _read_result(row: Json, where: str, turns: Mapping[str, str]) -> Retrieved:
 
 
 def read_text(value: Any, where: str) -> str:
-    """A string that is not too long."""
+    """A string. Raises `WireError` for another value, and for a string that is too long."""
     if not isinstance(value, str):
         raise _wrong(where, "a string", value)
     if len(value) > LONGEST_TEXT:
@@ -261,12 +261,12 @@ def _turns(value: Any, where: str, turns: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def read_score(value: Any, where: str) -> float | None:
-    """A finite number, if there is one."""
+    """A finite number; None for None."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _wrong(where, "a number", value)
-    # Not `isfinite`, which fails for an int beyond this.
+    # Not `isfinite`, which fails for a larger int.
     if not abs(value) <= sys.float_info.max:
         raise WireError(f"{where} is not a finite number")
 
@@ -309,7 +309,7 @@ def _wrong(where: str, wanted: str, value: Any) -> WireError:
 
 
 def _short(value: Any) -> Any:
-    """A value that is cheap to show."""
+    """A short form of a value, cheap to show."""
     if isinstance(value, str):
         return value[:100]
 

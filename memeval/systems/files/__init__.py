@@ -1,1 +1,1 @@
-"""The conversation as text files, which a model reads by tools."""
+"""The conversation as text files, which a model reads with tools."""

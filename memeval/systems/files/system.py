@@ -35,16 +35,16 @@ from memeval.text.words import search_terms
 
 INDEX = "index.txt"
 MOST_MATCHES = 50
-"""Lines that one `grep` shows."""
+"""Maximum lines that one `grep` shows."""
 LONGEST_PATTERN = 500
-"""Characters of the pattern of a `grep`."""
+"""Maximum characters of the pattern of a `grep`."""
 MOST_LINES = 400
-"""Lines that one `read_file` shows."""
+"""Maximum lines that one `read_file` shows."""
 USUAL_LINES = 100
 MOST_NOTES = 1_000
-"""Files that the writer may make."""
+"""Maximum files that the writer may create."""
 LONGEST_NOTE = 200_000
-"""Characters of one of them."""
+"""Maximum characters of one of these files."""
 NOTES_FILE = "notes.json"
 _PART = r"[A-Za-z0-9_-][A-Za-z0-9_. -]{0,79}"
 _NOTE_NAME = re.compile(rf"{_PART}(?:/{_PART}){{0,3}}")
@@ -62,9 +62,9 @@ Lines = tuple[Retrieved, ...]
 class Files(ChunkSystem, RecallSystem):
     """One text file per session, with dated names, and an index of them.
 
-    Under `writer=tools` there are only the files that the writer made. All are held in memory: a
-    path can name nothing else. Under `reader=direct` it shows the chunks, or the lines of notes,
-    that hold the rarest words of the question.
+    Under `writer=tools` there are only the files that the writer made. All files are kept in
+    memory, so a path can't name anything else. Under `reader=direct` it shows the chunks, or the
+    lines of notes, that contain the rarest words of the question.
     """
 
     def reset(self) -> None:
@@ -119,7 +119,7 @@ class Files(ChunkSystem, RecallSystem):
         ]
 
     def _entries(self) -> list[tuple[str, Retrieved]]:
-        """Entries that `recall` ranks, each with its search terms."""
+        """Entries that `recall` ranks, each with the text that is searched."""
         entries = [
             (chunk.content, Retrieved(chunk.text, chunk.turn_ids, time=chunk.time))
             for chunk in self._chunks
@@ -132,11 +132,11 @@ class Files(ChunkSystem, RecallSystem):
 
     async def answer(self, query: Query) -> Answer:
         answer = await super().answer(query)
-        # Whose turn a note is of is not known.
+        # The turns that a note comes from are unknown.
         return replace(answer, ranking=None) if self._notes else answer
 
     def dump(self) -> list[DumpItem] | None:
-        """The notes; None without any."""
+        """The notes; None if there are none."""
         notes: list[DumpItem] = [
             {"kind": "file", "text": text, "name": name} for name, text in self._notes.items()
         ]
@@ -275,10 +275,10 @@ class Files(ChunkSystem, RecallSystem):
 
 
 def has_match(pattern: str, texts: Sequence[str]) -> list[bool]:
-    """Whether a part of each text matches, in either case. Raises `ValueError` for the pattern.
+    """For each text, whether a part matches, ignoring case. Raises `ValueError` for the pattern.
 
-    By RE2: a pattern that a model words, or a text that it read, may take Python's own engine for
-    ever.
+    RE2, because Python's own engine may take forever on a pattern from a model or from a text that
+    it read.
     """
     if len(pattern) > LONGEST_PATTERN:
         raise ValueError(f"it has more than {LONGEST_PATTERN} characters")
@@ -289,9 +289,7 @@ def has_match(pattern: str, texts: Sequence[str]) -> list[bool]:
 
 
 def write_files(chunks: Sequence[MemoryChunk], notes: Mapping[str, str]) -> dict[str, Lines]:
-    """The files of the sessions by name, in their order, those of the notes, and before them the
-    index.
-    """
+    """The index, the files of the sessions in their order, and those of the notes, all by name."""
     sessions: dict[str, list[MemoryChunk]] = {}
     for chunk in chunks:
         sessions.setdefault(chunk.session_id, []).append(chunk)
@@ -333,7 +331,7 @@ def _turns_of(texts: Sequence[str], chunk: MemoryChunk) -> list[tuple[str, ...]]
     if len(chunk.turn_ids) == 1:
         return [chunk.turn_ids] * len(texts)
 
-    # A turn may have several lines. It begins with who speaks.
+    # A turn may have several lines; the first one begins with its speaker.
     starts = tuple(f"{speaker}: " for speaker in chunk.speakers)
     turns, begun = [], 0
     for text in texts:

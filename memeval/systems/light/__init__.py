@@ -1,1 +1,1 @@
-"""LIGHT: three memories, of what was said, of what was said last, and of notes."""
+"""LIGHT: three memories, of all that was said, of the latest turns, and of notes."""

@@ -34,7 +34,7 @@ def is_closed(pair: Sequence[MemoryChunk]) -> bool:
 
 
 def pairs_of(chunks: Sequence[MemoryChunk]) -> Iterator[Pair]:
-    """Pairs of neighbours in a session; or single chunks of several speakers or at its end."""
+    """Pairs of neighbours in a session; a chunk of several speakers or at the end may be alone."""
     pair: list[MemoryChunk] = []
     for chunk in chunks:
         if pair and pair[0].session_id != chunk.session_id:
@@ -56,7 +56,7 @@ def content_of(pair: Pair) -> str:
 
 
 def text_of(pair: Pair) -> str:
-    """A pair as a reader is shown it: under one date, that of its first chunk."""
+    """A pair as the reader sees it: under one date, that of its first chunk."""
     first, *rest = pair
     return "\n".join([first.text, *(chunk.content for chunk in rest)])
 
@@ -68,10 +68,10 @@ def turns_of(pair: Pair) -> tuple[str, ...]:
 FACTS, NOTES, CONDENSE, FILTER = "light_facts", "light_notes", "light_condense", "light_filter"
 """Names of the prompt templates."""
 STATE_FILE = "light.json"
-# The published limit, there for messages of the assistant. BEAM has 13 above 30,000 characters;
-# the longest has 348,853.
+# The published limit, which there applies to messages of the assistant. BEAM has 13 messages above
+# 30,000 characters; the longest has 348,853.
 MOST_CHARACTERS = 70_000
-"""Characters of a chunk that a prompt holds; chats have messages that run on without an end."""
+"""Maximum characters of a chunk in a prompt; chats have messages that run on without an end."""
 
 
 @dataclass(frozen=True)
@@ -79,20 +79,19 @@ class Settings(SystemSettings):
     """Settings of `light`."""
 
     fact_tokens: int = field(default=512, metadata=INGEST)
-    """Most tokens of the facts and the summary that a pair is indexed by."""
+    """Maximum tokens of the facts and the summary by which a pair is indexed."""
     note_tokens: int = field(default=256, metadata=INGEST)
-    """Most tokens that a pair adds to the scratchpad."""
+    """Maximum tokens that a pair adds to the scratchpad."""
     scratchpad_tokens: int = field(default=8_000, metadata=INGEST)
     """The scratchpad is condensed to this many tokens once it has twice as many."""
     recent_pairs: int = field(default=10, metadata=ANSWER)
     """Latest pairs that are shown; `top_k` does not limit them. 0 shows none."""
     context_tokens: int = field(default=14_000, metadata=ANSWER)
-    """Most tokens of the episodes and the latest pairs together; one that does not fit is left out.
-    """
+    """Maximum tokens of the episodes and the latest pairs; a pair that does not fit is left out."""
     piece_tokens: int = field(default=512, metadata=ANSWER)
-    """Tokens of a piece of the scratchpad, which is shown or not as a whole."""
+    """Maximum tokens of a piece of the scratchpad, which is shown or left out as a whole."""
     filter_scratchpad: bool = field(default=True, metadata=ANSWER)
-    """Whether the model is asked of each piece if it bears on the question; else all are shown."""
+    """Whether the model decides which pieces bear on the question; otherwise all are shown."""
 
     def __post_init__(self) -> None:
         check_positive(
@@ -134,7 +133,7 @@ class Light(IndexedSystem[DenseIndex]):
         self._condensed = False
         self._lost = 0
 
-    # What is written
+    # Building the memory
 
     async def ingest(self, chunk: MemoryChunk) -> None:
         self.chunks.append(chunk)
@@ -150,7 +149,7 @@ class Light(IndexedSystem[DenseIndex]):
         await super().consolidate()
 
     async def _finish_pair(self) -> None:
-        """Writes the facts and the notes on the pair that is open."""
+        """Has the model write the facts and the notes on the open pair."""
         pair = tuple(self._open_pair)
         self._open_pair = []
         if not pair:
@@ -184,12 +183,12 @@ class Light(IndexedSystem[DenseIndex]):
             self._condensed = True
 
     async def _write(self, name: str, said: tuple[str, ...], budget: int) -> str | None:
-        """The model's text under a template; empty if nothing is worth it, None if useless."""
+        """The model's text; empty if there is nothing to note, None if every reply is useless."""
         before = self._before if name != CONDENSE else ""
         return await take_notes(self.parts, name, before=before, said=said, budget=budget)
 
     def health(self) -> IngestHealth:
-        """Counts as lost the chunks of pairs without facts or notes, as every reply was useless."""
+        """Counts as lost the chunks of pairs whose replies for facts or notes were all useless."""
         return self.health_with(self._lost)
 
     def dump(self) -> list[DumpItem]:
@@ -206,7 +205,7 @@ class Light(IndexedSystem[DenseIndex]):
     # The index of episodes
 
     def texts(self) -> list[str]:
-        """The facts of each pair; its own words if there are no facts."""
+        """The facts of each pair; the pair's own words if it has no facts."""
         return [
             facts or content_of(pair) for pair, facts in zip(self._pairs, self._facts, strict=True)
         ]
@@ -227,7 +226,7 @@ class Light(IndexedSystem[DenseIndex]):
     async def rank(self, index: DenseIndex, query: Query, depth: int) -> Ranked:
         return await index.search(query.text, depth)
 
-    # What is read
+    # Answering
 
     async def answer(self, query: Query) -> Answer:
         ranked = await self.ranked(query, self.parts.top_k) if self._pairs else ()
@@ -247,7 +246,7 @@ class Light(IndexedSystem[DenseIndex]):
         return self.answer_of(reply, chosen=kept, ranked=ranked, notes=notes)
 
     def _fitting(self, positions: Sequence[int]) -> list[int]:
-        """The pairs that fit into the context, the first ones first."""
+        """The pairs that fit into `context_tokens`, tried in the given order."""
         room = self.settings.context_tokens
         fitting = []
         for position in positions:
@@ -287,7 +286,7 @@ class Light(IndexedSystem[DenseIndex]):
 
         return remarks
 
-    # Where it is kept
+    # Saving and loading
 
     def save(self, folder: Path) -> None:
         super().save(folder)
@@ -303,6 +302,6 @@ class Light(IndexedSystem[DenseIndex]):
 
 
 def pieces(notes: Sequence[str], tokens: int) -> list[str]:
-    """The notes in pieces of whole lines, each of at most `tokens`; a longer line is a piece."""
+    """The notes in pieces of whole lines, up to `tokens` each; a longer line is one piece."""
     lines = [line for note in notes for line in note.splitlines() if line.strip()]
     return ["\n".join(batch) for batch in batches(lines, str, tokens)]

@@ -18,7 +18,7 @@ class Settings(FactKeySettings):
     """Settings of `bm25`."""
 
     index_date: bool = field(default=False, metadata=INGEST)
-    """Whether dates are indexed; without, ranks are those of rank_bm25 over `speaker: text`."""
+    """Whether dates are indexed; if not, ranks are those of rank_bm25 over `speaker: text`."""
     tokens: Tokens = field(default="alnum", metadata=ANSWER)
     """`alnum`: runs of lower-cased letters and digits; `space`: text between spaces."""
     ties: Ties = field(default="position", metadata=ANSWER)
@@ -35,6 +35,6 @@ class Bm25(FactKeyedSystem[Bm25Index]):
         return Bm25Index(self.texts(), self.settings.tokens)
 
     async def rank(self, index: Bm25Index, query: Query, depth: int) -> Ranked:
-        """The full ranking. Chunks below `depth` are there for the metrics and carry no score."""
+        """The full ranking. Chunks below `depth` are included for the metrics and have no score."""
         order, scores = index.ranking(query.text, self.settings.ties, depth)
         return list(zip_longest(order, scores))

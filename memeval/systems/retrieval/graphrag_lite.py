@@ -25,9 +25,9 @@ TEMPLATE = "entities"
 NAMES_FILE = "entities.json"
 
 SIMILAR = 0.3
-"""Lowest cosine at which an entity replaces one that the graph does not have."""
+"""Minimum cosine for an entity to replace one that the graph does not have."""
 STAND_INS = 3
-"""Entities used for a question without known entities."""
+"""Number of the most similar entities used for a question without known entities."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Settings(SystemSettings):
     """Settings of `graphrag_lite`."""
 
     show_window: bool = field(default=False, metadata=ANSWER)
-    """Whether to also show the agent's window: uncut, it is the whole conversation."""
+    """Whether to also show the agent's window, which is everything before any compression."""
     entities: Literal["rules", "model"] | None = field(default=None, metadata=INGEST)
-    """Entities of a turn by a `model`, one call each, or `rules`; None: a model if there is one."""
+    """Who names a turn's entities: `rules`, or a `model` (one call each); None: a model if any."""
 
     @property
     def asks_model(self) -> bool:
@@ -46,14 +46,14 @@ class Settings(SystemSettings):
 
 
 class GraphRagLite(IndexedSystem[DenseIndex]):
-    """Ranks chunks by the entities that they hold (`EntityGraph`).
+    """Ranks chunks by the entities that they contain (`EntityGraph`).
 
-    Those of the question count fully, those that co-occur with them in part. A question's entity is
-    matched by its name, else by the most similar name under the cell's embedder; the index holds
-    these names. A model names the entities of each turn, as published, or rules find them
+    The question's entities count fully, those that co-occur with them in part. A question's entity
+    is matched by its name, else by the most similar name under the cell's embedder; the index
+    contains these names. A model names the entities of each turn, as published, or rules find them
     (`memeval.retrieval.entities`). Those of a question are found by rules either way.
 
-    No compression takes any chunk away.
+    Compressions remove no chunks.
     """
 
     settings_type = Settings
@@ -71,7 +71,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
 
     @classmethod
     def flags(cls, settings: Any) -> tuple[str, ...]:
-        """`entities by rules` without a model: as published, one names them."""
+        """`entities by rules` if no model names them, as one does in the published system."""
         return () if settings.asks_model else ("entities by rules",)
 
     @classmethod
@@ -101,7 +101,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         self._lost += not all(read)
 
     async def _ask(self, line: str) -> bool:
-        """Whether the model named the entities of a line, which are kept."""
+        """Has the model name a line's entities, and keeps them; returns whether it did."""
         template = load_builtin(TEMPLATE)
         prompt = EntitiesPrompt(text=line, system_text=template.system, user_template=template.user)
         names = await ask_for(self.parts.model, prompt, seed=self.parts.seed, read=_names)
@@ -109,7 +109,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         return names is not None
 
     def health(self) -> IngestHealth | None:
-        """Counts as lost the chunks with a line that no reply could be read for."""
+        """Counts as lost the chunks with a line for which no reply could be read."""
         if not self.settings.asks_model:
             return None
 
@@ -139,7 +139,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         await super().load(folder)
 
     def dump(self) -> list[DumpItem]:
-        """The entities, each with the turns of the chunks that hold it."""
+        """The entities, each with the turns of the chunks that contain it."""
         items: list[DumpItem] = []
         for key, positions in self._graph.holders().items():
             turn_ids = [turn for position in positions for turn in self.chunks[position].turn_ids]
@@ -152,7 +152,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         return self._graph.ranking(weights)[:depth]
 
     async def _seeds(self, index: DenseIndex, question: str) -> dict[str, float]:
-        """Weights of the question's entities: 1 for a name, the cosine for a similar one."""
+        """Weights of the question's entities: 1 if matched by name, the cosine if by similarity."""
         known = self._graph.names
         mentioned = entities(question)
         seeds = {key: 1.0 for key in mentioned | content_words(question) if key in known}
@@ -177,7 +177,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
 
 
 def _names(completion: Completion) -> list[str] | None:
-    """The names of a reply; None if it holds no whole JSON list."""
+    """The names in a reply; None if it contains no complete JSON list."""
     reply = read_reply(completion.text)
     if reply is None or not reply.closed:
         return None

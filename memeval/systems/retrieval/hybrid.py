@@ -18,9 +18,9 @@ class Settings(RerankedSettings, FactKeySettings):
     """Settings of `hybrid`. A reranker reorders the best 2 * top_k chunks."""
 
     index_date: bool = field(default=False, metadata=INGEST)
-    """Whether dates are embedded; they are shown either way, and not indexed by words."""
+    """Whether dates are embedded; they are shown either way, and never indexed by words."""
     rrf_k: int = field(default=RRF_K, metadata=ANSWER)
-    """Constant of the fusion: the larger, the less the first places weigh."""
+    """Constant of the fusion: the larger it is, the less the top ranks weigh."""
 
     def __post_init__(self) -> None:
         RerankedSettings.__post_init__(self)
@@ -42,13 +42,13 @@ class Hybrid(FactKeyedSystem[FusedIndex], RerankingSystem[FusedIndex]):
         return await FusedIndex.open(self.parts.embedder, self.texts(), words, saved, self.index)
 
     async def rank(self, index: FusedIndex, query: Query, depth: int) -> Ranked:
-        # CogCanvas' RAG reranks twice as many as it shows; this baseline does the same.
+        # CogCanvas' RAG reranks twice as many chunks as it shows; this baseline does the same.
         candidates = 2 * self.parts.top_k
         ranked = await index.search(query.text, max(depth, candidates), self.settings.rrf_k)
         if self.reordering is None or not ranked:
             return ranked[:depth]
 
-        # Fused scores are tiny: the first one counts as a similarity of 1.
+        # Fused scores are tiny, so they are scaled: the first one counts as a similarity of 1.
         best = ranked[0][1]
         scaled = [(position, score / best) for position, score in ranked]
         reordered = await self.reordering.reorder_best(query.text, scaled, candidates)

@@ -1,4 +1,4 @@
-"""CogCanvas' retrieval-augmented generation: chunks of a fixed size, perhaps reranked."""
+"""CogCanvas' retrieval-augmented generation: chunks of a fixed size, optionally reranked."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Settings(RerankedSettings):
 
     # Both numbers are those of CogCanvas' baseline.
     chunk_size: int = field(default=512, metadata=INGEST)
-    """Most characters of a chunk; it ends between words."""
+    """Maximum characters of a chunk, which ends between words."""
     overlap: int = field(default=100, metadata=INGEST)
-    """Characters that a chunk shares with the one before, up to the next word."""
+    """Characters that a chunk shares with the previous one, up to the next word."""
     index_date: bool = field(default=False, metadata=INGEST)
     """Whether dates are embedded with the chunks; they are shown either way."""
 
     show_window: bool = field(default=False, metadata=ANSWER)
-    """Whether to also show the agent's window: uncut, it is the whole conversation."""
+    """Whether to also show the agent's window, which is everything before any compression."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,7 +41,7 @@ class Settings(RerankedSettings):
 
 
 class Rag(RerankingSystem[DenseIndex]):
-    """The nearest chunks of a fixed size. No compression takes any of them away."""
+    """The nearest chunks of a fixed size. Compressions remove none of them."""
 
     settings_type = Settings
     keeps_window = True
