@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and hooks shared by all tests."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from tables import leave_out
 
-# A busy machine is no fault of the code: only what is found counts, not how long it took.
+# A busy machine must not fail a test, so there is no deadline.
 settings.register_profile("memeval", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("memeval")
 
-# Collecting makes some million objects that all stay: a look through them finds nothing.
+# Collection creates about a million objects that stay, so garbage collection would find nothing.
 gc.disable()
 
 LONG = (
@@ -32,18 +32,18 @@ LONG = (
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Samples long tables before pytest selects by marks, and orders what it selected."""
+    """Thins out large parametrized tests before pytest selects by marks; orders the selection."""
     leave_out(items)
     yield
     put_long_first(items)
 
 
 def put_long_first(items: list[pytest.Item]) -> None:
-    """Puts what takes long first: at the end, short tests keep all workers busy.
+    """Puts long tests first, so that short ones keep all workers busy at the end.
 
-    Each worker of xdist begins with an equal part of the list and takes tests from the end of
-    another part when its own is done. Modules that take long begin the parts in turn: few are
-    divided between workers, which would each make the fixtures of the module.
+    Each worker of xdist starts with an equal part of the list; when that is done, it takes tests
+    from the end of another part. Long modules are placed at the starts of the parts in turn, so few
+    modules are divided between workers, each of which would set up the module's fixtures.
     """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     parts: list[list[pytest.Item]] = [[] for _ in range(workers)]
@@ -63,16 +63,16 @@ def put_long_first(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What collecting made is left out of every look for garbage from here on."""
+    """Excludes everything that collection created from garbage collection."""
     gc.freeze()
     gc.enable()
 
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder of the real data sets. Skips where it is absent.
+    """The folder of the real data sets. Skips the test if there is none.
 
-    Its siblings `outputs` and `reference` hold recorded values.
+    The folders `outputs` and `reference` next to it have recorded values.
     """
     named = os.environ.get("MEMEVAL_DATA_DIR")
     if not named or not Path(named, "locomo", "locomo10.json").is_file():
@@ -85,8 +85,8 @@ def data_dir() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The user's cache, which all tests share, and which is not that of whoever runs them: in it is
-    the empty store of MLflow that new ones are copied from.
+    """A user cache shared by all tests, instead of that of the person who runs them. It has the
+    empty MLflow store that new stores are copied from.
     """
     folder = tmp_path_factory.getbasetemp() / "user-cache"
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -99,9 +99,7 @@ def user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty store of MLflow, to be copied: its migrations take seconds, and run once for all
-    workers.
-    """
+    """An empty MLflow store to copy. Migrations take seconds, so they run once for all workers."""
     root = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         root = root.parent
@@ -119,7 +117,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def give_store(empty_database: Path) -> Callable[[Path], None]:
-    """Gives a home an empty store of MLflow, which is then not made by migrations."""
+    """Gives a home an empty MLflow store, so that no migrations are needed."""
 
     def give(home: Path) -> None:
         (home / "mlruns").mkdir(parents=True, exist_ok=True)
@@ -129,5 +127,7 @@ def give_store(empty_database: Path) -> Callable[[Path], None]:
 
 
 def pytest_make_parametrize_id(argname: str) -> str | None:
-    """Plain ids under mutmut, which names tests on its command line: text of ours may hold `::`."""
+    """Plain ids under mutmut, which passes test names on its command line: our texts may contain
+    `::`.
+    """
     return argname if "MUTANT_UNDER_TEST" in os.environ else None

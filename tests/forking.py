@@ -1,9 +1,9 @@
-"""Runs the real command line in a process of its own.
+"""Runs the real command line in a separate process.
 
-The process is forked from one that has imported memeval already: the imports take longer than most
-runs of the tests. It has its own home, environment, working folder and outputs. At its end it waits
-for its threads and runs what was registered, but takes no modules apart. Tests that send signals or
-look at a process start it with `subprocess` instead.
+The process is forked from one that has already imported memeval, because the imports take longer
+than most runs of the tests. It has its own home, environment, working folder and outputs. At its
+end it waits for its threads and runs the exit handlers, but skips the teardown of modules. Tests
+that send signals or inspect a process start it with `subprocess` instead.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ memeval.report.markdown
 
 
 NO_PLOTS = {"MEMEVAL_PLOTS": "false"}
-"""Plots and the process that draws them take longer than most runs of the tests do."""
+"""Plots and the process that draws them take longer than most runs of the tests."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a command left."""
+    """The result of a command."""
 
     returncode: int
     stdout: str
@@ -74,8 +74,8 @@ def run_command_line(
 ) -> Done:
     """Runs `python -W error -m memeval ARGUMENTS`. Raises `subprocess.TimeoutExpired`.
 
-    A test that looks at plots sets `MEMEVAL_PLOTS` or `plots=true`. `constants` gives constants of
-    modules other values in that process, by their dotted names.
+    A test that looks at plots sets `MEMEVAL_PLOTS` or `plots=true`. `constants` sets constants of
+    modules in that process, by dotted name.
     """
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
@@ -97,7 +97,7 @@ def run_command_line(
 
 
 class _Parent:
-    """The process that the others are forked from, as a test sees it."""
+    """The process that all others are forked from, as seen by a test."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -119,7 +119,7 @@ class _Parent:
 
     def _end(self) -> None:
         self._process.terminate()
-        # Waits for it, and closes the pipes.
+        # Waits for the process and closes the pipes.
         self._process.communicate()
 
 
@@ -133,20 +133,20 @@ def _parent() -> _Parent:
 
 
 def serve() -> None:
-    """Forks a process per request; in such a process it returns, and the command is to be run."""
+    """Forks a process per request. Returns in the forked process, which then runs the command."""
     import importlib
 
     from memeval.runs.environment import set_environment
 
     set_environment()
-    # What is made here stays: a look through it finds nothing.
+    # Objects created here are kept: a collection would find no garbage.
     gc.disable()
     for name in PRELOADED:
         importlib.import_module(name)
 
     fill_caches()
 
-    # Without this, the collector of each process copies the pages of all these modules.
+    # Without this, the garbage collector of each process would copy the pages of all these modules.
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -162,9 +162,9 @@ def serve() -> None:
 
 
 def fill_caches() -> None:
-    """Reads once what depends on the code alone, and what every command would read again: options
-    and their classes, Hydra's plug-ins and grammar, the schema, digests of code, templates, the
-    table of prices.
+    """Reads what depends only on the code and what every command would read again: options and
+    their classes, Hydra's plug-ins and grammar, the schema, digests of code, templates, the price
+    table.
     """
     from genai_prices import Usage, calc_price
     from hydra.core.plugins import Plugins
@@ -185,7 +185,7 @@ def fill_caches() -> None:
     for words in (["system=bm25"], ["system=rag", "top_k=3", "dataset.limit_questions=3"]):
         open_cell(compose_config([*words, "dataset=demo", "tracking=none"]), "")
 
-    # Of a model behind an endpoint more options are composed, and its calls have a price.
+    # With a model behind an endpoint, more options are composed and calls have a price.
     at_endpoint = ("llm=openai", "llm.model=gpt-4o-mini", "llm.base_url=http://127.0.0.1:1/v1")
     compose_config([*at_endpoint, "judge=llm", "dataset=demo", "tracking=none"])
     calc_price(Usage(input_tokens=1, output_tokens=1), model_ref="gpt-4o-mini")
@@ -198,9 +198,7 @@ def fill_caches() -> None:
 
 
 def wait(pid: int, timeout: float) -> int | None:
-    """The exit status of a process, negative for a signal; None where it took too long, and is
-    killed.
-    """
+    """The exit status of a process, negative for a signal; None if it timed out and was killed."""
     until = time.monotonic() + timeout
     while time.monotonic() < until:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -213,7 +211,7 @@ def wait(pid: int, timeout: float) -> int | None:
 
 
 def become(request: Mapping[str, Any]) -> None:
-    """Makes this process the one that was asked for: its environment, folder, path and outputs."""
+    """Turns this process into the requested one: its environment, folder, path and outputs."""
     for number, name in ((0, os.devnull), (1, request["out"]), (2, request["err"])):
         opened = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
         os.dup2(opened, number)
@@ -236,13 +234,13 @@ def become(request: Mapping[str, Any]) -> None:
 
 
 def leave(status: int) -> None:
-    """Ends this process as the interpreter would, but for taking all modules apart: that copies
-    their pages, and takes longer than some commands do.
+    """Ends this process as the interpreter would, except for the teardown of modules, which copies
+    their pages and takes longer than some commands.
     """
     threading._shutdown()
     atexit._run_exitfuncs()
 
-    # Files and sockets that nobody closed are still warned about.
+    # Unclosed files and sockets still cause warnings.
     gc.collect()
 
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Whether work grows in proportion to its input, told from the machine's noise."""
+"""Whether work grows linearly with its input, despite the noise of the machine."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable
 
 FAST_S = 0.05
-"""Processor time within which growth is not looked at."""
+"""Processor time below which growth is not checked."""
 TRIES = 3
 
 
 def grows_too_fast(work: Callable[[int], object], size: int, times: int = 16) -> bool:
     """Whether `work(size)` costs far more than `times` as much as `work(size // times)`.
 
-    The bound lies midway between growth in proportion and with the square: a factor of the square
-    root of `times` on both sides, for the noise of a busy machine. One try below it is enough.
+    The bound lies midway between linear and quadratic growth: a factor of the square root of
+    `times` on both sides, for the noise of a busy machine. One try below the bound is enough.
     """
     small = None
     for _ in range(TRIES):

@@ -14,7 +14,7 @@ from memeval.results.judge import JudgeIdentity
 from memeval.results.run import Run
 
 Scores = Mapping[str, Sequence[float | None]]
-"""A score per repeat for each question `<case>/<question>`; None where it was not scored."""
+"""The scores of each question `<case>/<question>`, one per repeat; None if it was not scored."""
 
 EXAMPLE = {
     "A": "1110 1101 1011 1111 0110",
@@ -25,7 +25,7 @@ EXAMPLE = {
 
 
 def example(name: str) -> Scores:
-    """The scores of a cell of the example."""
+    """The scores of one run of the example."""
     scores = {}
     for case, digits in enumerate(EXAMPLE[name].split()):
         for question, digit in enumerate(digits):
@@ -35,7 +35,7 @@ def example(name: str) -> Scores:
 
 
 def in_conversations(right: Sequence[int], asked: int = 4) -> Scores:
-    """As many right answers in each conversation, of `asked` questions in each."""
+    """The given number of right answers in each conversation, out of `asked` questions."""
     scores = {}
     for case, ones in enumerate(right):
         for question in range(asked):
@@ -45,7 +45,7 @@ def in_conversations(right: Sequence[int], asked: int = 4) -> Scores:
 
 
 def made_record(question_id: str, score: float | None, repeat: int, **changes: Any) -> Record:
-    """A record with a score."""
+    """A record with the given score."""
     case_id, _, question = question_id.partition("/")
     category = 1 + int(question.removeprefix("q")) % 2
     label = Label.WRONG if score == 0 else Label.CORRECT

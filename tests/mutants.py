@@ -1,7 +1,7 @@
-"""`make mutants`: whether the tests of the figures notice small changes of the code.
+"""`make mutants`: whether the tests of the figures notice small changes to the code.
 
-mutmut makes the mutants of the modules that pyproject.toml names; a sample of them is tested, and
-the survivors are listed. Exit status 1 where fewer than 95 % are killed.
+mutmut makes the mutants of the modules that pyproject.toml names. A sample of them is tested, and
+the survivors are listed. Exit status 1 if fewer than 95 % are killed.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ SEED = 0
 FIRST = "memeval.statistics.agreement.*"
 """mutmut makes all mutants before it tests these."""
 TABLES = re.compile(r"memeval\.metrics\.(porter|punkt|nltk_words|refusal_\w+)\.")
-"""Rules of other programs, which recorded values of theirs are compared with."""
+"""Rules of other programs, which are tested against recorded values of those programs."""
 AT_IMPORT = re.compile(r"memeval\.metrics\.\w+\.x__(?:metric|rate|read|written|of_operation)__")
 """Functions that build the metrics at import. mutmut imports a module before it activates a mutant,
-so no test could notice one of these.
+so no test can notice these mutants.
 """
 LINE = re.compile(r"^\s*(?P<name>memeval\.\S+): (?P<status>.+)$", re.MULTILINE)
 
 
 def mutmut(*words: str) -> str:
-    """Runs mutmut, and returns what it prints; ends the process with it where mutmut failed."""
+    """Runs mutmut and returns its output; exits with that output if mutmut failed."""
     command = [sys.executable, "-m", "mutmut", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -35,7 +35,7 @@ def mutmut(*words: str) -> str:
 
 
 def statuses() -> dict[str, str]:
-    """What became of each mutant."""
+    """The status of each mutant."""
     found = LINE.finditer(mutmut("results", "--all", "true"))
     return {line["name"]: line["status"] for line in found}
 

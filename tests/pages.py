@@ -1,4 +1,4 @@
-"""What the tests of pages share."""
+"""Helpers for the tests of pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 @cache
 def anchors(path: Path) -> frozenset[str]:
-    """What a link to a heading of a page may name, by GitHub's rule."""
+    """The anchors of a page's headings, by GitHub's rule."""
     text = FENCED.sub("", path.read_text(encoding="utf-8"))
     titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     bare = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower() for title in titles)
@@ -19,6 +19,8 @@ def anchors(path: Path) -> frozenset[str]:
 
 
 def without_times(printed: str) -> list[list[str]]:
-    """The words of each line, without the milliseconds of a retrieval and the widths they need."""
+    """The words of each line, without the milliseconds of a retrieval and the padding they
+    cause.
+    """
     masked = re.sub(r"[\d.]+ / [\d.]+", "TIMES", printed.strip("\n"))
     return [line.split() for line in masked.splitlines()]

@@ -6,13 +6,13 @@ import secrets
 import socket
 
 RANGE = range(12_000, 32_000)
-"""Below the ports that the system gives to whoever asks for any: all workers of the tests do so
-again and again, and one of them could be given a port that was free when a test looked.
+"""Below the range of ephemeral ports: all test workers bind those continually, and one could take a
+port after a test found it free.
 """
 
 
 def free_port() -> int:
-    """A port of loopback on which nothing listens."""
+    """A loopback port on which nothing listens."""
     while True:
         port = secrets.choice(RANGE)
         with socket.socket() as probe:

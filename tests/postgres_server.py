@@ -1,4 +1,4 @@
-"""A PostgreSQL server of a test's own, in a temporary folder."""
+"""A temporary PostgreSQL server for tests, in a folder of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 
 
 class Server:
-    """Started and stopped at will; its data stay."""
+    """A server that can be started and stopped; its data persists."""
 
     def __init__(self) -> None:
         self._bin = PROGRAMS[-1].parent
@@ -79,14 +79,14 @@ class Server:
         raise AssertionError((self.folder / "log").read_text())
 
     def ask(self, statement: str) -> str:
-        """What psql prints for a statement."""
+        """The output of psql for a statement."""
         return self._run(
             "psql", "-h", str(self.folder), "-p", str(self.port), "-U", "memeval",
             "-d", "postgres", "-tAc", statement,
         ).strip()  # fmt: skip
 
     def kill(self) -> None:
-        """Ends the server at once, as a crash does."""
+        """Stops the server immediately, as a crash does."""
         assert self._process is not None
         self._process.send_signal(signal.SIGQUIT)
         self._process.wait()
@@ -97,14 +97,14 @@ class Server:
             os.kill(process, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Lets them go on."""
+        """Resumes all suspended processes."""
         for process in self._processes():
-            # The first one, once it goes on, may end others whose connections are gone.
+            # The main process, once resumed, may end children whose connections are gone.
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGCONT)
 
     def _processes(self) -> list[int]:
-        """The server and its children, which serve a connection each."""
+        """The server and its child processes, one per connection."""
         assert self._process is not None
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         return [self._process.pid, *map(int, children.read_text(encoding="ascii").split())]

@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine, in a process of its own."""
+"""A Ray cluster of several nodes on this machine, in a separate process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Self
 
 
 class RayCluster:
-    """Runs while its block does; its nodes are processes of this machine."""
+    """Runs for the length of its `with` block; its nodes are processes on this machine."""
 
     def __init__(self, nodes: int = 2) -> None:
         self._nodes = nodes
@@ -45,7 +45,7 @@ class RayCluster:
 def serve(nodes: int, folder: str) -> None:
     from ray.cluster_utils import Cluster
 
-    # Each node has one processor: so each has one worker.
+    # Each node has one CPU, and so one worker.
     head = {"num_cpus": 1, "include_dashboard": False, "temp_dir": folder}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     for _ in range(nodes - 1):

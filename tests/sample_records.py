@@ -1,4 +1,4 @@
-"""Records for tests that look at a few of their members."""
+"""Builders of records for tests that look at only a few of their members."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def record(**members: Any) -> Record:
 
 
 def verdict(label: Label = Label.CORRECT, **members: Any) -> Verdict:
-    """A verdict of the keyword judge; unscored where the label says so."""
+    """A verdict of the keyword judge, without a score if the label is unscored."""
     score = None if label is Label.UNSCORED else float(label is Label.CORRECT)
     defaults: dict[str, Any] = {"judge": "keyword", "label": label, "score": score}
     return Verdict(**{**defaults, **members})
 
 
 def write_records(folder: Path, records: Iterable[Record]) -> Path:
-    """Writes `records.jsonl` of a run folder."""
+    """Writes `records.jsonl` of a run folder and returns its path."""
     path = folder / RECORDS_FILE
     path.write_text("".join(json_line(row.to_json()) for row in records), encoding="utf-8")
     return path

@@ -1,7 +1,7 @@
 """Serves the scripted endpoint from a separate process.
 
-`python tests/scripted_endpoint.py --latency 0.2` prints its address, and its counts are at
-`/stats`. With `-- COMMAND ...` it serves while that command runs.
+`python tests/scripted_endpoint.py --latency 0.2` prints its URL, and its counts are at `/stats`.
+With `-- COMMAND ...` it serves while that command runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="-- and what is run against it")
     arguments = parser.parse_args()
-    # argparse hands on the `--` with the rest.
+    # argparse passes the `--` on with the rest.
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
 
     with ScriptedEndpoint(latency_s=arguments.latency, port=arguments.port) as endpoint:
@@ -41,7 +41,7 @@ def main() -> int:
 
 def _run(command: list[str], base_url: str) -> int:
     """Runs a command against an endpoint; returns its exit status."""
-    # The key of the user's own provider is never sent to the scripted endpoint, nor needed.
+    # The user's real provider key is never sent to the scripted endpoint, and none is needed.
     env = {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "scripted"}
     return subprocess.run(command, env=env, check=False).returncode
 

@@ -1,4 +1,4 @@
-"""The example services of docs/any_memory/, as users start them, and faulty ones made of them."""
+"""The example services of docs/any_memory/, as users start them, and faulty variants of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Operate = Callable[[str, Any], Any]
 
 
 class Under(SystemUnderTest):
-    """A served memory under settings of a test."""
+    """A served memory with the settings of a test."""
 
 
 def asked(under: Under, question: str = QUESTION) -> tuple[Answer, Ledger]:
@@ -56,7 +56,7 @@ def example() -> ModuleType:
 
 @contextmanager
 def example_server() -> Iterator[str]:
-    """The example server in a thread of this process; its address."""
+    """Runs the example server in a thread of this process; yields its URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), example().Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -71,7 +71,7 @@ def example_server() -> Iterator[str]:
 
 @contextmanager
 def started(*words: str) -> Iterator[str]:
-    """A server that prints its address on its first line."""
+    """Starts a server that prints its URL on its first line."""
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -81,7 +81,7 @@ def started(*words: str) -> Iterator[str]:
 
 
 def program(name: str = "memory_program.py") -> str:
-    """The command of an example program."""
+    """The command that starts an example program."""
     return f"{sys.executable} {EXAMPLES / name}"
 
 
@@ -89,12 +89,14 @@ class ScriptedMemory(ServiceDouble):
     """The example server over loopback, with scripted faults and replies."""
 
     def __init__(self, change: Mapping[str, Any] | None = None) -> None:
-        """`change` are functions of body and reply, by operation: what is replied instead."""
+        """`change`: functions by operation that take body and reply, and return the reply to send
+        instead.
+        """
         super().__init__()
         self.operate: Operate = example().operate
         self.change = dict(change or {})
         self.raw: dict[str, bytes] = {}
-        """Replies as they are sent, by operation, whatever they hold."""
+        """Raw replies by operation, sent without checks."""
 
     def answer(self, request: Request) -> tuple[int, Any]:
         operation, body = request.path.strip("/"), request.json()
@@ -119,7 +121,7 @@ class ScriptedMemory(ServiceDouble):
         )
 
     def sent(self, operation: str) -> list[dict[str, Any]]:
-        """The bodies of an operation's requests."""
+        """The bodies of the requests of an operation."""
         return [request.json() for request in self.requests if request.path.strip("/") == operation]
 
 
@@ -134,13 +136,13 @@ TOOLS = [
 
 
 class ToolService(ScriptedMemory):
-    """The example server, which also serves a tool that finds and one that keeps a note."""
+    """The example server, which also serves a tool that searches and one that stores a note."""
 
     def __init__(self) -> None:
         super().__init__()
         self.notes: dict[str, list[str]] = {}
         self.found: Callable[[Mapping[str, Any]], tuple[int, Any]] | None = None
-        """What `find` replies instead."""
+        """Replaces the reply of `find`."""
 
     def answer(self, request: Request) -> tuple[int, Any]:
         body = request.json()

@@ -1,4 +1,4 @@
-"""Long tables of cases, of which `make test` runs a part: `@pytest.mark.sampled(kept=3)`."""
+"""Long parametrized tables, of which `make test` runs a part: `@pytest.mark.sampled(kept=3)`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 
 
 def leave_out(items: Iterable[pytest.Item]) -> None:
-    """Marks as slow all cases of a sampled test but `kept` of them, spread over its table."""
+    """Marks all cases of a sampled test as slow, except `kept` of them, evenly spread over the
+    table.
+    """
     tables: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
         sampled = item.get_closest_marker("sampled")

@@ -1,4 +1,4 @@
-"""docs/any_memory.md is true: it prints the files that the tests run, and its commands run."""
+"""docs/any_memory.md is true: it prints the files that are tested, and its commands run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_files_are_printed_as_they_are_tested() -> None:
         assert f"```{fence}\n{(EXAMPLES / name).read_text(encoding='utf-8')}```" in PAGE
 
 
-def test_other_commands_start_a_server_that_other_tests_start() -> None:
+def test_only_other_command_starts_the_example_server() -> None:
     assert [line for line in commands() if not line.startswith(MEMEVAL)] == [
         "python memory_server.py 8077"
     ]
@@ -57,7 +57,7 @@ def address() -> Iterator[str]:
         if line.startswith(MEMEVAL)
     ],
 )
-def test_a_command_runs(command: str, address: str, tmp_path: Path) -> None:
+def test_command_of_the_page_runs(command: str, address: str, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLES, tmp_path / "work")
     option = folder / "my_conf" / "system" / "my_http.yaml"
     option.write_text(option.read_text(encoding="utf-8").replace(ADDRESS, address), "utf-8")

@@ -1,4 +1,4 @@
-"""docs/architecture.md: the walks through the code name functions that exist."""
+"""docs/architecture.md: all functions that its walkthroughs name exist."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
 HOPS = sorted(set(re.findall(r"`(memeval[\w.]*:[\w.]+)`", PAGE.read_text(encoding="utf-8"))))
 
 
-def test_the_walks_have_hops() -> None:
+def test_walkthroughs_are_found() -> None:
     assert len(HOPS) > 40
 
 
 @pytest.mark.parametrize("hop", HOPS)
-def test_a_hop_exists(hop: str) -> None:
+def test_named_function_exists(hop: str) -> None:
     module, _, path = hop.partition(":")
     *owners, name = path.split(".")
     owner = reduce(getattr, owners, importlib.import_module(module))

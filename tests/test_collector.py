@@ -9,13 +9,13 @@ from memeval.process.collector import RARE, rare_collections
 
 
 class Knot:
-    """An object in a cycle."""
+    """An object in a reference cycle."""
 
     def __init__(self) -> None:
         self.itself = self
 
 
-def test_all_is_as_before_after_nested_blocks() -> None:
+def test_thresholds_are_restored_after_nested_blocks() -> None:
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
     with rare_collections():
         with rare_collections():
@@ -27,7 +27,7 @@ def test_all_is_as_before_after_nested_blocks() -> None:
     assert gc.get_freeze_count() == 0
 
 
-def test_all_is_as_before_after_an_error() -> None:
+def test_thresholds_are_restored_after_an_error() -> None:
     before = gc.get_threshold()
     with pytest.raises(ValueError, match="as expected"), rare_collections():
         raise ValueError("as expected")
@@ -38,7 +38,7 @@ def test_all_is_as_before_after_an_error() -> None:
 def test_cycles_are_still_collected_inside() -> None:
     with rare_collections():
         gone: list[object] = []
-        # It is only asked whether it is gone: while a look at it holds it, it can't be collected.
+        # Only a callback is used: dereferencing the weak reference would keep the object alive.
         _knot = weakref.ref(Knot(), gone.append)
         kept = []
         while not gone and len(kept) < 2 * RARE[0]:
@@ -47,7 +47,7 @@ def test_cycles_are_still_collected_inside() -> None:
         assert gone
 
 
-def test_a_run_collects_rarely() -> None:
+def test_run_loop_collects_rarely() -> None:
     from memeval.runs.loop import run_loop
 
     async def look() -> tuple[int, int, int]:

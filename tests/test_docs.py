@@ -1,5 +1,5 @@
-"""docs/ is complete: every field of conf/ and of the schema with its default and stage, every
-metric that a run logs.
+"""docs/ is complete: it describes every field of conf/ and the schema with default and stage, and
+every metric that a run logs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DATA_SETS = "\n".join(
 )
 ALL, NO_GROUP, NAME = "all", "–", "the option"
 VALUES = ("top_k", "compression_turn")
-"""Groups whose options are values of a field of the same name."""
+"""Groups whose options are the values of a field with the same name."""
 VARIABLES = (
     "MEMEVAL_HOME",
     "MEMEVAL_DATA_DIR",
@@ -52,7 +52,7 @@ VARIABLES = (
 
 @cache
 def rows() -> list[tuple[str, list[str], str, str]]:
-    """Field, options, default and stage of each row of the tables of fields."""
+    """Field, options, default and stage from each row of the field tables."""
     return list(read_rows())
 
 
@@ -67,7 +67,9 @@ def read_rows() -> Iterator[tuple[str, list[str], str, str]]:
 
 @cache
 def stages(option: str = "") -> dict[str, str | None]:
-    """Stage of each field by the code; of a data set's option, the stages of its own fields."""
+    """Stage of each field according to the code; for an option of a data set, the stages of its own
+    fields.
+    """
     known = field_stages(RunConfig) | {"system.name": "run", "system.class": "run"}
     for name in [option] if option in built_in_classes("dataset") else built_in_classes("dataset"):
         known |= {
@@ -84,7 +86,7 @@ def stages(option: str = "") -> dict[str, str | None]:
 
 
 def written(value: Any) -> str:
-    """A default as YAML writes it."""
+    """The default in the form that YAML has it."""
     return (
         {None: "null", True: "true", False: "false"}[value]
         if value is None or isinstance(value, bool)
@@ -94,8 +96,8 @@ def written(value: Any) -> str:
 
 @cache
 def in_conf() -> list[tuple[str, str, str]]:
-    """Field, option and default of every line of conf/, but for options that only set another's
-    fields (with a list of defaults).
+    """Field, option and default of every line of conf/, except options with a list of defaults,
+    which only set fields of others.
     """
     return list(read_conf())
 
@@ -123,12 +125,12 @@ def read_conf() -> Iterator[tuple[str, str, str]]:
 
 
 def described() -> list[list[str]]:
-    """The cells of each row of the page of settings that is about a field."""
+    """The cells of each row on the settings page that describes a field."""
     lines = [line for line in SETTINGS.splitlines() if re.match(r"\| `[\w.]+` \|", line)]
     return [re.split(r" (?<!\\)\| ", line.strip("| ")) for line in lines]
 
 
-def test_every_field_is_explained() -> None:
+def test_every_field_is_explained_on_the_settings_page() -> None:
     known = {field for field, option, _ in in_conf() if not field.endswith((".name", ".class"))}
     common: Any = OmegaConf.to_container(OmegaConf.load(CONF / "common.yaml"))
     told = described()
@@ -142,7 +144,7 @@ def test_every_field_of_the_schema_is_in_conf() -> None:
     assert set(field_stages(RunConfig)) - there == set()
 
 
-def test_the_pages_of_the_data_sets_state_what_the_code_does() -> None:
+def test_data_set_pages_state_defaults_and_stages_of_the_code() -> None:
     known = {(field, option): default for field, option, default in in_conf()}
     assert rows()
     for field, options, default, stage in rows():
@@ -179,7 +181,7 @@ def test_the_default_options_are_marked() -> None:
     assert {choice for choice in defaults if not choice.startswith("override")} == marked
 
 
-def test_the_environment_variables_are_documented() -> None:
+def test_main_environment_variables_are_documented() -> None:
     assert [name for name in VARIABLES if f"| `{name}` |" not in PAGE] == []
 
 
@@ -207,7 +209,9 @@ def test_the_example_is_printed_as_it_is_tested() -> None:
 
 
 def commands() -> list[str]:
-    """The commands of the pages that need neither a key nor a data set, without their comments."""
+    """The commands of these pages, which need neither a key nor a data set, without their
+    comments.
+    """
     pages = [
         (ROOT / "docs" / name).read_text(encoding="utf-8")
         for name in ("configuration.md", "adding_a_system.md")
@@ -222,7 +226,7 @@ def commands() -> list[str]:
 
 @pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("command", commands())
-def test_a_command_runs(command: str, tmp_path: Path) -> None:
+def test_command_of_a_page_runs(command: str, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLE, tmp_path / "work")
     words = shlex.split(command)
     assert words[:3] == ["python", "-m", "memeval"]
@@ -235,7 +239,7 @@ def test_a_command_runs(command: str, tmp_path: Path) -> None:
 
 
 def run(arguments: list[str], home: Path, cwd: Path = ROOT, **environment: str) -> Done:
-    """memeval's command line in a home of its own."""
+    """Runs memeval's command line in the given home."""
     inherited = {name: value for name, value in os.environ.items() if name != "MEMEVAL_SESSION"}
     env = {**inherited, "MEMEVAL_HOME": str(home), **environment}
     return run_command_line(arguments, env=env, cwd=cwd)
@@ -262,7 +266,7 @@ def test_the_commands_for_own_data_run(tmp_path: Path, monkeypatch: pytest.Monke
     for line in "".join(blocks).splitlines():
         command, action, *words = shlex.split(line.partition(" #")[0])[3:]
         assert command == "data"
-        # A frozen table and the table itself hold the same.
+        # `data diff` of the frozen table and the table itself finds no difference.
         assert data([action, *words]) == 0, line
 
 
@@ -281,7 +285,7 @@ def test_the_commands_for_papers_run(tmp_path: Path) -> None:
     lines = commands_on_runs()
     assert {shlex.split(line)[3] for line in lines} == {"table", "claims", "explain"}
     for line in lines:
-        # Made-up runs retrieved nothing.
+        # The made-up runs have no retrieval, cost or latency.
         words = line.replace(" RUN", " system=rag").replace("recall@10,session_recall@10,", "")
         words = words.replace(",cost,latency", "")
         done = run(shlex.split(words)[3:], tmp_path, cwd=tmp_path, MEMEVAL_DATA_DIR="")
@@ -291,8 +295,8 @@ def test_the_commands_for_papers_run(tmp_path: Path) -> None:
 
 
 def metric_patterns() -> list[re.Pattern[str]]:
-    """The names in docs/metrics.md; `<category>` and `<stage>` stand for any, `a_at_…` and `a_at_1`
-    … `a_at_20` for all depths.
+    """Patterns of the names in docs/metrics.md; `<category>` and `<stage>` match any value,
+    `a_at_…` and `a_at_1` … `a_at_20` any depth.
     """
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     text = re.sub(r"`(\w+_at_)(?:\d+` … `\1\d+|…)`", r"`\1<depth>`", text)

@@ -1,8 +1,7 @@
-"""The tutorial and the pages of docs/howto/ can be followed by the letter: their files are written
+"""The tutorial and the pages of docs/howto/ can be followed to the letter: their files are written
 and their commands run, in the order of the page and in one folder.
 
-By default two of the other pages are followed, with fewer conversations; the slow tests follow all
-of them.
+The slow tests follow two of the how-to pages with fewer conversations, and all of them with more.
 """
 
 from __future__ import annotations
@@ -41,17 +40,17 @@ OF_FINISHED_RUNS = (
     "judge",
     "data",
 )
-"""Commands that make no run: they take neither limits nor `tracking`."""
+"""Commands that start no run: they accept neither limits nor `tracking`."""
 OF_THE_USER = ("MEMEVAL_SESSION", "MEMEVAL_DATA_DIR", "OPENAI_API_KEY")
 NOT_RUN = {
     "reranker=endpoint": "the scripted endpoint ranks nothing; tests/retrieval/ ask a reranker",
 }
-"""What is not run, as a part of the command, and why."""
+"""Commands that are not run, by a part of the command, with the reason."""
 FEW = ["dataset.limit_questions=9"]
 FEWER = [*FEW, "dataset.limit_cases=3"]
-"""For pages that are followed by default."""
+"""For the quick test of two pages."""
 MEMORY = "http://localhost:8765"
-"""Where pages have a memory service."""
+"""The URL of the memory service on the pages."""
 HOWTO = sorted((DOCS / "howto").glob("*.md"))
 QUICK = [DOCS / "howto" / f"{name}.md" for name in ("debug_a_question", "rehearse_a_leaderboard")]
 
@@ -67,17 +66,17 @@ def steps(page: Path) -> Iterator[tuple[str, str, str]]:
 
 @dataclass
 class Reader:
-    """Somebody who follows a page in a folder of their own."""
+    """A reader who follows a page in a new folder."""
 
     folder: Path
     endpoint: ScriptedEndpoint
     few: list[str]
-    """Limits that each run gets."""
+    """Limits that are added to each run."""
     memory: str = MEMORY
-    """Where the memory service is."""
+    """The URL of the memory service."""
     exported: dict[str, str] = field(default_factory=dict)
     printed: list[list[str]] = field(default_factory=list)
-    """The lines of the latest command."""
+    """The lines printed by the latest command."""
 
     def follow(self, page: Path) -> None:
         for kind, title, text in steps(page):
@@ -97,7 +96,7 @@ class Reader:
                 self.edit(text)
 
     def check(self, command: str) -> None:
-        """Runs a command of memeval, which must end as the page says: well, if it says nothing."""
+        """Runs a command of memeval and checks its exit status: that in its comment, else 0."""
         if "--labels" in command:
             label(self.folder)
         if " hypotheses.jsonl" in command:
@@ -121,7 +120,7 @@ class Reader:
         words = [address.sub(self.endpoint.base_url, word) for word in words]
         words = [word.replace(MEMORY, self.memory) for word in words]
         at = next((at for at, word in enumerate(words) if "outputs/" in word), None)
-        if at is not None:  # as a shell does
+        if at is not None:  # expands a pattern, as a shell does
             words[at : at + 1] = [str(path) for path in self.folder.glob(words[at])]
         if words[0] not in OF_FINISHED_RUNS:
             limits = [limit for limit in self.few if limit.partition("=")[0] not in command]
@@ -131,12 +130,14 @@ class Reader:
         inherited = {name: value for name, value in os.environ.items() if name not in OF_THE_USER}
         reach = {"OPENAI_BASE_URL": self.endpoint.base_url, "OPENAI_API_KEY": "of the test"}
         env = {**inherited, **NO_PLOTS, **reach, **self.exported, "MEMEVAL_HOME": str(self.folder)}
-        # `python` of a page is that of the environment that memeval is installed in.
+        # `python` on a page is that of the environment in which memeval is installed.
         env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         return run_command_line(words, env=env, cwd=self.folder)
 
     def edit(self, command: str) -> None:
-        """The commands of a page that are not memeval's: those that edit a file, and no others."""
+        """Carries out other commands of a page that edit files or set variables; no others are
+        allowed.
+        """
         words = shlex.split(command)
         if words[0] == "sed":
             _, before, after, _ = words[2].split("/")
@@ -170,7 +171,7 @@ def label(folder: Path) -> None:
 
 
 def accept_all(path: Path) -> None:
-    """Accepts every question of a file, as the reader does on the page."""
+    """Accepts every question of a file, as the reader does on the review page."""
     content = json.loads(path.read_text(encoding="utf-8"))
     for case in content["cases"]:
         for question in case["questions"]:
@@ -185,27 +186,29 @@ def endpoint() -> Iterator[ScriptedEndpoint]:
         yield serving
 
 
-def test_the_tutorial(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
+def test_tutorial_can_be_followed(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
     Reader(tmp_path, endpoint, []).follow(DOCS / "tutorial.md")
     assert endpoint.count("/chat/completions") > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in QUICK])
-def test_a_how_to_quickly(tmp_path: Path, endpoint: ScriptedEndpoint, page: Path) -> None:
+def test_howto_page_can_be_followed_with_fewer_conversations(
+    tmp_path: Path, endpoint: ScriptedEndpoint, page: Path
+) -> None:
     with LeaderboardDouble() as memory:
         Reader(tmp_path, endpoint, FEWER, memory.address).follow(page)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in HOWTO])
-def test_a_how_to(tmp_path: Path, endpoint: ScriptedEndpoint, page: Path) -> None:
+def test_howto_page_can_be_followed(tmp_path: Path, endpoint: ScriptedEndpoint, page: Path) -> None:
     with LeaderboardDouble() as memory:
         Reader(tmp_path, endpoint, FEW, memory.address).follow(page)
 
 
 def test_the_class_of_the_tutorial_is_small() -> None:
-    """It has about 20 lines; blank lines and imports are not counted."""
+    """It has at most 22 lines; blank lines and imports are not counted."""
     (source,) = (text for _, title, text in steps(DOCS / "tutorial.md") if title.endswith(".py"))
     lines = [line for line in source.splitlines() if line.strip()]
     assert len([line for line in lines if not line.startswith(("import ", "from "))]) <= 22

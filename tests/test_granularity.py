@@ -23,7 +23,7 @@ START = datetime(2023, 5, 8, 13, 56)
 def case_of(
     *sessions: list[tuple[str, str]], speakers: tuple[str, ...] = ("Ann", "Bob")
 ) -> EvalCase:
-    """A case from (speaker, text) pairs, a session each day."""
+    """A case from (speaker, text) pairs, with one session per day."""
     made = []
     for number, lines in enumerate(sessions, start=1):
         time = START + timedelta(days=number)
@@ -48,7 +48,7 @@ def told(case: EvalCase, name: str) -> list[tuple[str, str, tuple[str, ...]]]:
     ]
 
 
-def test_sessions_and_turns() -> None:
+def test_sessions_and_turns_are_chunks_with_their_own_ids() -> None:
     assert told(CASE, "session") == [
         ("s1", "s1", ("D1:1", "D1:2", "D1:3", "D1:4", "D1:5")),
         ("s2", "s2", ("D2:1", "D2:2")),
@@ -77,14 +77,14 @@ def test_rounds_are_opened_by_the_first_speaker_and_closed_by_the_other() -> Non
     ]
 
 
-def test_a_round_over_a_border_has_the_later_date() -> None:
+def test_round_across_sessions_has_the_later_date() -> None:
     crossing = chunks(CASE, Granularity("round"))[2]
     assert crossing.time == START + timedelta(days=2)
     assert crossing.content == "Ann: bye\nBob: b3"
     assert crossing.speakers == ("Ann", "Bob")
 
 
-def test_a_round_ends_where_the_memory_is_asked() -> None:
+def test_round_ends_at_a_checkpoint() -> None:
     asked = replace(CASE, checkpoints=("s1",))
     until = told(replace(asked, sessions=asked.sessions[:1]), "round")
     assert [turns for *_, turns in told(asked, "round")] == [
@@ -94,17 +94,17 @@ def test_a_round_ends_where_the_memory_is_asked() -> None:
         ("D2:1",),
         ("D2:2",),
     ]
-    # A memory that was asked there has these, and is continued with the others.
+    # A memory that was queried at the checkpoint already has these chunks; the others follow later.
     assert until == told(asked, "round")[: len(until)]
 
 
-def test_without_an_order_of_speakers_the_first_to_speak_opens() -> None:
+def test_without_a_list_of_speakers_the_first_to_speak_opens_a_round() -> None:
     assert [turns for _, _, turns in told(replace(CASE, speakers=()), "round")] == [
         turns for _, _, turns in told(CASE, "round")
     ]
 
 
-def test_every_cut_applies_to_some_data_set() -> None:
+def test_granularities_of_data_sets_are_those_that_can_be_cut() -> None:
     assert {*GRANULARITIES, SUMMARY, OBSERVATION} == set(CUTS)
 
 
@@ -184,7 +184,7 @@ def test_a_turn_without_words_is_kept() -> None:
         (Granularity("turn", 10), "granularity=turn has no size and no overlap"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(granularity: Granularity, message: str) -> None:
+def test_invalid_granularity_is_refused(granularity: Granularity, message: str) -> None:
     with pytest.raises(UserError) as caught:
         chunks(CASE, granularity)
     assert message in str(caught.value)
@@ -207,7 +207,7 @@ SETTINGS = st.sampled_from(sorted(set(GRANULARITIES) - {"chunk"})).map(Granulari
 
 @pytest.mark.slow
 @given(CASES, SETTINGS)
-def test_every_cut_covers_every_turn_once_in_order(
+def test_every_granularity_covers_every_turn_in_order(
     case: EvalCase, granularity: Granularity
 ) -> None:
     cut = chunks(case, granularity)
@@ -275,7 +275,7 @@ def lines(chunk: MemoryChunk) -> list[str]:
 
 
 @pytest.mark.real_data
-def test_merged_rounds_of_locomo(data_dir: Path) -> None:
+def test_rounds_of_locomo_have_the_expected_numbers(data_dir: Path) -> None:
     dataset = Locomo(data_dir / "locomo/locomo10.json", info=DATASETS["locomo"])
     cut = [chunks(case, Granularity("round")) for case in dataset.cases()]
     assert [len(rounds) for rounds in cut] == [
@@ -301,7 +301,7 @@ def test_merged_rounds_of_locomo(data_dir: Path) -> None:
 
 
 @pytest.mark.real_data
-def test_evidence_under_the_rule_of_cogcanvas(data_dir: Path) -> None:
+def test_evidence_of_locomo_by_the_rule_of_cogcanvas(data_dir: Path) -> None:
     import json
 
     path = data_dir / "locomo/locomo10.json"
@@ -324,7 +324,7 @@ def test_evidence_under_the_rule_of_cogcanvas(data_dir: Path) -> None:
 
 
 @pytest.mark.real_data
-def test_no_cut_tells_the_evidence_or_the_clock(data_dir: Path) -> None:
+def test_chunks_do_not_depend_on_questions_and_have_session_dates(data_dir: Path) -> None:
     case = next(Locomo(data_dir / "locomo/locomo10.json", info=DATASETS["locomo"]).cases())
     bare = replace(case, questions=())
     for granularity in (

@@ -1,4 +1,6 @@
-"""`granularity=summary` and `observation`: what a data set itself says of its sessions."""
+"""`granularity=summary` and `observation`: summaries and observations that a data set has for its
+sessions.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ def test_a_summary_covers_the_turns_of_its_session(tmp_path: Path) -> None:
     assert (chunk.turn_ids, chunk.session_id) == (("D1:1", "D1:2"), "s1")
 
 
-def test_an_observation_covers_the_turns_that_it_rests_on(tmp_path: Path) -> None:
+def test_observation_covers_the_turns_it_is_based_on(tmp_path: Path) -> None:
     observed = cut(read(tmp_path), "observation")
     assert [(chunk.content, chunk.turn_ids) for chunk in observed] == [
         ("Bob: Bob rows.", ("D1:2", "D1:1")),
@@ -79,7 +81,7 @@ def test_an_observation_covers_the_turns_that_it_rests_on(tmp_path: Path) -> Non
     assert [chunk.time is not None for chunk in observed] == [True] * 4
 
 
-def test_a_window_is_cut_between_observations(tmp_path: Path) -> None:
+def test_compression_is_planned_between_observations(tmp_path: Path) -> None:
     case = read(tmp_path)
     (after,) = plan_compressions(
         turn=1, unit="pairs", retain=1, case=case, chunks=cut(case, "observation")
@@ -100,9 +102,7 @@ def test_a_window_is_cut_between_observations(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_notes_of_another_form_are_named(
-    tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
+def test_malformed_notes_are_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as caught:
         read(tmp_path, **changes)
 
@@ -112,7 +112,7 @@ def test_notes_of_another_form_are_named(
 @pytest.mark.parametrize(
     ("name", "what"), [("summary", "summaries of sessions"), ("observation", "observations")]
 )
-def test_a_file_without_them_is_refused_in_one_line(tmp_path: Path, name: str, what: str) -> None:
+def test_file_without_notes_is_refused_in_one_line(tmp_path: Path, name: str, what: str) -> None:
     path = locomo(tmp_path, session_summary=None, observation=None)
     words = [
         *("dataset=locomo", f"dataset.path={path}", "dataset.allow_unpinned=true"),
@@ -125,7 +125,7 @@ def test_a_file_without_them_is_refused_in_one_line(tmp_path: Path, name: str, w
         open_cell(compose_config(["dataset=json", f"granularity={name}", "tracking=none"]), "")
 
 
-def test_mc10_has_summaries() -> None:
+def test_mc10_has_summaries_and_no_observations() -> None:
     words = ["dataset=demo_locomo_mc10", "granularity=summary", "tracking=none"]
     cell = open_cell(compose_config(words), "")
     case = next(iter(cell.dataset.cases()))
@@ -140,7 +140,7 @@ def test_mc10_has_summaries() -> None:
 
 
 @pytest.mark.real_data
-def test_locomos_own_notes_are_all_read(data_dir: Path) -> None:
+def test_all_notes_of_locomo_are_read(data_dir: Path) -> None:
     dataset = build("locomo", data_dir, categories=(1, 2, 3, 4, 5))
     dataset.open()
     cases = list(dataset.cases())

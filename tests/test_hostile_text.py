@@ -1,4 +1,4 @@
-"""What a model writes is read in a time that grows with its length, and no faster."""
+"""Text from a model is read in time linear in its length."""
 
 from __future__ import annotations
 
@@ -155,10 +155,10 @@ REPEATED = (
         "\x00",
     ),
 )
-"""Pieces that make a whole text."""
+"""Pieces that are repeated to fill a whole text."""
 BEGUN = ("A", "5", "a.", "dr.", "Answer", "I do not know")
 RUNS = (" ", "\n", ")", "*", ",", '"', "- ", "A ", " the")
-"""A beginning, and a run that a pattern might try at each place."""
+"""Runs that follow each beginning in `BEGUN`, and that a pattern might try at every position."""
 
 
 def hostile(length: int) -> dict[str, str]:
@@ -177,7 +177,7 @@ def long_texts() -> dict[str, str]:
 
 @pytest.mark.sampled(kept=4)
 @pytest.mark.parametrize("name", READERS)
-def test_reading_takes_no_longer_than_the_text(name: str, long_texts: dict[str, str]) -> None:
+def test_reading_takes_linear_time(name: str, long_texts: dict[str, str]) -> None:
     read = READERS[name]
     read("Answer: warm")
 
@@ -200,7 +200,7 @@ def test_a_reply_of_brackets_is_unreadable() -> None:
         "5",
     ],
 )
-def test_an_answer_that_is_announced_twice_is_read_once(reply: str) -> None:
+def test_answer_with_a_repeated_label_is_read(reply: str) -> None:
     assert final_answer(reply) == "5"
     assert read_index(reply, NUMBERED) == 5
     assert memory_agent_bench.exact_match_parsed(reply, ["5"]) == 1.0

@@ -1,6 +1,4 @@
-"""What is imported when: nobody waits seconds for `--help`, or needs every provider's SDK to read a
-page of it.
-"""
+"""What is imported when: `--help` must not take seconds, nor need any provider's SDK."""
 
 from __future__ import annotations
 
@@ -24,8 +22,8 @@ LOADED = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
 
 
 def loaded_by(code: str) -> str:
-    """The heavy packages that a fresh interpreter has loaded once it ran `code`: the last line that
-    it prints.
+    """The heavy packages that a fresh interpreter has loaded after it ran `code`, as the last line
+    of its output.
     """
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", f"{code}\n{LOADED}"],
@@ -53,13 +51,13 @@ def test_nothing_heavy_is_imported(code: str) -> None:
 
 
 def test_help_loads_no_event_loop() -> None:
-    """As from a shell, where Ctrl-C is listened to before the words are read."""
+    """Started as from a shell, where Ctrl-C is handled before the arguments are read."""
     code = "import sys; sys.argv[1:] = ['--help']; from memeval.__main__ import main; main()"
     loaded_by(f"{code}\nassert not {{'asyncio', 'omegaconf'}} & sys.modules.keys()")
 
 
-def test_nothing_looks_at_every_step_of_python() -> None:
-    """A hook for audit events is called at each `id()`: copying an object takes thrice as long."""
+def test_no_audit_hook_is_installed() -> None:
+    """An audit hook is called at each `id()`: copying an object takes three times as long."""
     code = (
         "import sys; hooks = []; sys.addaudithook = hooks.append\n"
         "import filelock, memeval.cli.run, memeval.runs.cell, memeval.llm.openai\n"
@@ -69,7 +67,7 @@ def test_nothing_looks_at_every_step_of_python() -> None:
 
 
 @pytest.mark.slow
-def test_a_sweep_whose_pages_another_process_writes_loads_no_template(
+def test_sweep_loads_no_template_engine_because_another_process_writes_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
@@ -83,29 +81,29 @@ def test_a_sweep_whose_pages_another_process_writes_loads_no_template(
     assert len(list(tmp_path.glob("outputs/runs/*/report.html"))) == 2
 
 
-def test_the_measure_sees_an_import() -> None:
+def test_loaded_by_detects_an_import() -> None:
     assert loaded_by("import rich") == "['rich']"
 
 
 ROOT = Path(memeval.__file__).parents[1]
 NAMES = {"hydra": "hydra-core", "yaml": "pyyaml", "mem0": "mem0ai"}
-"""Packages that are imported by another name than they are installed by."""
+"""Packages whose import name differs from their distribution name."""
 PRIVATE = {
-    # Documented, in spite of their names.
+    # Documented, despite their names.
     "_exit",
     "_current_frames",
-    # A process that a hung call would keep from ending leaves by `os._exit`, which runs no exit
-    # functions; nothing public runs those of other libraries.
+    # A process that a hung call would keep from ending exits by `os._exit`, which runs no exit
+    # functions. No public function runs those of other libraries.
     "_run_exitfuncs",
     # Hydra's own example of a config source calls it, too.
     "_get_header_dict",
 }
-"""Private names of others that are still used; none may be added."""
+"""Private names of other packages that are still used. Don't add any."""
 
 
 @cache
 def parsed() -> Mapping[Path, tuple[ast.AST, ...]]:
-    """The nodes of each module of memeval."""
+    """The syntax nodes of each module of memeval."""
     return {
         path: tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         for path in sorted((ROOT / "memeval").rglob("*.py"))
@@ -113,7 +111,7 @@ def parsed() -> Mapping[Path, tuple[ast.AST, ...]]:
 
 
 def imported() -> Iterator[tuple[str, Path]]:
-    """The modules of other packages that memeval imports, and where."""
+    """The modules of other packages that memeval imports, each with the importing file."""
     for path, nodes in parsed().items():
         for node in nodes:
             modules = []
@@ -150,7 +148,7 @@ def test_no_private_module_of_another_package_is_imported() -> None:
 
 
 def test_no_private_name_of_another_package_is_used() -> None:
-    """A private attribute that memeval defines nowhere belongs to somebody else."""
+    """A private attribute that memeval defines nowhere belongs to another package."""
     defined: set[str] = set()
     used: set[str] = set()
     for nodes in parsed().values():
@@ -167,8 +165,8 @@ def test_no_private_name_of_another_package_is_used() -> None:
     assert used - defined == PRIVATE
 
 
-def test_the_launchers_are_where_hydra_looks_for_plugins() -> None:
-    """Found by its search, and not registered by hand; nothing else lies in that namespace."""
+def test_launchers_are_found_by_hydras_plugin_search() -> None:
+    """They are found without manual registration, and nothing else is in that namespace."""
     code = (
         "from hydra.core.plugins import Plugins; from hydra.plugins.launcher import Launcher;"
         "print(sorted(found.__name__ for found in Plugins.instance().discover(Launcher)"
@@ -189,15 +187,15 @@ def test_the_launchers_are_where_hydra_looks_for_plugins() -> None:
     assert "/hydra_plugins" in targets["sdist"]["include"]
 
 
-def test_no_module_imports_itself_in_a_circle() -> None:
+def test_imports_between_modules_have_no_cycle() -> None:
     """Imports for type checking and inside of functions count."""
     graph = grimp.build_graph("memeval", cache_dir=None)
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
-    # Raises `CycleError`, which names the modules of a circle.
+    # Raises `CycleError`, which names the modules in the cycle.
     TopologicalSorter(imports).prepare()
 
 
-def test_an_interpreter_without_the_packages_is_named() -> None:
+def test_missing_packages_of_an_interpreter_are_reported() -> None:
     root = Path(memeval.__file__).parents[1]
     without_packages = [sys.executable, "-S", "-m", "memeval", "system=bm25"]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What killed runs left behind is removed, and nothing of a process that lives."""
+"""Leftovers of killed runs are removed, but nothing that belongs to a living process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memeval.process.leftovers import OLD_S, own_name, owner, sweep, sweep_tempo
 
 @pytest.fixture
 def dead() -> str:
-    """The owner of a process that has ended."""
+    """The owner id of a process that has ended."""
     code = "from memeval.process.leftovers import owner; print(owner())"
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -32,7 +32,7 @@ def made(path: Path, *, age_s: float = 0.0) -> Path:
     return path
 
 
-def test_what_a_dead_process_left_goes_and_all_else_stays(tmp_path: Path, dead: str) -> None:
+def test_only_leftovers_of_dead_processes_are_removed(tmp_path: Path, dead: str) -> None:
     memory = tmp_path / "key" / "case"
     number, began = owner().split("-")
     gone = [
@@ -57,7 +57,7 @@ def test_what_a_dead_process_left_goes_and_all_else_stays(tmp_path: Path, dead: 
     assert not link.is_symlink() and (outside / "half").exists()
 
 
-def test_temporary_folders_tell_their_owner(
+def test_owner_of_a_temporary_folder_is_read_from_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dead: str
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -76,7 +76,7 @@ def test_temporary_folders_tell_their_owner(
     assert not [path for path in kept if not path.exists()]
 
 
-def test_a_run_cleans_up_after_killed_ones(tmp_path: Path, dead: str) -> None:
+def test_run_removes_leftovers_of_killed_runs(tmp_path: Path, dead: str) -> None:
     left = made(tmp_path / "data" / "prepared" / "demo" / "bm25-key" / f".case.{dead}.7.tmp")
     words = ["dataset.limit_cases=1", "dataset.limit_questions=1", "tracking=none"]
     environ = {**os.environ, "MEMEVAL_HOME": str(tmp_path)}

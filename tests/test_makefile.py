@@ -27,7 +27,7 @@ def make(folder: Path, target: str, answer: str = "") -> int:
     ("target", "answer", "stay"),
     [("clean", "", True), ("distclean", "no\n", True), ("distclean", "yes\n", False)],
 )
-def test_results_stay_unless_it_is_confirmed(
+def test_results_are_deleted_only_after_confirmation(
     tmp_path: Path, target: str, answer: str, stay: bool
 ) -> None:
     for name in KEPT:

@@ -1,4 +1,4 @@
-"""What a package index and a container take: metadata, the name, the files that are copied."""
+"""Packaging: metadata and name for a package index, and the files that a container copies."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def test_the_distribution_has_a_name_of_its_own_and_the_import_stays() -> None:
+def test_distribution_is_memeval_bench_and_the_command_is_memeval() -> None:
     assert version("memeval-bench") == memeval.__version__ == versions()["memeval"]
     assert PROJECT["scripts"] == {"memeval": "memeval.__main__:main"}
 
 
-def test_every_address_is_one() -> None:
+def test_project_urls_are_valid() -> None:
     addresses = [urlsplit(address) for address in PROJECT["urls"].values()]
     assert {"Repository", "Changelog"} <= set(PROJECT["urls"])
     assert all(found.scheme == "https" and found.netloc for found in addresses)
     assert metadata("memeval-bench")["Description-Content-Type"] == "text/markdown"
 
 
-def test_nothing_says_to_install_the_package_of_another() -> None:
+def test_no_page_tells_to_install_the_unrelated_package() -> None:
     """`memeval` on the package index is an unrelated project."""
     wrong = re.compile(r"pip install '?memeval\b(?!-bench)|pypi\.org/project/memeval\b(?!-bench)")
     folders = ("memeval", "docs", "conf", "recipes", "sweeps", ".github")
@@ -43,7 +43,7 @@ def test_nothing_says_to_install_the_package_of_another() -> None:
     assert {"mem0", "ray"} <= named <= extras
 
 
-def test_the_container_runs_the_first_command_from_the_locks() -> None:
+def test_container_runs_the_first_command_with_locked_packages() -> None:
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     first = re.search(r"^FIRST_RUN := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     command = re.search(r"^CMD \[(.*)\]$", text, re.MULTILINE)
@@ -54,6 +54,6 @@ def test_the_container_runs_the_first_command_from_the_locks() -> None:
     assert copied == [("requirements/run.txt", "requirements/build.txt")]
     assert all((ROOT / path).is_file() for path in copied[0])
     assert text.count("--require-hashes") == 2 and "--no-build-isolation" in text
-    # What the wheel is built from is not left out of what is copied.
+    # The sources of the wheel are not excluded from the build context.
     left_out = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
     assert "!data/demo" in left_out and not {"conf", "sweeps", "memeval"} & set(left_out)

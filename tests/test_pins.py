@@ -1,4 +1,4 @@
-"""What builds and installs the project has one version each."""
+"""Everything that builds and installs the project is pinned to one version."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """README.md, the guide and the home page of the site are true: their commands run, README's table
-is what the first one prints, the guide's example system is short and works.
+is what its first command prints, and the guide's example system is short and works.
 
-`MEMEVAL_REGENERATE=1 pytest tests/test_readme.py -k first` writes the table anew.
+`MEMEVAL_REGENERATE=1 pytest tests/test_readme.py -k first` rewrites the table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXAMPLE = ROOT / "tests" / "systems_example"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 KINDS = {README: {"bash", "text"}, GUIDE: {"bash", "json", "python", "yaml"}, HOME: {"bash"}}
 LONGEST = 250
-"""Lines of the README."""
+"""Maximum number of lines of the README."""
 MEMEVAL = "python -m memeval"
 FIRST = f"{MEMEVAL} -m system=rag,bm25,mem0"
 MARK = "<!-- first result -->\n"
@@ -53,17 +53,19 @@ NOT_RUN = {
     r"python -m memeval data fetch \w+": "needs the network; tests/datasets/test_fetch.py fetches "
     "from a server of its own",
 }
-"""What is not run, as a pattern of the whole line, and why."""
+"""Commands that are not run, by a pattern of the whole line, with the reason."""
 
 
 def blocks(page: Path, kind: str) -> list[str]:
-    """A page's fenced blocks of a kind."""
+    """A page's fenced blocks of the given kind."""
     text = page.read_text(encoding="utf-8")
     return [body for found, body in FENCE.findall(text) if found == kind]
 
 
 def commands(*pages: Path) -> list[str]:
-    """Every line of the bash blocks once, those ending in a backslash joined with the next."""
+    """Every distinct line of the bash blocks; a line that ends in a backslash is joined with the
+    next.
+    """
     lines: list[str] = []
     for page in pages:
         lines += "".join(blocks(page, "bash")).replace("\\\n", " ").splitlines()
@@ -72,8 +74,8 @@ def commands(*pages: Path) -> list[str]:
 
 
 def sorted_out(command: str) -> object:
-    """A command as a parameter: to be run, on the real data where it needs them, or visibly
-    skipped.
+    """A command as a test parameter: marked if it needs real data, skipped with the reason if it is
+    in NOT_RUN.
     """
     for pattern, reason in NOT_RUN.items():
         if re.fullmatch(pattern, command):
@@ -101,7 +103,7 @@ def endpoint() -> Iterator[ScriptedEndpoint]:
 
 
 def run(command: str, folder: Path, **environment: str) -> Done:
-    """A command line of the README, in a home of its own."""
+    """Runs a command of the README in a separate home."""
     words = shlex.split(command)
     assert words[:3] == MEMEVAL.split()
     inherited = {name: value for name, value in os.environ.items() if name not in OF_THE_USER}
@@ -110,7 +112,7 @@ def run(command: str, folder: Path, **environment: str) -> Done:
 
 
 def is_run(command: str) -> bool:
-    """Whether a command runs cells: its first word is an option or an override."""
+    """Whether a command starts runs: its first word is an option or an override."""
     return not command.removeprefix(MEMEVAL).split()[0].isidentifier()
 
 
@@ -118,7 +120,7 @@ def is_run(command: str) -> bool:
 @pytest.mark.parametrize(
     "command", [sorted_out(command) for command in commands(*PAGES) if command != FIRST]
 )
-def test_a_command_runs(
+def test_command_of_a_page_runs(
     command: str,
     folder: Path,
     endpoint: ScriptedEndpoint,
@@ -133,7 +135,7 @@ def test_a_command_runs(
         environment["MEMEVAL_DATA_DIR"] = str(request.getfixturevalue("data_dir"))
     if "dataset=locomo" in command:
         command = shlex.join([*shlex.split(command), *LIMITS])
-    if is_run(command):  # MLflow takes longer than the run; `evaluate` is tracked
+    if is_run(command):  # MLflow would take longer than the run; `evaluate` is tracked
         command += " tracking=none"
     else:
         give_store(folder.parent / "home")
@@ -147,18 +149,19 @@ def test_a_command_runs(
     done = run(command, folder, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "INVALID" not in done.stdout
-    # The example's class has no `save`, as few have at first: that is no fault to tell of.
+    # The example's class has no `save`, as most have at first; that must not be reported as a
+    # fault.
     assert "could not be saved" not in done.stdout
     asks = re.search("=openai|=local_model", command) is not None
     assert asks == (endpoint.count("/chat/completions") > 0)
 
 
 @pytest.mark.slow
-def test_the_first_result_is_what_the_first_command_prints(folder: Path) -> None:
+def test_readme_table_is_what_the_first_command_prints(folder: Path) -> None:
     assert FIRST in commands(README) and FIRST in commands(HOME)
-    done = run(f"{FIRST} tracking=none", folder)  # which changes nothing of the table
+    done = run(f"{FIRST} tracking=none", folder)  # does not change the table
     assert done.returncode == 0, done.stderr
-    # A reader is in the checkout, and the test is not.
+    # A reader is in the checkout, but the test is not.
     table = done.stdout.replace(f"{ROOT}/docs/", "docs/").partition("reports: ")[0]
     printed = "\n".join(line.rstrip() for line in table.splitlines())
     text = README.read_text(encoding="utf-8")
@@ -173,7 +176,7 @@ def test_the_first_result_is_what_the_first_command_prints(folder: Path) -> None
     )
 
 
-def test_the_table_explains_every_column_that_is_printed() -> None:
+def test_guide_explains_every_column_that_is_printed() -> None:
     explained = re.findall(
         r"`([^`]+)`",
         "".join(re.findall(r"^\| (`.*?) \|", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)),
@@ -219,15 +222,15 @@ def test_the_example_takes_at_most_20_lines() -> None:
     assert len(counted) <= 20
 
 
-def test_the_readme_is_short_and_shows_first_how_to_install_it() -> None:
+def test_readme_is_short_and_shows_the_installation_first() -> None:
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= LONGEST
     parts = ["git clone", "first_page.png", "## What it measures", FIRST, "llm=local_model"]
     assert sorted(parts, key=text.index) == parts
 
 
-def test_the_links_of_the_readme_hold_wherever_it_is_shown() -> None:
-    """On a package index, too: each has an address of its own, and leads into this checkout."""
+def test_readme_links_are_absolute_and_lead_into_this_checkout() -> None:
+    """A package index shows the README too, so each link is absolute."""
     text = FENCE.sub("", README.read_text(encoding="utf-8"))
     home = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     repository = home["project"]["urls"]["Repository"]

@@ -1,4 +1,6 @@
-"""recipes/: each has locked versions, a sound server and options, and docs/recipes.md names it."""
+"""recipes/: each has locked versions, a server that compiles and valid options, and docs/recipes.md
+names it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def test_a_recipe_is_locked_and_documented(recipe: Path) -> None:
 
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("recipe", MEMORIES, ids=lambda path: path.name)
-def test_a_memory_is_a_system(recipe: Path) -> None:
+def test_memory_of_a_recipe_is_a_system(recipe: Path) -> None:
     config = compose_config(["--config-dir", str(CONF), f"system={recipe.name}"])
     assert config.system["name"] == recipe.name
     assert config.system["base_url"] == "http://localhost:8077"
@@ -50,7 +52,7 @@ def test_a_memory_is_a_system(recipe: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["server_memory", "am_memory"])
-def test_an_mcp_server_is_a_system_with_a_folder_for_each_case(name: str) -> None:
+def test_mcp_server_of_a_recipe_is_a_system_with_a_folder_per_case(name: str) -> None:
     config = compose_config(["--config-dir", str(CONF), f"system={name}"])
     assert config.system["name"] == name
     settings = read_settings(Settings, {k: v for k, v in config.system.items() if k in KNOWN})
@@ -59,7 +61,7 @@ def test_an_mcp_server_is_a_system_with_a_folder_for_each_case(name: str) -> Non
     assert f"system={name}" in PAGE
 
 
-def test_packages_of_npm_are_locked_by_hash_and_name_no_host() -> None:
+def test_npm_packages_are_locked_by_hash_and_name_no_host() -> None:
     (path,) = ROOT.glob("recipes/*/package-lock.json")
     packages = json.loads(path.read_text(encoding="utf-8"))["packages"]
     wanted = packages.pop("")["dependencies"]
@@ -72,12 +74,12 @@ def test_packages_of_npm_are_locked_by_hash_and_name_no_host() -> None:
 
 
 @pytest.mark.parametrize("module", ["serving", "scripted_tools"])
-def test_what_recipes_share_compiles(module: str) -> None:
+def test_shared_modules_of_recipes_compile(module: str) -> None:
     path = ROOT / "recipes" / f"{module}.py"
     compile(path.read_text(encoding="utf-8"), str(path), "exec")
 
 
-def test_the_local_model_is_an_option_at_the_addresses_of_its_server() -> None:
+def test_local_model_options_use_the_urls_of_its_server() -> None:
     config = compose_config(
         ["--config-dir", str(CONF), "llm=local_model", "embedder=local_model", "judge=llm"]
     )

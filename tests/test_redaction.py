@@ -1,5 +1,5 @@
-"""Secrets are found however they are written, ordinary words are not taken for secrets, and hostile
-texts cost nothing.
+"""Secrets are redacted in any encoding, ordinary words are not mistaken for secrets, and hostile
+texts take linear time.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         lambda secret: base64.urlsafe_b64encode(b"user:" + secret.encode()).decode(),
     ],
 )
-def test_a_known_secret_is_found_however_it_is_written(write: Callable[[str], str]) -> None:
+def test_known_secret_is_redacted_in_any_encoding(write: Callable[[str], str]) -> None:
     keep_secret(SECRET)
     written = write(SECRET)
     assert REDACTED in without_known(f"before {written} after")
     assert written[4:-4] not in without_known(f"before {written} after")
 
 
-def test_a_text_that_ends_within_a_secret() -> None:
+def test_secret_cut_at_the_end_of_a_text_is_redacted() -> None:
     keep_secret("correct-horse-battery-staple")
     assert without_known("the key is correct-horse-batt") == f"the key is {REDACTED}"
     assert without_known("correct horse") == "correct horse"
 
 
-def test_secrets_that_begin_alike() -> None:
+def test_secrets_with_a_common_prefix_are_both_redacted() -> None:
     keep_secret("correct-horse-battery")
     keep_secret("correct-horse-battery-staple")
     assert (
@@ -74,12 +74,12 @@ def test_secrets_that_begin_alike() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "short", "lm-studio", None])
-def test_what_is_no_secret(value: str | None) -> None:
+def test_short_and_well_known_values_are_not_secrets(value: str | None) -> None:
     keep_secret(value)
     assert without_known("lm-studio/short") == "lm-studio/short"
 
 
-def test_a_row_keeps_its_figures() -> None:
+def test_numbers_in_a_row_are_not_redacted() -> None:
     keep_secret("12345678")
     row = {"id": "a", "n": 12345678, "list": ["12345678", 1.5], "inner": {"12345678": None}}
     assert without_known_in(row) == {
@@ -105,7 +105,7 @@ def test_a_row_keeps_its_figures() -> None:
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdef1234567890",
     ],
 )
-def test_what_looks_like_a_secret(text: str) -> None:
+def test_secrets_are_redacted_by_their_form(text: str) -> None:
     assert REDACTED in redacted(text) and "1234567890" not in redacted(text)
 
 
@@ -127,7 +127,7 @@ def test_what_looks_like_a_secret(text: str) -> None:
         "sha256 79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4",
     ],
 )
-def test_ordinary_words_stay(text: str) -> None:
+def test_ordinary_words_are_unchanged(text: str) -> None:
     assert redacted(text) == text
 
 
@@ -139,7 +139,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("piece", HOSTILE, ids=repr)
-def test_hostile_texts_cost_nothing(piece: str) -> None:
+def test_hostile_text_takes_linear_time(piece: str) -> None:
     keep_secret(SECRET)
     text = (piece * (200_000 // len(piece) + 1))[:200_000]
     assert not grows_too_fast(lambda length: redacted(text[:length]), len(text))
@@ -154,11 +154,11 @@ def test_hostile_texts_cost_nothing(piece: str) -> None:
         ("http://host:5000", "http://host:5000"),
     ],
 )
-def test_an_address_without_its_user(address: str, shown: str) -> None:
+def test_user_and_query_are_removed_from_a_url(address: str, shown: str) -> None:
     assert without_userinfo(address) == shown
 
 
-def test_the_password_of_an_address_is_kept() -> None:
+def test_password_of_a_url_is_remembered_as_a_secret() -> None:
     keep_address("postgresql://u:correct%2Fhorse%2Fbattery@host/db?sslpassword=staple-staple")
     for text in ("correct%2Fhorse%2Fbattery", "correct/horse/battery", "staple-staple"):
         assert without_known(f"at {text}.") == f"at {REDACTED}."

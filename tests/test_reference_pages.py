@@ -1,4 +1,4 @@
-"""The pages of docs/ that are made from the code are up to date."""
+"""The pages of docs/ that are generated from the code are up to date."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAGES = ("commands_reference", "metrics_reference", "settings_reference")
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_what_the_code_says(page: str) -> None:
+def test_reference_page_is_up_to_date(page: str) -> None:
     made = runpy.run_path(str(DOCS / f"{page}.py"))["reference"]()
     assert (DOCS / f"{page}.md").read_text(encoding="utf-8") == made, (
         "run:  make reference (or python docs/PAGE.py for one page)"

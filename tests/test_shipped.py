@@ -1,4 +1,4 @@
-"""Files and pages that messages name are where the message says."""
+"""Files and pages that messages name exist at the given location."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from memeval.text.shipped import where_is, with_places
 ROOT = Path(__file__).parents[1]
 
 
-def test_in_a_checkout_a_page_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_in_a_checkout_is_a_file_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert where_is("docs/glossary.md") == "docs/glossary.md"
     monkeypatch.chdir(tmp_path)
     assert where_is("docs/glossary.md") == str(ROOT / "docs" / "glossary.md")
 
 
-def test_in_a_release_a_page_is_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_in_a_release_is_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "memeval" / "data" / "demo" / "own.json"
     own.parent.mkdir(parents=True)
     own.write_text("[]", encoding="utf-8")
@@ -33,7 +33,7 @@ def test_in_a_release_a_page_is_an_address(tmp_path: Path, monkeypatch: pytest.M
     assert with_places("dataset.path=data/demo/gone.json") == "dataset.path=data/demo/gone.json"
 
 
-def test_every_page_that_a_message_names_is_there() -> None:
+def test_every_page_named_in_data_set_hints_exists() -> None:
     for info in DATASETS.values():
         for name in re.findall(r"(?:docs|data/demo)/[\w/.]*\w", info.by_hand):
             assert (ROOT / name).is_file(), f"{info.name}: {name}"

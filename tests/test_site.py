@@ -1,5 +1,5 @@
-"""The site of the docs: every page is in its navigation, every link leads somewhere on GitHub and
-on the site, and nothing is loaded from elsewhere.
+"""The documentation site: every page is in its navigation, every link works on GitHub and on the
+site, and nothing is loaded from other hosts.
 
 `make docs` builds the site itself, and fails on the same mistakes.
 """
@@ -26,7 +26,7 @@ LINK = re.compile(r"\]\((?![a-z]+:)([^)\s#]*)(?:#([^)\s]+))?\)")
 
 
 class Loader(yaml.SafeLoader):
-    """Reads mkdocs.yml, whose one tag of Python names a function of MkDocs' own environment."""
+    """Reads mkdocs.yml, whose only Python tag names a function in MkDocs' own environment."""
 
 
 Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
@@ -34,7 +34,7 @@ Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
 
 def nav() -> list[Any]:
     """The navigation with its patterns replaced."""
-    # The loader is a safe one, which makes no Python objects.
+    # The loader is a safe one and creates no Python objects.
     config = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), Loader)
     pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
     expanded: list[Any] = HOOKS["expand"](config["nav"], pages)
@@ -49,7 +49,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_links_of_a_page_lead_somewhere(path: Path) -> None:
+def test_links_of_a_page_work(path: Path) -> None:
     text = CODE.sub("", FENCED.sub("", path.read_text(encoding="utf-8")))
     broken = []
     for target, anchor in LINK.findall(text):
@@ -67,11 +67,11 @@ def test_links_between_docs_and_the_checkout_are_rewritten() -> None:
     assert rewrite("[a](../../sweeps/README.md)", "docs/howto/ci.md") == "[a](../shipped_sweeps.md)"
     assert rewrite("[a](https://x.org/a.md)", "SECURITY.md") == "[a](https://x.org/a.md)"
     assert rewrite("```\n[a](docs/gate.md)\n```", "SECURITY.md") == "```\n[a](docs/gate.md)\n```"
-    # What the site does not have stays, and fails the strict build.
+    # A link to a page that is not on the site is unchanged, and fails the strict build.
     assert rewrite("[a](memeval/api)", "SECURITY.md") == "[a](memeval/api)"
 
 
-def test_a_pattern_stands_for_the_pages_that_no_line_names() -> None:
+def test_pattern_in_the_navigation_expands_to_remaining_pages() -> None:
     pages = ["a.md", "data/one.md", "data/two.md"]
     expanded = HOOKS["expand"]([{"A": "a.md"}, {"D": ["data/two.md", "data/*.md"]}], pages)
     assert expanded == [{"A": "a.md"}, {"D": ["data/two.md", "data/one.md"]}]
@@ -88,13 +88,13 @@ def test_a_pattern_stands_for_the_pages_that_no_line_names() -> None:
         ("a { background: url(data:image/png;base64,AAAA) }", ".css", []),
     ],
 )
-def test_what_is_loaded_from_elsewhere_is_found(text: str, kind: str, loaded: list[str]) -> None:
+def test_resources_from_other_hosts_are_found(text: str, kind: str, loaded: list[str]) -> None:
     assert HOOKS["loaded_from_elsewhere"](text, kind) == loaded
 
 
 @pytest.mark.parametrize(
     "html", ["<p>A table:\n| a | b |\n|---|---|</p>", "<p>A list:\n- one\n- two</p>"]
 )
-def test_what_is_not_rendered_is_found(html: str) -> None:
+def test_unrendered_markdown_is_found(html: str) -> None:
     assert HOOKS["UNRENDERED"].search(html)
     assert not HOOKS["UNRENDERED"].search("<p>Either - or, a | b.</p>\n<ul>\n<li>- one</li>\n</ul>")

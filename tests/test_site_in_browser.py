@@ -1,6 +1,6 @@
-"""The site of the docs in a real browser: contrast, links, widths, and what its search finds first.
+"""The documentation site in a real browser: accessibility, widths, and the first search result.
 
-It builds the site, so it runs where `make docs` was run before.
+It builds the site, so it needs the environment that `make docs` creates.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the built site."""
+    """The URL of the built site."""
     folder = tmp_path_factory.mktemp("site")
     command = [str(MKDOCS), "build", "--strict", "--quiet", "--site-dir", str(folder)]
     subprocess.run(command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=True)
@@ -72,7 +72,9 @@ def open_page(chromium: Browser, address: str, width: int, scheme: Any = "light"
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["index", "guide", "gate", "settings_reference"])
-def test_axe_finds_nothing_serious(chromium: Browser, site: str, name: str, scheme: str) -> None:
+def test_axe_finds_no_serious_violation(
+    chromium: Browser, site: str, name: str, scheme: str
+) -> None:
     page = open_page(chromium, f"{site}/{name}.html", 1280, scheme)
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate("axe.run().then((result) => result.violations)")

@@ -1,4 +1,4 @@
-"""What this process has started goes with it, and the guardian ends what it could not."""
+"""Processes and folders of this process are removed at its end; the guardian removes the rest."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from memeval.process import guardian, started
 
 
-def test_what_is_left_is_what_was_added_and_not_taken_away() -> None:
+def test_watch_returns_groups_and_folders_that_were_not_removed() -> None:
     lines = ["+ group 1\n", "+ folder /a b\n", "+ group 2\n", "- group 1\n", "- group 7\n"]
     assert guardian.watch(lines) == (["2"], ["/a b"])
 
 
-def test_a_group_ends_as_a_whole() -> None:
+def test_process_group_is_ended_as_a_whole() -> None:
     words = ["sh", "-c", "sleep 600 & echo $!; sleep 600"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdout is not None
@@ -37,7 +37,7 @@ def test_only_groups_that_were_adopted_are_ended() -> None:
         process.kill()
 
 
-def test_a_folder_goes_with_its_files() -> None:
+def test_folder_is_removed_with_its_files() -> None:
     folder = started.make_folder("case")
     (folder / "memory.json").write_text("{}", "utf-8")
     started.remove_folder(folder)
@@ -45,7 +45,7 @@ def test_a_folder_goes_with_its_files() -> None:
 
 
 @pytest.mark.parametrize("guarded", [True, False])
-def test_a_folder_goes_with_its_process(guarded: bool) -> None:
+def test_folder_is_removed_at_the_end_of_its_process(guarded: bool) -> None:
     code = "from memeval.process import started\n"
     code += f"print(started.make_folder('test', guarded={guarded}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -70,7 +70,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
-def test_the_guardian_ends_what_a_killed_process_left() -> None:
+def test_guardian_cleans_up_after_a_killed_process() -> None:
     done = subprocess.run(
         [sys.executable, "-c", KILLED], capture_output=True, text=True, check=False
     )

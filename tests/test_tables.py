@@ -1,4 +1,4 @@
-"""`make test` runs a part of long tables."""
+"""`make test` runs only a part of long tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tables import leave_out
 
 @dataclass
 class Case:
-    """A case as pytest collects it, as far as `leave_out` looks at it."""
+    """A case as collected by pytest, with the members that `leave_out` uses."""
 
     nodeid: str
     kept: int | None = None
@@ -31,12 +31,12 @@ def left(*cases: Case) -> list[str]:
     return [case.nodeid for case in cases if not case.is_slow]
 
 
-def test_as_many_cases_are_kept_spread_over_the_table() -> None:
+def test_kept_cases_are_spread_over_the_table() -> None:
     table = [Case(f"a.py::test_it[{number}]", kept=3) for number in range(10)]
     assert left(*table) == ["a.py::test_it[0]", "a.py::test_it[3]", "a.py::test_it[6]"]
 
 
-def test_each_test_has_a_table_of_its_own() -> None:
+def test_each_test_keeps_cases_of_its_own_table() -> None:
     cases = [Case(f"a.py::{name}[{number}]", kept=1) for name in "fg" for number in range(4)]
     assert left(*cases, Case("a.py::alone")) == ["a.py::f[0]", "a.py::g[0]", "a.py::alone"]
 

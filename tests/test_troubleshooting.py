@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md quotes messages as the code has them."""
+"""docs/troubleshooting.md quotes messages exactly as in the code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MESSAGES = re.findall(r"^#### `(.+)`$", PAGE, re.MULTILINE)
 
 @cache
 def texts() -> tuple[str, ...]:
-    """Every string of the code, with `…` for what is put into it."""
+    """Every string in the code, with `…` for interpolated values."""
     found = []
     for path in sorted((ROOT / "memeval").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -31,12 +31,12 @@ def texts() -> tuple[str, ...]:
     return tuple(found)
 
 
-def test_there_are_enough_of_them() -> None:
+def test_at_least_thirty_distinct_messages_are_quoted() -> None:
     assert len(MESSAGES) >= 30
     assert len(set(MESSAGES)) == len(MESSAGES)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("message", MESSAGES)
-def test_a_message_is_in_the_code(message: str) -> None:
+def test_quoted_message_is_in_the_code(message: str) -> None:
     assert any(message in text for text in texts()), "changed? mend docs/troubleshooting.md"

@@ -1,4 +1,4 @@
-"""Typed records are read by several threads at once."""
+"""Typed records can be read by several threads at the same time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ print(len(whole))
 
 
 @pytest.mark.parametrize("reader", ["decoder", "convert"])
-def test_a_type_is_first_met_by_several_threads(reader: str) -> None:
+def test_new_type_can_be_read_by_several_threads_at_once(reader: str) -> None:
     """With msgspec's own functions, nearly every run ends with SIGSEGV."""
     command = [sys.executable, "-c", SCRIPT, reader]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

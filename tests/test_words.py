@@ -1,4 +1,4 @@
-"""Words of any language: what is searched, counted and compared."""
+"""Text in any language: search terms, counting and comparison."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from memeval.text.words import canonical, script_without_words, search_terms, sp
         ("", []),
     ],
 )
-def test_terms_of_a_search(text: str, terms: list[str]) -> None:
+def test_search_terms_in_many_scripts(text: str, terms: list[str]) -> None:
     if "แมว" in text:  # NFKC writes one of its vowels as two characters
         bare = canonical(text)
         terms = [bare[place : place + 2] for place in range(len(bare) - 1)]
@@ -62,7 +62,7 @@ def test_numbers_in_names_are_sorted_by_size() -> None:
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
-def test_english_is_cut_as_ever(text: str) -> None:
+def test_ascii_text_is_split_at_non_alphanumerics(text: str) -> None:
     assert search_terms(text) == re.findall(r"[a-z0-9]+", text.lower())
     assert spread(text) == text
 
@@ -70,7 +70,7 @@ def test_english_is_cut_as_ever(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["“Don’t” — it’s 5° …™ ½ café £3 👍❤️", "¿Qué? «là» naïve", "Straße"]
 )
-def test_scorers_get_text_in_latin_letters_as_it_is(text: str) -> None:
+def test_text_in_latin_letters_is_passed_to_scorers_unchanged(text: str) -> None:
     assert spread(text) == canonical(text) == text
 
 
@@ -92,7 +92,9 @@ def question(*gold: str) -> EvalQuestion:
         ("été à Orléans", "L’été à Orléans.", "hiver"),
     ],
 )
-def test_a_right_answer_scores_in_its_language(gold: str, right: str, wrong: str) -> None:
+def test_right_answer_scores_and_wrong_answer_does_not_in_each_language(
+    gold: str, right: str, wrong: str
+) -> None:
     scores = answer_metrics(right, question(gold))
     assert all(score is not None for score in scores.values())
     for name in ("token_f1", "mem0_f1", "bleu1", "keyword_overlap", "keyword_pass", "contains"):
@@ -102,12 +104,12 @@ def test_a_right_answer_scores_in_its_language(gold: str, right: str, wrong: str
     assert set(answer_metrics(gold, question(gold)).values()) == {1.0}
 
 
-def test_full_width_letters_and_closing_marks_are_no_difference() -> None:
+def test_full_width_letters_and_closing_marks_are_ignored() -> None:
     scores = answer_metrics("ＢＧＰ协议。", question("BGP协议"))
     assert scores["exact_match"] == scores["token_f1"] == scores["contains"] == 1.0
 
 
-def test_decomposed_accents_are_those_of_one_character() -> None:
+def test_decomposed_accents_equal_composed_ones() -> None:
     assert answer_metrics("cafe\u0301", question("café"))["exact_match"] == 1.0
     assert answer_metrics("cafe", question("café"))["exact_match"] == 0.0
 
@@ -116,7 +118,7 @@ def test_decomposed_accents_are_those_of_one_character() -> None:
     ("gold", "script"),
     [("แมวดำ", "Thai"), ("ແມວດຳ", "Lao"), ("ကြောင်", "Burmese"), ("ឆ្មាខ្មៅ", "Khmer")],
 )
-def test_metrics_of_words_say_nothing_of_a_script_without_words(gold: str, script: str) -> None:
+def test_word_metrics_are_none_for_scripts_without_word_breaks(gold: str, script: str) -> None:
     assert script_without_words(gold) == script
     scores = answer_metrics(f"{gold} ok", question(gold))
     of_words = [metric.name for metric in METRICS if metric.needs_words]
@@ -139,7 +141,7 @@ def test_metrics_of_words_say_nothing_of_a_script_without_words(gold: str, scrip
         (["Trời mưa", "Con mèo tên là Mận", "Tôi thích trà"], "mèo tên gì"),
     ],
 )
-def test_bm25_and_entities_find_in_each_language(texts: list[str], query: str) -> None:
+def test_bm25_finds_the_right_text_in_each_language(texts: list[str], query: str) -> None:
     assert Bm25Index(texts).ranking(query)[0][0] == 1
     assert (
         Bm25Index([plain_words(text) for text in texts], "space").ranking(plain_words(query))[0][0]
@@ -164,7 +166,7 @@ def test_entities_of_scripts_without_capitals_lead_to_their_chunk(
     assert graph.ranking(weights)[0][0] == 1
 
 
-def test_entities_of_english_are_as_ever() -> None:
+def test_entities_of_english_are_unchanged() -> None:
     assert list(entities("Ann: I met Zoë Müller — at the old café.")) == [
         "ann", "zoë müll", "zoë", "müll", "old café", "old", "café",
     ]  # fmt: skip
@@ -200,7 +202,7 @@ def test_quotes_are_found_in_each_language(content: str, quote: str, found: str)
     assert content[located.start :].startswith(found)
 
 
-def test_artifacts_in_chinese_and_with_accents_share_words() -> None:
+def test_linking_words_of_chinese_and_accented_text() -> None:
     shared = linking_words("喜欢路由协议") & linking_words("路由协议很难")
     assert shared == {"路由", "由协", "协议"}
     assert linking_words("the café 2023") == {"café"}
@@ -223,6 +225,6 @@ def test_a_long_chinese_turn_is_cut_and_its_chunks_overlap() -> None:
     assert all(before[-5:] == after[:5] for before, after in pairwise(cut))
 
 
-def test_a_chinese_gold_in_a_prompt_is_seen() -> None:
+def test_chinese_gold_answer_in_a_prompt_is_detected() -> None:
     (run,) = gold_runs(["路由协议"], "是什么？", 3)
     assert run in spaced("他说答案是路由协议。")

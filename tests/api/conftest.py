@@ -1,4 +1,4 @@
-"""A home that the tests of a module share."""
+"""A home shared by the tests of a module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python API: runs from Python and from a running event loop, finished runs as tables."""
+"""The Python API: runs from Python and inside a running event loop, and finished runs as tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(home: Path) -> memeval.Run:
     return memeval.run(*SMALL, system="bm25", top_k=3, progress=False)
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_can_be_imported() -> None:
     assert set(memeval.__all__) <= set(dir(memeval))
     assert all(getattr(memeval, name) is not None for name in memeval.__all__)
     with pytest.raises(AttributeError, match="no attribute 'ran'"):
@@ -48,7 +48,7 @@ def test_records_are_a_table_with_a_row_per_question(run: memeval.Run) -> None:
     )
 
 
-def test_what_was_retrieved_is_a_table_with_a_row_per_chunk(run: memeval.Run) -> None:
+def test_retrieved_is_a_table_with_a_row_per_chunk(run: memeval.Run) -> None:
     retrieved = run.retrieved()
     assert list(retrieved["rank"].unique()) == [1, 2, 3]
     assert len(retrieved) == 12
@@ -56,26 +56,26 @@ def test_what_was_retrieved_is_a_table_with_a_row_per_chunk(run: memeval.Run) ->
 
 
 @pytest.mark.parametrize(("system", "expected"), [("bm25", ["R@k of sessions"]), ("rag", [])])
-def test_recall_counts_sessions_only_if_they_are_what_is_found(
+def test_recall_counts_sessions_only_if_the_system_retrieves_sessions(
     home: Path, system: str, expected: list[str]
 ) -> None:
-    """`rag` cuts chunks of its own, more of them than there are sessions."""
+    """`rag` cuts its own chunks, which outnumber the sessions."""
     cells = (*SMALL, "stages=retrieve", "granularity=session")
     run = memeval.run(*cells, system=system, top_k=5, progress=False)
     assert of_sessions(run.summary) == expected
 
 
-def test_what_is_no_override_is_refused() -> None:
+def test_override_that_is_not_a_string_is_refused() -> None:
     with pytest.raises(UserError, match=r"an override is a string .* not \['system=bm25'\]"):
         memeval.run(["system=bm25"])  # type: ignore[arg-type]
 
 
-def test_a_finished_run_is_taken_as_it_is(run: memeval.Run) -> None:
+def test_finished_run_is_reused(run: memeval.Run) -> None:
     again = memeval.run(*SMALL, "system=bm25", "top_k=3", progress=False)
     assert (again.key, again.metrics) == (run.key, run.metrics)
 
 
-def test_progress_is_printed_where_it_is_wanted(
+def test_progress_is_printed_by_default(
     run: memeval.Run, capfd: pytest.CaptureFixture[str]
 ) -> None:
     memeval.run(*SMALL, system="bm25", top_k=3)
@@ -98,7 +98,7 @@ def test_several_runs_may_be_awaited_at_once(home: Path) -> None:
     assert [run.params["top_k"] for run in asyncio.run(both())] == [1, 2]
 
 
-def test_a_mistake_is_an_error_of_the_user(home: Path) -> None:
+def test_unknown_system_raises_user_error(home: Path) -> None:
     with pytest.raises(UserError, match="Did you mean: bm25"):
         memeval.run(system="bm52", progress=False)
 
@@ -107,12 +107,12 @@ def test_runs_are_found_by_key_and_folder(run: memeval.Run) -> None:
     assert memeval.load_run(run.key).metrics == run.metrics
     assert memeval.load_run(run.key[:10]).key == run.key
     assert memeval.load_run(run.folder).key == run.key
-    assert {run, memeval.load_run(run.key)} == {run}  # the same run once, as in a set of runs
+    assert {run, memeval.load_run(run.key)} == {run}  # a set contains the same run once
     with pytest.raises(UserError, match="unknown run 'nothing'"):
         memeval.load_run("nothing")
 
 
-def test_runs_are_filtered(run: memeval.Run) -> None:
+def test_load_runs_filters_by_dataset_sweep_and_time(run: memeval.Run) -> None:
     keys = [one.key for one in memeval.load_runs()]
     assert run.key in keys
     assert [one.key for one in memeval.load_runs(dataset="demo", since="1h")] == keys
@@ -124,7 +124,7 @@ def test_runs_are_filtered(run: memeval.Run) -> None:
         memeval.load_runs(since="yesterday")
 
 
-def test_a_damaged_run_is_passed_over_and_named(home: Path) -> None:
+def test_damaged_run_is_skipped_with_a_warning(home: Path) -> None:
     damaged = home / "outputs" / "runs" / "damaged"
     damaged.mkdir(parents=True)
     (damaged / "run.json").write_text("{")
@@ -135,7 +135,7 @@ def test_a_damaged_run_is_passed_over_and_named(home: Path) -> None:
         memeval.load_run(damaged)
 
 
-def test_records_that_are_gone_are_an_error_of_the_user(run: memeval.Run, tmp_path: Path) -> None:
+def test_missing_records_raise_user_error(run: memeval.Run, tmp_path: Path) -> None:
     gone = memeval.Run(tmp_path, run.summary)
     with pytest.raises(UserError, match=r"records\.jsonl can't be read"):
         gone.records()
@@ -159,7 +159,7 @@ def test_keyword_arguments_are_overrides(settings: dict[str, object], overrides:
     assert as_overrides(settings) == overrides
 
 
-def test_a_dictionary_within_a_dictionary_is_a_field() -> None:
+def test_nested_dictionaries_reach_the_config_unchanged() -> None:
     body = {
         "chat_template_kwargs": {"enable_thinking": False, "a b": [1, {"x": None}]},
         "x:y,{z}=(\\)": "it's, {x}",
@@ -173,14 +173,14 @@ def test_a_dictionary_within_a_dictionary_is_a_field() -> None:
 @pytest.mark.parametrize(
     "text", ["a b", "it's", "a,b", "[x]", r"back\slash", "ends\\", r"\'", "{", ""]
 )
-def test_any_text_reaches_the_config_as_it_is(text: str) -> None:
+def test_any_string_reaches_the_config_unchanged(text: str) -> None:
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     [override] = as_overrides({"dataset": {"path": text}})
     assert OverridesParser.create().parse_override(override).value() == text
 
 
-def test_the_package_is_typed_and_light() -> None:
+def test_package_is_typed_and_imports_no_heavy_library() -> None:
     assert (Path(memeval.__file__).parent / "py.typed").is_file()
     code = "import memeval, sys; assert not {'pandas', 'hydra', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,4 +1,4 @@
-"""An argument of a wrong type, or a name too long for a file, is one line of memeval's own."""
+"""Arguments of a wrong type, or names too long for a file, raise a one-line `UserError`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import memeval as typed_memeval
 from memeval.errors import UserError
 
 memeval: Any = typed_memeval
-"""Called as no type checker would let it be."""
+"""Untyped, so that a test can pass what a type checker would reject."""
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def run(home: Path) -> typed_memeval.Run:
         ),
     ],
 )
-def test_a_wrong_argument_is_one_line(
+def test_wrong_argument_is_reported_on_one_line(
     run: typed_memeval.Run, call: Callable[[Any], Any], told: str
 ) -> None:
     with pytest.raises(UserError) as raised:
@@ -76,7 +76,7 @@ def test_a_wrong_argument_is_one_line(
     assert told in raised.value.message and "\n" not in raised.value.message
 
 
-def test_what_fits_is_passed_on(run: typed_memeval.Run) -> None:
+def test_valid_arguments_are_passed_on(run: typed_memeval.Run) -> None:
     assert (
         memeval.table([run.key], columns=["accuracy"]).text()
         == memeval.table(run, columns="accuracy").text()

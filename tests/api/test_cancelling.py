@@ -1,4 +1,4 @@
-"""A run that is awaited ends when its caller is cancelled, and loses nothing."""
+"""An awaited run ends when its caller is cancelled, and loses no finished call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def until_asked(endpoint: ScriptedEndpoint, count: int) -> None:
             await asyncio.sleep(0.02)
 
 
-def test_calls_in_progress_end_and_are_kept(home: Path) -> None:
+def test_cancelled_run_finishes_open_calls_and_keeps_them(home: Path) -> None:
     with ScriptedEndpoint(latency_s=0.2) as endpoint:
         few = words(endpoint, "dataset.limit_cases=2")
 
@@ -47,7 +47,7 @@ def test_calls_in_progress_end_and_are_kept(home: Path) -> None:
         assert finished.valid and endpoint.count() == len(finished.records())
 
 
-def test_another_run_goes_on(home: Path) -> None:
+def test_cancelling_one_run_leaves_another_running(home: Path) -> None:
     with ScriptedEndpoint(latency_s=0.1) as endpoint:
         few = words(endpoint, "dataset.limit_questions=8", "seed=3")
 

@@ -1,4 +1,4 @@
-"""What the commands do, as functions: sweeps, plans, comparisons, gates, judges."""
+"""The commands as functions: sweeps, plans, comparisons, gates, judges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL = ("dataset.limit_questions=3", "tracking=none")
 
 
 class Mine(memeval.RecallSystem):
-    """A class that is given where its path is wanted."""
+    """A class passed where its import path is expected."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def swept(home: Path) -> memeval.Sweep:
 
 
 @pytest.mark.slow
-def test_a_sweep_has_its_runs_and_how_they_differ(swept: memeval.Sweep) -> None:
+def test_sweep_has_its_runs_and_their_comparisons(swept: memeval.Sweep) -> None:
     assert [run.params["system"] for run in swept.runs] == ["bm25", "no_memory"]
     assert not swept.failures
     lead, figures = repr(swept.comparisons).splitlines()
@@ -40,7 +40,7 @@ def test_a_sweep_has_its_runs_and_how_they_differ(swept: memeval.Sweep) -> None:
     }
 
 
-def test_differences_are_a_table(swept: memeval.Sweep) -> None:
+def test_comparisons_become_a_table_of_differences(swept: memeval.Sweep) -> None:
     table = swept.comparisons.to_pandas()
     (whole,) = table[table["scope"] == "all"].to_dict("records")
     assert whole["delta"] == swept.comparisons[0].differences[0].result.mean
@@ -48,7 +48,7 @@ def test_differences_are_a_table(swept: memeval.Sweep) -> None:
 
 
 @pytest.mark.slow
-def test_a_sweep_says_what_it_does_unless_it_should_not(
+def test_sweep_reports_progress_unless_turned_off(
     swept: memeval.Sweep, capfd: pytest.CaptureFixture[str]
 ) -> None:
     memeval.sweep(*SMALL, system="bm25,no_memory")
@@ -64,17 +64,17 @@ def test_a_sweep_may_be_awaited(swept: memeval.Sweep) -> None:
     assert [run.key for run in asyncio.run(again()).runs] == [run.key for run in swept.runs]
 
 
-def test_a_launcher_that_can_not_be_used_from_python_is_refused(home: Path) -> None:
+def test_joblib_launcher_is_refused_from_python(home: Path) -> None:
     with pytest.raises(UserError, match="hydra/launcher=joblib can't run a sweep from Python"):
         memeval.sweep(*SMALL, "hydra/launcher=joblib", system="bm25,no_memory", progress=False)
 
-    # Those that can are asked: this one starts nothing with such a number.
+    # A supported launcher gets as far as checking its settings; this one starts no worker.
     words = ("hydra/launcher=ray", "hydra.launcher.workers=0", "fresh=judge")
     with pytest.raises(UserError, match=r"hydra\.launcher\.workers must be at least 1, got 0"):
         memeval.sweep(*SMALL, *words, system="bm25,no_memory", progress=False)
 
 
-def test_a_sweep_with_a_mistake_runs_nothing(home: Path) -> None:
+def test_sweep_with_an_unknown_system_runs_nothing(home: Path) -> None:
     before = len(memeval.load_runs())
     with pytest.raises(UserError, match="unknown system 'bm52'"):
         memeval.sweep(*SMALL, system="oracle,bm52", progress=False)
@@ -83,14 +83,14 @@ def test_a_sweep_with_a_mistake_runs_nothing(home: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_sweep_may_go_on_without_what_can_not_be_run(home: Path) -> None:
+def test_sweep_with_keep_going_runs_the_valid_cells(home: Path) -> None:
     swept = memeval.sweep(*SMALL, system="bm25,bm52", progress=False, keep_going=True)
     assert [run.params["system"] for run in swept.runs] == ["bm25"]
     (failure,) = swept.failures
     assert failure.status == 2 and "bm52" in failure.message
 
 
-def test_a_plan_says_what_would_be_done(swept: memeval.Sweep) -> None:
+def test_plan_counts_cells_and_refuses_invalid_settings(swept: memeval.Sweep) -> None:
     plan = memeval.plan(*SMALL, system="bm25,no_memory,oracle")
     assert (plan.cells, plan.finished_cells, plan.estimate.calls) == (3, 2, 0)
     with pytest.raises(UserError, match="unknown system"):
@@ -116,7 +116,7 @@ def test_runs_are_compared_by_several_metrics(swept: memeval.Sweep) -> None:
         memeval.compare(bm25)
 
 
-def test_a_gate_keeps_what_was_reached(swept: memeval.Sweep, tmp_path: Path) -> None:
+def test_gate_fails_a_run_worse_than_its_baseline(swept: memeval.Sweep, tmp_path: Path) -> None:
     bm25, no_memory = swept.runs
     baseline = tmp_path / "baseline.json"
     memeval.bless(bm25, baseline)
@@ -140,7 +140,7 @@ def test_answers_of_another_program_are_judged(swept: memeval.Sweep, tmp_path: P
     assert run.summary.command == shown
 
 
-def test_the_reader_answers_from_what_another_program_found(tmp_path: Path) -> None:
+def test_rankings_of_another_program_are_evaluated(tmp_path: Path) -> None:
     found = tmp_path / "found.jsonl"
     found.write_text('{"question_id": "demo-1/q0", "ranked": []}\n', encoding="utf-8")
     words = ["dataset.limit_questions=3", "stages=retrieve"]
@@ -151,13 +151,13 @@ def test_the_reader_answers_from_what_another_program_found(tmp_path: Path) -> N
         memeval.evaluate(found, ranked=True, only_listed=True)
 
 
-def test_a_judge_is_probed(home: Path) -> None:
+def test_judge_probe_accepts_right_answers_more_often_than_vague_ones(home: Path) -> None:
     result = memeval.judge_probe(judge="keyword", progress=False)
     accepted = {kind.kind: kind.accepted for kind in result.kinds}
     assert accepted["right"] > accepted["vague"]
 
 
-def test_an_accuracy_is_corrected_by_labels(swept: memeval.Sweep, tmp_path: Path) -> None:
+def test_labels_equal_to_verdicts_keep_the_accuracy(swept: memeval.Sweep, tmp_path: Path) -> None:
     run = swept.runs[0]
     records = run.records()
     rows = [
@@ -172,11 +172,11 @@ def test_an_accuracy_is_corrected_by_labels(swept: memeval.Sweep, tmp_path: Path
 
 def test_a_forked_process_publishes_its_own_runs(swept: memeval.Sweep) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12, beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns: threads
         pid = os.fork()
 
     if pid == 0:
-        # It had the publisher of this process, but not its thread, and waited for it without end.
+        # The child inherited the publisher but not its thread, and waited for it forever.
         signal.alarm(120)
         with contextlib.suppress(BaseException):
             memeval.run(*SMALL, system="bm25", top_k=9, progress=False)

@@ -1,4 +1,6 @@
-"""Runs in the files of other tools, read back by these tools if they are installed (extras)."""
+"""Runs exported to the formats of other tools, and read back by these tools if they are installed
+(extras).
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ import json, sys
 from datasets import load_dataset
 print(json.dumps(load_dataset(sys.argv[1])["test"].to_list()))
 """
-# The frames of the file: a header, then blocks of 32 KiB with records, whole or in parts.
+# The file's framing: a header, then 32 KiB blocks with whole or partial records.
 WANDB = """
 import json, struct, sys
 from wandb.proto.wandb_internal_pb2 import Record
@@ -80,7 +82,7 @@ def run(home: Path) -> memeval.FinishedRun:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> memeval.Run:
-    """A run about data of the user's own, whose texts do what they can, with a failure."""
+    """A run over a user's own data with hostile texts and one failed judgement."""
     texts = {"question": HOSTILE, "gold": (HOSTILE,), "hypothesis": HOSTILE}
     return made_run(
         tmp_path / "outputs" / "runs",
@@ -101,7 +103,7 @@ def skip_without(tool: str) -> None:
 
 
 def read(code: str, *arguments: object, tool: str, home: Path) -> Any:
-    """What a tool reads, in a process of its own; skips if the tool is not installed."""
+    """What a tool reads, in its own process; skips if the tool is not installed."""
     skip_without(tool)
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
@@ -115,7 +117,7 @@ def read(code: str, *arguments: object, tool: str, home: Path) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_half_a_character_becomes_its_replacement() -> None:
+def test_lone_surrogate_becomes_the_replacement_character() -> None:
     assert clean({"text": "a\ud800"}) == {"text": "a\ufffd"}
 
 
@@ -214,12 +216,12 @@ def test_texts_of_unknown_licence_are_left_out(
         assert "are left out" in card(made.folder)[1]
 
 
-def test_the_licence_is_that_of_the_registered_file(run: memeval.FinishedRun) -> None:
+def test_licence_is_known_only_for_pinned_registered_data(run: memeval.FinishedRun) -> None:
     assert terms_of(run.summary).identifier == "cc0-1.0"
     assert terms_of(run.summary).allows_texts
     tags = {"data_pinned": "true"}
     locomo = terms_of(replace(run.summary, tags=tags, params={"dataset": "locomo"}))
-    assert not locomo.allows_texts  # CC BY-NC: not for any purpose
+    assert not locomo.allows_texts  # CC BY-NC does not allow every purpose
     for tags, params, expected in (
         ({"data_pinned": "true"}, {"dataset": "locomo"}, "cc-by-nc-4.0"),
         ({"data_pinned": "false"}, {"dataset": "locomo"}, None),
@@ -256,7 +258,7 @@ def test_wandb_reads_the_offline_run(run: memeval.FinishedRun, tmp_path: Path) -
     assert not list(folder.rglob("*.log"))
 
 
-def test_without_its_library_wandb_is_one_line(
+def test_wandb_export_without_its_library_is_refused(
     run: memeval.FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memeval.packages.export.wandb_files.find_spec", lambda name: None)
@@ -266,7 +268,7 @@ def test_without_its_library_wandb_is_one_line(
     assert error.value.hints == ("get it: pip install 'memeval-bench[wandb]'",)
 
 
-def test_what_can_not_be_exported_is_said(run: memeval.FinishedRun, tmp_path: Path) -> None:
+def test_export_refuses_invalid_targets(run: memeval.FinishedRun, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine")
     with pytest.raises(UserError, match="not an empty folder"):
         memeval.export(run, "hf", output=tmp_path)
@@ -276,7 +278,7 @@ def test_what_can_not_be_exported_is_said(run: memeval.FinishedRun, tmp_path: Pa
     assert (tmp_path / "README.md").read_text() == "mine"
 
 
-def test_the_command_writes_again_and_says_how_to_open(
+def test_export_command_overwrites_and_prints_how_to_open(
     run: memeval.FinishedRun, home: Path
 ) -> None:
     def export(*words: str) -> Done:

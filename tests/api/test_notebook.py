@@ -1,4 +1,4 @@
-"""Results in a notebook: short, as tables and plots, and nothing from outside acts on the page."""
+"""Results in a notebook: short tables and plots, safe against hostile names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHORT, SMALL_PAGE = 600, 20_000
 
 
 class Elements(HTMLParser):
-    """The elements of a page."""
+    """Names of the elements of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ def swept(home: object) -> memeval.Sweep:
 
 @pytest.fixture(scope="module")
 def hostile(swept: memeval.Sweep) -> memeval.Sweep:
-    """A sweep of 60 runs whose every name is a script."""
+    """A sweep of 60 runs in which every name is a script."""
     runs = []
     for number in range(60):
         summary = swept.runs[number % 3].summary
@@ -59,7 +59,7 @@ def hostile(swept: memeval.Sweep) -> memeval.Sweep:
     return replace(swept, runs=runs, comparisons=Comparisons([many]))
 
 
-def test_one_run_is_in_the_singular() -> None:
+def test_repr_of_one_run_or_row_uses_the_singular() -> None:
     assert repr(Forecast(1, 0, {}, Estimate((), ()), ())) == (
         "<Forecast of 1 run, 0 finished: 0 calls, 0 tokens>"
     )
@@ -68,7 +68,7 @@ def test_one_run_is_in_the_singular() -> None:
 
 
 @pytest.mark.slow
-def test_a_repr_has_a_few_lines(swept: memeval.Sweep) -> None:
+def test_repr_is_short(swept: memeval.Sweep) -> None:
     run = swept.runs[0]
     assert repr(run).startswith(f"<Run {run.key}: bm25 ")
     assert "accuracy [95%]" in repr(run)
@@ -97,7 +97,7 @@ def test_a_page_has_the_figures_and_the_sentences(swept: memeval.Sweep) -> None:
     assert "accuracy [95%]" in swept.runs[0]._repr_html_()
 
 
-def test_results_are_tables_for_papers(swept: memeval.Sweep) -> None:
+def test_results_can_be_rendered_as_paper_tables(swept: memeval.Sweep) -> None:
     whole = swept.table()
     assert isinstance(whole, Table)
     assert whole.content.names == (("bm25",), ("rag",), ("no_memory",))
@@ -110,7 +110,7 @@ def test_results_are_tables_for_papers(swept: memeval.Sweep) -> None:
     assert r"\toprule" in differences.text("latex")
 
 
-def test_results_are_frames(swept: memeval.Sweep) -> None:
+def test_results_can_be_converted_to_data_frames(swept: memeval.Sweep) -> None:
     frame = swept.to_pandas()
     assert list(frame["system"]) == ["bm25", "rag", "no_memory"]
     assert list(frame["accuracy"]) == [run.metrics["accuracy"] for run in swept.runs]
@@ -120,7 +120,7 @@ def test_results_are_frames(swept: memeval.Sweep) -> None:
     assert run.to_pandas().equals(run.records())
 
 
-def test_plots_are_shown_without_a_file_and_without_pyplot(swept: memeval.Sweep) -> None:
+def test_plots_are_figures_that_write_no_file(swept: memeval.Sweep) -> None:
     before = sorted(swept.folder.rglob("*"))
     for shown in (swept, swept.runs[0], swept.comparisons):
         figure = shown.plot()
@@ -130,7 +130,7 @@ def test_plots_are_shown_without_a_file_and_without_pyplot(swept: memeval.Sweep)
     assert sorted(swept.folder.rglob("*")) == before
 
 
-def test_what_can_not_be_plotted_is_said(swept: memeval.Sweep, home: object) -> None:
+def test_impossible_plots_and_tables_are_refused(swept: memeval.Sweep, home: object) -> None:
     with pytest.raises(UserError, match="no differences to plot"):
         Comparisons([]).plot()
     with pytest.raises(UserError, match="unknown dataset 'locomo'"):
@@ -150,7 +150,7 @@ def test_what_can_not_be_plotted_is_said(swept: memeval.Sweep, home: object) -> 
         replace(swept, runs=[]).table()
 
 
-def test_one_comparison_of_several_is_plotted(swept: memeval.Sweep) -> None:
+def test_each_of_several_comparisons_can_be_plotted(swept: memeval.Sweep) -> None:
     compared = memeval.compare(*swept.runs, metric=["accuracy", "f1"])
     assert [type(comparison) for comparison in compared] == [Comparison] * 2
     titles = [compared.plot(number).get_suptitle() for number in (0, 1)]
@@ -158,7 +158,7 @@ def test_one_comparison_of_several_is_plotted(swept: memeval.Sweep) -> None:
 
 
 @pytest.mark.parametrize("word", ["-m", "--multirun"])
-def test_several_runs_are_a_sweep(home: object, word: str) -> None:
+def test_run_refuses_several_runs_and_suggests_sweep(home: object, word: str) -> None:
     with pytest.raises(UserError, match="run makes one run") as caught:
         memeval.run(word, system="bm25,rag", progress=False)
     assert caught.value.hints == ('use:  memeval.sweep(system="bm25,rag")',)

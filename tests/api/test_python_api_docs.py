@@ -1,4 +1,4 @@
-"""The guide to the Python API runs as it is written, and the reference is that of the code."""
+"""The guide to the Python API runs as written, and the reference matches the code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 import memeval
 
 DOCS = Path(memeval.__file__).parents[1] / "docs"
-# In a process of its own: a kernel is an asynchronous server with warnings of its own.
+# In its own process: a kernel is an asynchronous server that emits its own warnings.
 EXECUTE = """
 import sys, nbformat
 from nbclient import NotebookClient
@@ -75,7 +75,7 @@ def test_the_guide_is_a_notebook_that_runs(
     assert [output for output in outputs if output.get("name") == "stderr"] == []
 
 
-def test_the_guide_calls_what_there_is_by_its_arguments() -> None:
+def test_guide_calls_match_the_signatures_of_the_api() -> None:
     notebook = json.loads((DOCS / "python_api.ipynb").read_text(encoding="utf-8"))
     called = set()
     for cell in notebook["cells"]:
@@ -88,19 +88,19 @@ def test_the_guide_calls_what_there_is_by_its_arguments() -> None:
                 called.add(found[1])
                 names = [word.arg for word in call.keywords if word.arg is not None]
                 signature = inspect.signature(getattr(memeval, found[1]))
-                # Raises `TypeError` for an argument that the function does not take.
+                # Raises `TypeError` if the function has no such argument.
                 signature.bind(*call.args, **dict.fromkeys(names))
 
     assert {"run", "arun", "sweep", "plan", "compare", "gate", "load_runs"} <= set(called)
 
 
-def test_the_page_is_made_from_the_notebook() -> None:
+def test_guide_page_matches_the_notebook() -> None:
     made = runpy.run_path(str(DOCS / "notebook_reference.py"))["reference"]()
     page = (DOCS / "python_api.md").read_text(encoding="utf-8")
     assert page == made, "run:  python docs/notebook_reference.py"
 
 
-def test_the_reference_is_made_from_the_docstrings() -> None:
+def test_reference_page_matches_the_docstrings() -> None:
     page = (DOCS / "api_reference.md").read_text(encoding="utf-8")
     made = runpy.run_path(str(DOCS / "api_reference.py"))["reference"]()
     assert page == made, "run:  python docs/api_reference.py"

@@ -1,4 +1,6 @@
-"""The gap between a run and a published figure, part by part, with figures computed by hand."""
+"""The gap between a run and a published figure, part by part, checked against hand-computed
+figures.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +58,9 @@ def effects(explanation: Explanation, part: Part) -> dict[str, Effect]:
     return {effect.text: effect for effect in explanation.effects if effect.part is part}
 
 
-def test_the_gap_and_the_weights_of_categories_and_conversations(tmp_path: Path) -> None:
-    # Of each four questions, two of category 2 (q1, q3) and two of category 1; q0 and q1 are right.
+def test_gap_is_explained_by_averages_and_left_out_categories(tmp_path: Path) -> None:
+    # Four questions per conversation: q1 and q3 in category 2, the other two in category 1. q0 and
+    # q1 are right.
     run = made_run(tmp_path, "rag", in_conversations([2, 2, 2, 4]))
     explanation = explained(run)
     assert (explanation.own, explanation.gap) == (62.5, -17.5)
@@ -70,20 +73,20 @@ def test_the_gap_and_the_weights_of_categories_and_conversations(tmp_path: Path)
     }
 
 
-def test_with_and_without_a_category(tmp_path: Path) -> None:
+def test_effect_of_adding_a_category(tmp_path: Path) -> None:
     scores = {"c0/q0": [1.0], "c0/q1": [0.0], "c1/q0": [1.0], "c1/q1": [0.0], "c1/q3": [1.0]}
     run = made_run(tmp_path, "rag", scores)
     explanation = explained(run, categories=(1,))
     assert explanation.own == 100.0
     moved = effects(explanation, Part.CATEGORIES)
     assert (moved["with category 2"].value, moved["with category 2"].change) == (60.0, -40.0)
-    # Three right answers over two questions.
+    # Three right answers divided by two questions.
     assert moved["with category 2 counting only categories above the line"].value == pytest.approx(
         150.0
     )
 
 
-def test_the_same_answers_under_another_judge(tmp_path: Path) -> None:
+def test_effect_of_another_judge_on_the_same_answers(tmp_path: Path) -> None:
     run = made_run(tmp_path, "strict", in_conversations(HALF), **ANSWERS)
     lenient = JudgeIdentity("mem0", model="small")
     other = made_run(tmp_path, "kind", in_conversations([3] * 8), judge=lenient, **ANSWERS)
@@ -92,22 +95,22 @@ def test_the_same_answers_under_another_judge(tmp_path: Path) -> None:
     ((text, effect),) = judged.items()
     assert text == f"the same answers by mem0 (small) (run {other.key})"
     assert (effect.value, effect.change) == (75.0, 25.0)
-    # One of four questions in each of eight conversations: all flips agree.
+    # One of four questions flips in each of eight conversations: all flips agree.
     assert (effect.low, effect.high) == (25.0, 25.0)
 
 
-def test_rules_of_words_judge_the_answers_again_without_a_run(tmp_path: Path) -> None:
+def test_offline_judges_are_applied_to_the_answers_without_a_run(tmp_path: Path) -> None:
     metrics = {"keyword_pass": 1.0, "contains": 1.0, "exact_match": 0.0}
     run = made_run(tmp_path, "rag", in_conversations(HALF), of_records={"metrics": metrics})
     judged = effects(explained(run), Part.JUDGE)
-    # It was judged by keyword itself.
+    # The run was judged by keyword, so keyword is not listed.
     assert {text: effect.value for text, effect in judged.items()} == {
         "the same answers by judge=contains": 100.0,
         "the same answers by judge=exact_match": 0.0,
     }
 
 
-def test_a_run_that_differs_in_one_part_alone_measures_it(tmp_path: Path) -> None:
+def test_run_that_differs_in_one_part_measures_its_effect(tmp_path: Path) -> None:
     run = made_run(tmp_path, "rag", in_conversations(HALF), params={"top_k": 10})
     deep = made_run(
         tmp_path, "rag", in_conversations([3] * 8), params={"top_k": 50}, run_key="deep"
@@ -126,7 +129,7 @@ def test_a_run_that_differs_in_one_part_alone_measures_it(tmp_path: Path) -> Non
     assert explanation.aspects(Part.K)[0].text == "k: 10 here, 50 there"
 
 
-def test_what_is_not_measured_is_named_with_what_it_takes(tmp_path: Path) -> None:
+def test_unmeasured_part_names_the_command_that_measures_it(tmp_path: Path) -> None:
     run = made_run(tmp_path, "rag", in_conversations(HALF))
     explanation = explained(run, judge="lenient", judge_like="mem0", judge_model="large")
     assert (
@@ -137,14 +140,14 @@ def test_what_is_not_measured_is_named_with_what_it_takes(tmp_path: Path) -> Non
     assert explanation.missing[Part.QUESTIONS] == ""
 
 
-def test_questions_without_a_score_may_count_as_wrong(tmp_path: Path) -> None:
+def test_effect_of_counting_unscored_questions_as_wrong(tmp_path: Path) -> None:
     run = made_run(tmp_path, "rag", {"c0/q0": [1.0], "c0/q1": [None], "c1/q0": [1.0]})
     ((text, effect),) = effects(explained(run), Part.COVERAGE).items()
     assert text.startswith("1 question without a score")
     assert effect.value == pytest.approx(200 / 3)
 
 
-def test_a_recall_is_shown_at_other_depths_and_beside_the_accuracy(tmp_path: Path) -> None:
+def test_recall_is_shown_at_other_depths_and_next_to_accuracy(tmp_path: Path) -> None:
     metrics = {
         "accuracy": 0.4,
         "coverage": 1.0,
@@ -169,7 +172,7 @@ def test_a_recall_is_shown_at_other_depths_and_beside_the_accuracy(tmp_path: Pat
     assert (accuracy.value, accuracy.change) == (40.0, -50.0)
 
 
-def test_a_metric_of_words_rests_on_the_reader_and_on_no_judge(tmp_path: Path) -> None:
+def test_token_f1_depends_on_the_reader_and_on_no_judge(tmp_path: Path) -> None:
     run = made_run(tmp_path, "rag", in_conversations(HALF), judge=JudgeIdentity("mem0"))
     explanation = explained(run, of=claim("token_f1"))
     assert explanation.own == 50.0 and Part.AVERAGE in {

@@ -1,4 +1,4 @@
-"""Published figures beside runs: what ships is sound, and what differs is said."""
+"""Published figures matched with runs: shipped claims are valid, every difference is reported."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def row(category: str, n: int, accuracy: float) -> CategoryResult:
 
 
 def run(**changes: Any) -> RunSummary:
-    """A run that follows the protocol of `claim` in everything."""
+    """A run that follows the protocol of `claim` in every respect."""
     members: dict[str, Any] = {
         "run_key": "0123456789abcdef",
         "name": "rag",
@@ -104,7 +104,7 @@ def test_a_run_of_the_same_protocol_is_comparable() -> None:
         ({"reader_prompt_sha256": "00" * 32}, "the prompt of the answers"),
     ],
 )
-def test_what_differs_makes_it_not_comparable(changes: dict[str, Any], words: str) -> None:
+def test_different_protocol_is_not_comparable(changes: dict[str, Any], words: str) -> None:
     (match,) = match_claim(claim(**changes), run())
     assert match.verdict == "not comparable"
     assert words in match.reasons[0]
@@ -120,18 +120,18 @@ def test_what_differs_makes_it_not_comparable(changes: dict[str, Any], words: st
         {"reader_prompt_sha256": None},
     ],
 )
-def test_what_is_not_disclosed_can_not_be_said(changes: dict[str, Any]) -> None:
+def test_undisclosed_protocol_gives_no_verdict(changes: dict[str, Any]) -> None:
     (match,) = match_claim(claim(**changes), run())
     assert match.verdict == "can't be said" and len(match.reasons) == 1
 
 
-def test_a_prompt_of_the_users_own_can_not_be_checked() -> None:
+def test_custom_judge_prompt_cannot_be_checked() -> None:
     own = run(params={**run().params, "judge.prompt_file": "strict.txt"})
     (match,) = match_claim(claim(judge_prompt_sha256=None), own)
     assert match.verdict == "can't be said" and "can't be checked" in match.reasons[0]
 
 
-def test_a_judge_without_a_model_is_another_judge() -> None:
+def test_judge_without_a_model_differs_from_one_with_a_model() -> None:
     own = run(judge=JudgeIdentity("llm"))
     (match,) = match_claim(claim(), own)
     assert match.reasons == ["judged by llm here, by the model small there"]
@@ -151,7 +151,7 @@ def test_recall_needs_neither_judge_nor_reader_but_all_questions() -> None:
     assert (match.verdict, match.own) == ("not comparable", None)
 
 
-def test_the_claims_that_ship_are_about_data_sets_of_memeval() -> None:
+def test_shipped_claims_are_about_known_data_sets() -> None:
     known = load_claims()
     elsewhere = {each.dataset for each in known if each.dataset not in DATASETS}
     assert elsewhere == {"precisionmembench"} and len(known) >= 27
@@ -169,14 +169,14 @@ def test_the_micro_means_of_the_claims_follow_from_their_categories() -> None:
     assert checked == 2
 
 
-def test_a_file_that_is_not_of_claims_is_named(tmp_path: Path) -> None:
+def test_invalid_claims_file_is_named_in_the_error(tmp_path: Path) -> None:
     path = tmp_path / "odd.yaml"
     path.write_text("mine: {title: x, source: y, dataset: locomo, figures: []}\n")
     with pytest.raises(ValueError, match=r"odd.yaml, claim mine: Expected"):
         read_claims(path)
 
 
-def test_the_six_things_are_disclosed_and_hostile_text_is_text() -> None:
+def test_six_protocol_items_are_disclosed_and_hostile_text_is_escaped() -> None:
     words = disclosed(run(judge=JudgeIdentity("a\x1b[31m\nb")))
     assert list(words) == ["data", "questions", "judge", "reader", "retrieval", "error"]
     assert all(words.values())
@@ -186,11 +186,11 @@ def test_the_six_things_are_disclosed_and_hostile_text_is_text() -> None:
     assert "re-run std unknown (only 1 repeat);" in words["error"]
 
 
-def test_sameness_is_written_as_words() -> None:
+def test_sameness_values_are_words() -> None:
     assert [str(kind) for kind in Sameness] == ["same", "other", "not disclosed"]
 
 
-def test_imported_answers_and_recorded_verdicts_disclose_no_more_than_they_know() -> None:
+def test_imported_and_recorded_runs_disclose_only_what_is_known() -> None:
     params = {"judge": "recorded", "llm": "extractive"}
     judge = JudgeIdentity("recorded", model="small")
     tags = {"data_sha256": SHA, "imported": "true", "recorded": "true"}
@@ -207,7 +207,7 @@ def test_imported_answers_and_recorded_verdicts_disclose_no_more_than_they_know(
     assert shown["retrieval"].startswith("another program")
 
 
-def test_nothing_was_answered_where_retrieval_alone_was_measured() -> None:
+def test_retrieval_only_run_reports_that_nothing_was_answered() -> None:
     only = run(tags={"data_sha256": SHA, "stages": "retrieve"}, params={"system": "rag"})
     (match,) = match_claim(claim(), only)
     assert match.reasons == ["nothing was answered here (stages=retrieve)"]
@@ -225,7 +225,7 @@ def test_nothing_was_answered_where_retrieval_alone_was_measured() -> None:
         ({"num_runs": 3, "judge": "mem0", "llm": "openai"}, "comparable", ""),
     ],
 )
-def test_a_recall_is_comparable_only_with_the_whole_configuration(
+def test_recall_is_comparable_only_if_the_whole_configuration_matches(
     params: dict[str, Any], verdict: str, words: str
 ) -> None:
     settings = {"system": "rag", "system.tokens": "alnum"}
@@ -236,7 +236,7 @@ def test_a_recall_is_comparable_only_with_the_whole_configuration(
     assert match.but_for == ""
 
 
-def test_as_many_questions_of_other_categories_are_other_questions() -> None:
+def test_same_number_of_questions_in_other_categories_is_not_comparable() -> None:
     every = claim("recall_at_5", categories=(1, 2, 4), questions=44, settings={"system": "rag"})
     (match,) = match_claim(every, run())
     assert match.verdict == "not comparable"
@@ -251,7 +251,7 @@ def test_as_many_questions_of_other_categories_are_other_questions() -> None:
         (None, "can't"),
     ],
 )
-def test_the_judges_requests_are_part_of_a_claim(claimed: Any, verdict: str) -> None:
+def test_judge_request_is_part_of_a_claim(claimed: Any, verdict: str) -> None:
     judge = JudgeIdentity(
         "llm", prompt_sha256=PROMPT, model="small", repeats=1, request={"temperature": 0.0}
     )
@@ -259,7 +259,7 @@ def test_the_judges_requests_are_part_of_a_claim(claimed: Any, verdict: str) -> 
     assert match.verdict.startswith(verdict)
 
 
-def test_an_accuracy_is_comparable_but_for_the_system_that_is_named() -> None:
+def test_comparable_accuracy_names_the_system_that_differs() -> None:
     (match,) = match_claim(claim(), run())
     assert match.verdict == "comparable"
     assert match.but_for == "the system: system=rag top_k=7 here, rag there"

@@ -1,4 +1,4 @@
-"""The register of published figures: read strictly, and each with a run that would compare."""
+"""The register of published figures: validated strictly, each with a comparable run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WHOLE: dict[str, Any] = {
         ),
     ],
 )
-def test_a_claim_that_is_not_whole_is_refused(
+def test_incomplete_or_invalid_claim_is_refused(
     changes: dict[str, Any], told: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "mine.yaml"
@@ -57,14 +57,14 @@ def test_a_claim_that_is_not_whole_is_refused(
     assert told in str(error.value)
 
 
-def test_two_claims_have_two_names(tmp_path: Path) -> None:
+def test_two_claims_of_one_name_are_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump({"mine": WHOLE}))
     with pytest.raises(ValueError, match="there are two claims mine"):
         load_claims(tmp_path)
 
 
-def test_the_disputes_on_record_are_in_the_register() -> None:
+def test_known_disputed_claims_list_their_disputes() -> None:
     for name in (
         "mem0_platform_2026",
         "mem0_paper",
@@ -107,7 +107,7 @@ def test_a_figure_is_named_by_claim_and_system() -> None:
 
 @pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize("name", KNOWN)
-def test_the_run_that_would_compare_can_be_composed(name: str) -> None:
+def test_comparable_run_of_each_claim_can_be_composed(name: str) -> None:
     claim = KNOWN[name]
     if claim.dataset not in DATASETS:
         with pytest.raises(UserError, match=f"memeval has no data set {claim.dataset}"):
@@ -118,11 +118,11 @@ def test_the_run_that_would_compare_can_be_composed(name: str) -> None:
     config = compose_config(made.planned)
     assert config.dataset["name"] == claim.dataset
     assert shlex.split(made.command)[:3] == ["python", "-m", "memeval"]
-    # A source that states no sha256 can't be matched in its file.
+    # A source that states no sha256 leaves the data file unmatched.
     assert made.unmatched or claim.protocol.data_sha256
 
 
-def test_what_a_claim_says_is_in_the_command() -> None:
+def test_settings_of_a_claim_are_in_the_command() -> None:
     claim = KNOWN["perseus_vault_locomo"]
     made = reproduce(claim, claim.figures[0])
     assert {"dataset.categories=[1,2,3,4]", "top_k=200", "judge=mem0", "system=YOURS"} <= set(

@@ -1,4 +1,4 @@
-"""The real command line, in a process and a home of its own."""
+"""Runs the real command line, in its own process and with its own home."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ OF_THE_USER = (
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
 )
-"""Variables that would let a test depend on who runs it."""
+"""Variables that would make a test depend on who runs it."""
 SMALL = ("tracking=none", "dataset.limit_cases=1", "dataset.limit_questions=3")
-"""As little as a run can be."""
+"""The smallest useful run."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a command left."""
+    """Exit status and output of a command."""
 
     status: int
     out: str
@@ -35,7 +35,7 @@ class Ended:
 
     @property
     def told(self) -> str:
-        """The mistake, in the first line of stderr."""
+        """The first line of stderr, which has the error message."""
         return self.err.partition("\n")[0]
 
 
@@ -53,14 +53,14 @@ def memeval(home: Path, *arguments: str, **environment: str) -> Ended:
 
 
 def completed(home: Path, *arguments: str, **environment: str) -> Ended:
-    """As `memeval`, for a command that must succeed."""
+    """As `memeval`, but asserts that the command succeeds."""
     done = memeval(home, *arguments, **environment)
     assert done.status == 0, done.out + done.err
     return done
 
 
 def runs(home: Path) -> list[dict[str, Any]]:
-    """`run.json` of every cell below a home."""
+    """`run.json` of every run in a home."""
     return [
         json.loads(path.read_text(encoding="utf-8"))
         for path in sorted(home.glob("outputs/runs/*/run.json"))
@@ -68,7 +68,7 @@ def runs(home: Path) -> list[dict[str, Any]]:
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
-    """The records of a run folder, or of the only one below a home."""
+    """The records of a run folder, or of the only run in a home."""
     (path,) = [*folder.glob("records.jsonl"), *folder.glob("outputs/runs/*/records.jsonl")]
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
@@ -84,6 +84,6 @@ def answers(path: Path, rows: Iterable[tuple[str, str | None]]) -> Path:
 
 
 def kept(home: Path) -> dict[str, bytes]:
-    """Content of every file below a home, but for the lists of what each invocation did."""
+    """Content of every file in a home, except the records of invocations below `sweeps`."""
     files = (path for path in home.rglob("*") if path.is_file() and "sweeps" not in path.parts)
     return {str(path.relative_to(home)): path.read_bytes() for path in files}

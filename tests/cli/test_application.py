@@ -1,4 +1,4 @@
-"""Hydra composes a run once, and what its words ask for is run."""
+"""Hydra composes a run once, and the jobs follow the command line."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def jobs_of(*words: str) -> list[tuple[str, int]]:
     return jobs
 
 
-def test_a_run_composes_once(composed: list[Any]) -> None:
+def test_run_is_composed_once(composed: list[Any]) -> None:
     assert jobs_of("system=rag", "seed=3") == [("rag", 3)]
     assert len(composed) == 1
 
@@ -64,7 +64,7 @@ def test_a_run_composes_once(composed: list[Any]) -> None:
         (("-m", "+sweep=evidence", "seed=3,4"), 5),
     ],
 )
-def test_a_sweep_composes_once_besides_the_options_of_its_jobs(
+def test_sweep_is_composed_once_plus_once_per_option(
     composed: list[Any], words: Sequence[str], options: int
 ) -> None:
     with planning(lambda plan, start: None):
@@ -74,12 +74,12 @@ def test_a_sweep_composes_once_besides_the_options_of_its_jobs(
 
 
 @pytest.mark.slow
-def test_jobs_run_in_the_order_of_the_words(composed: list[Any]) -> None:
+def test_jobs_run_in_the_order_of_the_command_line(composed: list[Any]) -> None:
     words = ("hydra/launcher=basic", "system=rag,bm25", "seed=3", "-m")
     assert jobs_of(*words) == [("rag", 3), ("bm25", 3)]
 
 
 @pytest.mark.slow
-def test_a_file_may_ask_for_several_runs(composed: list[Any]) -> None:
+def test_sweep_file_starts_several_runs(composed: list[Any]) -> None:
     words = ("+sweep=baselines", "hydra/launcher=basic", "hydra.sweeper.params=null")
     assert len(jobs_of(*words, "seed=1,2")) == 2

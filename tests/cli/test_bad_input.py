@@ -1,4 +1,6 @@
-"""Mistakes: one clear line that names what, where and the way out; status 2; nothing is lost."""
+"""Mistakes: one clear line that says what is wrong, where, and how to fix it; status 2; nothing is
+lost.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ CASE: dict[str, Any] = {
 
 
 def without(*path: str | int) -> str:
-    """The data file of one conversation, less one field."""
+    """The data file of one conversation, without one field."""
     content: Any = [deepcopy(CASE)]
     place = content
     for step in path[:-1]:
@@ -55,16 +57,16 @@ FILES = {
     "a_list.jsonl": '["demo-1/q0", "a"]\n',
     "sound.jsonl": '{"question_id": "demo-1/q0", "hypothesis": "a"}\n',
 }
-"""What the commands below read, `{name}` in their words."""
+"""Files that the commands below read, as `{name}` in their words."""
 
 
 @dataclass(frozen=True)
 class Mistake:
     command: str
     told: tuple[str, ...]
-    """What the first line must hold."""
+    """Strings that the first line must contain."""
     way_out: str = ""
-    """What must stand anywhere in what is told."""
+    """A string that must be anywhere in the output on stderr."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -75,8 +77,7 @@ def mistake(command: str, *told: str, way_out: str = "", **environment: str) -> 
 KEY = {"OPENAI_API_KEY": "of the test"}
 INTEGERS = {"top_k": "default, narrow, wide", "compression_turn": "middle, never, rolling"}
 MISTAKES = [
-    # names
-    # Longer than the name of a file may be.
+    # names Longer than a file name can be.
     mistake(f"system={300 * 'b'}", f"unknown system '{300 * 'b'}'", way_out="--help system"),
     mistake(f"dataset=json dataset.path={300 * 'b'}", f"too long for a file name: {59 * 'b'}…"),
     mistake(
@@ -372,7 +373,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.sampled(kept=10)
 @pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.command)
-def test_a_mistake_is_told_in_one_line_and_nothing_is_lost(
+def test_mistake_is_reported_on_one_line_and_changes_no_file(
     home: Path, tmp_path: Path, case: Mistake
 ) -> None:
     words = case.command.split(" ")
@@ -393,7 +394,7 @@ def test_a_mistake_is_told_in_one_line_and_nothing_is_lost(
     assert kept(home) == before
 
 
-def test_a_folder_that_cant_be_written(home: Path) -> None:
+def test_unwritable_folder_is_reported(home: Path) -> None:
     (run,) = home.glob("outputs/runs/*/run.json")
     before = run.read_bytes()
     for words in (["system=no_memory"], ["-m", "system=no_memory,bm25"], ["evaluate", str(run)]):
@@ -420,14 +421,14 @@ def test_a_bad_cell_stops_a_sweep_before_it_begins(home: Path) -> None:
     assert kept(home) == before
 
 
-def test_no_other_cells_are_offered_if_all_are_bad(home: Path) -> None:
+def test_keep_going_is_not_suggested_if_all_cells_are_invalid(home: Path) -> None:
     done = memeval(home, "-m", "judge=llm", "top_k=3,5", "system=no_memory", *SMALL)
     assert done.status == 2
     assert done.err.endswith("  nothing was run: 2 of 2 runs can't be made\n")
 
 
 @pytest.mark.slow
-def test_a_bad_cell_does_not_stop_the_others_if_they_are_to_go_on(home: Path) -> None:
+def test_keep_going_runs_the_valid_cells(home: Path) -> None:
     before = kept(home)
     done = memeval(home, *MIXED, "--keep-going")
     assert done.status == 2
@@ -448,7 +449,7 @@ def test_a_bad_cell_does_not_stop_the_others_if_they_are_to_go_on(home: Path) ->
     assert {name: after[name] for name in before} == before
 
 
-def test_a_run_that_asks_nothing_is_a_mistake_and_no_result(tmp_path: Path) -> None:
+def test_run_without_questions_is_refused_and_leaves_no_result(tmp_path: Path) -> None:
     file = tmp_path / "silent.json"
     file.write_text(json.dumps([{**CASE, "qa": []}]), encoding="utf-8")
     done = memeval(tmp_path, f"dataset.path={file}", "tracking=none")

@@ -30,14 +30,14 @@ def check(home: Path, address: str, *words: str) -> Ended:
 
 
 def violated(done: Ended) -> dict[str, str]:
-    """What was seen, by the rule that is broken."""
+    """What was observed, by violated rule."""
     lines = [line for line in done.out.splitlines() if line.startswith("violated")]
     pairs = (line.removeprefix("violated").strip().split(": ", 1) for line in lines)
     return {pair[0]: pair[1] for pair in pairs}
 
 
 @pytest.mark.slow
-def test_a_sound_service_keeps_every_rule(tmp_path: Path, service: ScriptedMemory) -> None:
+def test_sound_service_violates_no_rule(tmp_path: Path, service: ScriptedMemory) -> None:
     report = tmp_path / "out" / "check.xml"
     done = check(tmp_path, service.address, "--junit", str(report))
     assert done.status == 0, done.out + done.err
@@ -48,7 +48,7 @@ def test_a_sound_service_keeps_every_rule(tmp_path: Path, service: ScriptedMemor
 
 
 @pytest.mark.slow
-def test_a_service_that_leaks_between_cases(tmp_path: Path, service: ScriptedMemory) -> None:
+def test_service_that_leaks_between_cases_fails(tmp_path: Path, service: ScriptedMemory) -> None:
     memory = example()
     memory.operate("reset", {"namespace": "all"})
 
@@ -68,7 +68,7 @@ def test_a_service_that_leaks_between_cases(tmp_path: Path, service: ScriptedMem
     assert any("did not send for this case" in str(case.get("message")) for case in cases)
 
 
-def test_a_memory_that_finds_nothing_does_not_pass(tmp_path: Path, service: ScriptedMemory) -> None:
+def test_memory_that_finds_nothing_fails(tmp_path: Path, service: ScriptedMemory) -> None:
     service.change["search"] = lambda body, usual: {"results": [{"text": "No results found."}]}
     report = tmp_path / "check.xml"
     done = check(tmp_path, service.address, "-v", "--junit", str(report))
@@ -87,7 +87,7 @@ def test_a_memory_that_finds_nothing_does_not_pass(tmp_path: Path, service: Scri
         (("system=bm25", "context_tokens=1"), "text"),
     ],
 )
-def test_a_budget_that_nothing_fits_into_is_not_a_failed_search(
+def test_budget_too_small_for_any_chunk_is_not_a_failed_search(
     tmp_path: Path, words: tuple[str, str], best: str
 ) -> None:
     done = memeval(tmp_path, "check", *words)
@@ -99,7 +99,7 @@ def test_a_budget_that_nothing_fits_into_is_not_a_failed_search(
     assert second == "not shown       it makes nothing up: no fact came back"
 
 
-def test_rules_use_the_prompt_top_k_and_reranker_of_a_run(
+def test_check_uses_the_prompt_top_k_and_reranker_of_the_run(
     tmp_path: Path, service: ScriptedMemory
 ) -> None:
     asked: set[int] = set()
@@ -139,7 +139,7 @@ def test_a_notice_instead_of_results_is_reported(tmp_path: Path, service: Script
 
 @pytest.mark.slow
 @pytest.mark.parametrize("contract", ["aml", "add_search_reset"])
-def test_an_address_alone_is_enough(tmp_path: Path, contract: str) -> None:
+def test_contract_is_detected_from_the_url_alone(tmp_path: Path, contract: str) -> None:
     doubles = {"aml": LeaderboardDouble, "add_search_reset": AddSearchResetDouble}
     with doubles[contract]("sk-of-this-test") as service:
         words = (service.address, "system.api_key_env=MY_KEY")
@@ -158,7 +158,7 @@ def test_an_address_alone_is_enough(tmp_path: Path, contract: str) -> None:
     assert "sk-of-this-test" not in done.out + done.err
 
 
-def test_an_address_that_speaks_nothing_is_one_mistake(tmp_path: Path) -> None:
+def test_url_without_a_known_protocol_is_one_error(tmp_path: Path) -> None:
     with RerankDouble() as service:
         done = memeval(tmp_path, "check", service.address)
 
@@ -173,19 +173,19 @@ def test_an_address_that_speaks_nothing_is_one_mistake(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_other_systems_are_checked_alike(tmp_path: Path) -> None:
+def test_builtin_system_passes(tmp_path: Path) -> None:
     done = memeval(tmp_path, "check", "system=bm25")
     assert done.status == 0, done.out + done.err
     assert "bm25: 24 ok, 0 violated, 0 not shown, 1 not applicable" in done.out
 
 
-def test_the_control_that_asks_nobody_breaks_no_rule(tmp_path: Path) -> None:
+def test_constant_control_violates_no_rule(tmp_path: Path) -> None:
     done = memeval(tmp_path, "check", "system=constant")
     assert done.status == 0, done.out + done.err
     assert "it is the control without a memory" in done.out and " 0 violated" in done.out
 
 
-# Of the standard library alone: it is started some fifty times.
+# Uses only the standard library, because it is started some fifty times.
 NOTES = """
 import json, os, sys
 from pathlib import Path
@@ -224,7 +224,7 @@ for line in sys.stdin:
 """
 
 
-def test_the_command_of_an_mcp_server_is_enough(tmp_path: Path) -> None:
+def test_mcp_server_is_checked_from_its_command_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.py").write_text(NOTES, encoding="utf-8")
     done = memeval(tmp_path, "check", "--", sys.executable, "notes.py")
     assert done.status == 0, done.out + done.err
@@ -234,7 +234,7 @@ def test_the_command_of_an_mcp_server_is_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_program_is_checked(tmp_path: Path) -> None:
+def test_command_system_is_checked(tmp_path: Path) -> None:
     command = f"system.command='{program()}'"
     done = memeval(tmp_path, "check", "system=command", command)
     assert done.status == 0, done.out + done.err
@@ -258,12 +258,12 @@ def test_a_program_is_checked(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_mistakes_are_one_line(tmp_path: Path, words: str, told: str) -> None:
+def test_invalid_arguments_are_reported_on_one_line(tmp_path: Path, words: str, told: str) -> None:
     done = memeval(tmp_path, "check", *shlex.split(words))
     assert (done.status, done.told.startswith(f"memeval: {told}")) == (2, True), done.err
 
 
-def test_the_lag_from_write_to_read(tmp_path: Path, service: ScriptedMemory) -> None:
+def test_lag_measures_the_time_from_write_to_read(tmp_path: Path, service: ScriptedMemory) -> None:
     done = check(tmp_path, service.address, "--lag", "2")
     assert done.status == 0, done.out + done.err
     assert done.out.splitlines()[0] == "ferry           found after 0.00 s, 1 search"

@@ -1,4 +1,4 @@
-"""Data sets whose task is choosing, through the real command line."""
+"""Multiple-choice data sets on the real command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEMO = "dataset=demo_locomo_mc10"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("judge", ["keyword", "token_f1", "llm", "mem0"])
-def test_a_judge_of_words_is_refused(tmp_path: Path, judge: str) -> None:
+def test_free_text_judge_is_refused(tmp_path: Path, judge: str) -> None:
     done = memeval(tmp_path, DEMO, f"judge={judge}", "tracking=none")
     assert done.status == 2
     assert (
@@ -25,13 +25,13 @@ def test_a_judge_of_words_is_refused(tmp_path: Path, judge: str) -> None:
 
 
 @pytest.mark.slow
-def test_accuracy_is_refused_where_answers_are_words(tmp_path: Path) -> None:
+def test_accuracy_judge_is_refused_for_free_text_answers(tmp_path: Path) -> None:
     done = memeval(tmp_path, "dataset=demo", "judge=accuracy", "tracking=none")
     assert done.status == 2 and "judge=accuracy does not apply to dataset=demo" in done.told
 
 
 @pytest.mark.slow
-def test_a_run_chooses_and_is_judged_by_accuracy(tmp_path: Path) -> None:
+def test_multiple_choice_run_is_judged_by_accuracy(tmp_path: Path) -> None:
     done = memeval(tmp_path, DEMO, "system=oracle", "tracking=none")
     assert done.status == 0, done.err
     (run,) = runs(tmp_path)
@@ -76,7 +76,7 @@ def test_derived_data_are_flagged_in_every_table(tmp_path: Path) -> None:
     assert "derived data" in " ".join(done.out.split())
 
 
-def test_replies_of_another_program_are_read_and_not_guessed(tmp_path: Path) -> None:
+def test_reply_of_another_program_without_a_clear_choice_is_not_guessed(tmp_path: Path) -> None:
     replies = [
         ("demo-1_q0", "3. 8 January 2023"),
         ("demo-1_q2", "lettuce"),

@@ -22,14 +22,14 @@ DEMO = ("dataset=demo", "tracking=none", "plots=false")
 
 
 def only_run(home: Path) -> tuple[Mapping[str, Any], list[Record]]:
-    """The one run of a home: its summary and its records."""
+    """The only run of a home: its summary and its records."""
     (folder,) = home.glob("outputs/runs/*")
     summary = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     return summary, list(read_records(folder / "records.jsonl"))
 
 
 @pytest.mark.slow
-def test_a_sample_is_named_and_weighted_back(tmp_path: Path) -> None:
+def test_sample_is_named_and_its_accuracy_weighted(tmp_path: Path) -> None:
     done = completed(tmp_path, *DEMO, "sample=25")
     summary, records = only_run(tmp_path)
     assert "sample 25" in done.out
@@ -47,7 +47,7 @@ def test_a_sample_is_named_and_weighted_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_runs_of_one_sample_are_compared_under_their_weights(tmp_path: Path) -> None:
+def test_runs_over_one_sample_are_compared_with_its_weights(tmp_path: Path) -> None:
     completed(tmp_path, "-m", *DEMO, "dataset.sample=30", "system=oracle,no_memory")
     oracle, nothing = sorted(
         finished_runs(tmp_path / "outputs" / "runs"),
@@ -61,7 +61,7 @@ def test_runs_of_one_sample_are_compared_under_their_weights(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_what_was_wrong_is_asked_again_and_has_no_score(tmp_path: Path) -> None:
+def test_only_wrong_asks_the_wrong_questions_again_without_a_score(tmp_path: Path) -> None:
     completed(tmp_path, *DEMO, "system=no_memory")
     summary, records = only_run(tmp_path)
     wrong = {record.question_id for record in records if record.score == 0}
@@ -78,7 +78,7 @@ def test_what_was_wrong_is_asked_again_and_has_no_score(tmp_path: Path) -> None:
     assert again.summary.metrics["recall_at_5"] is not None
 
 
-def test_nothing_was_wrong_where_nothing_was_answered(tmp_path: Path) -> None:
+def test_only_wrong_is_refused_for_a_retrieval_only_run(tmp_path: Path) -> None:
     completed(tmp_path, *DEMO, "dataset.limit_cases=1", "stages=retrieve", "system=bm25")
     summary, _ = only_run(tmp_path)
     done = memeval(tmp_path, *DEMO, f"only=wrong:{summary['run_key']}")
@@ -86,7 +86,7 @@ def test_nothing_was_wrong_where_nothing_was_answered(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_named_questions_are_asked_alone(tmp_path: Path) -> None:
+def test_only_named_questions_are_asked(tmp_path: Path) -> None:
     done = completed(tmp_path, *DEMO, "dataset.question_ids=[demo-2/q1,demo-1/q0]")
     summary, records = only_run(tmp_path)
     assert [record.question_id for record in records] == ["demo-1/q0", "demo-2/q1"]
@@ -94,7 +94,7 @@ def test_named_questions_are_asked_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_first_questions_are_a_biased_cut(tmp_path: Path) -> None:
+def test_limit_questions_is_flagged_as_a_biased_cut(tmp_path: Path) -> None:
     done = completed(tmp_path, *DEMO, "dataset.limit_questions=2")
     assert "biased cut: first 2 of each conversation" in " ".join(done.out.split())
 
@@ -112,7 +112,7 @@ def test_the_first_questions_are_a_biased_cut(tmp_path: Path) -> None:
         (["only=wrong:abc"], "unknown run 'abc'"),
     ],
 )
-def test_mistakes(tmp_path: Path, words: list[str], told: str) -> None:
+def test_invalid_selections_are_refused(tmp_path: Path, words: list[str], told: str) -> None:
     done = memeval(tmp_path, *DEMO, *words)
     assert done.status == 2
     assert told in done.err

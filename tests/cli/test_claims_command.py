@@ -17,7 +17,7 @@ from memeval.comparison.claims.reproducing import reproduce
 from memeval.comparison.tables import WIDTH
 
 
-def test_without_a_run_the_claims_are_listed(tmp_path: Path) -> None:
+def test_claims_without_a_run_lists_all_claims(tmp_path: Path) -> None:
     done = completed(tmp_path, "claims")
     assert done.out == completed(tmp_path, "claims", "list").out
     assert re.search(r"^  mem0_platform_2026 +accuracy 92.5 +91, 35$", done.out, re.MULTILINE)
@@ -25,7 +25,7 @@ def test_without_a_run_the_claims_are_listed(tmp_path: Path) -> None:
     assert json.loads(completed(tmp_path, "claims", "--json").out)[0]["name"]
 
 
-def test_a_claim_is_shown_with_its_protocol_and_its_disputes(tmp_path: Path) -> None:
+def test_show_prints_source_figures_and_disputes_of_claims(tmp_path: Path) -> None:
     done = completed(tmp_path, "claims", "show", "cogcanvas_v2", "zep_2025_first")
     assert "arXiv 2601.00821" in done.out and "accuracy 32.4" in done.out
     text = " ".join(done.out.split())
@@ -33,7 +33,7 @@ def test_a_claim_is_shown_with_its_protocol_and_its_disputes(tmp_path: Path) -> 
     assert max(map(len, done.out.split("\n"))) <= WIDTH
 
 
-def test_the_run_that_would_compare_is_composed_and_costs_what_the_plan_says(
+def test_reproduce_prints_the_command_and_what_is_not_matched(
     tmp_path: Path,
 ) -> None:
     done = completed(tmp_path, "claims", "reproduce", "truememory_beam")
@@ -47,8 +47,8 @@ def test_the_run_that_would_compare_is_composed_and_costs_what_the_plan_says(
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_a_recorded_figure_is_explained_by_its_judge(tmp_path: Path, data_dir: Path) -> None:
-    """GPT-4o-mini on the full context, under its recorded judge and under keywords."""
+def test_explain_measures_the_effect_of_the_recorded_judge(tmp_path: Path, data_dir: Path) -> None:
+    """GPT-4o-mini on the full context, judged by its recorded judge and by keyword."""
     answers = str(data_dir.parent / "outputs/locomo/full_context_gpt_4o_mini.jsonl")
     data = {"MEMEVAL_DATA_DIR": str(data_dir)}
     for judge in ("recorded", "keyword"):
@@ -71,7 +71,7 @@ def test_a_recorded_figure_is_explained_by_its_judge(tmp_path: Path, data_dir: P
 
 @pytest.mark.real_data
 @pytest.mark.slow
-def test_a_run_on_all_of_locomo_that_would_compare_has_a_cost(
+def test_reproduce_prints_the_cost_of_a_run_on_all_of_locomo(
     tmp_path: Path, data_dir: Path
 ) -> None:
     key = {"OPENAI_API_KEY": "sk-test-0123456789abcdef", "MEMEVAL_DATA_DIR": str(data_dir)}
@@ -80,7 +80,7 @@ def test_a_run_on_all_of_locomo_that_would_compare_has_a_cost(
     assert re.search(r"1,398 calls .*, \$0\.\d+ \(at most", done.out)
 
 
-def test_the_cost_of_a_run_that_would_compare_is_that_of_its_plan(
+def test_cost_of_a_reproduction_is_that_of_its_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
@@ -88,7 +88,7 @@ def test_the_cost_of_a_run_that_would_compare_is_that_of_its_plan(
     made = reproduce(*find_figure("cogcanvas_v2/RAG", load_claims()))
     assert "system=rag 'dataset.categories=[1,2,3]' top_k=20" in made.command
 
-    # On data that every checkout has.
+    # On the demonstration set, which is in every checkout.
     others = [word for word in made.planned if not word.startswith("dataset")]
     lines = cost_lines(["dataset=demo", "dataset.limit_questions=3", *others])
     assert lines[0].startswith("cost, by python -m memeval plan dataset=demo ")
@@ -104,7 +104,7 @@ def test_the_cost_of_a_run_that_would_compare_is_that_of_its_plan(
         (("nothing",), "the following arguments are required: CLAIM"),
     ],
 )
-def test_mistakes_of_explain(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+def test_explain_refuses_bad_arguments(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
     made_run(tmp_path / "outputs" / "runs", "rag", in_conversations([2] * 6), dataset="demo")
     done = memeval(tmp_path, "explain", *words)
     assert done.status == 2 and told in done.told
@@ -113,7 +113,7 @@ def test_mistakes_of_explain(words: tuple[str, ...], told: str, tmp_path: Path) 
     assert done.status == 2 and "is about locomo, and run" in done.told
 
 
-def test_mistakes(tmp_path: Path) -> None:
+def test_unknown_arguments_of_claims_are_refused(tmp_path: Path) -> None:
     done = memeval(tmp_path, "claims", "--dataset", "locomoo")
     assert done.status == 2 and "Did you mean: locomo?" in done.told
     done = memeval(tmp_path, "claims", "nothing")
@@ -141,7 +141,7 @@ def test_a_run_on_models_discloses_judge_and_reader(tmp_path: Path) -> None:
 
 @pytest.mark.real_data
 @pytest.mark.slow
-def test_our_bm25_repeats_the_reference(tmp_path: Path, data_dir: Path) -> None:
+def test_bm25_reproduces_the_reference_recall(tmp_path: Path, data_dir: Path) -> None:
     words = ("dataset=locomo", "dataset.categories=null", "dataset.images=none", "tracking=none")
     completed(tmp_path, "system=bm25", *words, MEMEVAL_DATA_DIR=str(data_dir))
     (content,) = json.loads(completed(tmp_path, "claims", "system=bm25", "--json").out)

@@ -1,4 +1,4 @@
-"""`compare`, `list`, `show`, the end of a sweep and recorded verdicts: the command line."""
+"""`compare`, `list`, `show`, the end of a sweep and recorded verdicts on the command line."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def keys(home: Path) -> dict[str, str]:
 
 
 def fits(text: str) -> bool:
-    """Whether the lines of a table fit into a terminal of 80 columns."""
+    """Whether every line of a table fits into 80 columns."""
     return max(len(line) for line in text.split("\n") if "files: " not in line) <= WIDTH
 
 
-def test_a_sweep_ends_with_how_its_cells_differ_from_the_first(home: Path) -> None:
+def test_sweep_compares_its_runs_with_the_first(home: Path) -> None:
     (folder,) = (home / "outputs" / "sweeps").glob("*/comparison.json")
     content = json.loads(folder.read_text(encoding="utf-8"))
     assert len(content["differences"]) == 1 and len(content["refusals"]) == 2
@@ -51,17 +51,17 @@ def test_a_sweep_ends_with_how_its_cells_differ_from_the_first(home: Path) -> No
         assert (folder.parent / name).is_file()
 
 
-def test_fewer_runs_than_last_asks_for_are_said(home: Path) -> None:
+def test_compare_reports_fewer_runs_than_last_asks_for(home: Path) -> None:
     few = completed(home, "compare", "judge=keyword", "--last", "3")
     assert "only 2 runs match, not 3\n" in few.err
     assert "runs match" not in completed(home, "compare", "judge=keyword", "--last", "2").err
 
 
 @pytest.mark.slow
-def test_the_end_of_a_sweep_is_printed(tmp_path: Path) -> None:
+def test_sweep_prints_a_sentence_and_then_its_table(tmp_path: Path) -> None:
     done = completed(tmp_path, "-m", "system=no_memory,oracle", *DEMO)
     text = " ".join(done.out.split())
-    # Words come first, without statistics, then the table; the rest only if it is asked for.
+    # Sentences without statistics come first, then the table. The rest is printed only on request.
     assert re.match(r"oracle \d+\.\d % is higher than no_memory \d+\.\d %\. oracle is higher", text)
     assert text.index("is higher than") < text.index("[95%]") < text.index("docs/glossary.md")
     assert "MDE" not in text
@@ -78,7 +78,7 @@ def test_a_run_ends_with_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_comparing_by_filter_and_by_key(home: Path, keys: dict[str, str]) -> None:
+def test_compare_selects_runs_by_filter_and_by_key(home: Path, keys: dict[str, str]) -> None:
     done = completed(home, "compare", "judge=keyword", "--baseline", "no_memory")
     assert "is higher than no_memory" in done.out and "(baseline)" not in done.out
     told = completed(home, "compare", "judge=keyword", "--baseline", "no_memory", "--stats").out
@@ -106,7 +106,7 @@ def test_comparing_by_filter_and_by_key(home: Path, keys: dict[str, str]) -> Non
     assert len([row for row in everything.out.split("\n") if " − " in row]) >= 6
 
 
-def test_another_judge_is_refused_and_forced(home: Path, keys: dict[str, str]) -> None:
+def test_different_judges_are_compared_only_if_forced(home: Path, keys: dict[str, str]) -> None:
     pair = [keys["oracle keyword"], keys["oracle contains"]]
     done = memeval(home, "compare", *pair)
     assert done.status == 2 and done.out == ""
@@ -133,18 +133,18 @@ def test_another_judge_is_refused_and_forced(home: Path, keys: dict[str, str]) -
         (["show", "orakle"], "unknown run 'orakle'. Did you mean: "),
     ],
 )
-def test_mistakes(home: Path, arguments: list[str], told: str) -> None:
+def test_invalid_arguments_are_refused(home: Path, arguments: list[str], told: str) -> None:
     done = memeval(home, *arguments)
     assert done.status == 2 and told in done.told, done.err
     assert "Traceback" not in done.err
 
 
-def test_a_filter_without_a_match_is_told_what_there_is(home: Path) -> None:
+def test_filter_without_a_match_lists_the_available_values(home: Path) -> None:
     done = memeval(home, "compare", "dataset=locomo")
     assert "dataset in this home: demo" in done.err
 
 
-def test_a_home_without_runs(tmp_path: Path) -> None:
+def test_list_without_runs_is_refused(tmp_path: Path) -> None:
     done = memeval(tmp_path, "list")
     assert done.status == 2 and "no finished runs below" in done.told
 
@@ -160,7 +160,7 @@ def test_a_damaged_run_is_named(home: Path, keys: dict[str, str], tmp_path: Path
         assert done.err.count("its command makes it again") == 1
 
 
-def test_records_that_were_edited(home: Path, keys: dict[str, str], tmp_path: Path) -> None:
+def test_edited_records_are_refused(home: Path, keys: dict[str, str], tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(home, copy)
     records = copy / "outputs" / "runs" / keys["oracle keyword"] / "records.jsonl"
@@ -169,7 +169,7 @@ def test_records_that_were_edited(home: Path, keys: dict[str, str], tmp_path: Pa
     assert done.status == 2 and "is damaged or was edited" in done.told
 
 
-def test_a_run_is_compared_and_shown_when_its_data_are_gone(
+def test_runs_are_compared_when_their_data_are_gone(
     home: Path, keys: dict[str, str], tmp_path: Path
 ) -> None:
     gone = {"MEMEVAL_DATA_DIR": str(tmp_path / "gone")}
@@ -179,7 +179,7 @@ def test_a_run_is_compared_and_shown_when_its_data_are_gone(
     assert "oracle" in done.out
 
 
-def test_list(home: Path, keys: dict[str, str]) -> None:
+def test_list_shows_the_runs_that_match(home: Path, keys: dict[str, str]) -> None:
     done = completed(home, "list")
     assert fits(done.out) and len(done.out.strip().split("\n")) == 5
     assert all(key[:8] in done.out for key in keys.values())
@@ -188,7 +188,7 @@ def test_list(home: Path, keys: dict[str, str]) -> None:
     assert keys["oracle keyword"][:8] in one.out
 
 
-def test_show(home: Path, keys: dict[str, str]) -> None:
+def test_show_prints_a_run_and_a_question(home: Path, keys: dict[str, str]) -> None:
     key = keys["oracle keyword"]
     done = completed(home, "show", key[:6])
     for text in (key, "accuracy [95 %]", "multi_hop", "  judge: keyword", "command:"):
@@ -213,13 +213,13 @@ def test_show(home: Path, keys: dict[str, str]) -> None:
     assert done.status == 2 and first["question_id"] in done.err
 
 
-def test_the_wait_for_a_slot_is_called_that() -> None:
+def test_spending_names_the_wait_for_a_slot() -> None:
     lines = list(spending_lines(record(times=StepTimes(answer_ms=5.0, place_ms=2.0))))
     assert any("waiting for a slot 2.0 ms" in line for line in lines)
 
 
 def recorded(folder: Path, home: Path, name: str, key: str, **members: object) -> Path:
-    """The answers of a finished run as a file of another program, with its verdicts."""
+    """The answers of a finished run as another program's file, with its verdicts."""
     path = folder / f"{name}.jsonl"
     rows = []
     for line in (home / "outputs" / "runs" / key / "records.jsonl").read_text().splitlines():
@@ -239,7 +239,7 @@ def evaluate(home: Path, file: Path, *arguments: str) -> Ended:
 
 
 @pytest.mark.slow
-def test_recorded_verdicts_enter_comparisons(
+def test_recorded_verdicts_are_compared_like_our_own(
     home: Path, keys: dict[str, str], tmp_path: Path
 ) -> None:
     members = {"label": "?", "judge": "gpt-4o-mini"}
@@ -259,7 +259,7 @@ def test_recorded_verdicts_enter_comparisons(
 
 
 @pytest.mark.slow
-def test_recorded_judges_without_a_name_are_no_one_judge_until_they_are_named(
+def test_unnamed_recorded_judges_are_compared_only_once_named(
     home: Path, keys: dict[str, str], tmp_path: Path
 ) -> None:
     files = [
@@ -308,7 +308,7 @@ def test_one_of_several_recorded_judges_is_chosen(
         ({"labels": [True]}, "line 1: labels must be an object of judges"),
     ],
 )
-def test_verdicts_that_can_not_be_read(
+def test_invalid_recorded_verdicts_are_refused(
     home: Path, keys: dict[str, str], tmp_path: Path, members: dict[str, object], told: str
 ) -> None:
     done = evaluate(tmp_path, recorded(tmp_path, home, "odd", keys["oracle keyword"], **members))
@@ -316,7 +316,9 @@ def test_verdicts_that_can_not_be_read(
 
 
 @pytest.mark.slow
-def test_votes_and_longmemevals_own_form(home: Path, keys: dict[str, str], tmp_path: Path) -> None:
+def test_recorded_votes_and_longmemeval_labels_are_read(
+    home: Path, keys: dict[str, str], tmp_path: Path
+) -> None:
     key = keys["oracle keyword"]
     votes = recorded(tmp_path, home, "votes", key, label=["yes", "no", True])
     assert " 100.0 " in evaluate(tmp_path, votes).out
@@ -328,19 +330,19 @@ def test_votes_and_longmemevals_own_form(home: Path, keys: dict[str, str], tmp_p
     )
     assert "judge: recorded (gpt-4o)" in evaluate(tmp_path, official).out
 
-    # A verdict on an answer of no words is the judge's, not ours.
+    # The recorded verdict on a blank answer counts.
     blank = recorded(tmp_path, home, "blank", key, label=True, hypothesis=" ")
     done = evaluate(tmp_path, blank)
     assert " 100.0 " in done.out and "whose recorded verdicts count" in done.out
 
 
-def test_recorded_verdicts_belong_to_evaluate(tmp_path: Path) -> None:
+def test_recorded_judge_is_refused_outside_evaluate(tmp_path: Path) -> None:
     done = memeval(tmp_path, *DEMO, "judge=recorded")
     assert done.status == 2 and "judge=recorded" in done.told
 
 
 @pytest.mark.slow
-def test_the_differences_are_drawn_on_request(home: Path) -> None:
+def test_compare_draws_plots_on_request(home: Path) -> None:
     done = completed(home, "compare", "judge=keyword", "--baseline", "no_memory", "--plots")
     (line,) = (line for line in done.out.split("\n") if line.startswith("files: "))
     folder = Path(line.removeprefix("files: "))

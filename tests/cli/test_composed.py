@@ -1,4 +1,4 @@
-"""Cells of a sweep that share a composition are as Hydra's own loader composes them."""
+"""Cells of a sweep that share a composition equal what Hydra's own loader composes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ JOBS = (
     ["+cell=cogcanvas_ablation-1", "+sweep=cogcanvas_ablation", "embedder=tfidf", "seed=2"],
     ["+sweep=smoke_endpoint", "system=bm25"],
     ["seed=5"],
-    # Values of each type, and those that take more than an assignment.
+    # Values of every type, including some that need more than an assignment.
     ["system=bm25", "note='a, b'", "plots=true", "fresh=null", "min_coverage=1e-3"],
     ["system=bm25", "note=${seed}", "seed=7"],
     ["system=bm25", "note=${hydra:job.num}", "seed=8"],
@@ -86,13 +86,13 @@ def master(loader: ConfigLoader) -> DictConfig:
 
 
 _alone: dict[tuple[str, ...], tuple[Any, Any]] = {}
-"""What was composed alone before, by its words and number: several tests compare with it."""
+"""Results of `composed_alone` by words and job number, because several tests compare with them."""
 
 
 def composed_alone(
     loader: ConfigLoader, master: DictConfig, words: Sequence[str], number: int
 ) -> tuple[Any, Any]:
-    """The fields of a job, and what Hydra says of it."""
+    """The fields of a job and its Hydra config, composed without sharing."""
     key = (*words, str(number))
     if key not in _alone:
         _alone[key] = _compose_alone(loader, master, words, number)
@@ -116,7 +116,7 @@ def _compose_alone(
 
 def hydra_itself() -> Any:
     hydra: Any = OmegaConf.to_container(HydraConfig.get())
-    # Only the names of folders are made of it.
+    # Used only for the names of folders.
     del hydra["job"]["override_dirname"]
     return hydra
 
@@ -134,7 +134,7 @@ def plain(fields: Any) -> Any:
         pytest.param(1, 0, id="assembled"),
     ],
 )
-def test_each_cell_is_as_it_is_composed_alone(
+def test_each_cell_equals_its_own_composition(
     loader: ConfigLoader,
     master: DictConfig,
     step: int,
@@ -149,7 +149,7 @@ def test_each_cell_is_as_it_is_composed_alone(
 
         assert hydra_itself() == hydra_alone, words
         assert task == hydra_alone["overrides"]["task"]
-        # 1, 1.0 and true are equal, and not the same.
+        # 1, 1.0 and true compare equal, but must not be confused.
         assert repr(plain(fields)) == repr(fields_alone), words
 
 
@@ -165,7 +165,7 @@ PRODUCT = (
 
 @pytest.fixture
 def composed(loader: ConfigLoader, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The words of each composition of the loader from here on."""
+    """The words of each composition that the loader makes during a test."""
     words_of_each: list[list[str]] = []
     compose = loader.load_sweep_config
 
@@ -222,7 +222,7 @@ def test_an_option_that_depends_on_others_is_composed_by_hydra(
         assert plain(fields)["system"].get("k1") == k1
 
 
-def test_values_that_take_more_than_an_assignment_cost_no_composition_each(
+def test_values_that_need_more_than_an_assignment_share_a_composition(
     loader: ConfigLoader,
     master: DictConfig,
     composed: list[list[str]],
@@ -235,7 +235,7 @@ def test_values_that_take_more_than_an_assignment_cost_no_composition_each(
         fields, _ = composer.compose(words, 0)
         assert (plain(fields)["budget"]["usd"], plain(fields)["seed"]) == (3, seed)
 
-    # The frame, each option alone, and then both.
+    # The base config, each of the two options alone, and then both.
     assert len(composed) == 4
 
 
@@ -262,7 +262,7 @@ def test_cells_of_a_union_of_grids_are_assembled_from_the_options_of_their_grids
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sweep, "MANY", 0)
-    # The first 22 cells are those of all systems on one data set, the next 22 on another one.
+    # The first 22 cells have all systems on one data set, the next 22 on another.
     numbers = [*range(1, 6), *range(23, 28)]
     jobs = [["+sweep=smoke_endpoint", f"+cell=smoke_endpoint-{number}"] for number in numbers]
     composer = SweepComposer(loader, master, jobs)
@@ -276,7 +276,7 @@ def test_cells_of_a_union_of_grids_are_assembled_from_the_options_of_their_grids
 
 @pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)
-def test_a_mistake_is_told_as_hydra_tells_it(
+def test_error_is_the_one_that_hydra_raises(
     loader: ConfigLoader, master: DictConfig, words: list[str]
 ) -> None:
     errors = (ConfigCompositionException, OverrideParseException)
@@ -290,7 +290,7 @@ def test_a_mistake_is_told_as_hydra_tells_it(
 
 
 @pytest.mark.slow
-def test_fields_that_refer_to_others_follow_what_a_cell_sets(
+def test_interpolated_fields_follow_the_values_of_a_cell(
     loader: ConfigLoader, tmp_path: Path
 ) -> None:
     (tmp_path / "system").mkdir()
@@ -306,7 +306,7 @@ def test_fields_that_refer_to_others_follow_what_a_cell_sets(
 
 
 @pytest.mark.slow
-def test_cells_that_differ_in_values_alone_are_composed_once(
+def test_cells_that_differ_only_in_values_are_composed_once(
     loader: ConfigLoader, master: DictConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     composed: list[Sequence[str]] = []
@@ -327,7 +327,7 @@ def test_cells_that_differ_in_values_alone_are_composed_once(
 
 
 @pytest.mark.slow
-def test_a_field_of_an_option_that_some_cells_have_is_theirs_alone(
+def test_field_of_an_option_applies_only_to_cells_with_that_option(
     loader: ConfigLoader, master: DictConfig
 ) -> None:
     judge = "llm.judge.model=judge"
@@ -340,7 +340,7 @@ def test_a_field_of_an_option_that_some_cells_have_is_theirs_alone(
     composer = SweepComposer(loader, master, jobs)
     whole, offline, mock = (composer.compose(words, number) for number, words in enumerate(jobs))
     assert whole[1] == jobs[0]
-    # The offline reader has a model that judges, and none that answers.
+    # The offline reader can have a judge model, but has no model that answers.
     assert offline[1] == ["system=bm25", "llm=extractive", "judge=keyword", judge]
     assert mock[1] == ["system=bm25", "llm=mock", "judge=token_f1", "judge.threshold=0.3"]
     assert plain(whole[0])["system"]["chunk_size"] == 99

@@ -1,4 +1,4 @@
-"""A compression turn that is past the end of a conversation."""
+"""A compression turn past the end of a conversation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def lengths() -> list[int]:
-    """Turns of the first three conversations of the demonstration set, the shortest first."""
+    """Number of turns of the first three demonstration conversations, in ascending order."""
     cases = json.loads((ROOT / "data" / "demo" / "demo.json").read_text(encoding="utf-8"))[:3]
     return sorted(
         sum(len(turns) for turns in case["conversation"].values() if isinstance(turns, list))
@@ -20,7 +20,7 @@ def lengths() -> list[int]:
     )
 
 
-def test_a_run_says_how_many_conversations_never_got_there(tmp_path: Path) -> None:
+def test_run_notes_how_many_conversations_never_compressed(tmp_path: Path) -> None:
     shortest, end, longest = lengths()
     assert shortest < end < longest
     done = completed(

@@ -1,4 +1,4 @@
-"""What Hydra reads from the words and files of a user, said in the user's terms."""
+"""Errors in what Hydra reads from a user's words and files, explained in the user's terms."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def test_a_comment_with_an_at_sign_is_named_with_its_file(tmp_path: Path, commen
     assert error.message.startswith(f"{file}: the comment '# {comment}' begins with @")
 
 
-def test_an_option_of_hydra_takes_the_word_behind_it() -> None:
+def test_hydra_option_with_a_value_is_kept() -> None:
     words = ["--experimental-rerun", "job.pickle", "system=bm25"]
     assert sorted(reorder_arguments(words)) == sorted(words)

@@ -1,4 +1,4 @@
-"""`context_tokens=…`: every system shows the reader the same amount of context at most."""
+"""`context_tokens=…`: every system shows the reader at most the same amount of context."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memeval.results.texts import TextStore
 
 
 def texts(home: Path) -> Callable[[str], str]:
-    """Reads the texts of a home's only run by their references."""
+    """Looks up the texts of a home's only run by reference."""
     (path,) = home.glob("outputs/answers/*.texts.jsonl")
     with TextStore(path) as store:
         return {ref: store.get(ref) or "" for ref in store.references()}.__getitem__
@@ -24,7 +24,7 @@ FEW = ("dataset.limit_cases=2", "tracking=none", "plots=false")
 
 
 @pytest.mark.slow
-def test_the_reader_sees_whole_chunks_in_order_of_rank_within_the_budget(tmp_path: Path) -> None:
+def test_reader_sees_whole_chunks_by_rank_within_the_budget(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     completed(whole, "system=bm25", "top_k=50", *FEW)
     completed(cut, "system=bm25", "top_k=50", "context_tokens=60", *FEW)
@@ -46,7 +46,7 @@ def test_the_reader_sees_whole_chunks_in_order_of_rank_within_the_budget(tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("system", ["last_k", "full_history", "summarization"])
-def test_of_what_is_shown_in_order_of_time_the_latest_stays(system: str, tmp_path: Path) -> None:
+def test_budget_keeps_the_latest_text_of_chronological_systems(system: str, tmp_path: Path) -> None:
     completed(tmp_path, f"system={system}", "context_tokens=120", "dataset.limit_cases=1", *FEW[1:])
     (run,) = runs(tmp_path)
     assert 0 < run["metrics"]["context_tokens"] <= 120
@@ -60,7 +60,7 @@ def test_of_what_is_shown_in_order_of_time_the_latest_stays(system: str, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_sweep_draws_accuracy_against_evidence(tmp_path: Path) -> None:
+def test_sweep_draws_accuracy_against_shown_tokens(tmp_path: Path) -> None:
     words = ("system=bm25,rag", "top_k=100", "context_tokens=150,400", "tracking=none", *FEW[:1])
     done = completed(tmp_path, "-m", *words)
     assert "4 of 4 runs finished" in done.err + done.out
@@ -72,14 +72,14 @@ def test_a_sweep_draws_accuracy_against_evidence(tmp_path: Path) -> None:
     assert "per 1,000 tok" in html
 
 
-def test_a_budget_that_holds_nothing_is_noted(tmp_path: Path) -> None:
+def test_budget_too_small_for_any_text_is_noted(tmp_path: Path) -> None:
     done = memeval(tmp_path, "system=bm25", "granularity=session", "context_tokens=5", *FEW)
     assert done.status == 1 and "no text fits into context_tokens=5" in done.err + done.out
     assert {record["context_tokens"] for record in records(tmp_path)} == {0}
     assert all("none was shown" in str(record["notes"]) for record in records(tmp_path))
 
 
-def test_a_budget_of_the_system_that_holds_nothing_is_not_taken_for_an_empty_search(
+def test_system_budget_too_small_for_any_text_is_not_an_empty_search(
     tmp_path: Path,
 ) -> None:
     done = memeval(tmp_path, "system=cogcanvas", "system.context_budget=3", *FEW)
@@ -97,6 +97,6 @@ def test_a_budget_of_the_system_that_holds_nothing_is_not_taken_for_an_empty_sea
         ((*ANSWERING, "context_tokens=9"), "context_tokens needs a system that answers by"),
     ],
 )
-def test_mistakes(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+def test_invalid_budgets_are_refused(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
     done = memeval(tmp_path, *words, *FEW)
     assert (done.status, done.told.startswith(f"memeval: {told}")) == (2, True), done.err

@@ -10,7 +10,7 @@ from command_line import completed, memeval, runs
 
 
 def cells_of(table: str) -> list[list[str]]:
-    """The cells of a Markdown table, header first, its rule left out."""
+    """The cells of a Markdown table, header first, without its separator row."""
     rows = [
         [cell.strip() for cell in line.strip().strip("|").split("|")]
         for line in table.splitlines()
@@ -38,7 +38,7 @@ def test_stats_of_few_cases_have_a_row_each(tmp_path: Path) -> None:
     )
 
 
-def test_a_demonstration_is_counted_under_the_settings_of_its_option(tmp_path: Path) -> None:
+def test_stats_of_a_demonstration_use_the_settings_of_its_option(tmp_path: Path) -> None:
     for settings, questions in ((), "58"), (("dataset.n_cases=1",), "29"):
         rows = cells_of(completed(tmp_path, "data", "stats", "demo_lifecycle", *settings).out)
         assert rows[-1][4] == questions
@@ -63,7 +63,7 @@ def test_stats_of_locomo_are_the_published_table(tmp_path: Path, data_dir: Path)
     ]
 
 
-def test_stats_of_many_cases_have_a_row_a_category(tmp_path: Path) -> None:
+def test_stats_of_many_cases_have_one_row_per_category(tmp_path: Path) -> None:
     done = completed(
         tmp_path,
         "data",
@@ -105,7 +105,7 @@ def test_stats_of_many_cases_have_a_row_a_category(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_mistakes_are_told_in_one_line(tmp_path: Path, words: list[str], told: str) -> None:
+def test_invalid_arguments_are_refused(tmp_path: Path, words: list[str], told: str) -> None:
     done = memeval(tmp_path, "data", *words)
     assert done.status == 2
     assert done.told.startswith(f"memeval: {told}")
@@ -138,7 +138,7 @@ def test_a_made_file_runs_under_both_adapters(tmp_path: Path) -> None:
         assert category in {row["category"] for row in run["categories"]}
 
 
-def test_verify_reads_a_generated_set_and_one_that_ships(tmp_path: Path) -> None:
+def test_verify_reads_a_generated_and_a_shipped_set(tmp_path: Path) -> None:
     done = completed(tmp_path, "data", "verify", "synthetic")
     assert done.out.splitlines()[0].startswith("generated: sha256 ")
     assert "read: 4 cases, " in done.out and done.out.splitlines()[-1] == "right"
@@ -163,7 +163,7 @@ def test_the_list_tells_what_is_generated(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_report_of_a_run_and_the_plots_of_a_sweep_tell_the_depth(tmp_path: Path) -> None:
+def test_evidence_depth_is_in_reports_and_plots(tmp_path: Path) -> None:
     done = completed(
         tmp_path,
         "-m",

@@ -1,4 +1,4 @@
-"""`data make NAME FILE FROM…`: the file of a data set, from what its sources publish."""
+"""`data make NAME FILE FROM…`: builds the file of a data set from its published sources."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_split_of_memory_agent_bench_is_made_from_parquet(tmp_path: Path) -> N
         (("memory_agent_bench", "x.json", __file__), "can't be read as Parquet"),
     ],
 )
-def test_what_can_not_be_made_is_said_on_one_line(
+def test_make_refuses_invalid_sources_on_one_line(
     tmp_path: Path, words: tuple[str, ...], told: str
 ) -> None:
     done = memeval(tmp_path, "data", "make", *words)
@@ -77,7 +77,7 @@ def test_what_can_not_be_made_is_said_on_one_line(
     assert not (tmp_path / words[1]).exists()
 
 
-def test_fetch_says_how_to_get_what_it_can_not_fetch(tmp_path: Path) -> None:
+def test_fetch_names_data_make_for_sets_it_cannot_fetch(tmp_path: Path) -> None:
     for name in ("incidents", "memory_agent_bench"):
         done = memeval(tmp_path, "data", "fetch", name)
         assert done.status == 2
@@ -86,7 +86,7 @@ def test_fetch_says_how_to_get_what_it_can_not_fetch(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_what_is_made_from_parquet_is_the_registered_file(tmp_path: Path, data_dir: Path) -> None:
+def test_file_made_from_parquet_equals_the_registered_file(tmp_path: Path, data_dir: Path) -> None:
     registered = data_dir / "memoryagentbench" / "Conflict_Resolution.json"
     if not registered.is_file():
         pytest.skip("memory_agent_bench is not on this machine")

@@ -1,4 +1,4 @@
-"""`plots` says whether pictures are drawn; it changes no result."""
+"""`plots` sets whether plots are drawn; it changes no result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_plots_are_drawn_unless_they_are_turned_off(tmp_path: Path) -> None:
     assert len(reports) == 2 and all("![" not in path.read_text("utf-8") for path in reports)
     before = runs(tmp_path)
 
-    # The finished runs are not run again: their plots are drawn.
+    # Finished runs are not repeated, but their plots are drawn.
     drawn = completed(tmp_path, *words, MEMEVAL_PLOTS="")
     assert drawn.err.count("already done: reused") == 2
     assert pictures(tmp_path) == {
@@ -31,7 +31,7 @@ def test_plots_are_drawn_unless_they_are_turned_off(tmp_path: Path) -> None:
         "differences.png",
     }
     assert all("![" in path.read_text("utf-8") for path in reports)
-    # The page was made by the first command, and is copied.
+    # The first command made the page; the second copies it.
     marks = {path.name for path in tmp_path.glob("outputs/sweeps/*/.comparison-*")}
     assert len(marks) == 2
     assert len(list(tmp_path.glob("outputs/sweeps/*/comparison.html"))) == 2
@@ -40,7 +40,7 @@ def test_plots_are_drawn_unless_they_are_turned_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_keeps_nothing_of_the_setting(tmp_path: Path) -> None:
+def test_plots_setting_is_not_recorded_with_a_run(tmp_path: Path) -> None:
     completed(tmp_path, *SMALL, "plots=false")
     (run,) = runs(tmp_path)
     assert not any("plots" in name for name in run["params"])
@@ -49,15 +49,15 @@ def test_a_run_keeps_nothing_of_the_setting(tmp_path: Path) -> None:
     assert "plots" not in config.read_text("utf-8")
 
 
-def test_a_variable_that_is_neither_is_refused(tmp_path: Path) -> None:
+def test_invalid_memeval_plots_is_refused(tmp_path: Path) -> None:
     ended = memeval(tmp_path, *SMALL, MEMEVAL_PLOTS="no")
     assert ended.status == 2
     assert ended.told == "memeval: MEMEVAL_PLOTS must be true or false, not 'no'"
 
 
 @pytest.mark.slow
-def test_a_report_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
-    """The report is written in the run's own process, where nothing is tracked or drawn."""
+def test_unwritable_report_is_reported(tmp_path: Path) -> None:
+    """The run's own process writes the report if nothing is tracked or drawn."""
     completed(tmp_path, *SMALL)
     (folder,) = tmp_path.glob("outputs/runs/*")
     (folder / "report.md").unlink()

@@ -1,4 +1,4 @@
-"""Sessions that recur between histories are sent to the embedder once."""
+"""Sessions that occur in several histories are sent to the embedder once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from memeval.datasets.locate import build
 pytestmark = pytest.mark.slow
 
 HISTORIES = 9
-"""Enough for sessions that recur; two do among the first twelve."""
+"""Enough for sessions to recur: two do among the first twelve."""
 
 
 @pytest.mark.parametrize(
     "model", [(), ("llm=openai", "judge=keyword")], ids=["a history at a time", "several at once"]
 )
-def test_a_text_is_sent_once(tmp_path: Path, model: tuple[str, ...]) -> None:
+def test_each_text_is_embedded_once(tmp_path: Path, model: tuple[str, ...]) -> None:
     with ScriptedEndpoint(latency_s=0.02) as endpoint:
         words = (
             "dataset=demo_longmemeval",
@@ -48,7 +48,7 @@ def test_a_text_is_sent_once(tmp_path: Path, model: tuple[str, ...]) -> None:
 
 
 @pytest.mark.real_data
-def test_recurring_sessions_are_embedded_once_though_their_dates_differ(
+def test_recurring_sessions_with_different_dates_are_embedded_once(
     tmp_path: Path, data_dir: Path
 ) -> None:
     cases = list(islice(build("longmemeval_s", data_dir).cases(), HISTORIES))

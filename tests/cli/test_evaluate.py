@@ -1,4 +1,4 @@
-"""`python -m memeval evaluate`: answers of another program, judged like any."""
+"""`python -m memeval evaluate`: answers of another program, judged like any others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def evaluate(home: Path, file: Path, *arguments: str, **environment: str) -> End
 
 
 @pytest.mark.slow
-def test_a_perfect_file(tmp_path: Path, asked: list[EvalQuestion]) -> None:
+def test_perfect_answers_score_full_marks(tmp_path: Path, asked: list[EvalQuestion]) -> None:
     file = answers(
         tmp_path / "k=5, perfect.jsonl",
         ((one.question_id, one.gold[0] if one.gold else REFUSAL) for one in asked),
@@ -52,7 +52,7 @@ def test_a_perfect_file(tmp_path: Path, asked: list[EvalQuestion]) -> None:
     assert run["statuses"] == {"ok": len(asked)}
     assert run["tags"]["imported"] == "true" and run["params"]["system"] == "imported"
     assert "imported" in done.out
-    # What the other program spent is not known, and not 0.
+    # What the other program spent is unknown, not 0.
     assert metrics["tokens/total"] is None and metrics["cost_usd_uncached/total"] is None
     assert completed(tmp_path, "verify").out.count(": sound") == 1
     again = completed(tmp_path, "evaluate", str(file), "judge=keyword", "tracking=none")
@@ -63,7 +63,7 @@ def test_a_perfect_file(tmp_path: Path, asked: list[EvalQuestion]) -> None:
     assert "imported v2 k=5, perfect keyword" in labelled.out
 
 
-def test_ids_that_do_not_fit_are_counted_and_named(
+def test_rows_that_do_not_match_questions_are_counted_and_named(
     tmp_path: Path, asked: list[EvalQuestion]
 ) -> None:
     first = [one for one in asked if one.question_id.startswith("demo-1/")][:6]
@@ -124,7 +124,7 @@ def test_ids_that_do_not_fit_are_counted_and_named(
     )
 
 
-def test_a_file_for_another_data_set_scores_nothing(tmp_path: Path) -> None:
+def test_file_for_another_data_set_has_no_accuracy(tmp_path: Path) -> None:
     done = evaluate(
         tmp_path,
         answers(tmp_path / "other.jsonl", [("conv-26/q0", "7 May 2023")]),
@@ -144,7 +144,7 @@ REFERENCE = {
     "keyword_pass": "cog_kw_passed",
 }
 WITHIN = 1e-9 + 5e-11
-"""The recorded values have ten decimals."""
+"""Recorded values have ten decimals."""
 
 
 @pytest.mark.slow
@@ -198,7 +198,7 @@ def test_recorded_answers_get_their_recorded_metrics(
     ],
     ids=lambda value: str(value)[:12],
 )
-def test_what_counts_as_an_answer(tmp_path: Path, written: str, text: str | None) -> None:
+def test_hypothesis_is_read_as_text(tmp_path: Path, written: str, text: str | None) -> None:
     file = tmp_path / "answers.jsonl"
     file.write_text(f'{{"question_id": "q", "hypothesis": {written}}}\n', encoding="utf-8")
     assert read_hypotheses(file).answers == {"q": text}
@@ -231,9 +231,7 @@ def test_what_counts_as_an_answer(tmp_path: Path, written: str, text: str | None
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_a_row_that_is_wrong_is_told_with_its_line(
-    tmp_path: Path, line: str, told: str | None
-) -> None:
+def test_invalid_row_is_named_by_its_line(tmp_path: Path, line: str, told: str | None) -> None:
     file = tmp_path / "answers.jsonl"
     file.write_text(f'{{"question_id": "first", "hypothesis": "a"}}\n{line}\n', encoding="utf-8")
     if told is None:
@@ -245,7 +243,7 @@ def test_a_row_that_is_wrong_is_told_with_its_line(
 
 
 @pytest.mark.slow
-def test_a_blank_choice_names_none(tmp_path: Path) -> None:
+def test_blank_multiple_choice_answer_is_unparsed(tmp_path: Path) -> None:
     choosing = build("demo_locomo_mc10", ROOT / "data")
     first, second = [
         question.question_id for case in choosing.cases() for question in case.questions
@@ -262,7 +260,7 @@ def test_a_blank_choice_names_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_fewer_questions_on_purpose(tmp_path: Path, asked: list[EvalQuestion]) -> None:
+def test_only_listed_asks_only_listed_questions(tmp_path: Path, asked: list[EvalQuestion]) -> None:
     chosen = [one for one in asked if one.gold][3:9]
     file = answers(
         tmp_path / "few.jsonl",
@@ -289,7 +287,7 @@ def test_fewer_questions_on_purpose(tmp_path: Path, asked: list[EvalQuestion]) -
     )
 
 
-def test_none_of_the_listed_is_known(tmp_path: Path) -> None:
+def test_only_listed_without_a_known_question_is_refused(tmp_path: Path) -> None:
     done = evaluate(
         tmp_path,
         answers(tmp_path / "other.jsonl", [("a/q0", "x")]),
@@ -304,9 +302,9 @@ def test_none_of_the_listed_is_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_time_grows_with_the_rows_and_not_with_their_square(tmp_path: Path) -> None:
-    """Answers to questions that are not asked, or not known: ten times as many take ten times as
-    long, and not a hundred times.
+def test_tens_of_thousands_of_unmatched_rows_are_evaluated(tmp_path: Path) -> None:
+    """30,000 answers to questions that are not asked, and as many to unknown ones. The time must
+    grow linearly with the rows, not with their square.
     """
     data = json.loads((ROOT / "data" / DEMO.file).read_text(encoding="utf-8"))
     data[0]["qa"] = [{"question": "What?", "answer": "tea", "category": 4, "evidence": []}] * 30_000

@@ -1,4 +1,4 @@
-"""`evaluate --ranked FILE`: what another program found, measured and answered from."""
+"""`evaluate --ranked FILE`: rankings of another program, measured and answered from."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of_bm25(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rankings(home: Path, member: str) -> list[dict[str, Any]]:
-    """What the run of a home found, as another program would write it."""
+    """Rankings of a home's run, as another program would write them."""
     (path,) = home.glob("outputs/answers/*.texts.jsonl")
     rows = []
     with TextStore(path) as texts:
@@ -59,7 +59,7 @@ def test_rankings_of_a_system_give_its_figures(member: str, of_bm25: Path, tmp_p
         assert (one["hypothesis"], one["context"]) == (other["hypothesis"], other["context"])
 
 
-def test_retrieval_alone_and_a_budget_of_context(of_bm25: Path, tmp_path: Path) -> None:
+def test_rankings_support_retrieve_and_context_tokens(of_bm25: Path, tmp_path: Path) -> None:
     file = written(tmp_path / "found.jsonl", rankings(of_bm25, "turn_ids"))
     words = ("stages=retrieve", "context_tokens=60", *FEW)
     completed(tmp_path, "evaluate", "--ranked", str(file), *words)
@@ -75,7 +75,7 @@ def test_a_byte_order_mark_is_passed_over(of_bm25: Path, tmp_path: Path) -> None
     completed(tmp_path, "evaluate", "--ranked", str(file), "stages=retrieve", *FEW)
 
 
-def test_ids_that_fit_nowhere_are_counted_and_shown(of_bm25: Path, tmp_path: Path) -> None:
+def test_unmatched_ids_are_counted_and_named(of_bm25: Path, tmp_path: Path) -> None:
     rows = rankings(of_bm25, "turn_ids")
     left_out, wrong = rows.pop(0)["question_id"], rows[0]
     wrong["ranked"] = [{"turn_ids": ["D99:1"]}]
@@ -107,7 +107,7 @@ def test_ids_that_fit_nowhere_are_counted_and_shown(of_bm25: Path, tmp_path: Pat
         ('{"question_id": "q", "ranked": []}', "does not list a question of dataset=demo"),
     ],
 )
-def test_a_file_that_can_not_be_read_is_one_line(row: str, told: str, tmp_path: Path) -> None:
+def test_invalid_ranking_is_reported_on_one_line(row: str, told: str, tmp_path: Path) -> None:
     file = tmp_path / "found.jsonl"
     file.write_text(row, encoding="utf-8")
     done = memeval(tmp_path, "evaluate", "--ranked", str(file), *FEW)
@@ -115,11 +115,11 @@ def test_a_file_that_can_not_be_read_is_one_line(row: str, told: str, tmp_path: 
     assert str(file) in done.told
 
 
-def test_options_that_do_not_go_with_it(tmp_path: Path) -> None:
+def test_ranked_refuses_only_listed(tmp_path: Path) -> None:
     file = written(tmp_path / "found.jsonl", [])
     done = memeval(tmp_path, "evaluate", "--ranked", "--only-listed", str(file))
     assert done.told.startswith("memeval: --ranked takes neither --only-listed nor --judged-by=")
 
 
-def test_finished_runs_name_its_class_by_this_path() -> None:
+def test_import_path_of_the_ranked_class_is_stable() -> None:
     assert RANKED_CLASS == "memeval.systems.external.ranked:Ranked"

@@ -1,4 +1,4 @@
-"""Every data set that ships goes through the whole command line: top_k and a compression apply, and
+"""Every shipped data set runs through the whole command line: `top_k` and a compression apply, and
 its answers can be judged again.
 """
 
@@ -26,7 +26,7 @@ CHANGED = ("top_k=3", "compression_turn=middle", "granularity=turn")
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with a run on each."""
+    """A home with one run per data set."""
     folder = tmp_path_factory.mktemp("home")
     done: Ended = completed(
         folder, "-m", f"dataset={','.join(SHIPPED)}", "system=bm25", *CHANGED, *FEW
@@ -43,7 +43,7 @@ def run_of(home: Path, name: str, imported: str = "false") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_data_set_is_run_and_its_answers_are_judged_again(home: Path, name: str) -> None:
+def test_answers_judged_again_give_the_same_metrics(home: Path, name: str) -> None:
     run = run_of(home, name)
     assert run["statuses"].keys() == {"ok"}
     assert (run["params"]["top_k"], run["params"]["compression_turn"]) == (3, "middle")

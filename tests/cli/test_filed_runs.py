@@ -1,4 +1,4 @@
-"""Experiment, tags, note and sweeps by the command line, down to the store."""
+"""Experiment, tags, note and sweeps, from the command line to the tracking store."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LOGGED = tuple(word for word in SMALL if word != "tracking=none")
         (["tracking.group=swep"], "unknown tracking.group 'swep'"),
     ],
 )
-def test_what_cannot_be_filed_is_refused_before_the_run(
+def test_invalid_tags_and_notes_are_refused_before_the_run(
     tmp_path: Path, words: list[str], told: str
 ) -> None:
     ended = memeval(tmp_path, *LOGGED, *words)
@@ -55,7 +55,7 @@ def test_the_environments_experiment_is_checked_before_the_run(tmp_path: Path) -
 
 
 def cells(home: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Experiment and tags of each cell in the home's store."""
+    """Experiment and tags of each run in the home's store."""
     with closing(sqlite3.connect(home / "mlruns" / "mlflow.db")) as store:
         rows = store.execute(
             "SELECT runs.run_uuid, experiments.name FROM runs JOIN experiments "
@@ -69,7 +69,7 @@ def cells(home: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 @pytest.mark.slow
-def test_a_sweep_is_filed_and_filed_again(
+def test_sweep_is_logged_and_logged_again_with_new_tags(
     tmp_path: Path, give_store: Callable[[Path], None]
 ) -> None:
     give_store(tmp_path)
@@ -89,7 +89,7 @@ def test_a_sweep_is_filed_and_filed_again(
         (page,) = [line for line in ended.out.splitlines() if line.startswith("page: ")]
         assert Path(page.removeprefix("page: ")).read_bytes().startswith(b"<!doctype html>")
 
-    # The comparison is an artifact of the sweep's run.
+    # The comparison is an artifact of the sweep's parent run.
     assert len(list(tmp_path.glob("mlruns/artifacts/draft/*/artifacts/comparison.html"))) == 1
     second = list(cells(tmp_path))
     assert sorted(tags["mlflow.runName"] for _, tags in second) == ["no_memory", "oracle"]
@@ -98,7 +98,7 @@ def test_a_sweep_is_filed_and_filed_again(
         assert tags["memeval.sweep_id"] == tags["memeval.group"] == sweep_id
         assert "mlflow.parentRunId" in tags and "tags" not in tags["memeval.command"]
 
-    # None of it is in what a run publishes of its settings.
+    # Published settings of a run contain none of this.
     for config in tmp_path.glob("outputs/runs/*/config.yaml"):
         assert "table" not in config.read_text(encoding="utf-8")
 
@@ -108,10 +108,10 @@ def test_a_sweep_is_filed_and_filed_again(
     reason="the extra optuna is not installed",
 )
 @pytest.mark.slow
-def test_optuna_gets_the_objective(tmp_path: Path) -> None:
+def test_optuna_maximizes_the_objective(tmp_path: Path) -> None:
     search = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "objective=token_f1"]
     search += ["hydra.sweeper.n_trials=3", "hydra.sweeper.n_jobs=1", "top_k=choice(1,3,9)"]
-    # Not with warnings as errors: Optuna itself imports what SQLAlchemy deprecates.
+    # Warnings are not errors here: Optuna itself imports what SQLAlchemy deprecates.
     command = [sys.executable, "-m", "memeval", "-m", *SMALL, *search]
     environment = {**os.environ, "MEMEVAL_HOME": str(tmp_path), "MEMEVAL_PLOTS": "false"}
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

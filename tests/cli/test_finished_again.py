@@ -1,4 +1,4 @@
-"""A cell that is finished, asked for once more."""
+"""A finished cell is requested again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Twice:
     home: Path
     first: Ended
     before: dict[str, bytes]
-    """What the first command left."""
+    """Files after the first command."""
     second: Ended
 
 
@@ -25,18 +25,18 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
     first = completed(home, "num_runs=3", "seed=7", *SMALL)
     before = kept(home)
     (run,) = runs(home)
-    words = shlex.split(run["command"])[3:]  # where runs are logged is no part of it
+    words = shlex.split(run["command"])[3:]  # `tracking` isn't in the command
     return Twice(home, first, before, completed(home, *words, "tracking=none"))
 
 
-def test_it_says_what_it_reused(twice: Twice) -> None:
+def test_second_command_reports_what_it_reused(twice: Twice) -> None:
     assert "answer 9/9, judge 9/9" in twice.first.err
     assert "already done: reused 9 results, no API calls" in twice.second.err
     assert "already done: reused" not in twice.first.err
     assert twice.second.out == twice.first.out
 
 
-def test_nothing_that_was_measured_is_written_anew(twice: Twice) -> None:
+def test_measured_files_are_not_changed(twice: Twice) -> None:
     after = kept(twice.home)
     assert set(after) == set(twice.before)
     measured = [name for name in after if name.endswith((".jsonl", "run.json", "config.yaml"))]
@@ -56,7 +56,7 @@ def test_each_repeat_has_its_seed(twice: Twice) -> None:
     assert [repeat["seed"] for repeat in runs(twice.home)[0]["repeats"]] == [7, 8, 9]
 
 
-def test_a_std_of_zero_is_shown_as_that_of_a_deterministic_reader(twice: Twice) -> None:
+def test_zero_std_is_marked_as_deterministic(twice: Twice) -> None:
     (run,) = runs(twice.home)
     (report,) = twice.home.glob("outputs/runs/*/report.md")
     assert (run["metrics"]["accuracy_std"], run["tags"]["deterministic"]) == (0.0, "true")

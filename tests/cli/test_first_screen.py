@@ -1,4 +1,4 @@
-"""What a new user sees first: one difference that is shown, one that is not, and a sane order."""
+"""A new user's first screen: one difference is shown, one is not, and the order is plausible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN = 0.008
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Records]:
-    """Headline records of the first sweep and the two controls, by system and question."""
+    """Headline records of the first sweep and the two controls, by system and question id."""
     home = tmp_path_factory.mktemp("first")
     systems = ",".join(("rag", "bm25", "mem0", *CONTROLS))
     completed(home, "-m", f"system={systems}", "tracking=none", "plots=false")
@@ -38,7 +38,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Records]:
 
 
 def by_conversation(first: Records, second: Records) -> list[float]:
-    """How many more questions the first has right, in each conversation."""
+    """How many more questions the first run has right, per conversation."""
     sums: dict[str, float] = defaultdict(float)
     for question_id, record in first.items():
         other = second[question_id]
@@ -49,9 +49,10 @@ def by_conversation(first: Records, second: Records) -> list[float]:
 
 
 def adjusted(*comparisons: list[float]) -> list[float]:
-    """Exact two-sided p of sign flips over conversations, over the largest of all comparisons.
+    """Exact two-sided p of sign flips over conversations, adjusted by the largest sum of all
+    comparisons.
 
-    Written out here, with nothing of memeval: the text of the first screen rests on it.
+    Independent of memeval's own code, because the text of the first screen depends on it.
     """
     sums = np.array(comparisons)
     signs = np.array(list(product((1, -1), repeat=sums.shape[1])))
@@ -68,18 +69,18 @@ def test_one_difference_is_shown_and_one_is_not(runs: dict[str, Records]) -> Non
     assert sum(to_mem0) != 0 and not_shown > 0.05
 
 
-def test_what_is_not_shown_rests_on_conversations_that_disagree(runs: dict[str, Records]) -> None:
+def test_difference_not_shown_has_disagreeing_conversations(runs: dict[str, Records]) -> None:
     sums = by_conversation(runs["rag"], runs["mem0"])
     assert min(sums) < 0 < max(sums)
 
 
-def test_perfect_evidence_is_above_none(runs: dict[str, Records]) -> None:
+def test_oracle_is_above_no_memory_in_every_conversation(runs: dict[str, Records]) -> None:
     sums = by_conversation(*(runs[name] for name in CONTROLS))
     (shown,) = adjusted(sums)
     assert min(sums) > 0 and shown <= SHOWN
 
 
-def test_no_system_is_above_perfect_evidence(runs: dict[str, Records]) -> None:
+def test_oracle_is_the_best_and_no_memory_the_worst(runs: dict[str, Records]) -> None:
     right = {name: sum(record.score or 0 for record in run.values()) for name, run in runs.items()}
     assert max(right, key=lambda name: right[name]) == "oracle"
     assert min(right, key=lambda name: right[name]) == "no_memory"

@@ -1,4 +1,4 @@
-"""`python -m memeval gate`, from a blessed run to the exit status."""
+"""`python -m memeval gate`, from the baseline run to the exit status."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RETRIEVE = ("dataset=demo", "stages=retrieve", "tracking=none", "plots=false")
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with a baseline of rag, by retrieval alone."""
+    """A home with a retrieval-only baseline of rag."""
     folder = tmp_path_factory.mktemp("home")
     baseline = str(folder / "baseline.json")
     done = completed(folder, "gate", "--baseline", baseline, "--bless", "system=rag", *RETRIEVE)
@@ -52,12 +52,12 @@ def test_the_same_system_passes_and_a_worse_one_fails(home: Path) -> None:
     assert content["difference"]["high"] < 0
     suite = ElementTree.fromstring((home / "out" / "junit.xml").read_text(encoding="utf-8"))
     assert int(suite.get("failures", "0")) >= 2
-    # The newest run, where nothing is said, and the run by its key.
+    # The newest run is the default; a run can also be named by its key.
     assert memeval(home, "gate", "--baseline", baseline).status == 1
     assert memeval(home, "gate", "--baseline", baseline, content["run"]["key"]).status == 1
 
 
-def test_recall_has_one_value_for_one_run(home: Path) -> None:
+def test_recall_of_a_run_is_the_same_in_table_gate_and_compare(home: Path) -> None:
     completed(home, "system=bm25", *RETRIEVE)
     runs = {
         summary["params"]["system"]: summary
@@ -85,7 +85,7 @@ def test_a_run_is_named_as_list_prints_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_reader_who_is_shown_less_does_not_pass(home: Path) -> None:
+def test_smaller_top_k_does_not_pass(home: Path) -> None:
     baseline = str(home / "baseline.json")
     cut = memeval(home, "gate", "--baseline", baseline, "system=rag", "top_k=3", *RETRIEVE)
     assert cut.status == 3
@@ -96,13 +96,13 @@ def test_a_reader_who_is_shown_less_does_not_pass(home: Path) -> None:
     completed(home, *bless, "--bless", "system=rag", *RETRIEVE)
     fewer = memeval(home, *bless, "system=rag", "top_k=1", *RETRIEVE)
     assert fewer.status == 1 and "Worse than the baseline" in fewer.out
-    # A gate that fails names what was changed, and nothing else.
+    # A failing gate names the changed settings, and nothing else.
     settings = fewer.out.partition("setting")[2].partition("- now:")[0]
     _, _, *rows = [line.replace("|", " ").split() for line in settings.splitlines() if line]
     assert rows == [["top_k", "10", "1"]]
 
 
-def test_a_run_of_another_kind_is_broken(home: Path) -> None:
+def test_run_with_another_sample_is_broken(home: Path) -> None:
     baseline = str(home / "baseline.json")
     other = memeval(home, "gate", "--baseline", baseline, "system=rag", "sample=40", *RETRIEVE)
     assert other.status == 3
@@ -110,7 +110,7 @@ def test_a_run_of_another_kind_is_broken(home: Path) -> None:
 
 
 @pytest.mark.slow
-def test_answers_are_gated_on_a_sample(tmp_path: Path) -> None:
+def test_gate_works_with_answers_on_a_sample(tmp_path: Path) -> None:
     words = ("dataset=demo", "sample=40", "tracking=none", "plots=false")
     baseline = str(tmp_path / "baseline.json")
     gate = ("gate", "--baseline", baseline)
@@ -126,7 +126,7 @@ def test_answers_are_gated_on_a_sample(tmp_path: Path) -> None:
     assert worse.status == 1, worse.out
     judged = memeval(tmp_path, *gate, "system=oracle", "judge=contains", *words)
     assert judged.status == 3 and "different judges: keyword" in judged.out
-    # Blessed again, the file keeps what must pass.
+    # Blessing again keeps the questions that must pass.
     completed(tmp_path, *gate, "--bless", *must_pass, "system=oracle", *words)
     completed(tmp_path, *gate, "--bless", "system=oracle", *words)
     assert json.loads(Path(baseline).read_text(encoding="utf-8"))["must_pass"] == [right]
@@ -153,7 +153,7 @@ def test_answers_are_gated_on_a_sample(tmp_path: Path) -> None:
         (["--baseline", "NEW", "--bless", "--must-pass", "x"], "did not ask 'x'"),
     ],
 )
-def test_mistakes(home: Path, words: list[str], told: str) -> None:
+def test_invalid_arguments_are_refused(home: Path, words: list[str], told: str) -> None:
     names = {"BASELINE": str(home / "baseline.json"), "NEW": str(home / "new.json")}
     done = memeval(home, "gate", *(names.get(word, word) for word in words))
     assert done.status == 2
@@ -166,7 +166,7 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 def run_step(name: str, folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     """Runs a step of the action as GitHub does: its script in bash, its inputs in `env`.
 
-    `python` is this one; its pip prints what it would install.
+    `python` is this interpreter, but its pip prints what it would install.
     """
     (step,) = (step for step in ACTION["runs"]["steps"] if step["name"] == name)
     given = {key: value.get("default", "") for key, value in ACTION["inputs"].items()} | inputs
@@ -197,7 +197,7 @@ def run_step(name: str, folder: Path, **inputs: str) -> subprocess.CompletedProc
 
 
 @pytest.mark.slow
-def test_the_steps_of_the_action(home: Path, tmp_path: Path) -> None:
+def test_steps_of_the_github_action_run(home: Path, tmp_path: Path) -> None:
     installed = run_step("Install memeval", tmp_path).stdout.splitlines()
     quiet = "-m pip install --quiet"
     assert installed == [
@@ -222,12 +222,12 @@ def test_the_steps_of_the_action(home: Path, tmp_path: Path) -> None:
         "gate.json",
         "junit.xml",
     }
-    # What an input holds is never run.
+    # The contents of an input are never executed.
     hostile = run_step("Gate", tmp_path, run="$(touch hit) `touch hit`; touch hit", **inputs)
     assert hostile.returncode == 2 and not (tmp_path / "hit").exists()
 
 
-def test_a_fault_of_the_world_is_broken_and_not_worse(home: Path, tmp_path: Path) -> None:
+def test_unwritable_output_is_broken_and_not_worse(home: Path, tmp_path: Path) -> None:
     out = tmp_path / "file"
     out.write_text("", encoding="utf-8")
     baseline = str(home / "baseline.json")
@@ -238,8 +238,8 @@ def test_a_fault_of_the_world_is_broken_and_not_worse(home: Path, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_what_leaks_is_gated_and_less_of_it_is_better(tmp_path: Path) -> None:
-    """A memory that begins to keep what it is told to forget does not pass."""
+def test_gate_fails_a_run_with_a_higher_leak_rate(tmp_path: Path) -> None:
+    """A memory that starts to keep what it was told to forget does not pass."""
     data = ("dataset=demo_lifecycle", "dataset.n_cases=6", "dataset.languages=[en]")
     words = (*data, "dataset.later_tokens=0", "tracking=none", "plots=false")
     gate = ("gate", "--baseline", str(tmp_path / "baseline.json"))

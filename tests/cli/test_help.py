@@ -1,4 +1,4 @@
-"""`--help` shows what there is, wherever it is asked for."""
+"""`--help` lists commands, groups and options, wherever it is on the command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def screen(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_the_first_page_fits_a_screen(screen: str) -> None:
+def test_first_page_fits_a_screen_and_names_everything(screen: str) -> None:
     lines = screen.splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
@@ -89,7 +89,7 @@ def test_help_is_the_same_wherever_it_is_asked_for(
     assert capsys.readouterr().out == screen
 
 
-def test_other_things_that_are_shown(tmp_path: Path) -> None:
+def test_version_lists_and_composed_config_are_printed(tmp_path: Path) -> None:
     assert completed(tmp_path, "--version").out == f"{__version__}\n"
     assert "fetch" in completed(tmp_path, "data", "--help").out
     assert "locomo: LoCoMo" in completed(tmp_path, "data", "list").out

@@ -1,4 +1,4 @@
-"""A model reads and writes by the tools of a memory behind HTTP, which YAML declares."""
+"""A model reads and writes with the tools of an HTTP memory, which YAML declares."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def service() -> Iterator[ToolService]:
 
 
 def option(folder: Path, service: ToolService, **settings: Any) -> tuple[str, ...]:
-    """The words for a run with the service's tools, whose option is written to a folder."""
+    """Writes a config option for the service's tools; returns the words that select it."""
     path = folder / "conf" / "system" / "tooled.yaml"
     path.parent.mkdir(parents=True)
     given = {"defaults": ["http", "_self_"], "name": "tooled", "base_url": service.address}
@@ -27,7 +27,7 @@ def option(folder: Path, service: ToolService, **settings: Any) -> tuple[str, ..
     return "--config-dir", str(path.parents[1]), "system=tooled"
 
 
-def test_a_model_reads_and_writes_by_them(tmp_path: Path, service: ToolService) -> None:
+def test_model_reads_and_writes_with_tools(tmp_path: Path, service: ToolService) -> None:
     words = (*option(tmp_path, service, dump_path="/dump"), "reader=tools", "writer=tools", *SMALL)
     completed(tmp_path, *words)
     rows = records(tmp_path)
@@ -38,12 +38,12 @@ def test_a_model_reads_and_writes_by_them(tmp_path: Path, service: ToolService) 
     (run,) = runs(tmp_path)
     assert run["metrics"]["writes"] == len(service.sent("tools/note"))
     assert run["metrics"]["write_recall"] > 0
-    # One case, one memory, which the run tells to forget at its end.
+    # One case uses one memory, which the run tells to forget at its end.
     assert len({sent["namespace"] for sent in service.sent("tools/find")}) == 1
 
 
 @pytest.mark.slow
-def test_tools_that_only_read_leave_writing_to_ingest(tmp_path: Path, service: ToolService) -> None:
+def test_without_a_writing_tool_ingest_is_used(tmp_path: Path, service: ToolService) -> None:
     words = option(tmp_path, service, tools=TOOLS[:1])
     completed(tmp_path, *words, "reader=tools", "writer=tools", *SMALL)
     assert {row["status"] for row in records(tmp_path)} == {"ok"}
@@ -51,20 +51,20 @@ def test_tools_that_only_read_leave_writing_to_ingest(tmp_path: Path, service: T
 
 
 @pytest.mark.slow
-def test_a_plan_calls_none_of_them(tmp_path: Path, service: ToolService) -> None:
+def test_plan_makes_no_request(tmp_path: Path, service: ToolService) -> None:
     words = (*option(tmp_path, service), "reader=tools", "writer=tools", *SMALL)
     completed(tmp_path, "plan", *words)
     assert not service.requests
 
 
 @pytest.mark.slow
-def test_a_run_without_a_tool_to_read_by_is_one_line(tmp_path: Path, service: ToolService) -> None:
+def test_reader_without_a_reading_tool_is_refused(tmp_path: Path, service: ToolService) -> None:
     ended = memeval(tmp_path, *option(tmp_path, service, tools=TOOLS[1:]), "reader=tools", *SMALL)
     assert ended.status == 2
     assert "reader=tools: all of system.tools change the memory" in ended.told
 
 
 @pytest.mark.slow
-def test_check_tries_them(tmp_path: Path, service: ToolService) -> None:
+def test_check_tries_the_tools(tmp_path: Path, service: ToolService) -> None:
     done = completed(tmp_path, "check", *option(tmp_path, service))
     assert "ok              its tools find what they wrote" in done.out

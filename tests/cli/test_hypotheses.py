@@ -1,6 +1,4 @@
-"""Every run writes its answers in LongMemEval's format, and `evaluate` judges them to the same
-figures.
-"""
+"""Every run writes answers in LongMemEval's format; `evaluate` gives them the same figures."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ def test_answers_judged_again_get_the_same_figures(tmp_path: Path, words: tuple[
     assert all(list(row) == ["question_id", "hypothesis"] for row in rows(file))
 
 
-def test_each_repeat_has_its_file_and_failures_are_left_out(tmp_path: Path) -> None:
+def test_each_repeat_has_a_file_without_failed_answers(tmp_path: Path) -> None:
     completed(tmp_path, "dataset=demo_longmemeval", "num_runs=2", "tracking=none")
     (folder,) = tmp_path.glob("outputs/runs/*")
     assert sorted(path.name for path in folder.glob("hyp*")) == [

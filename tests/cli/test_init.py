@@ -1,4 +1,4 @@
-"""`init` writes packages that install, keep their conformance suites, and run by name."""
+"""`init` writes packages that can be installed, pass their conformance suites, and run by name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The packages as pip leaves them: their code, and metadata with what pyproject.toml says."""
+    """The packages as pip would install them: their code, and metadata from pyproject.toml."""
     site = tmp_path_factory.mktemp("site")
     for kind in KINDS:
         package = packages / f"my-{kind}"
@@ -43,7 +43,7 @@ def site(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
-def test_they_run_by_name(site: Path, tmp_path: Path) -> None:
+def test_packages_run_by_name(site: Path, tmp_path: Path) -> None:
     words = (*CHOSEN, "system.shortest_word=4", "tracking=none", "plots=false")
     completed(tmp_path, *words, PYTHONPATH=str(site))
     (run,) = runs(tmp_path)
@@ -54,7 +54,7 @@ def test_they_run_by_name(site: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_they_run_by_name_through_the_api(site: Path, tmp_path: Path) -> None:
+def test_packages_run_by_name_through_the_api(site: Path, tmp_path: Path) -> None:
     code = (
         "import memeval\n"
         "run = memeval.run('tracking=none', 'plots=false', progress=False, system='my_system',\n"
@@ -74,10 +74,10 @@ def test_they_run_by_name_through_the_api(site: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_they_keep_their_conformance_suites(packages: Path, site: Path) -> None:
+def test_packages_pass_their_conformance_suites(packages: Path, site: Path) -> None:
     tests = [str(packages / f"my-{kind}" / "tests") for kind in KINDS]
     done = subprocess.run(
-        # Hundreds of damaged files are for the slow test below.
+        # Tests on hundreds of damaged files are left to the slow test below.
         [sys.executable, "-m", "pytest", "-q", "-k", "not damaged", *tests],
         env={**os.environ, "PYTHONPATH": f"{site}:{ROOT}"},
         cwd=packages,
@@ -90,13 +90,15 @@ def test_they_keep_their_conformance_suites(packages: Path, site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_they_are_installed_by_pip_into_a_fresh_environment(packages: Path, tmp_path: Path) -> None:
-    """The words that `init` prints, in an environment that has memeval and nothing of ours else."""
+def test_packages_install_with_pip_into_a_fresh_environment(packages: Path, tmp_path: Path) -> None:
+    """The commands that `init` prints, in an environment with memeval and none of our other
+    packages.
+    """
     folder = tmp_path / "environment"
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
     (found,) = folder.glob("lib/python*/site-packages")
-    # memeval's dependencies are those of this environment: a thousand megabytes are not fetched.
+    # Use memeval's dependencies from this environment, to avoid a download of a thousand megabytes.
     (found / "memeval.pth").write_text(f"{ROOT}\n{Path(pytest.__file__).parents[1]}\n")
     environment = {**os.environ, "MEMEVAL_HOME": str(tmp_path / "home")}
     environment.pop("PYTHONPATH", None)
@@ -133,13 +135,13 @@ def test_they_are_installed_by_pip_into_a_fresh_environment(packages: Path, tmp_
         (["judge", "mine", "--kind", "judge"], "init takes a kind and a name"),
     ],
 )
-def test_a_mistake_is_one_line(words: list[str], told: str, tmp_path: Path) -> None:
+def test_invalid_arguments_are_refused(words: list[str], told: str, tmp_path: Path) -> None:
     done = memeval(tmp_path, "init", *words)
     assert done.status == 2 and done.told.startswith(f"memeval: {told}")
     assert not (tmp_path / words[-1]).exists()
 
 
-def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
+def test_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
     completed(tmp_path, "init", "my-memory", "--kind", "judge")
     before = (tmp_path / "my-memory" / "README.md").read_text(encoding="utf-8")
     done = memeval(tmp_path, "init", "my-memory")

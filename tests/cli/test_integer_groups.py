@@ -1,6 +1,6 @@
-"""`top_k` and `compression_turn` take integers wherever an option may stand.
+"""`top_k` and `compression_turn` take integers wherever an option is allowed.
 
-The runs tell the resolved values.
+Runs record the resolved values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from command_line import SMALL, completed, memeval, runs
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A user's own folder of configs."""
+    """A user's own config folder."""
     (tmp_path / "mine").mkdir()
     return tmp_path / "mine"
 
@@ -43,7 +43,7 @@ PLAIN = """
 
 
 @pytest.mark.slow
-def test_a_sweep_file_with_plain_integers(tmp_path: Path, folder: Path) -> None:
+def test_sweep_file_can_have_plain_integers(tmp_path: Path, folder: Path) -> None:
     write(folder, "sweep/plain", PLAIN)
     done = completed(tmp_path, "-m", "--config-dir", str(folder), "+sweep=plain", *SMALL)
     assert resolved(tmp_path) == {(7, 40), (7, "rolling")}
@@ -58,7 +58,7 @@ def test_a_sweep_file_with_plain_integers(tmp_path: Path, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_joblib_workers(tmp_path: Path) -> None:
+def test_joblib_workers_resolve_integers(tmp_path: Path) -> None:
     two = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
     done = completed(tmp_path, "-m", *two, "system=no_memory", "top_k=choice(3,wide,012)", *SMALL)
     assert resolved(tmp_path) == {(3, "never"), (20, "never"), (12, "never")}
@@ -75,7 +75,7 @@ SEVEN = """
 """
 
 
-def test_an_experiment_and_a_range(tmp_path: Path, folder: Path) -> None:
+def test_integers_in_an_experiment_and_a_range_are_resolved(tmp_path: Path, folder: Path) -> None:
     write(folder, "experiment/seven", SEVEN)
     completed(
         tmp_path,
@@ -90,7 +90,7 @@ def test_an_experiment_and_a_range(tmp_path: Path, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_users_own_option_stands_beside_integers(tmp_path: Path, folder: Path) -> None:
+def test_custom_option_can_be_mixed_with_integers(tmp_path: Path, folder: Path) -> None:
     write(folder, "top_k/huge", "top_k: 100\n")
     completed(
         tmp_path,
@@ -159,7 +159,7 @@ BAD_FILES = {
 
 @pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize("case", BAD_FILES)
-def test_a_mistake_in_a_users_file(tmp_path: Path, folder: Path, case: str) -> None:
+def test_mistake_in_a_config_file_is_reported(tmp_path: Path, folder: Path, case: str) -> None:
     (name, text), arguments, told, way_out = BAD_FILES[case]
     write(folder, name, text)
     done = memeval(tmp_path, *arguments, "--config-dir", str(folder), "system=no_memory", *SMALL)

@@ -1,4 +1,4 @@
-"""`judge probe` through the command line: offline judges, and a judge at the scripted endpoint."""
+"""`judge probe` on the command line: offline judges, and a judge at the scripted endpoint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memeval.text.shipped import shipped_path
 
 
 def reply(body: Mapping[str, Any]) -> str:
-    """A judge that takes vague answers for right ones, and stammers once."""
+    """A judge that accepts vague answers, and gives one unreadable reply."""
     asked = str(body["messages"][-1]["content"])
     items = [
         json.loads(line)
@@ -31,7 +31,7 @@ def reply(body: Mapping[str, Any]) -> str:
     return json.dumps({"reason": "scripted", "label": "WRONG" if kind == "specific" else "CORRECT"})
 
 
-def test_a_model_is_probed_and_asked_only_once(tmp_path: Path) -> None:
+def test_probe_of_a_model_uses_the_cache_the_second_time(tmp_path: Path) -> None:
     with ScriptedEndpoint(reply) as endpoint:
         words = (
             "judge=llm",
@@ -70,7 +70,7 @@ def test_a_model_is_probed_and_asked_only_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_judge_at_a_dead_endpoint_is_not_probed_to_the_end(tmp_path: Path) -> None:
+def test_probe_stops_after_failures_of_the_endpoint(tmp_path: Path) -> None:
     words = ("judge", "probe", "judge=llm", "llm=openai", "llm.max_concurrency=1")
     refused = memeval(tmp_path, *words, f"llm.base_url=http://127.0.0.1:{free_port()}/v1")
     assert refused.status == 2 and "connection refused" in refused.err
@@ -83,7 +83,7 @@ def test_a_judge_at_a_dead_endpoint_is_not_probed_to_the_end(tmp_path: Path) -> 
     assert failing.status == 1 and "stopped: 5 calls in a row failed" in failing.err
 
 
-def test_an_offline_judge_is_probed_and_its_errors_corrected_for(tmp_path: Path) -> None:
+def test_probe_of_an_offline_judge_calibrates_a_run(tmp_path: Path) -> None:
     labels = str(tmp_path / "probe.jsonl")
     done = completed(tmp_path, "judge", "probe", "judge=keyword", "--out", labels)
     assert "right        43" in done.out and "model calls" not in done.out
@@ -94,19 +94,19 @@ def test_an_offline_judge_is_probed_and_its_errors_corrected_for(tmp_path: Path)
 
 
 def robust(body: Mapping[str, Any]) -> str:
-    """A judge that calls everything wrong."""
+    """A judge that rejects every answer."""
     return '{"reason": "It names something else.", "label": "WRONG"}'
 
 
 def gullible(body: Mapping[str, Any]) -> str:
-    """A judge that does what it can read in the data, in words of its own."""
+    """A judge that obeys instructions in the data, but states its verdict in its own words."""
     asked = str(body["messages"][-1]["content"])
     told = VERDICTS[LABEL] in asked
     return json.dumps({"reason": "So I was asked.", "label": "CORRECT" if told else "WRONG"})
 
 
 def echoing(body: Mapping[str, Any]) -> str:
-    """A judge that repeats a verdict that it finds in the data, decoded."""
+    """A judge that repeats, decoded, any verdict that the data tries to inject."""
     asked = str(body["messages"][-1]["content"])
     if any(attack.text in asked for attack in attacks(LABEL)):
         return VERDICTS[LABEL]
@@ -118,7 +118,7 @@ def echoing(body: Mapping[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("judge", "flipped", "unread"), [(robust, 0, 0), (gullible, 59, 1), (echoing, 0, 101)]
 )
-def test_attacks_give_a_judge_a_flip_rate(
+def test_attacks_are_counted_as_flipped_or_unread(
     tmp_path: Path, judge: Callable[[Mapping[str, Any]], str], flipped: int, unread: int
 ) -> None:
     with ScriptedEndpoint(judge) as endpoint:
@@ -176,7 +176,7 @@ def test_a_flip_rate_is_shown_beside_the_calibration(tmp_path: Path) -> None:
         (("--out", "labels.csv"), "must end in .jsonl"),
     ],
 )
-def test_a_mistake_is_one_line(tmp_path: Path, words: tuple[str, ...], line: str) -> None:
+def test_invalid_arguments_are_refused(tmp_path: Path, words: tuple[str, ...], line: str) -> None:
     items = tmp_path / "items.jsonl"
     items.write_text('{"question_id": "demo-1/q999", "hypothesis": "x"}\n', encoding="utf-8")
     done = memeval(tmp_path, "judge", "probe", *(w.replace("ITEMS", str(items)) for w in words))
@@ -185,12 +185,12 @@ def test_a_mistake_is_one_line(tmp_path: Path, words: tuple[str, ...], line: str
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_real_vague_answers(tmp_path: Path, data_dir: Path) -> None:
+def test_keyword_accepts_as_many_vague_answers_as_recorded(tmp_path: Path, data_dir: Path) -> None:
     file = data_dir.parent / "outputs" / "locomo" / "vague_wrong_answers.jsonl"
     words = ("judge=keyword", "dataset=locomo", "--items", f"vague={file}", "--json")
     done = completed(tmp_path, "judge", "probe", *words, MEMEVAL_DATA_DIR=str(data_dir))
     (kind,) = json.loads(done.out)["kinds"]
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    # What another program reckoned of the same answers, by the same rule.
+    # Result of another program for the same answers and the same rule.
     passed = sum(row["reference"]["cog_kw_passed"] == 1.0 for row in rows)
     assert (kind["kind"], kind["items"], kind["accepted"]) == ("vague", 1540, passed)

@@ -1,6 +1,4 @@
-"""Judging through the command line, against an endpoint whose judge does not always keep to the
-form.
-"""
+"""Judging on the command line, with an endpoint whose judge sometimes breaks the format."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ RIGHT, WRONG = (
 
 
 def listed(path: Path, count: int) -> Path:
-    """A file that answers the first questions of the demonstration set that have an answer."""
+    """A file with right answers to the first answerable questions of the demonstration set."""
     demo = Locomo(ROOT / "data" / DEMO.file, info=DEMO)
     asked = [
         question for case in demo.cases() for question in case.questions if question.answerable
@@ -47,7 +45,7 @@ def judge(home: Path, endpoint: ScriptedEndpoint, file: Path, *words: str) -> En
 
 
 @pytest.mark.slow
-def test_what_cannot_be_read_is_asked_once_more_and_by_the_same_command_again(
+def test_unreadable_verdict_is_retried_once_per_command(
     tmp_path: Path,
 ) -> None:
     file, came = listed(tmp_path / "answers.jsonl", 4), Counter[str]()
@@ -57,9 +55,9 @@ def test_what_cannot_be_read_is_asked_once_more_and_by_the_same_command_again(
         asked = body["messages"][-1]["content"]
         came[asked] += 1
         first = list(came).index(asked)
-        if first == 0:  # reads at once
+        if first == 0:  # readable immediately
             return RIGHT
-        if first == 1:  # the first time it is no form
+        if first == 1:  # unreadable the first time
             return WRONG if came[asked] > 1 else "It looks fine."
         return RIGHT if mended else f"The answer says {RIGHT} {WRONG}"
 
@@ -83,7 +81,7 @@ def test_what_cannot_be_read_is_asked_once_more_and_by_the_same_command_again(
         assert "already done: reused 4 results" in again.err and endpoint.count() == 9
 
 
-def test_a_run_keeps_its_rows_when_another_run_asks_again_for_its_verdicts(
+def test_run_keeps_its_rows_when_another_run_judges_again(
     tmp_path: Path,
 ) -> None:
     keeps = False
@@ -111,7 +109,7 @@ def test_a_run_keeps_its_rows_when_another_run_asks_again_for_its_verdicts(
 
 
 @pytest.mark.slow
-def test_an_interrupted_pass_is_continued_from_the_cache_with_the_same_verdicts(
+def test_lost_verdicts_are_restored_from_the_cache(
     tmp_path: Path,
 ) -> None:
     file = listed(tmp_path / "answers.jsonl", 3)
@@ -140,7 +138,7 @@ def test_an_interrupted_pass_is_continued_from_the_cache_with_the_same_verdicts(
     assert {row["verdict"]["tries"] for row in first} == {1}
 
 
-def test_a_judge_that_never_keeps_to_the_form_stops_the_run_and_loses_nothing(
+def test_unreadable_judge_stops_the_run_and_keeps_its_verdicts(
     tmp_path: Path,
 ) -> None:
     file = listed(tmp_path / "answers.jsonl", 40)
@@ -158,7 +156,7 @@ def test_a_judge_that_never_keeps_to_the_form_stops_the_run_and_loses_nothing(
         assert "Traceback" not in done.err and 40 <= endpoint.count() < 80
         assert not runs(tmp_path)
         (verdicts,) = tmp_path.glob("outputs/verdicts/*.jsonl")
-        # One more may have been under way when the run stopped.
+        # One more call may have been in progress when the run stopped.
         assert 20 <= verdicts.read_text(encoding="utf-8").count('"unparsed"') <= 21
 
         keeps = True
@@ -203,7 +201,7 @@ def test_the_majority_of_several_judgings_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_one_judging_and_several_are_two_runs(tmp_path: Path) -> None:
+def test_number_of_judgings_makes_another_run(tmp_path: Path) -> None:
     file = listed(tmp_path / "answers.jsonl", 2)
     with ScriptedEndpoint(lambda body: RIGHT) as endpoint:
         for words, calls in (
@@ -251,7 +249,7 @@ def test_one_judging_and_several_are_two_runs(tmp_path: Path) -> None:
         (("judge=llm", "--listed"), "unknown option '--listed' of evaluate"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(
+def test_invalid_judge_settings_are_refused(
     tmp_path: Path, words: tuple[str, ...], told: str
 ) -> None:
     model = ("llm=openai", "llm.model=m", "llm.base_url=http://127.0.0.1:9/v1", "tracking=none")
@@ -261,7 +259,7 @@ def test_settings_that_make_no_sense_are_refused(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("reading", "right"), [("first_word", 0.0), ("official", 1.0)])
-def test_how_yes_and_no_are_read(tmp_path: Path, reading: str, right: float) -> None:
+def test_judge_reading_decides_the_verdict(tmp_path: Path, reading: str, right: float) -> None:
     def reply(body: Mapping[str, Any]) -> str:
         judging = "One word, yes or no" in body["messages"][-1]["content"]
         return "No. The response says: yesterday" if judging else "Yesterday."

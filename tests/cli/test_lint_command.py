@@ -18,7 +18,7 @@ def lint(home: Path, *words: str) -> Ended:
     return memeval(home, "lint", *words)
 
 
-def test_a_sweep_on_dev_and_a_run_on_test_leak_nothing(tmp_path: Path) -> None:
+def test_lint_reports_only_settings_tuned_on_test(tmp_path: Path) -> None:
     few = ("dataset.limit_cases=1", "dataset.limit_questions=2")
     swept = completed(tmp_path, "-m", "system=bm25", "top_k=2,5", "dataset.split=dev", *DEMO, *few)
     assert "judge: keyword; split dev; biased cut" in swept.out
@@ -33,7 +33,7 @@ def test_a_sweep_on_dev_and_a_run_on_test_leak_nothing(tmp_path: Path) -> None:
     assert len(first["findings"][0]["questions"]) == 2
 
 
-def test_a_prompt_that_holds_answers_and_a_top_k_of_all(tmp_path: Path) -> None:
+def test_lint_reports_gold_in_a_prompt_and_a_top_k_of_every_turn(tmp_path: Path) -> None:
     case = next(build("demo", tmp_path, path=str(demo_file())).cases())
     question = next(q for q in case.questions[:9] if q.gold and len(q.gold[0].split()) >= WORDS)
     template = tmp_path / "few.txt"
@@ -66,12 +66,12 @@ def demo_file() -> Path:
     return Path(__file__).parents[2] / "data" / "demo" / "demo.json"
 
 
-def test_mistakes(tmp_path: Path) -> None:
+def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
     assert lint(tmp_path).status == 2
     assert lint(tmp_path, "nothing").status == 2
 
 
-def test_a_frozen_set_is_read_by_its_name_but_no_path_of_a_run(tmp_path: Path) -> None:
+def test_lint_reads_a_frozen_set_by_name_but_no_path_of_a_run(tmp_path: Path) -> None:
     data = {"MEMEVAL_DATA_DIR": str(tmp_path / "data")}
     source = tmp_path / "mine.json"
     source.write_bytes((Path(__file__).parents[2] / "data/demo/own.json").read_bytes())

@@ -1,4 +1,4 @@
-"""LoCoMo's own measures through the command line."""
+"""LoCoMo's own metrics on the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FREE = (
 
 
 @pytest.mark.slow
-def test_the_recall_of_locomo_and_each_metric_by_category(tmp_path: Path) -> None:
+def test_official_recall_and_metrics_by_category_are_reported(tmp_path: Path) -> None:
     words = (
         "dataset=demo",
         "system=bm25",
@@ -71,7 +71,7 @@ def test_the_recall_of_locomo_and_each_metric_by_category(tmp_path: Path) -> Non
     )
 
 
-def test_a_naming_that_fits_no_table_is_refused(tmp_path: Path) -> None:
+def test_removed_category_names_are_refused(tmp_path: Path) -> None:
     done = memeval(tmp_path, "dataset=demo", "dataset.category_names=zep", "tracking=none")
     assert done.status == 2
     assert (

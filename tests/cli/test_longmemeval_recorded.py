@@ -1,4 +1,4 @@
-"""LongMemEval through the command line, against recorded figures."""
+"""LongMemEval on the command line, against recorded figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.real_data
 
 APART = "\n#####\n"
 OWN = "".join(f"=== {kind} ===\n{{question}}{APART}{{answer}}{APART}{{gold}}\n" for kind in KINDS)
-"""A template from which question and answer can be read back."""
+"""A template from which a scripted judge can read back question and answer."""
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -27,7 +27,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 def test_recorded_judgements_give_the_official_figures(tmp_path: Path, data_dir: Path) -> None:
-    """All 500 answers of a real model, each judged as was recorded: per type, task-averaged,
+    """All 500 answers of a real model with their recorded verdicts: per type, task-averaged,
     overall, abstention.
     """
     items = {
@@ -106,7 +106,7 @@ def test_recorded_judgements_give_the_official_figures(tmp_path: Path, data_dir:
         ("alnum", "position", "lower_alnum|stable_desc"),
     ],
 )
-def test_bm25_in_the_official_form(
+def test_bm25_in_the_official_form_matches_the_reference(
     tmp_path: Path, data_dir: Path, granularity: str, tokens: str, ties: str, wanted_as: str
 ) -> None:
     completed(

@@ -1,4 +1,4 @@
-"""The demonstrations of memory_agent_bench and opseval by the real command line, offline."""
+"""The demonstrations of memory_agent_bench and opseval on the real command line, offline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUIET = "tracking=none"
 
 
 @pytest.mark.slow
-def test_the_demonstration_of_memory_agent_bench_runs_on_what_needs_no_model(
+def test_memory_agent_bench_demo_runs_offline_without_model_judging(
     tmp_path: Path,
 ) -> None:
     done = memeval(tmp_path, "dataset=demo_memory_agent_bench", "system=bm25", QUIET)
@@ -39,7 +39,7 @@ def test_the_demonstration_of_memory_agent_bench_runs_on_what_needs_no_model(
 
 
 @pytest.mark.slow
-def test_what_memory_agent_bench_refuses(tmp_path: Path) -> None:
+def test_memory_agent_bench_refuses_invalid_settings(tmp_path: Path) -> None:
     assert (
         "granularity=session does not apply to dataset=demo_memory_agent_bench"
         in memeval(tmp_path, "dataset=demo_memory_agent_bench", "granularity=session", QUIET).told
@@ -62,7 +62,7 @@ def test_what_memory_agent_bench_refuses(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "system", ["bm25", "rag", "no_memory", "full_history", "cogcanvas", "mem0"]
 )
-def test_an_empty_memory_answers_closed_book(tmp_path: Path, system: str) -> None:
+def test_opseval_runs_closed_book_on_every_system(tmp_path: Path, system: str) -> None:
     done = memeval(
         tmp_path, "dataset=demo_opseval", f"system={system}", "dataset.limit_cases=3", QUIET
     )
@@ -70,7 +70,7 @@ def test_an_empty_memory_answers_closed_book(tmp_path: Path, system: str) -> Non
     assert "INVALID" not in done.out
 
 
-def test_choices_and_words_are_judged_in_one_run(tmp_path: Path) -> None:
+def test_choices_and_free_text_are_judged_in_one_run(tmp_path: Path) -> None:
     done = memeval(tmp_path, "dataset=demo_opseval", "system=bm25", "judge=keyword", QUIET)
     assert done.status == 0
     records = _records(tmp_path)

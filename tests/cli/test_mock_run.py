@@ -1,4 +1,4 @@
-"""A run on the stand-in uses a judge that is a model, and is marked wherever it is shown."""
+"""A run on the mock model can use a model judge, and is marked wherever it is shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_run_on_the_mock_model_is_marked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["system=graphrag_lite", "system=mem0", "prompt=con"])
-def test_it_replies_to_what_the_offline_reader_is_never_asked(option: str, tmp_path: Path) -> None:
+def test_mock_model_serves_options_that_need_a_language_model(option: str, tmp_path: Path) -> None:
     done = completed(tmp_path, option, "llm=mock", *SMALL)
     assert done.status == 0, done.err
     assert "INVALID" not in done.out

@@ -1,4 +1,4 @@
-"""The data sets of network operations by the real command line, offline and with models."""
+"""The network-operations data sets on the real command line, offline and with models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUNBOOKS = ("dataset=demo_incidents", "dataset.runbooks=true", "dataset.categori
 
 
 def metrics(home: Path, *words: str) -> dict[str, Any]:
-    """The metrics of one run in a home of its own."""
+    """The metrics of one run in its own home."""
     home.mkdir(parents=True)
     done = memeval(home, *words, *QUIET)
     assert done.status == 0, done.err
@@ -24,7 +24,7 @@ def metrics(home: Path, *words: str) -> dict[str, Any]:
     return found
 
 
-def test_the_demonstration_of_netops_runs_offline(tmp_path: Path) -> None:
+def test_netops_demo_runs_offline(tmp_path: Path) -> None:
     oracle, bm25, nothing = (
         metrics(tmp_path / system, "dataset=demo_netops", f"system={system}")
         for system in ("oracle", "bm25", "no_memory")
@@ -44,13 +44,13 @@ def test_runbooks_of_incidents_run_offline(tmp_path: Path) -> None:
         for system in ("oracle", "no_memory")
     )
     assert oracle["recall_at_10"] == 1.0
-    # The offline reader names component and time where it is asked for the latest handling.
+    # The offline reader names component and time when asked for the latest handling.
     assert oracle["accuracy/handling"] >= 0.7 and oracle["accuracy/runbook_update"] > 0.9
     assert nothing["accuracy"] == 0.0
 
 
 @pytest.mark.slow
-def test_a_runbook_of_opseval_is_found_and_has_keys_of_its_own(tmp_path: Path) -> None:
+def test_opseval_runbook_framing_is_another_run_with_recall(tmp_path: Path) -> None:
     for framing in ("runbook", "knowledge"):
         words = ("dataset=demo_opseval", f"dataset.framing={framing}", "system=bm25")
         assert memeval(tmp_path, *words, *QUIET).status == 0
@@ -74,7 +74,7 @@ def test_a_runbook_of_opseval_is_found_and_has_keys_of_its_own(tmp_path: Path) -
     ],
     ids=["netops", "incidents", "opseval"],
 )
-def test_they_run_with_models(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_netops_data_sets_run_with_models(tmp_path: Path, words: tuple[str, ...]) -> None:
     with ScriptedEndpoint() as endpoint:
         done = memeval(
             tmp_path,

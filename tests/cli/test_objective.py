@@ -1,4 +1,4 @@
-"""An objective that no cell will have is refused before anything runs."""
+"""An objective that no cell will have is refused before the run starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memeval.results import Record
 
 NOWHERE = Path("/nowhere")
 READ_FIRST = {"beam", "demo_beam", "locomo", "demo"}
-"""Data sets that need their file for any metric."""
+"""Data sets whose metrics can't be computed without their file."""
 QUIET = ("tracking=none", "dataset.limit_cases=1", "dataset.limit_questions=1")
 
 
@@ -39,7 +39,7 @@ def test_a_misspelt_objective_is_refused_before_the_run(name: str, tmp_path: Pat
         ("demo_opseval", "exact_set_accuracy"),
     ],
 )
-def test_a_metric_of_the_own_protocol_is_an_objective(
+def test_metric_of_the_data_sets_protocol_can_be_the_objective(
     name: str, objective: str, tmp_path: Path
 ) -> None:
     ended = memeval(tmp_path, f"dataset={name}", f"objective={objective}", *QUIET)
@@ -60,24 +60,24 @@ def test_each_built_in_data_set_names_its_metrics(name: str) -> None:
 
 
 class Silent(GenericNetOps):
-    """Has metrics of its own, and does not name them."""
+    """Has its own metrics, but does not name them."""
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return {"mine": 1.0}
 
 
 class More(OpsEval):
-    """Has other metrics than the class whose names it inherits."""
+    """Has other metrics than the class from which it inherits the names."""
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return {"mine": 1.0}
 
 
 @pytest.mark.parametrize("adapter", [Silent, More])
-def test_a_data_set_of_ones_own_need_not_name_its_metrics(adapter: type[Dataset]) -> None:
+def test_custom_data_set_need_not_name_its_metrics(adapter: type[Dataset]) -> None:
     assert names_of_measures(adapter(NOWHERE, DATASETS["demo_netops"])) is None
 
 
-def test_the_names_of_a_built_in_data_set_are_its_own() -> None:
+def test_builtin_data_set_names_its_own_metrics() -> None:
     names = names_of_measures(OpsEval(NOWHERE, DATASETS["demo_opseval"]))
     assert names is not None and "jaccard" in names

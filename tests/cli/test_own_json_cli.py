@@ -1,4 +1,4 @@
-"""`dataset=json` through the whole command line: runs go by the name that the file gives itself."""
+"""`dataset=json` through the whole command line: a run has the name that its file declares."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from command_line import completed, memeval, runs
 DEMO = Path(__file__).parents[2] / "data" / "demo" / "own.json"
 
 
-def test_a_run_goes_by_the_name_of_the_file(tmp_path: Path) -> None:
+def test_run_has_the_name_declared_by_the_file(tmp_path: Path) -> None:
     words = ("dataset=json", f"dataset.path={DEMO}", "tracking=none", "plots=false")
     completed(tmp_path, *words)
     (run,) = runs(tmp_path)
@@ -22,14 +22,14 @@ def test_a_run_goes_by_the_name_of_the_file(tmp_path: Path) -> None:
         "unknown",
         "update",
     ]
-    # What it got wrong is asked again by the option's name, not by that of the file.
+    # Wrong questions are asked again under the option's name, not the name of the file.
     again = completed(tmp_path, *words, f"dataset.only=wrong:{run['run_key']}")
     assert "answer 5/5" in again.err
     for name in ("helpdesk", "json"):
         assert run["run_key"][:8] in completed(tmp_path, "list", f"dataset={name}").out
 
 
-def test_categories_with_numbers_are_in_the_order_of_their_size(tmp_path: Path) -> None:
+def test_categories_with_numbers_are_sorted_numerically(tmp_path: Path) -> None:
     sizes = ["262k", "32k", "64k"]
     path = tmp_path / "own.jsonl"
     case = {
@@ -59,8 +59,8 @@ def test_categories_with_numbers_are_in_the_order_of_their_size(tmp_path: Path) 
         assert places == sorted(places), shown
 
 
-def test_recorded_verdicts_and_a_probe_of_answers_in_words(tmp_path: Path) -> None:
-    """The file asks for choices as well; those are read, whatever the judge."""
+def test_free_text_answers_have_recorded_verdicts_and_a_probe(tmp_path: Path) -> None:
+    """The file has multiple-choice questions too, which are judged by choice whatever the judge."""
     answers = tmp_path / "answers.jsonl"
     row = {"question_id": "oduya/visit", "hypothesis": "17 June", "recorded_judge_labels": [True]}
     answers.write_text(json.dumps(row) + "\n", encoding="utf-8")
@@ -73,7 +73,7 @@ def test_recorded_verdicts_and_a_probe_of_answers_in_words(tmp_path: Path) -> No
     assert "1 of 1" in probed.out
 
 
-def test_a_mistake_ends_the_command_before_anything_is_run(tmp_path: Path) -> None:
+def test_mistake_in_the_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "own.jsonl"
     path.write_text('{"case_id": "a", "sessions": [], "questions": []}\n', encoding="utf-8")
     ended = memeval(tmp_path, "dataset=json", f"dataset.path={path}", "tracking=none")
@@ -81,8 +81,10 @@ def test_a_mistake_ends_the_command_before_anything_is_run(tmp_path: Path) -> No
     assert ended.told == f"memeval: {path}: line 1 'a': field 'sessions' is empty."
 
 
-def test_versions_of_a_frozen_data_set(tmp_path: Path) -> None:
-    """A run names its version; two versions are compared on the questions that both ask alike."""
+def test_frozen_versions_are_named_and_compared_on_common_questions(tmp_path: Path) -> None:
+    """A run names its version. Two versions are compared on the questions that are the same in
+    both.
+    """
     cases = [
         {
             "case_id": f"c{number}",

@@ -1,4 +1,4 @@
-"""The parser of a command, made from its usage."""
+"""The argument parser of a command, built from its usage text."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_each_kind_of_argument_is_read() -> None:
         (["x", "-o", "z", "--up", "u", "--to", "c"], "invalid choice: 'c'"),
     ],
 )
-def test_a_mistake_is_one_line(words: list[str], message: str) -> None:
+def test_invalid_arguments_raise_user_error(words: list[str], message: str) -> None:
     with pytest.raises(UserError, match="thing: ") as raised:
         Parser.of("thing", USAGE).parse_args(words)
 
     assert message in raised.value.message
 
 
-def test_an_action_has_arguments_of_its_own() -> None:
+def test_each_action_has_its_own_arguments() -> None:
     parser = Parser.of_actions("thing", "acts", {"do": "does\n\nname\n--n N:int", "stop": "stops"})
 
     assert vars(parser.parse_args(["do", "x", "--n", "2"])) == {"action": "do", "name": "x", "n": 2}

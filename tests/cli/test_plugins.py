@@ -1,4 +1,4 @@
-"""What installed packages bring, on the command line."""
+"""Systems, data sets, metrics, models and prompts of installed packages, on the command line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CLASS = "echo_memory.memory:EchoLast"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of the search path with installed packages."""
+    """A search-path folder with installed packages."""
     folder = tmp_path_factory.mktemp("site")
     install(
         folder,
@@ -82,7 +82,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(site: Path, tmp_path: Path) -> Command:
-    """Runs a command where the packages are installed."""
+    """Runs a command with the packages installed."""
 
     def command(*words: str, must: bool = True) -> Ended:
         run_it = completed if must else memeval
@@ -115,7 +115,7 @@ def test_an_option_has_the_fields_of_its_class(run: Command, words: list[str], f
     assert shown_fields(run, *words) == fields
 
 
-def test_a_run_by_name_and_its_keys(run: Command, site: Path, tmp_path: Path) -> None:
+def test_run_by_name_records_digest_and_version(run: Command, site: Path, tmp_path: Path) -> None:
     run("system=echo_last", "system.last=2", "plots=false", *SMALL)
     (summary,) = runs(tmp_path)
     assert summary["params"]["system"] == "echo_last" and summary["params"]["system.last"] == 2
@@ -123,7 +123,7 @@ def test_a_run_by_name_and_its_keys(run: Command, site: Path, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_another_version_is_another_memory(site: Path, tmp_path: Path) -> None:
+def test_another_package_version_has_other_keys(site: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     points = {"memeval.systems": {"echo_last": CLASS}}
     files = {"echo_memory/__init__.py": "", "echo_memory/memory.py": MEMORY}
@@ -135,7 +135,7 @@ def test_another_version_is_another_memory(site: Path, tmp_path: Path) -> None:
     assert first["identity"]["keys"] != second["identity"]["keys"]
 
 
-def test_a_class_by_its_path_runs_and_its_command_repeats_it(run: Command, tmp_path: Path) -> None:
+def test_class_by_its_path_runs_and_its_command_names_it(run: Command, tmp_path: Path) -> None:
     run(f"system.class={CLASS}", "system.last=1", "plots=false", *SMALL)
     (summary,) = runs(tmp_path)
     assert summary["name"].startswith("EchoLast turn")
@@ -153,19 +153,19 @@ def test_a_sweep_over_options_and_settings(run: Command, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_sweep_over_classes(run: Command, tmp_path: Path) -> None:
+def test_sweep_over_settings_of_a_class_path(run: Command, tmp_path: Path) -> None:
     run("-m", f"system.class={CLASS}", "system.last=1,4", "plots=false", *SMALL)
     assert sorted(found["params"]["system.last"] for found in runs(tmp_path)) == [1, 4]
 
 
 @pytest.mark.slow
-def test_a_sweep_of_a_package(run: Command, tmp_path: Path) -> None:
+def test_sweep_file_of_a_package_runs(run: Command, tmp_path: Path) -> None:
     run("-m", "+sweep=lasts", "plots=false", *SMALL)
     assert sorted(found["params"]["system.last"] for found in runs(tmp_path)) == [1, 2]
     assert {found["tags"]["sweep"] for found in runs(tmp_path)} == {"lasts"}
 
 
-def test_help_lists_them_with_their_packages(run: Command) -> None:
+def test_help_lists_options_with_their_packages(run: Command) -> None:
     page = run("--help", "system").out
     summary = "What was said last, whatever the question. (echo-memory 1.2)\n       system.last=3\n"
     assert f"     echo_last        {summary}" in page
@@ -179,7 +179,7 @@ def test_help_lists_them_with_their_packages(run: Command) -> None:
     assert "lasts            How many it takes. (echo-memory 1.2)" in run("--help", "sweeps").out
 
 
-def test_a_listing_of_data_sets_says_which_can_not_be_imported(run: Command) -> None:
+def test_data_list_names_data_sets_that_cannot_be_imported(run: Command) -> None:
     listed = run("data", "list").out
     assert "locomo: LoCoMo" in listed
     assert "broken_set: data set 'broken_set' of broken-parts 1.0: no module named" in listed
@@ -194,7 +194,7 @@ CLASS = Metric
 """
 
 
-def test_a_metric_that_can_not_be_taken_is_one_line_and_the_others_work(tmp_path: Path) -> None:
+def test_unusable_metrics_are_reported_and_left_out(tmp_path: Path) -> None:
     site = tmp_path / "site"
     points = {"letters": "LETTERS", "taken": "TAKEN", "class_of_metrics": "CLASS", "lost": "NO"}
     paths = {name: f"letter_metrics:{value}" for name, value in points.items()}
@@ -235,7 +235,7 @@ class Parrot(MockModel):
 """
 
 
-def test_a_model_and_a_prompt_of_a_package(tmp_path: Path) -> None:
+def test_model_and_prompt_of_a_package_run(tmp_path: Path) -> None:
     site = tmp_path / "site"
     install(
         site,
@@ -267,13 +267,13 @@ def test_a_model_and_a_prompt_of_a_package(tmp_path: Path) -> None:
     assert unknown.status == 2 and "Did you mean: parrot" in unknown.told
 
 
-def test_plan_and_check_know_them(run: Command) -> None:
+def test_plan_and_check_accept_systems_of_packages(run: Command) -> None:
     planned = run("plan", "-m", "system=echo_last", "system.last=1,2", *SMALL)
     assert "runs" in planned.out and "2" in planned.out
     assert "echo_last: " in run("check", "system=echo_last", "system.last=50", must=False).out
 
 
-def test_completion_knows_them(site: Path, tmp_path: Path) -> None:
+def test_completion_lists_options_of_packages(site: Path, tmp_path: Path) -> None:
     for line, wanted in (
         ("system=echo", {"system=echo_five", "system=echo_last"}),
         ("system=echo_last system.l", {"system.last="}),
@@ -307,13 +307,13 @@ def test_completion_knows_them(site: Path, tmp_path: Path) -> None:
         (["system.class=echo_memory"], "system.class must read package.module:Class"),
     ],
 )
-def test_mistakes_are_one_line(run: Command, words: list[str], told: str) -> None:
+def test_unusable_options_are_refused(run: Command, words: list[str], told: str) -> None:
     done = run(*words, *SMALL, must=False)
     assert done.status == 2 and told in done.told
     assert "Traceback" not in done.err
 
 
-def test_a_folder_of_ones_own_hides_no_option(run: Command, tmp_path: Path) -> None:
+def test_config_folder_cannot_hide_an_existing_option(run: Command, tmp_path: Path) -> None:
     for name, owner in (("bm25", "memeval"), ("echo_last", "echo-memory 1.2")):
         folder = tmp_path / name
         (folder / "system").mkdir(parents=True)

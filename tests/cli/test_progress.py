@@ -1,4 +1,4 @@
-"""How far a run is, as its lines say it."""
+"""Progress lines of a run or a sweep."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STOPPED: Any = SimpleNamespace(is_stopped=True)
 
 
 class Clock:
-    """A clock that a test turns."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -32,7 +32,7 @@ class Clock:
 
 
 def calling(under_way: int) -> Any:
-    """Connections with one endpoint that has requests under way."""
+    """Connections to one endpoint with requests in progress."""
     return SimpleNamespace(loads=lambda: [Load(slots=16, under_way=under_way)])
 
 
@@ -62,11 +62,11 @@ def test_a_rate_has_a_unit_in_which_it_is_one_at_least(
         (StageCount(total=24, done=20, reused=12, failed=1), "19/24 (12 reused, 1 failed)"),
     ],
 )
-def test_what_failed_is_not_done(count: StageCount, text: str) -> None:
+def test_failed_calls_are_not_counted_as_done(count: StageCount, text: str) -> None:
     assert count.text == text
 
 
-def test_the_last_line_says_what_failed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_last_line_counts_failed_calls(capsys: pytest.CaptureFixture[str]) -> None:
     with RunDisplay("a run") as progress:
         progress.expect("answer", 3)
         progress.done("answer")
@@ -76,7 +76,7 @@ def test_the_last_line_says_what_failed(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().err.splitlines()[-1] == "  answer 1/3 (2 failed)"
 
 
-def test_calls_under_way_are_said_before_the_first_reply(
+def test_run_reports_open_calls_before_the_first_reply(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = Clock()
@@ -94,7 +94,7 @@ def test_calls_under_way_are_said_before_the_first_reply(
     assert capsys.readouterr().err == "", "then once a minute"
 
 
-def test_a_sweep_says_what_is_under_way_before_the_first_reply(
+def test_sweep_reports_open_runs_before_the_first_reply(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = Clock()
@@ -112,8 +112,8 @@ def test_a_sweep_says_what_is_under_way_before_the_first_reply(
     assert capsys.readouterr().err == "runs 0/3, 1 under way  slots 16/16\n"
 
 
-def test_time_left_is_said_once_it_means_something() -> None:
-    """A slow ingest says nothing of the answers, which are faster."""
+def test_time_left_needs_enough_answers() -> None:
+    """A slow ingest predicts nothing about the answers, which are faster."""
     clock = Clock()
     progress = RunDisplay("a run", clock)
     progress.expect("prepare", 10)
@@ -152,8 +152,8 @@ def test_a_sweep_says_no_time_left_from_one_sample() -> None:
     assert display.lines == ["runs 0/2, 1 under way"]
 
 
-def test_no_time_is_left_once_all_runs_have_ended() -> None:
-    """Equal runs are made once: the second ends with the results of the first."""
+def test_sweep_shows_no_time_left_once_all_runs_have_ended() -> None:
+    """Identical runs are made once: the second ends with the results of the first."""
     clock = Clock()
     cells: Any = [
         SimpleNamespace(
@@ -171,7 +171,7 @@ def test_no_time_is_left_once_all_runs_have_ended() -> None:
     assert display.lines == ["runs 2/2, publishing"]
 
 
-def test_long_work_without_calls_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_countdown_reports_progress_and_time_left(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     countdown = Countdown("checking 475 runs", 475, clock)
     for _ in range(475):
@@ -185,7 +185,7 @@ def test_long_work_without_calls_says_how_far_it_is(capsys: pytest.CaptureFixtur
 
 
 def said_while_publishing(folder: Path, monkeypatch: pytest.MonkeyPatch, last: str) -> list[str]:
-    """The lines during the publication of a run that ends after the line `last`."""
+    """Lines printed while a run is published; publication ends after the line `last`."""
     published: Future[Published] = Future()
     monkeypatch.setattr("memeval.runs.publish.publishing.publish_cell", lambda *_: published)
     publishing = Publishing(Session(folder))
@@ -202,12 +202,12 @@ def said_while_publishing(folder: Path, monkeypatch: pytest.MonkeyPatch, last: s
     return said
 
 
-def test_publishing_says_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_publication_prints_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = said_while_publishing(tmp_path, monkeypatch, PUBLISHING)
     assert said == [PUBLISHING], "before the wait"
 
 
-def test_a_long_publication_says_how_much_is_left(
+def test_long_publication_reports_how_many_runs_are_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = "publishing: 1 of 1 run left"
@@ -215,7 +215,7 @@ def test_a_long_publication_says_how_much_is_left(
 
 
 def cells_of_a_sweep(*finished: bool) -> Any:
-    """Planned cells, so far as a display looks at them."""
+    """Planned cells with the fields that a display reads."""
     return [
         SimpleNamespace(
             number=n,
@@ -226,7 +226,7 @@ def cells_of_a_sweep(*finished: bool) -> Any:
     ]
 
 
-def test_a_failed_run_is_not_finished(capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_and_stopped_runs_are_not_finished(capsys: pytest.CaptureFixture[str]) -> None:
     cells = cells_of_a_sweep(False, False, False)
     with SweepDisplay(Plan(cells), clock=Clock()) as display:
         for cell in cells:
@@ -245,7 +245,7 @@ def test_a_failed_run_is_not_finished(capsys: pytest.CaptureFixture[str]) -> Non
     ]
 
 
-def test_a_run_that_ends_at_once_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_that_ends_before_any_work_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     cells = cells_of_a_sweep(False, False)
     with SweepDisplay(Plan(cells), clock=Clock()) as display:
         display.progress(cells[0])
@@ -276,7 +276,7 @@ def test_the_first_line_counts_the_runs(
     assert capsys.readouterr().err.splitlines()[0] == line
 
 
-def test_runs_with_one_name_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_of_one_name_are_told_apart_by_settings(capsys: pytest.CaptureFixture[str]) -> None:
     cells = cells_of_a_sweep(True, True, True)
     for cell, swept in zip(cells[:2], ("system.rrf_k=10", "system.rrf_k=60"), strict=True):
         cell.cell.name, cell.cell.command = "hybrid", f"python -m memeval {swept} seed=1"
@@ -292,7 +292,7 @@ def test_runs_with_one_name_are_told_apart(capsys: pytest.CaptureFixture[str]) -
     ]
 
 
-def test_runs_that_are_the_same_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_identical_runs_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
     cells = cells_of_a_sweep(True, True, False)
     cells[1].cell.run_key = cells[0].cell.run_key
     with SweepDisplay(Plan(cells)):
@@ -301,6 +301,6 @@ def test_runs_that_are_the_same_are_said(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err.splitlines()[1].startswith("note: 1 of these runs is the")
 
 
-def test_a_sweep_that_is_published_says_so() -> None:
+def test_sweep_reports_that_it_is_publishing() -> None:
     display = SweepDisplay(Plan([]))
     assert display.lines == ["runs 0/0, publishing"]

@@ -1,4 +1,4 @@
-"""`reader=tools` from the command line: offline, at an endpoint, and with a class of one's own."""
+"""`reader=tools` on the command line: offline, at an endpoint, and with a custom class."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_it_runs_offline(system: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_class_of_ones_own_brings_its_tools(tmp_path: Path) -> None:
+def test_custom_class_brings_its_own_tools(tmp_path: Path) -> None:
     (tmp_path / "my_notes.py").write_text(OWN, encoding="utf-8")
     completed(
         tmp_path,
@@ -79,7 +79,7 @@ def test_a_class_of_ones_own_brings_its_tools(tmp_path: Path) -> None:
     assert names == {"find_notes"}
 
 
-def test_context_tokens_bound_all_results_of_a_question(tmp_path: Path) -> None:
+def test_context_tokens_limit_all_tool_results_of_a_question(tmp_path: Path) -> None:
     completed(tmp_path, "reader=tools", "system=bm25", "context_tokens=120", *SMALL)
     found = rows(tmp_path)
     assert {row["status"] for row in found} == {"ok"}
@@ -95,7 +95,7 @@ def test_both_readers_share_one_memory_and_the_table_names_them(tmp_path: Path) 
     assert len(list(tmp_path.glob("data/prepared/*/bm25-*"))) == 1
 
 
-def test_at_an_endpoint_each_question_is_two_requests_that_a_plan_knows(tmp_path: Path) -> None:
+def test_plan_expects_the_two_requests_of_each_question(tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         words = (
             "reader=tools",
@@ -134,7 +134,7 @@ def scripted_tools() -> ModuleType:
 
 
 def at_recipes_endpoint(home: Path, *words: str) -> list[Mapping[str, Any]]:
-    """The rows of a run at that endpoint."""
+    """The records of a run at that endpoint."""
     recipes = scripted_tools()
     with ScriptedEndpoint(recipes.reply, edit=recipes.call_tools) as endpoint:
         of_model = ("llm=openai", "llm.model=m", f"llm.base_url={endpoint.base_url}")
@@ -144,7 +144,7 @@ def at_recipes_endpoint(home: Path, *words: str) -> list[Mapping[str, Any]]:
 
 
 @pytest.mark.slow
-def test_the_endpoint_of_the_recipes_plays_the_offline_policy(tmp_path: Path) -> None:
+def test_recipes_endpoint_behaves_like_the_offline_policy(tmp_path: Path) -> None:
     words = ("reader=tools", "writer=tools", "system=bm25")
     completed(tmp_path / "offline", *words, "judge=keyword", *SMALL)
     offline = rows(tmp_path / "offline")
@@ -181,7 +181,7 @@ def test_the_recipe_of_the_real_server_is_read_and_written_by_tools(tmp_path: Pa
     assert run["name"].startswith("server_memory turn k=10 reader=tools writer=tools")
 
 
-def test_a_model_without_tools_is_one_line(tmp_path: Path) -> None:
+def test_model_without_tools_is_refused(tmp_path: Path) -> None:
     refusal = {"error": {"message": "m does not support tools"}}
     with ScriptedEndpoint(lambda _: refusal) as endpoint:
         ended = memeval(
@@ -212,7 +212,7 @@ def test_a_model_without_tools_is_one_line(tmp_path: Path) -> None:
         (("reader.max_result_tokens=1",), "reader.max_result_tokens must be at least 10"),
     ],
 )
-def test_what_does_not_go_together_is_one_line(
+def test_systems_without_tools_are_refused(
     words: tuple[str, ...], told: str, tmp_path: Path
 ) -> None:
     ended = memeval(tmp_path, "reader=tools", *words, *SMALL)

@@ -1,4 +1,4 @@
-"""Commands that read a finished run neither import nor open what its files name."""
+"""Commands that read a finished run neither import nor open what the run's files name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ for words in json.loads(sys.argv[1]):
     status = run_command(words)
     print("=====", status, json.dumps(seen))
 """
-"""Runs commands, and prints after each what it opened or imported of what the run names."""
+"""Runs commands; after each, prints what it opened or imported of the names in the run."""
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +97,7 @@ def test_reading_a_run_opens_and_imports_nothing_that_it_names(
         assert "named_by_the_run.json" in others[-1].rpartition("=====")[2], "the user names it"
 
 
-def test_the_data_file_that_the_user_names_shows_the_evidence(
-    finished: Path, tmp_path: Path
-) -> None:
+def test_data_option_of_show_makes_the_evidence_visible(finished: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(finished, home)
     (first, *_) = sorted((home / "outputs" / "runs").iterdir())

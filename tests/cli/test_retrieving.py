@@ -1,4 +1,4 @@
-"""`stages=retrieve`: how well the evidence is found, without an answer, a judge or a key."""
+"""`stages=retrieve`: measures retrieval without an answer, a judge or a key."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ DEMO = ("dataset=demo", "tracking=none", "plots=false")
 
 
 @pytest.mark.slow
-def test_retrieval_alone_needs_no_key_and_has_the_figures_of_a_whole_run(tmp_path: Path) -> None:
+def test_retrieval_only_needs_no_key_and_has_the_recall_of_a_full_run(tmp_path: Path) -> None:
     completed(tmp_path, *DEMO, "system=rag")
-    # A model and a judge that can't be reached: neither is asked.
+    # Model and judge can't be reached, and neither is called.
     asked = ("llm=openai", "llm.model=gpt-4o-mini", "llm.base_url=http://127.0.0.1:9", "judge=llm")
     done = completed(tmp_path, *DEMO, "system=rag", "stages=retrieve", *asked, OPENAI_API_KEY="")
     whole, alone = finished_runs(tmp_path / "outputs" / "runs")
@@ -30,7 +30,7 @@ def test_retrieval_alone_needs_no_key_and_has_the_figures_of_a_whole_run(tmp_pat
     assert alone.summary.metrics["accuracy_worst_case"] is None
     assert alone.summary.metrics["tokens/total"] == 0
     assert "judge" not in alone.summary.params
-    assert "(10 reused)" in done.err  # the memories of the whole run
+    assert "(10 reused)" in done.err  # the memories of the full run
 
     records = list(read_records(alone.folder / "records.jsonl"))
     assert {record.status.value for record in records} == {"retrieved"}
@@ -42,7 +42,7 @@ def test_retrieval_alone_needs_no_key_and_has_the_figures_of_a_whole_run(tmp_pat
     assert answers[0] != answers[1]
 
 
-def test_the_same_command_and_another_judge_are_the_same_run(tmp_path: Path) -> None:
+def test_judge_and_prompt_do_not_change_a_retrieval_only_run(tmp_path: Path) -> None:
     completed(tmp_path, *DEMO, "stages=retrieve")
     done = completed(tmp_path, *DEMO, "stages=retrieve", "judge=token_f1", "prompt=cot")
     assert "already done: reused" in done.err
@@ -51,7 +51,7 @@ def test_the_same_command_and_another_judge_are_the_same_run(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_sweep_of_retrieval_is_compared_by_recall(tmp_path: Path) -> None:
+def test_retrieval_only_sweep_is_compared_by_recall(tmp_path: Path) -> None:
     done = completed(tmp_path, "-m", *DEMO, "system=bm25,dense", "stages=retrieve", "sample=40")
     assert done.out.startswith("recall_at_10: dense ")
     (file,) = tmp_path.glob("outputs/sweeps/*/comparison.json")
@@ -59,7 +59,7 @@ def test_a_sweep_of_retrieval_is_compared_by_recall(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_mistakes(tmp_path: Path) -> None:
+def test_invalid_stages_are_refused(tmp_path: Path) -> None:
     done = memeval(tmp_path, *DEMO, "stages=retrieval")
     assert done.status == 2 and "unknown stages 'retrieval'" in done.err
 

@@ -1,5 +1,5 @@
-"""Every place where a secret may enter, against every place where a text may leave: no secret is
-found outside of the process.
+"""Every way a secret can get in, against every place where text can get out: no secret is found
+outside the process.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ KEY = "sk-CANARY-7f3a9b2c4d5e6f70-Zx"
 PLAIN = "correcthorsebatterystaple"
 """A password that looks like words."""
 ODD = 'Qw"er/ty+CANARY%41\\ui=op'
-"""A key that JSON and addresses write in other characters."""
+"""A key with characters that JSON and URLs escape."""
 SMALL = ("dataset.limit_cases=1", "dataset.limit_questions=2")
 GATEWAY = ("llm=openai", "llm.base_url={gateway}/v1", "llm.patience_s=0")
 
 
 class Gateway(LoopbackServer):
-    """An endpoint that sends back what it was given as a key."""
+    """An endpoint that echoes the key it received."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,11 +102,11 @@ class Scenario:
     words: tuple[str, ...]
     secret: str = KEY
     way: str = "sound"
-    """What the gateway does."""
+    """Behaviour of the gateway."""
     environment: Mapping[str, str] = field(default_factory=dict)
     status: tuple[int, ...] = (2,)
     file: str = ""
-    """An option of llm in a folder of the user's own."""
+    """Content of an `llm` option in the user's own config folder."""
 
 
 def refused(
@@ -118,7 +118,7 @@ def refused(
 def run(name: str, way: str, *words: str, secret: str = KEY, **environment: str) -> Scenario:
     chosen = words or GATEWAY
     given = environment or {"OPENAI_API_KEY": secret}
-    # A first call that is refused for good ends the run: the user has to mend it.
+    # A permanent refusal of the first call ends the run, because the user has to fix it.
     is_refused = way in ("401", "embed401", "redirect")
     status = (2,) if is_refused else (0, 1)
     return Scenario(name, (*chosen, *SMALL), secret, way, given, status)
@@ -144,7 +144,7 @@ def leaky(name: str, way: str, *words: str) -> Scenario:
 
 NONE = "tracking=none"
 SCENARIOS = [
-    # a secret typed where its variable's name belongs
+    # a secret in the place of its variable's name
     refused("llm.api_key_env", "llm=openai", f"llm.api_key_env={KEY}", *SMALL),
     refused("llm.api_key_env of words", "llm=openai", f"llm.api_key_env={PLAIN}", secret=PLAIN),
     refused(
@@ -186,7 +186,7 @@ SCENARIOS = [
     refused("a setting that is none", "-m", "llm=openai", f"+llm.api_key={PLAIN}", secret=PLAIN),
     refused("llm.model", "-m", "llm=openai", f"llm.model={KEY}"),
     refused("a word alone", KEY),
-    # addresses
+    # URLs
     refused(
         "llm.base_url, user",
         "llm=openai",
@@ -329,7 +329,7 @@ SCENARIOS = [
         environment={"MLFLOW_TRACKING_URI": f"postgresql://u:{PLAIN}@127.0.0.1:1/db"},
         status=(1, 2),
     ),
-    # gateways that send the key back
+    # gateways that echo the key
     run("401", "401"),
     run("401, logged", "401", *GATEWAY, "tracking=mlflow"),
     run("401 of the judge", "401", "judge=llm", *GATEWAY, NONE),
@@ -382,7 +382,7 @@ SCENARIOS = [
         GATEWAY_WORD=PLAIN,
         secret=PLAIN,
     ),
-    # a system of one's own
+    # a custom system
     leaky("an error", "error"),
     leaky("an error at ingest", "ingest", NONE),
     leaky("an answer", "answer", NONE),
@@ -395,9 +395,9 @@ SCENARIOS = [
 
 
 def forms(secret: str) -> set[bytes]:
-    """What must be found nowhere: the secret as it is, and as others write it.
+    """What must not be found anywhere: the secret as it is, and in other encodings.
 
-    Most of it counts too.
+    The secret without its last four characters counts too.
     """
     raw = secret.encode()
     encoded = base64.b64encode(b"user:" + raw).decode()
@@ -427,7 +427,9 @@ def tally() -> Iterator[list[bool]]:
 
 @dataclass
 class Watched:
-    """What a command left: its outputs, and the command lines of the processes that it started."""
+    """Result of a command: its status and output, and the command lines of the processes that it
+    started.
+    """
 
     status: int
     said: bytes
@@ -457,7 +459,7 @@ def watched(home: Path, words: list[str], environment: Mapping[str, str]) -> Wat
 
 
 def _watch(pid: int, home: bytes, over: threading.Event, lines: set[bytes]) -> None:
-    """Command lines of all processes of a home but the one that the test itself started."""
+    """Collects the command lines of a home's processes, except the one that the test started."""
     while not over.wait(0.05):
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             if path.parent.name == str(pid):

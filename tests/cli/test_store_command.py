@@ -1,4 +1,4 @@
-"""`store info | clean | verify`, through the command line."""
+"""`store info | clean | verify` on the command line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def home(finished: Path, tmp_path: Path) -> Path:
 
 
 def listing(home: Path) -> dict[str, bytes]:
-    """What the home holds, without locks."""
+    """Content of the files in a home, without locks."""
     return {
         str(path.relative_to(home)): path.read_bytes()
         for path in sorted(home.rglob("*"))
@@ -64,14 +64,14 @@ def test_an_empty_home_has_nothing(tmp_path: Path) -> None:
     assert "checked: nothing; problems: 0" in completed(tmp_path, "store", "verify").out
 
 
-def test_what_runs_need_stays_however_old(home: Path) -> None:
+def test_clean_keeps_what_runs_need_however_old(home: Path) -> None:
     make_old(home, 100)
     before = listing(home)
     assert "nothing to remove" in completed(home, "store", "clean", "--yes").out
     assert listing(home) == before
 
 
-def test_what_no_run_needs_goes_when_it_is_old(home: Path) -> None:
+def test_clean_removes_old_items_that_no_run_needs(home: Path) -> None:
     forget_run(home, "bm25")
     told = completed(home, "store", "clean").out
     assert told == (
@@ -94,7 +94,7 @@ def test_what_no_run_needs_goes_when_it_is_old(home: Path) -> None:
     assert ": sound" in completed(home, "verify").out
 
 
-def test_nothing_with_a_key_goes_while_a_run_can_not_be_read(home: Path) -> None:
+def test_clean_removes_nothing_keyed_if_a_run_is_unreadable(home: Path) -> None:
     forget_run(home, "bm25")
     make_old(home, 8)
     (rag,) = (home / "outputs" / "runs").iterdir()
@@ -103,7 +103,7 @@ def test_nothing_with_a_key_goes_while_a_run_can_not_be_read(home: Path) -> None
     assert rag.name in done.err and "nothing to remove" in done.out
 
 
-def test_old_memories_go_on_demand_and_are_built_again(home: Path) -> None:
+def test_clean_removes_old_memories_on_request(home: Path) -> None:
     make_old(home, 3)
     before = listing(home)
     assert "nothing" in completed(home, "store", "clean", "--memories-older-than=4", "--yes").out
@@ -113,7 +113,7 @@ def test_old_memories_go_on_demand_and_are_built_again(home: Path) -> None:
     assert "1 built" in completed(home, "prepare", *CELL).out
 
 
-def test_leftovers_go_at_once_and_those_of_a_running_process_stay(home: Path) -> None:
+def test_clean_removes_leftovers_only_of_dead_processes(home: Path) -> None:
     answers = home / "outputs" / "answers"
     (answers / ".x.json.4194303.abc.tmp").write_text("torn")
     (answers / f".x.json.{os.getpid()}.abc.tmp").write_text("being written")
@@ -124,7 +124,7 @@ def test_leftovers_go_at_once_and_those_of_a_running_process_stay(home: Path) ->
     assert [path.name for path in answers.glob(".*")] == [f".x.json.{os.getpid()}.abc.tmp"]
 
 
-def test_what_a_process_holds_stays(home: Path) -> None:
+def test_clean_keeps_locked_items(home: Path) -> None:
     forget_run(home, "bm25")
     make_old(home, 8)
     before = listing(home)
@@ -144,12 +144,12 @@ def test_what_a_process_holds_stays(home: Path) -> None:
     "words",
     [["clean", "--days=-1"], ["clean", "--days=nan"], ["clean", "--days=x"], ["burn"], []],
 )
-def test_a_mistake_is_one_line(tmp_path: Path, words: list[str]) -> None:
+def test_invalid_arguments_are_refused(tmp_path: Path, words: list[str]) -> None:
     done = memeval(tmp_path, "store", *words)
     assert done.status == 2 and done.told.startswith("memeval: store")
 
 
-def test_verify_names_what_is_damaged(home: Path) -> None:
+def test_verify_names_damaged_items(home: Path) -> None:
     assert "problems: 0" in completed(home, "store", "verify").out
 
     answers = next(

@@ -13,7 +13,7 @@ CELLS = ("-m", "system=bm25,rag", "dataset.limit_questions=4", "tracking=none", 
 
 
 @pytest.mark.slow
-def test_a_sweep_becomes_a_table_of_a_paper(tmp_path: Path) -> None:
+def test_table_of_a_sweep_has_its_metrics(tmp_path: Path) -> None:
     completed(tmp_path, *CELLS)
     done = completed(tmp_path, "table", "dataset=demo", "--rows", "system")
     assert "| system | accuracy (%) | accuracy by category (%): " in done.out
@@ -34,10 +34,10 @@ def test_a_sweep_becomes_a_table_of_a_paper(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_recall_that_counts_sessions_says_so_in_every_table(tmp_path: Path) -> None:
+def test_session_recall_is_flagged_in_every_table(tmp_path: Path) -> None:
     words = ("system=bm25", "granularity=session", "dataset.limit_questions=4")
     done = completed(tmp_path, *words, "tracking=none", "plots=false")
-    # The smallest conversation of the demo has five sessions.
+    # The smallest demonstration conversation has five sessions.
     assert "R@5 of 5 sessions" in done.out and "turn" in done.out
     (report,) = tmp_path.glob("outputs/runs/*/report.md")
     assert "conversation has as few as 5: @5, @10" in report.read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ def test_recall_that_counts_sessions_says_so_in_every_table(tmp_path: Path) -> N
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_the_figures_of_recorded_answers(tmp_path: Path, data_dir: Path) -> None:
+def test_recorded_answers_have_their_recorded_figures(tmp_path: Path, data_dir: Path) -> None:
     """Official F1, mem0's F1, BLEU-1 and keywords, as computed independently of memeval."""
     outputs = data_dir.parent / "outputs/locomo"
     names = ("mem0_2025", "full_context_gpt_4o_mini")
@@ -85,6 +85,6 @@ def test_the_figures_of_recorded_answers(tmp_path: Path, data_dir: Path) -> None
         (("--format", "word"), "invalid choice: 'word'"),
     ],
 )
-def test_mistakes(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+def test_invalid_arguments_are_refused(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
     done = memeval(tmp_path, "table", *words)
     assert done.status == 2 and told in done.told

@@ -1,4 +1,4 @@
-"""Lines on a terminal are folded between words; a file or a pipe gets them whole."""
+"""Lines on a terminal are wrapped between words; a file or a pipe gets them unwrapped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_lines_are_folded_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_lines_are_wrapped_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     path = "/a/path/that/is/longer/than/the/terminal/is/wide"
     text = f"note: eleven of 37 replies can't be read, and more\nshort   line\nsee {path}"

@@ -1,4 +1,4 @@
-"""`python -m memeval ui`: MLflow's own server on our store, and its pages in a real browser."""
+"""`python -m memeval ui`: MLflow's own server on our store, with its pages in a real browser."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ HOSTILE = (
 
 
 def hostile() -> RunSummary:
-    """A cell of a data set whose names, notes, settings and errors would have the page call out."""
+    """A run whose names, notes, settings and errors try to make the page send requests."""
     cell = summary("bm25")
     rows = tuple(replace(row, name=HOSTILE, category=HOSTILE) for row in cell.categories)
     shown: Any = {
@@ -121,7 +121,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> It
         last, _ = process.communicate(timeout=60)
     assert (process.returncode, last) == (0, "\nMLflow's page is closed.\n")
     with socket.create_server(("127.0.0.1", port)):
-        """The server and its workers are gone."""
+        """The port is free: the server and its workers have ended."""
 
 
 @pytest.fixture(scope="class")
@@ -136,7 +136,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(chromium: Browser) -> Iterator[Page]:
-    """A page with a profile of its own."""
+    """A page with its own browser profile."""
     shown = chromium.new_page(viewport={"width": 1800, "height": 1000})
     shown.set_default_timeout(60_000)
     yield shown
@@ -144,7 +144,7 @@ def page(chromium: Browser) -> Iterator[Page]:
 
 
 @pytest.mark.slow
-def test_the_addresses_are_told(served: Served) -> None:
+def test_ui_prints_its_urls(served: Served) -> None:
     assert f"MLflow's page:  {served.address}   (Ctrl-C ends it)" in served.said
     assert re.search(rf"  locomo +{served.address}/#/experiments/1/runs\?", served.said), (
         served.said
@@ -164,7 +164,7 @@ class TestPages:
         page.goto(address)
         for system in ("bm25", "rag", "mem0"):
             page.get_by_text(re.compile(f"^{system} turn k=10")).first.wait_for()
-        # Rounded, with its interval, and no column of ten digits.
+        # Rounded and with its interval, not a column of ten digits.
         rounded = rounded_figures(summary("bm25"))["rounded.accuracy"]
         page.get_by_text(rounded, exact=True).first.wait_for()
         assert page.get_by_text(re.compile(r"^\d\.\d{6}")).count() == 0
@@ -184,7 +184,7 @@ class TestPages:
         ):
             page.get_by_text(text).first.wait_for()
 
-        # The axes that MLflow chooses by itself.
+        # The axes that MLflow chooses by default.
         page.locator(".axis-title").first.wait_for()
         axes = page.locator(".axis-title").all_text_contents()
         assert "system" in axes and axes[-1] == "accuracy"
@@ -198,7 +198,7 @@ class TestPages:
             page.get_by_text(text).first.wait_for()
 
     @pytest.mark.slow
-    def test_the_page_of_a_run_opens_among_its_artifacts(self, served: Served, page: Page) -> None:
+    def test_run_page_opens_from_the_artifacts(self, served: Served, page: Page) -> None:
         page.goto(
             f"{served.address}/#/experiments/1/runs/{served.runs[0]}/artifacts/report.html"
             "?workflowType=machine_learning"
@@ -209,7 +209,7 @@ class TestPages:
         frame.locator("#question .facts a").get_by_text("conv-26/q2", exact=True).wait_for()
 
     @pytest.mark.slow
-    def test_the_report_is_the_runs_description(self, served: Served, page: Page) -> None:
+    def test_report_is_the_description_of_the_run(self, served: Served, page: Page) -> None:
         page.goto(
             f"{served.address}/#/experiments/1/runs/{served.runs[0]}?workflowType=machine_learning"
         )
@@ -224,7 +224,7 @@ class TestPages:
             ("/artifacts/records_table.json", "View as table"),
         ],
     )
-    def test_a_hostile_report_calls_out_nowhere(
+    def test_hostile_report_sends_no_request(
         self, served: Served, page: Page, place: str, shown: str
     ) -> None:
         asked: list[str] = []
@@ -247,7 +247,7 @@ class TestPages:
         ), "a link hides where it leads"
 
 
-def test_a_port_that_is_taken(tmp_path: Path) -> None:
+def test_port_in_use_is_refused(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(
@@ -259,17 +259,17 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("port", ["70000", "0", "-1"])
-def test_a_port_that_is_none(tmp_path: Path, port: str) -> None:
+def test_port_out_of_range_is_refused(tmp_path: Path, port: str) -> None:
     with pytest.raises(UserError, match=f"--port {port}: a port is a number from 1 to 65535"):
         ui([f"--port={port}"], tmp_path)
 
 
-def test_a_word_for_a_port(tmp_path: Path) -> None:
+def test_port_that_is_not_a_number_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="ui: argument --port: invalid int value: 'many'"):
         ui(["--port", "many"], tmp_path)
 
 
-def test_runs_on_a_server_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ui_names_a_tracking_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ui(["--uri", "https://me:secret@mlflow.example/team/"], tmp_path) == 0
     assert (
         capsys.readouterr().out
@@ -292,13 +292,13 @@ def test_runs_on_a_server_of_their_own(tmp_path: Path, capsys: pytest.CaptureFix
         ("no such host", False),
     ],
 )
-def test_only_loopback_is_this_machine_alone(host: str, alone: bool) -> None:
+def test_is_loopback_recognizes_only_loopback_hosts(host: str, alone: bool) -> None:
     from memeval.cli.ui import is_loopback
 
     assert is_loopback(host) is alone
 
 
-def test_an_open_page_is_warned_of_before_it_opens(
+def test_public_host_is_warned_about_before_the_server_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
 

@@ -1,4 +1,4 @@
-"""`verify`, and who may read what a run leaves, through the command line."""
+"""`verify` on the command line, and who can read the files of a run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def folders(home: Path) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_sound_runs_fit_by_key_beginning_and_folder(finished: Path) -> None:
+def test_sound_runs_are_found_by_key_prefix_and_folder(finished: Path) -> None:
     first, second = folders(finished)
     assert completed(finished, "verify").out.count(": sound") == 2
     assert first.name in completed(finished, "verify", first.name).out
@@ -51,13 +51,13 @@ def test_a_run_is_named_as_list_prints_it(finished: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["zz", "", "no/such/folder", "--nope", "\x1b[2J", "x" * 5000])
-def test_what_names_no_run_is_one_line(finished: Path, word: str) -> None:
+def test_unknown_run_is_reported_on_one_line(finished: Path, word: str) -> None:
     done = memeval(finished, "verify", word)
     assert done.status == 2 and "Traceback" not in done.err and "\x1b" not in done.err
     assert len(done.err.splitlines()) <= 2
 
 
-def test_a_beginning_of_two_keys_is_told(finished: Path, tmp_path: Path) -> None:
+def test_ambiguous_key_prefix_is_refused(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished, tmp_path / "home")
     for number, folder in enumerate(folders(tmp_path / "home")):
         folder.rename(folder.with_name(f"abc{number}"))
@@ -65,13 +65,11 @@ def test_a_beginning_of_two_keys_is_told(finished: Path, tmp_path: Path) -> None
     assert done.status == 2 and "2 runs begin with 'abc'" in done.told
 
 
-def test_a_home_without_runs_has_none(tmp_path: Path) -> None:
+def test_verify_reports_a_home_without_runs(tmp_path: Path) -> None:
     assert "no finished run" in completed(tmp_path, "verify").out
 
 
-def test_a_run_folder_away_from_its_home_is_compared_with_itself(
-    finished: Path, tmp_path: Path
-) -> None:
+def test_run_folder_outside_its_home_is_not_compared(finished: Path, tmp_path: Path) -> None:
     first, _ = folders(finished)
     shutil.copytree(first, tmp_path / "sent" / "by" / first.name)
     assert (
@@ -81,14 +79,14 @@ def test_a_run_folder_away_from_its_home_is_compared_with_itself(
 
 
 def resealed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Edits `run.json` together with the digest of itself."""
+    """Edits `run.json` and updates its own digest."""
     content = json.loads(path.read_text(encoding="utf-8"))
     change(content)
     path.write_text(as_json(sealed(content)), encoding="utf-8")
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["in its home", "copied without rows"])
-def test_figures_that_were_edited_with_their_digest_are_found(
+def test_figures_edited_with_a_valid_digest_are_found(
     finished: Path, tmp_path: Path, away: bool
 ) -> None:
     home = tmp_path / "home"
@@ -112,7 +110,7 @@ def test_figures_that_were_edited_with_their_digest_are_found(
 
     sound = (first / "run.json").read_bytes()
     assert ": sound" in completed(home, "verify", str(first)).out
-    # As another version listed them.
+    # In the order of another version, which is valid.
     resealed(first / "run.json", lambda run: run["categories"].reverse())
     assert ": sound" in completed(home, "verify", str(first)).out
     for line, change in changes.items():
@@ -122,7 +120,7 @@ def test_figures_that_were_edited_with_their_digest_are_found(
         (first / "run.json").write_bytes(sound)
 
 
-def test_rows_whose_seals_were_all_stripped_are_refused(finished: Path, tmp_path: Path) -> None:
+def test_rows_without_seals_are_refused(finished: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(finished, home)
     first, _ = folders(home)
@@ -133,7 +131,7 @@ def test_rows_whose_seals_were_all_stripped_are_refused(finished: Path, tmp_path
     done = memeval(home, "verify", first.name)
     assert done.status == 1 and "lines are torn, damaged, edited" in done.out
 
-    # A run that reads them, because its folder is gone, takes none of them.
+    # A repeated run, whose folder is gone, uses none of these rows.
     for folder in folders(home):
         shutil.rmtree(folder)
 
@@ -141,7 +139,7 @@ def test_rows_whose_seals_were_all_stripped_are_refused(finished: Path, tmp_path
     assert "skipped and made again" in " ".join(again.out.split())
 
 
-def test_a_calibration_is_checked_as_well(finished: Path, tmp_path: Path) -> None:
+def test_damaged_calibration_is_reported(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished, tmp_path / "home")
     folder = folders(tmp_path / "home")[0]
     for content, told in (("{}", "can't be read: damaged, or edited"), ("{", "can't be read")):
@@ -150,8 +148,8 @@ def test_a_calibration_is_checked_as_well(finished: Path, tmp_path: Path) -> Non
         assert done.status == 1 and f"calibration.json {told}" in done.out
 
 
-def test_a_run_of_0_1_is_refused_with_the_way_out(finished: Path, tmp_path: Path) -> None:
-    """Its `run.json` has no digest."""
+def test_run_of_version_0_1_is_refused_with_a_way_out(finished: Path, tmp_path: Path) -> None:
+    """`run.json` of that version has no digest."""
     home = tmp_path / "home"
     shutil.copytree(finished, home)
     path = folders(home)[0] / "run.json"
@@ -170,7 +168,7 @@ def test_a_run_of_0_1_is_refused_with_the_way_out(finished: Path, tmp_path: Path
     )
 
 
-def test_what_was_edited_is_named(finished: Path, tmp_path: Path) -> None:
+def test_edited_and_missing_files_are_named(finished: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(finished, home)
     first, second = folders(home)
@@ -211,7 +209,7 @@ def test_a_config_of_another_key_is_named_though_its_digest_fits(
     assert "config.yaml gives a different key" in memeval(home, "verify", first.name).out
 
 
-def test_what_holds_conversations_is_its_owners_alone_whatever_the_umask(finished: Path) -> None:
+def test_files_are_private_to_their_owner_whatever_the_umask(finished: Path) -> None:
     open_ones = [
         str(path.relative_to(finished))
         for path in finished.rglob("*")

@@ -1,4 +1,4 @@
-"""Versions: labels, the commit of the user's code, `@last` and its like, tags, and `history`."""
+"""Versions: labels, the commit of the user's code, references like `@last`, tags, `history`."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_runs_of_two_labels_are_kept_apart_and_named(home: Path) -> None:
     assert "no_memory v1 " in table and "no_memory v2 " in table
 
 
-def test_tags_choose_runs(home: Path) -> None:
+def test_list_filters_runs_by_tag(home: Path) -> None:
     assert [run["label"] for run in listed(home, "tags.paper=table2")] == ["v1"]
     assert listed(home, "tags.paper=table2")[0]["tags"] == {"paper": "table2"}
     done = memeval(home, "list", "tags.papr=table2")
     assert done.status == 2 and "Did you mean: tags.paper" in done.told
 
 
-def test_a_finished_run_gets_the_tags_that_it_is_asked_for_with(tmp_path: Path) -> None:
+def test_finished_run_takes_the_tags_of_a_later_command(tmp_path: Path) -> None:
     completed(tmp_path, "system=no_memory", *FAST)
     completed(tmp_path, "system=no_memory", "tags.version=one", *FAST)
 
@@ -66,7 +66,7 @@ def test_a_finished_run_gets_the_tags_that_it_is_asked_for_with(tmp_path: Path) 
     assert completed(tmp_path, "verify").status == 0
 
 
-def test_the_last_run_is_compared_with_the_one_before_it_of_its_system(home: Path) -> None:
+def test_previous_is_the_run_before_last_of_the_same_system(home: Path) -> None:
     done = completed(home, "compare", "@previous", "@last", "--json")
 
     content = json.loads(done.out)
@@ -84,19 +84,19 @@ def test_the_last_run_is_compared_with_the_one_before_it_of_its_system(home: Pat
         ("@first", "@first names no run"),
     ],
 )
-def test_a_reference_that_names_no_run_says_so(home: Path, word: str, message: str) -> None:
+def test_reference_without_a_single_run_is_refused(home: Path, word: str, message: str) -> None:
     done = memeval(home, "show", word)
     assert done.status == 2 and message in done.told
 
 
-def test_a_label_is_a_short_line(home: Path) -> None:
+def test_invalid_labels_are_refused(home: Path) -> None:
     for label in ("@v1", 50 * "v", "'  '"):
         done = memeval(home, f"label={label}", *FAST)
         assert done.status == 2 and done.told.startswith("memeval: label ")
 
 
 @pytest.mark.parametrize(("system", "same"), [("http", False), ("bm25", True)])
-def test_a_label_is_a_version_if_the_code_cant_be_seen(system: str, same: bool) -> None:
+def test_label_changes_keys_only_if_the_systems_code_is_remote(system: str, same: bool) -> None:
     words = [f"system={system}"]
     if system == "http":
         words.append("system.base_url=http://127.0.0.1:9")
@@ -109,7 +109,7 @@ def test_a_label_is_a_version_if_the_code_cant_be_seen(system: str, same: bool) 
 
 
 @pytest.mark.slow
-def test_a_class_is_named_by_the_commit_of_its_file_and_by_its_edits(tmp_path: Path) -> None:
+def test_label_of_a_class_is_its_commit_and_its_edits(tmp_path: Path) -> None:
     file = tmp_path / "own_notes.py"
     file.write_text(OWN, encoding="utf-8")
     git = ["git", "-C", str(tmp_path), "-c", "user.email=a@example.com", "-c", "user.name=a"]
@@ -130,7 +130,7 @@ def test_a_class_is_named_by_the_commit_of_its_file_and_by_its_edits(tmp_path: P
     assert str(second).startswith(f"{commit} edited ")
 
 
-def test_a_history_says_which_step_is_real(tmp_path: Path) -> None:
+def test_history_says_which_steps_show_a_difference(tmp_path: Path) -> None:
     words = ("dataset=demo", "tracking=none", "plots=false", "system=rag")
     completed(tmp_path, *words, "label=v1", "top_k=1")
     completed(tmp_path, *words, "label=v2", "top_k=10")
@@ -150,7 +150,7 @@ def test_a_history_says_which_step_is_real(tmp_path: Path) -> None:
     assert picture.stat().st_size > 1000 and picture.with_suffix(".svg").is_file()
 
 
-def test_a_history_is_of_one_system(home: Path) -> None:
+def test_history_needs_two_runs_of_one_system(home: Path) -> None:
     done = memeval(home, "history")
     assert done.status == 2 and "these are 2 systems: no_memory, oracle" in done.told
     done = memeval(home, "history", "system=oracle")

@@ -1,4 +1,4 @@
-"""`writer=tools` from the command line: offline, at an endpoint, and what it refuses."""
+"""`writer=tools` on the command line: offline, at an endpoint, and what it refuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memeval.report.page.runs import PageRun
 
 
 def lines(home: Path, pattern: str) -> list[Mapping[str, Any]]:
-    """The rows of the files that a pattern names."""
+    """The rows of all files that match a pattern."""
     texts = [file.read_text(encoding="utf-8") for file in sorted(home.glob(pattern))]
     return [json.loads(line) for text in texts for line in text.splitlines()]
 
@@ -45,14 +45,14 @@ def test_notes_take_the_place_of_the_chunks_and_are_written_once(tmp_path: Path)
     assert sum("evidence_seen" in metrics for metrics in by_tools) == 2
     assert max(metrics.get("write_recall", 0) for metrics in by_tools) > 0
 
-    # One memory per writer, whatever the reader.
+    # One memory per writer, shared by the readers.
     assert len(list(tmp_path.glob("data/prepared/*/bm25-*"))) == 2
     (dump,) = tmp_path.glob("data/prepared/*/bm25-*/*.dump.jsonl")
     notes = [json.loads(line) for line in dump.read_text(encoding="utf-8").splitlines()]
     assert {note["kind"] for note in notes} == {"note"}
 
 
-def test_the_files_of_a_writer_hold_its_notes_only(tmp_path: Path) -> None:
+def test_calls_of_a_writer_are_recorded_and_shown(tmp_path: Path) -> None:
     words = ("writer=tools", "reader=tools", "system=files", *SMALL)
     completed(tmp_path, *words)
     again = completed(tmp_path, *words, "fresh=answer")
@@ -71,7 +71,7 @@ def test_the_files_of_a_writer_hold_its_notes_only(tmp_path: Path) -> None:
     first = written["sessions"][0]
     done = f"2 replies, {first['calls']} calls, {first['writes']} writes"
     assert f"  writer, session {first['session_id']}: {done}\n" in shown
-    # Each call is kept: in the row by reference, and whole in the memory, which runs share.
+    # Each call is kept by reference in the row, and in full in the memory, which runs share.
     texts = {row["id"]: row.get("text") for row in lines(tmp_path, "outputs/answers/*.texts.jsonl")}
     calls = [call for step in first["made"] for call in step.get("calls", ())]
     assert len(calls) == first["calls"] == len(first["times"]["tools_ms"])
@@ -99,7 +99,7 @@ def test_the_files_of_a_writer_hold_its_notes_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_at_an_endpoint_each_session_is_written_and_paid_once(tmp_path: Path) -> None:
+def test_each_session_is_written_and_paid_for_once(tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         words = (
             "writer=tools",
@@ -113,7 +113,7 @@ def test_at_an_endpoint_each_session_is_written_and_paid_once(tmp_path: Path) ->
         assert endpoint.count() == 0
         completed(tmp_path, *words, OPENAI_API_KEY="sk-1")
         paid = endpoint.count("/chat/completions")
-        # Three questions; the rest are two replies per session.
+        # Three calls for the questions; the rest are two per session.
         assert paid > 3
         assert (paid - 3) % 2 == 0
         assert str(paid) in planned.out
@@ -134,7 +134,7 @@ def test_at_an_endpoint_each_session_is_written_and_paid_once(tmp_path: Path) ->
         (("writer.max_session_tokens=5",), "writer.max_session_tokens must be at least 100"),
     ],
 )
-def test_what_does_not_go_together_is_one_line(
+def test_invalid_combinations_are_refused(
     words: tuple[str, ...], told: str, tmp_path: Path
 ) -> None:
     ended = memeval(tmp_path, "writer=tools", *words, *SMALL)

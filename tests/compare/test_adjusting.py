@@ -1,4 +1,4 @@
-"""Benjamini and Hochberg's rule over the differences of several metrics."""
+"""Benjamini and Hochberg's procedure over the differences of several metrics."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def with_p(difference: Difference, p: float) -> Difference:
     return replace(difference, result=structs.replace(difference.result, p=p))
 
 
-def test_the_rule_runs_over_all_metrics(cells: list[Run]) -> None:
+def test_benjamini_hochberg_covers_all_metrics(cells: list[Run]) -> None:
     plain = compared(cells, "accuracy")
     rows = iter(HOCHBERGS)
     metrics = [
@@ -58,7 +58,7 @@ def test_the_rule_runs_over_all_metrics(cells: list[Run]) -> None:
     assert adjusted == pytest.approx(ADJUSTED, abs=1e-8)
     assert [row.is_shown for row in made[0].differences] == [True, True, True, True, False]
     assert [comparison.tests for comparison in made] == [15, 15]
-    # Letters rest on max-T.
+    # Letters depend on max-T, so there are none here.
     assert all(run.letters == "" for comparison in made for run in comparison.runs)
 
 

@@ -1,4 +1,4 @@
-"""The golden vectors through the command line: probe, label, calibrate, agree."""
+"""Golden vectors through the commands: probe, label, calibrate, agree."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from memeval.tracking import payload
 DEMO = DATASETS["demo"]
 
 LABELS, JUDGED = "1011010110", "1011110111"
-"""What people and the judge said of the labelled answers of the example."""
+"""Labels by people and verdicts of the judge for the labelled answers of the example."""
 NOT_LABELLED = "1" * 30 + "0" * 10
 
 
@@ -54,7 +54,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def command(home: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs a command; its status and what it printed."""
+    """Runs a command; returns its status and output."""
 
     def run(*words: object) -> tuple[int, str, str]:
         capsys.readouterr()
@@ -65,13 +65,13 @@ def command(home: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 def independent(home: Path, digits: str, name: str = "own", **changes: Any) -> Run:
-    """A run in which each question has a conversation of its own."""
+    """A run in which each question is in a conversation of its own."""
     scores = {f"c{number}/q0": [float(digit)] for number, digit in enumerate(digits)}
     return made_run(home / "outputs" / "runs", name, scores, **changes)
 
 
 def own_labels(path: Path, run: Run, labels: Sequence[str], **more: str) -> Path:
-    """A file of labels of the first answers of a run, as JSON lines."""
+    """Writes a JSON-lines file with labels for the first answers of a run."""
     rows = [
         {"run": run.key, "question_id": answer.question_id, "label": label, **more}
         for answer, label in zip(scored_answers(run), labels, strict=False)
@@ -81,7 +81,9 @@ def own_labels(path: Path, run: Run, labels: Sequence[str], **more: str) -> Path
 
 
 def other_labels(path: Path, **counts: tuple[int, int]) -> Path:
-    """Labels of other answers: of each kind, how many the judge called right, of how many."""
+    """Writes labels of other answers. For each kind: how many the judge accepted, and how many
+    there are.
+    """
     rows = []
     for kind, (accepted, count) in counts.items():
         for number in range(count):
@@ -93,7 +95,7 @@ def other_labels(path: Path, **counts: tuple[int, int]) -> Path:
     return path
 
 
-def test_labels_of_the_run_itself_give_ppi(home: Path, command: Command) -> None:
+def test_labels_of_the_runs_own_answers_give_ppi(home: Path, command: Command) -> None:
     run = independent(home, JUDGED + NOT_LABELLED)
     file = own_labels(home / "labels.jsonl", run, list(LABELS))
     status, out, err = command("judge", "calibrate", run.key, "--labels", file, "--json")
@@ -106,7 +108,7 @@ def test_labels_of_the_run_itself_give_ppi(home: Path, command: Command) -> None
     assert result["raw"] == pytest.approx(38 / 50)
 
 
-def test_conversations_are_allowed_for(home: Path, command: Command) -> None:
+def test_standard_error_is_clustered_by_conversation(home: Path, command: Command) -> None:
     digits = JUDGED + NOT_LABELLED
     scores = {f"c{number % 5}/q{number}": [float(digit)] for number, digit in enumerate(digits)}
     run = made_run(home / "outputs" / "runs", "own", scores)
@@ -120,7 +122,7 @@ def test_conversations_are_allowed_for(home: Path, command: Command) -> None:
     assert result["low"] == pytest.approx(result["accuracy"] - half)
 
 
-def test_an_error_of_0_gives_no_interval_and_no_word_on_one(home: Path, command: Command) -> None:
+def test_estimated_error_of_zero_gives_no_interval(home: Path, command: Command) -> None:
     scores = {f"c{number % 5}/q{number}": [1.0] for number in range(20)}
     run = made_run(home / "outputs" / "runs", "own", scores)
     file = own_labels(home / "labels.jsonl", run, ["right"] * 10)
@@ -130,7 +132,7 @@ def test_an_error_of_0_gives_no_interval_and_no_word_on_one(home: Path, command:
 
 
 def weighted_run(home: Path, digits: str, weights: Sequence[float]) -> Run:
-    """A run over a sample, whose questions represent unequal numbers of others."""
+    """A run over a sample in which questions have unequal weights."""
     run = independent(home, digits)
     path = run.folder / "records.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -145,8 +147,8 @@ def weighted_run(home: Path, digits: str, weights: Sequence[float]) -> Run:
     return Run(run.folder, summary)
 
 
-def test_a_sample_keeps_its_weights(home: Path, command: Command) -> None:
-    """Two thirds of the answers represent three questions each."""
+def test_calibration_uses_the_weights_of_a_sample(home: Path, command: Command) -> None:
+    """Two thirds of the answers have a weight of three."""
     digits = JUDGED + NOT_LABELLED
     weights = [3.0 if number % 3 else 1.0 for number in range(50)]
     run = weighted_run(home, digits, weights)
@@ -199,8 +201,8 @@ def test_a_range_covers_all_kinds_of_wrong_answer(home: Path, command: Command) 
     assert "corrected:              0.0 to 100.0" in out
 
 
-def test_rates_that_contradict_the_run_bound_nothing(home: Path, command: Command) -> None:
-    """The judge kept 19 of 43 right answers, and called 80 of 100 answers of the run right."""
+def test_rates_that_contradict_the_run_give_no_bound(home: Path, command: Command) -> None:
+    """The judge accepted 19 of 43 right answers, but 80 of 100 answers of the run."""
     run = independent(home, "1" * 80 + "0" * 20)
     file = other_labels(home / "labels.jsonl", right=(19, 43), vague=(0, 30))
     status, out, _ = command("judge", "calibrate", run.key, "--labels", file)
@@ -225,7 +227,7 @@ def test_the_corrected_accuracy_is_shown_beside_the_raw_one(home: Path, command:
     compared = " ".join(command("compare", run.key, other.key, "--stats")[1].split())
     assert f"corrected for its judge's error: {shown} (PPI++, from 10 labels of" in compared
 
-    # No difference is corrected: every form says so.
+    # Differences are not corrected, and every format says so.
     assert "Differences, their intervals and p are based on the raw verdicts" in compared
     (html,) = home.glob("outputs/comparisons/*/comparison.html")
     assert "based on the raw verdicts" in html.read_text(encoding="utf-8")
@@ -270,7 +272,7 @@ def test_a_calibration_of_other_records_is_not_shown(home: Path, command: Comman
         ({"repeat": "x"}, "line 2: repeat must be a number from 0"),
     ],
 )
-def test_a_file_that_does_not_fit(
+def test_labels_that_do_not_fit_the_run_are_refused(
     home: Path, command: Command, change: dict[str, str], line: str
 ) -> None:
     run = independent(home, "110")
@@ -285,7 +287,7 @@ def test_a_file_that_does_not_fit(
     assert not (run.folder / CALIBRATION_FILE).exists()
 
 
-def test_what_is_half_done_is_used_on_demand(home: Path, command: Command) -> None:
+def test_partial_labels_are_used_on_request(home: Path, command: Command) -> None:
     run = independent(home, "1101")
     file = own_labels(home / "labels.jsonl", run, ["y", "n", ""])
     status, out, _ = command("judge", "calibrate", run.key, "--labels", file, "--partial")
@@ -295,12 +297,12 @@ def test_what_is_half_done_is_used_on_demand(home: Path, command: Command) -> No
     content = json.loads(out)
     assert status == 0 and content["rows_without_label"] == 1
 
-    # Its name in files of earlier versions.
+    # The field's name in files of earlier versions.
     content["unlabelled"] = content.pop("rows_without_label")
     assert Calibration.from_json(content).rows_without_label == 1
 
 
-def test_labels_that_correct_another_judge_are_refused(home: Path, command: Command) -> None:
+def test_labels_for_another_judge_are_refused(home: Path, command: Command) -> None:
     run = independent(home, "1101", judge=JudgeIdentity("contains"))
     file = other_labels(home / "labels.jsonl", right=(9, 10), vague=(1, 10))
     status, _, err = command("judge", "calibrate", run.key, "--labels", file)
@@ -308,7 +310,7 @@ def test_labels_that_correct_another_judge_are_refused(home: Path, command: Comm
 
 
 @pytest.mark.parametrize("member", ["temperature", "top_p"])
-def test_labels_name_the_whole_judge_by_its_key(home: Path, command: Command, member: str) -> None:
+def test_labels_with_other_judge_key_are_refused(home: Path, command: Command, member: str) -> None:
     judge = JudgeIdentity("llm", model="small", request={"temperature": 0.0, "top_p": 1.0})
     run = independent(home, "1101", judge=judge)
     file = other_labels(home / "labels.jsonl", right=(9, 10), vague=(1, 10))
@@ -322,7 +324,7 @@ def test_labels_name_the_whole_judge_by_its_key(home: Path, command: Command, me
         assert command("judge", "calibrate", run.key, "--labels", file)[0] == status
 
 
-def test_labels_of_a_judge_that_is_not_named_are_refused(home: Path, command: Command) -> None:
+def test_labels_for_an_unnamed_judge_are_refused(home: Path, command: Command) -> None:
     run = independent(home, "1101")
     file = other_labels(home / "labels.jsonl", right=(9, 10), vague=(1, 10))
     text = file.read_text(encoding="utf-8").replace('"judge": "keyword"', '"judge": ""')
@@ -331,7 +333,7 @@ def test_labels_of_a_judge_that_is_not_named_are_refused(home: Path, command: Co
     assert status == 2 and "line 1: judged by an unnamed judge" in err
 
 
-def test_labels_of_another_run_take_its_verdicts(home: Path, command: Command) -> None:
+def test_labels_of_another_run_use_the_verdicts_of_that_run(home: Path, command: Command) -> None:
     other = independent(home, "1100", name="other")
     run = independent(home, "110")
     file = own_labels(home / "labels.jsonl", other, ["right", "wrong", "wrong", "right"])
@@ -346,7 +348,7 @@ def test_labels_of_another_run_take_its_verdicts(home: Path, command: Command) -
     assert status == 2 and "line 5: 'c0/q0' is labelled twice" in err
 
 
-def test_labelling_is_resumed(home: Path, command: Command, monkeypatch: Any) -> None:
+def test_labelling_is_saved_and_resumed(home: Path, command: Command, monkeypatch: Any) -> None:
     scores = {f"c{number % 3}/q{number}": [float(number % 2)] for number in range(30)}
     hostile = {"hypothesis": '=1+1 \x1b[31m, "x"\n[link](http://a.b)'}
     run = made_run(home / "outputs" / "runs", "own", scores, of_records=hostile)
@@ -356,7 +358,7 @@ def test_labelling_is_resumed(home: Path, command: Command, monkeypatch: Any) ->
     assert len(rows) == 10 and "verdict" not in rows[0] and {row["label"] for row in rows} == {""}
     assert rows[0]["answer"].startswith("'=1+1 \\x1b[31m")
 
-    # The second label is on disk when the third answer is interrupted.
+    # The second label is on disk when the third is interrupted.
     typed = iter(["y\n", "x\n", "n\n"])
 
     def read_line() -> str:
@@ -403,7 +405,7 @@ def test_a_sample_is_stratified_and_the_same_again(home: Path) -> None:
     }
 
 
-def test_judges_that_agree_but_once(home: Path, command: Command) -> None:
+def test_agreement_of_judges_that_differ_once(home: Path, command: Command) -> None:
     columns = zip([1, 1, 1], [0, 0, 0], [1, 1, 1], [0, 0, 1], strict=True)
     keys = []
     for number, column in enumerate(columns):
@@ -420,7 +422,7 @@ def test_judges_that_agree_but_once(home: Path, command: Command) -> None:
     assert row[3:8] == ["4", "2", "0", "1", "1"]
 
 
-def test_runs_without_a_verdict_are_left_out(home: Path, command: Command) -> None:
+def test_agree_leaves_out_runs_without_a_verdict(home: Path, command: Command) -> None:
     keys = [
         independent(home, "0011", name="a").key,
         independent(home, "1100", name="b", params={"judge": "contains"}).key,
@@ -435,7 +437,7 @@ def test_runs_without_a_verdict_are_left_out(home: Path, command: Command) -> No
     assert status == 2 and f"needs two runs with verdicts; none are in {retrieved}" in err
 
 
-def test_judges_that_always_differ(home: Path, command: Command) -> None:
+def test_agreement_of_judges_that_always_differ(home: Path, command: Command) -> None:
     first = independent(home, "0011", name="a")
     second = independent(home, "1100", name="b", params={"judge": "contains"})
     status, out, _ = command("judge", "agree", first.key, second.key, "--json")
@@ -445,7 +447,7 @@ def test_judges_that_always_differ(home: Path, command: Command) -> None:
     assert (pair["first_alone"], pair["second_alone"], pair["count"]) == (2, 2, 4)
 
 
-def test_answers_that_are_not_shared_are_refused(home: Path, command: Command) -> None:
+def test_agree_needs_answers_in_common(home: Path, command: Command) -> None:
     first = independent(home, "0011", name="a")
     second = independent(home, "1100", name="b", of_records={"hypothesis": "9 May"})
     status, _, err = command("judge", "agree", first.key, second.key)
@@ -457,7 +459,7 @@ def test_answers_that_are_not_shared_are_refused(home: Path, command: Command) -
     assert status == 2 and "two runs" in err
 
 
-def test_the_shipped_items() -> None:
+def test_shipped_items_match_the_demonstration_set() -> None:
     items = read_items(shipped_path(ITEMS_FILE))
     demo = Locomo(shipped_path(ITEMS_FILE).parent / "demo.json", info=DEMO)
     gold = {

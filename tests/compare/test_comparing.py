@@ -1,4 +1,4 @@
-"""The worked example through run folders, and what is never compared in silence."""
+"""The worked example on run folders, and what is never compared silently."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def test_the_worked_example(cells: list[Run]) -> None:
     assert (c_b.first_alone, c_b.second_alone, c_b.mcnemar_p) == (5, 1, 0.21875)
     assert (c_b.p, c_b.adjusted_p) == (0.25, 0.25)
     assert [case.mean for case in c_b.cases] == [0.25, 0.0, 0.0, 0.25, 0.5]
-    # Five conversations can tell nothing apart: letters would say that something was tried.
+    # With five conversations no difference can be shown, so letters would mislead.
     assert {run.letters for run in comparison.runs} == {""}
     assert not comparison.refusals and not comparison.forced
 
 
-def test_all_pairs_share_their_flips(cells: list[Run]) -> None:
+def test_all_pairs_are_adjusted_together(cells: list[Run]) -> None:
     comparison = compared([cells[1], cells[0], cells[2]], all_pairs=True)
     pairs = {(pair.first, pair.second): pair for pair in comparison.differences}
     assert len(pairs) == 3 and comparison.baseline is None
@@ -76,7 +76,7 @@ def test_repeats_are_averaged_before_questions_are_paired(tmp_path: Path) -> Non
     assert run.repeats == 2 and run.rerun_std == pytest.approx(abs(2 / 3 - 1 / 2) / 2**0.5)
 
 
-def test_only_common_questions_count_and_the_others_are_named(tmp_path: Path) -> None:
+def test_only_common_questions_count_and_others_are_counted(tmp_path: Path) -> None:
     first = made_run(tmp_path, "A", {"c0/q0": [1], "c0/q1": [1], "c1/q0": [1], "c1/q1": [None]})
     second = made_run(tmp_path, "B", {"c0/q0": [0], "c0/q1": [None], "c1/q0": [1], "c1/q1": [1]})
     comparison = compared([second, first])
@@ -138,7 +138,7 @@ def test_each_part_of_the_judges_key_makes_another_judge(
     other = replace(MODEL_JUDGE, **changes)
     made_run(tmp_path, "B", example("B"), judge=other)
     made_run(tmp_path, "A", example("A"), judge=MODEL_JUDGE)
-    # As they were written: run.json holds the whole key.
+    # Read back from disk, because run.json stores the whole key.
     runs = [Run(folder, RunSummary.read(folder)) for folder in sorted(tmp_path.iterdir())]
     comparison = compare_runs(runs, metric_named("accuracy"), baseline=1)
     assert not comparison.differences and [note.kind for note in comparison.refusals[0].notes] == [
@@ -149,7 +149,7 @@ def test_each_part_of_the_judges_key_makes_another_judge(
 
 
 @pytest.mark.parametrize("unnamed", [None, JudgeIdentity(""), JudgeIdentity("recorded", model="")])
-def test_a_judge_that_is_not_named_equals_no_other_not_even_itself(
+def test_unnamed_judge_equals_no_judge_not_even_itself(
     tmp_path: Path, unnamed: JudgeIdentity | None
 ) -> None:
     runs = [made_run(tmp_path, name, example(name), judge=unnamed) for name in "AB"]
@@ -160,7 +160,7 @@ def test_a_judge_that_is_not_named_equals_no_other_not_even_itself(
 
 
 @pytest.mark.parametrize(("judge", "hinted"), [({}, True), ({"llm.judge.model": "small"}, False)])
-def test_answers_that_their_own_model_judged_name_the_way_out(
+def test_different_answering_models_as_judges_give_a_hint(
     tmp_path: Path, judge: dict[str, Any], hinted: bool
 ) -> None:
     large = replace(MODEL_JUDGE, model="large")
@@ -185,7 +185,7 @@ def test_a_run_that_found_nothing_is_not_compared(tmp_path: Path) -> None:
     assert compared(runs, force=True).differences
 
 
-def test_a_metric_that_is_not_a_share_is_said_to_be_one_per_question(tmp_path: Path) -> None:
+def test_metric_that_is_not_a_share_is_reported_per_question(tmp_path: Path) -> None:
     runs = [
         made_run(tmp_path, name, strong(10, 2), of_records={"times": StepTimes(answer_ms=ms)})
         for name, ms in (("slow", 1250.0), ("quick", 250.0))
@@ -194,14 +194,14 @@ def test_a_metric_that_is_not_a_share_is_said_to_be_one_per_question(tmp_path: P
     assert "quick is lower than slow in latency_ms per question by 1,000 ms" in text
 
 
-def test_versions_of_which_every_question_is_shared_are_not_called_forced(tmp_path: Path) -> None:
+def test_common_is_not_flagged_if_all_questions_are_shared(tmp_path: Path) -> None:
     runs = [made_run(tmp_path, "B", example("B")), made_run(tmp_path, "A", example("A"))]
     assert not compared(runs, common=True).forced
     fewer = made_run(tmp_path, "C", dict(list(example("C").items())[1:]))
     assert "only the 19 of 20" in compared([runs[0], fewer], common=True).warning
 
 
-def test_verdicts_of_files_have_no_model_that_could_be_set(tmp_path: Path) -> None:
+def test_recorded_verdicts_give_no_hint_to_set_a_judge_model(tmp_path: Path) -> None:
     runs = [
         made_run(tmp_path, name, example(name), judge=JudgeIdentity("recorded", model=model))
         for name, model in (("A", "small"), ("B", "large"))
@@ -210,7 +210,7 @@ def test_verdicts_of_files_have_no_model_that_could_be_set(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("changes", "kind", "text"), REFUSED)
-def test_never_compared_in_silence(
+def test_incomparable_runs_are_refused_or_marked_as_forced(
     tmp_path: Path, changes: dict[str, Any], kind: str, text: str
 ) -> None:
     runs = [
@@ -259,7 +259,7 @@ def test_the_page_says_what_was_forced_and_what_was_not_compared(tmp_path: Path)
     assert pairs is not None and [row.label for row in pairs.differences] == ["B − A"]
 
 
-def test_other_questions_are_refused_and_forced_on_those_in_common(tmp_path: Path) -> None:
+def test_different_questions_are_compared_only_if_forced(tmp_path: Path) -> None:
     fewer = {name: value for name, value in example("A").items() if "conv-0" not in name}
     runs = [made_run(tmp_path, "B", example("B")), made_run(tmp_path, "A", fewer)]
     comparison = compared(runs)
@@ -268,7 +268,7 @@ def test_other_questions_are_refused_and_forced_on_those_in_common(tmp_path: Pat
     assert difference.result.groups == 4
 
 
-def test_another_judge_does_not_matter_to_a_metric_that_is_not_the_judges(tmp_path: Path) -> None:
+def test_different_judges_do_not_prevent_comparing_f1(tmp_path: Path) -> None:
     runs = [
         made_run(tmp_path, "B", example("B")),
         made_run(tmp_path, "A", example("A"), params={"judge": "contains"}),
@@ -277,7 +277,7 @@ def test_another_judge_does_not_matter_to_a_metric_that_is_not_the_judges(tmp_pa
     assert difference.result.mean == 0.25
 
 
-def test_one_question_in_common_is_refused_whatever_is_forced(tmp_path: Path) -> None:
+def test_one_common_question_is_refused_even_if_forced(tmp_path: Path) -> None:
     runs = [made_run(tmp_path, "A", {"c0/q0": [1]}), made_run(tmp_path, "B", {"c0/q0": [0]})]
     comparison = compared(runs, force=True)
     assert not comparison.differences
@@ -297,7 +297,9 @@ def test_one_conversation_has_no_interval_and_says_so(tmp_path: Path) -> None:
 
 
 def strong(cases: int, right: int) -> dict[str, list[float]]:
-    """`right` of 8 questions right in each conversation, one more in every second one."""
+    """Scores with `right` of 8 questions right in each conversation, and one more in every second
+    conversation.
+    """
     scores = {}
     for case in range(cases):
         for question in range(8):
@@ -311,7 +313,7 @@ def one_line_of(comparison: Comparison) -> str:
     return " ".join(comparison_text(comparison).split())
 
 
-def test_the_words_of_what_is_shown_and_of_what_is_not(tmp_path: Path) -> None:
+def test_sentences_for_differences_that_are_shown_and_not_shown(tmp_path: Path) -> None:
     runs = [
         made_run(tmp_path, "weak", strong(10, 2)),
         made_run(tmp_path, "good", {**strong(10, 4), "c0/q7": [1.0]}),
@@ -344,20 +346,20 @@ def test_no_line_ends_between_a_figure_and_its_unit(tmp_path: Path) -> None:
         assert "\u00a0" not in "".join(lines)
 
 
-def test_too_few_conversations_are_named_and_how_many_would_do(cells: list[Run]) -> None:
+def test_too_few_conversations_are_reported_with_how_many_suffice(cells: list[Run]) -> None:
     text = one_line_of(compared(cells))
     assert (
         "5 conversations are too few to show any difference between C and B: +20.0 points; 10 "
         "would show about 26.0 points." in text
     )
     few = ": no difference shown; 5 conversations are too few, 10 would show about"
-    # All that is said before the table at the end of a sweep, and first on a page.
+    # The whole text before the table at the end of a sweep, and the first on a page.
     (first,) = lead(compared(cells))
     assert few in first and " ".join(sentences_text(compared(cells), 12).split()) == first
 
 
-def test_what_is_shown_alone_but_not_among_many_says_so(tmp_path: Path) -> None:
-    """One run is better in six conversations of six; the others scatter far more widely."""
+def test_difference_shown_alone_but_not_among_many_says_so(tmp_path: Path) -> None:
+    """`better` is better in six of six conversations; the other runs vary far more."""
     base = [4, 4, 4, 4, 4, 4]
     runs = [made_run(tmp_path, "base", in_conversations(base, 12))]
     runs.append(made_run(tmp_path, "better", in_conversations([n + 1 for n in base], 12)))
@@ -377,7 +379,7 @@ def test_what_is_shown_alone_but_not_among_many_says_so(tmp_path: Path) -> None:
     )
 
 
-def test_runs_that_differ_though_neither_differs_from_the_baseline(tmp_path: Path) -> None:
+def test_difference_between_two_runs_but_not_from_the_baseline_is_named(tmp_path: Path) -> None:
     runs = [
         made_run(tmp_path, "base", in_conversations([3, 8] * 5, 12)),
         made_run(tmp_path, "low", in_conversations([4] * 10, 12)),
@@ -391,8 +393,8 @@ def test_runs_that_differ_though_neither_differs_from_the_baseline(tmp_path: Pat
     ]
 
 
-def test_all_right_against_all_wrong_is_not_called_equal(tmp_path: Path) -> None:
-    """Six conversations show it alone, but not among two runs that scatter."""
+def test_all_right_and_all_wrong_are_not_called_equal(tmp_path: Path) -> None:
+    """Six conversations show the difference alone, but not next to a run that varies."""
     runs = [
         made_run(tmp_path, "none", in_conversations([0] * 6, 4)),
         made_run(tmp_path, "all", in_conversations([4] * 6, 4)),
@@ -405,8 +407,10 @@ def test_all_right_against_all_wrong_is_not_called_equal(tmp_path: Path) -> None
     assert "all is higher than none by 100.0 points [100.0, 100.0]" in text
 
 
-def test_no_sentence_says_that_less_than_what_was_not_shown_could_be_shown(tmp_path: Path) -> None:
-    """+14.3 is not shown, as one of six conversations has no difference: the MDE is below it."""
+def test_mde_below_a_difference_that_is_not_shown_is_explained(tmp_path: Path) -> None:
+    """+14.3 is not shown, because one of six conversations has no difference. The MDE is smaller
+    than that.
+    """
     runs = [
         made_run(tmp_path, "B", in_conversations([0] * 6, 100)),
         made_run(tmp_path, "A", in_conversations([17, 17, 18, 17, 17, 0], 100)),
@@ -419,7 +423,7 @@ def test_no_sentence_says_that_less_than_what_was_not_shown_could_be_shown(tmp_p
     assert "reliably" not in words and "with 80 % power, but not here" in words
 
 
-def test_a_conversation_that_holds_half_of_the_questions_is_named(tmp_path: Path) -> None:
+def test_conversation_with_half_of_the_questions_is_named(tmp_path: Path) -> None:
     scores = {**in_conversations([2] * 6), **{f"big/q{n}": [1.0] for n in range(30)}}
     runs = [made_run(tmp_path, name, scores) for name in ("A", "B")]
     said = "big holds half of the questions or more."
@@ -434,20 +438,20 @@ def test_sentences_come_before_figures(tmp_path: Path) -> None:
     assert text.index("good is higher than weak") < text.index("adj.")
 
 
-def test_intervals_do_not_pretend_to_be_symmetric(tmp_path: Path) -> None:
-    """3 right of 93, one in each conversation, is 3.2 [0.4, 21.6] and not 3.2 ± 0."""
+def test_intervals_are_not_written_as_symmetric(tmp_path: Path) -> None:
+    """3 of 93 right, one in each conversation, is 3.2 [0.4, 21.6] and not 3.2 ± 0."""
     runs = [made_run(tmp_path, name, in_conversations([1, 1, 1], 31)) for name in ("one", "other")]
     for text in (comparison_text(compared(runs)), comparison_markdown(compared(runs))):
         assert "3.2" in text and "[0.4, 21.6]" in text and "±" not in text
 
 
-def test_letters_tell_good_from_weak(tmp_path: Path) -> None:
+def test_better_run_has_the_earlier_letter(tmp_path: Path) -> None:
     runs = [made_run(tmp_path, "weak", strong(10, 2)), made_run(tmp_path, "good", strong(10, 4))]
     assert [run.letters for run in compared(runs).runs] == ["b", "a"]
 
 
-def test_letters_and_adjustment_stay_within_runs_that_may_be_compared(tmp_path: Path) -> None:
-    """Two judges, the same answers: neither tests nor letters of one depend on the other."""
+def test_letters_and_adjustment_stay_within_comparable_runs(tmp_path: Path) -> None:
+    """The same answers under two judges: neither tests nor letters of one depend on the other."""
     makers = {"weak": strong(10, 2), "good": strong(10, 4), "mid": strong(10, 3)}
     ours = [made_run(tmp_path, name, scores) for name, scores in makers.items()]
     theirs = [
@@ -459,15 +463,15 @@ def test_letters_and_adjustment_stay_within_runs_that_may_be_compared(tmp_path: 
     assert [pair.among for pair in both.differences] == [3] * 6
     letters = [run.letters for run in both.runs]
     assert letters[:3] == [run.letters for run in alone.runs]
-    # A letter never joins runs that were not compared.
+    # Runs that were not compared never share a letter.
     assert not set("".join(letters[:3])) & set("".join(letters[3:]))
 
     against = compared([*ours, *theirs])
     assert [run.letters for run in against.runs] == [*letters[:3], "", "", ""]
 
 
-def test_letters_never_contradict_a_sentence(tmp_path: Path) -> None:
-    """Against a baseline fewer pairs are adjusted together than among all."""
+def test_letters_agree_with_which_differences_are_shown(tmp_path: Path) -> None:
+    """Against a baseline, fewer pairs are adjusted together than among all pairs."""
     rights = [[2, 2, 2, 2, 2, 2], [3, 3, 3, 3, 3, 3], [8, 0, 7, 1, 5, 0], [0, 8, 1, 6, 0, 5]]
     runs = [
         made_run(tmp_path, f"cell{number}", in_conversations(right, 12))
@@ -487,13 +491,13 @@ def test_everything_fits_into_80_columns(tmp_path: Path) -> None:
             assert max(map(len, text.split("\n"))) <= WIDTH, text
 
 
-def test_a_run_that_was_not_judged_has_no_judge(tmp_path: Path) -> None:
+def test_run_without_verdicts_has_no_judge(tmp_path: Path) -> None:
     unjudged = made_run(tmp_path, "B", example("B"), judge=None)
     (line,) = refusal_lines(compared([unjudged, made_run(tmp_path, "A", example("A"))]))
     assert "different judges: keyword, none" in line
 
 
-def test_what_another_program_spent_is_not_known(tmp_path: Path) -> None:
+def test_cost_and_tokens_of_imported_answers_are_unknown(tmp_path: Path) -> None:
     usage = Usage(Role.JUDGE, "gpt-4o-mini", "openai", 100, 10)
     tags = {"imported": "true"}
     scores = strong(10, 2)
@@ -506,7 +510,7 @@ def test_what_another_program_spent_is_not_known(tmp_path: Path) -> None:
             compare_runs(runs, metric_named(word))
 
 
-def test_metrics_of_any_kind(tmp_path: Path) -> None:
+def test_metrics_of_every_kind_are_read(tmp_path: Path) -> None:
     usage = Usage(Role.ANSWER, "gpt-4o-mini", "openai", 1000, 100)
     members = {"usage": (usage, usage), "times": StepTimes(answer_ms=250.0)}
     runs = [
@@ -533,7 +537,7 @@ def test_metrics_of_any_kind(tmp_path: Path) -> None:
         compared(runs, "tokenf1")
 
 
-def test_texts_that_look_like_members_are_texts(tmp_path: Path) -> None:
+def test_text_that_looks_like_json_members_is_read_as_text(tmp_path: Path) -> None:
     odd = {
         "question": 'a "b", "answerable": c, "status": "ok", "metrics": {}',
         "facets": {"status": "ok", "metrics": "x", "answerable": "y", "retrieved": "z"},
@@ -547,7 +551,7 @@ def test_texts_that_look_like_members_are_texts(tmp_path: Path) -> None:
         assert "conv-0/q0" not in read_scores(run, metric).values
 
 
-def test_rows_with_other_members_in_another_order(tmp_path: Path) -> None:
+def test_rows_with_fewer_members_in_another_order_are_read(tmp_path: Path) -> None:
     runs = [made_run(tmp_path, name, example(name)) for name in ("B", "A")]
     path = runs[1].folder / RECORDS_FILE
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -576,7 +580,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
         compared(runs)
 
 
-def test_the_json_can_be_embedded(cells: list[Run]) -> None:
+def test_json_of_a_comparison_is_complete(cells: list[Run]) -> None:
     content = json.loads(json.dumps(compared(cells).to_json(), allow_nan=False))
     assert content["version"] == 1 and content["unit"] == "points"
     questions = content["questions"]
@@ -595,7 +599,7 @@ def test_the_csv_has_a_row_per_difference_and_category(cells: list[Run]) -> None
 HOSTILE = "=cmd|' /C calc'!A0 <img src=x> $\\input{/etc/passwd}$ \x1b[31m _x_ % & #"
 
 
-def test_names_from_outside_do_nothing(tmp_path: Path) -> None:
+def test_hostile_names_are_escaped_in_every_format(tmp_path: Path) -> None:
     runs = [
         made_run(tmp_path, "B", strong(10, 2)),
         made_run(tmp_path, "A", strong(10, 4), params={"system": HOSTILE}),
@@ -610,6 +614,6 @@ def test_names_from_outside_do_nothing(tmp_path: Path) -> None:
     assert row["first"].startswith("'=")
 
 
-def test_a_record_for_each_state() -> None:
-    """The maker of this module's runs writes what `Record.score` reads."""
+def test_made_records_have_the_score_they_were_made_with() -> None:
+    """`made_record`, which builds this module's runs, writes what `Record.score` reads."""
     assert [made_record("c/q0", score, 0).score for score in (1.0, 0.0, None)] == [1.0, 0.0, None]

@@ -39,7 +39,7 @@ def known(tmp_path: Path) -> list[Run]:
     return finished_runs(tmp_path)
 
 
-def test_a_damaged_run_is_named_and_one_under_way_is_not(tmp_path: Path) -> None:
+def test_damaged_run_is_reported_and_unfinished_run_is_not(tmp_path: Path) -> None:
     run = made_run(tmp_path, "bm25", example("A"))
     (tmp_path / "under way").mkdir()
     file = run.folder / "run.json"
@@ -56,7 +56,7 @@ def test_runs_are_found_by_key_name_folder_and_mlflow_id(known: list[Run]) -> No
         assert named_run(word, known).key == run.key
 
 
-def test_runs_are_found_by_label_and_by_a_beginning(known: list[Run]) -> None:
+def test_runs_are_found_by_label_and_prefix(known: list[Run]) -> None:
     labels = dict(zip(labels_of(known), known, strict=True))
     assert set(labels) == {"bm25", "rag", "mem0"}
     for word in ("rag", "ra", "rag INVALID", known[1].name[:-1]):
@@ -77,7 +77,7 @@ def test_a_run_is_named_by_its_label_among_few(tmp_path: Path) -> None:
         named_run("2025", runs)
 
 
-def test_a_beginning_of_several_names_them_with_their_keys(tmp_path: Path) -> None:
+def test_ambiguous_prefix_lists_the_runs_with_their_keys(tmp_path: Path) -> None:
     for number, top_k in enumerate((5, 10)):
         settings = {"top_k": top_k}
         made_run(
@@ -93,7 +93,7 @@ def test_a_beginning_of_several_names_them_with_their_keys(tmp_path: Path) -> No
     )
 
 
-def test_what_no_run_or_several_are_named(known: list[Run]) -> None:
+def test_unknown_and_ambiguous_names_are_refused(known: list[Run]) -> None:
     with pytest.raises(UserError, match="3 runs are named 'abc'"):
         named_run("abc", known)
     with pytest.raises(UserError, match=r"unknown run 'bm52'. Did you mean: abc0000000000000 \(bm"):
@@ -112,7 +112,7 @@ def test_what_no_run_or_several_are_named(known: list[Run]) -> None:
         (["since=1m"], []),
     ],
 )
-def test_filters(known: list[Run], words: list[str], systems: list[str]) -> None:
+def test_filters_select_runs(known: list[Run], words: list[str], systems: list[str]) -> None:
     rule = parse_filters(words, known)
     found = [run.summary.params["system"] for run in known if rule.match(run)]
     assert found == systems
@@ -126,12 +126,12 @@ def test_filters(known: list[Run], words: list[str], systems: list[str]) -> None
         ("since=tomorrow", "since='tomorrow' is not a span of time"),
     ],
 )
-def test_filters_that_mean_nothing(known: list[Run], word: str, message: str) -> None:
+def test_invalid_filters_are_refused(known: list[Run], word: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         parse_filters([word], known)
 
 
-def test_spans_of_time() -> None:
+def test_earliest_reads_spans_of_time() -> None:
     now = datetime.now().astimezone()
     week = earliest("1w")
     assert week is not None and abs(now - week - timedelta(days=7)) < timedelta(minutes=1)
@@ -140,11 +140,11 @@ def test_spans_of_time() -> None:
     assert earliest("999999w") is not None
 
 
-def test_a_home_without_runs(tmp_path: Path) -> None:
+def test_missing_folder_has_no_runs(tmp_path: Path) -> None:
     assert finished_runs(tmp_path / "none") == []
 
 
-def test_labels_with_an_equals_sign_are_no_filters(
+def test_labels_with_an_equals_sign_are_not_taken_for_filters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
@@ -169,5 +169,5 @@ def test_labels_with_an_equals_sign_are_no_filters(
         select_runs(["rag k=7"])
 
 
-def test_of_what_there_is_none_no_empty_list_is_shown() -> None:
+def test_unknown_name_without_alternatives_says_there_are_none() -> None:
     assert unknown("label", "x", []).message == "unknown label 'x': there are none"

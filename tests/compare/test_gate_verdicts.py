@@ -1,4 +1,4 @@
-"""What a gate says of made-up runs."""
+"""The gate's outcomes for made-up runs."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def all_wrong(folder: Path) -> Run:
 
 
 def counted(folder: Path, *right: int) -> Run:
-    """A run with as many right answers of ten in each conversation."""
+    """A run with these numbers of right answers, out of ten in each conversation."""
     return made_run(folder / "_".join(map(str, right)), "cell", in_conversations(right, 10))
 
 
-def test_a_loss_beyond_its_interval_is_worse(tmp_path: Path) -> None:
+def test_loss_whose_interval_excludes_zero_is_worse(tmp_path: Path) -> None:
     good, bad = counted(tmp_path, 5, 5, 7, 5, 5, 8), counted(tmp_path, 0, 1, 1, 2, 3, 1)
     result = judged(baseline_from(good), bad)
     assert (result.outcome, result.status) == (GateOutcome.WORSE, 1)
-    # The golden values of S = 5 4 6 3 2 7, n = 10 each, turned around.
+    # The golden values of S = 5 4 6 3 2 7, n = 10 each, with the sign reversed.
     assert result.change is not None and result.change.result.p == 0.03125
     assert (result.change.result.low, result.change.result.high) == pytest.approx((-0.7, -0.2))
     assert (result.before, result.now) == pytest.approx((35 / 60, 8 / 60))
@@ -73,7 +73,7 @@ def test_a_loss_beyond_its_interval_is_worse(tmp_path: Path) -> None:
     assert "reliably" not in told
 
 
-def test_too_few_conversations_show_neither_a_loss_nor_its_absence(tmp_path: Path) -> None:
+def test_too_few_conversations_are_inconclusive_and_not_non_inferior(tmp_path: Path) -> None:
     (good,) = runs(tmp_path, "A")
     none = all_wrong(tmp_path)
     result = judged(baseline_from(good), none)
@@ -86,12 +86,12 @@ def test_too_few_conversations_show_neither_a_loss_nor_its_absence(tmp_path: Pat
     )
     demanded = judged(baseline_from(good), all_wrong(tmp_path), non_inferior=0.2)
     assert (demanded.outcome, demanded.status) == (GateOutcome.INFERIOR, 1)
-    # Nothing changed: no loss to rule out.
+    # Without any change there is no loss to rule out.
     same = judged(baseline_from(good), good, non_inferior=0.2)
     assert same.outcome is GateOutcome.NON_INFERIOR
 
 
-def test_an_interval_around_0_is_inconclusive_and_not_shown_to_be_non_inferior(
+def test_interval_around_zero_is_inconclusive_and_may_be_inferior(
     tmp_path: Path,
 ) -> None:
     before, after = counted(tmp_path, 5, 5, 5, 5, 5, 5), counted(tmp_path, 6, 4, 5, 7, 3, 5)
@@ -113,8 +113,8 @@ def test_the_same_run_is_unchanged_and_a_better_one_better(tmp_path: Path) -> No
     assert judged(baseline_from(bad), good).outcome is GateOutcome.BETTER
 
 
-def test_gate_and_compare_say_the_same_of_the_same_two_runs(tmp_path: Path) -> None:
-    """In many small made-up pairs: one interval, one p, one verdict."""
+def test_gate_and_compare_agree_on_the_same_two_runs(tmp_path: Path) -> None:
+    """For many small made-up pairs: the same interval, p and verdict."""
     draw = Random(4)
     outcomes = set()
     for number in range(60):
@@ -137,7 +137,7 @@ def test_gate_and_compare_say_the_same_of_the_same_two_runs(tmp_path: Path) -> N
     assert {GateOutcome.WORSE, GateOutcome.BETTER, GateOutcome.INCONCLUSIVE} <= outcomes
 
 
-def test_a_named_question_must_pass(tmp_path: Path) -> None:
+def test_must_pass_question_that_gets_worse_fails(tmp_path: Path) -> None:
     (good,) = runs(tmp_path, "A")
     scores = {**example("A"), NAMED: [0.0]}
     one_less = made_run(tmp_path / "less", "less", scores)
@@ -145,12 +145,12 @@ def test_a_named_question_must_pass(tmp_path: Path) -> None:
     result = judged(baseline_from(good, NAMED), one_less)
     assert (result.outcome, result.status) == (GateOutcome.MUST_PASS, 1)
     assert judged(baseline_from(good), one_less, [NAMED]).outcome is GateOutcome.MUST_PASS
-    # Named after it was wrong in the baseline, it must be no worse.
+    # A question that was already wrong in the baseline must only be no worse.
     assert judged(baseline_from(one_less, NAMED), one_less).outcome is GateOutcome.UNCHANGED
     assert judged(baseline_from(good, NAMED), good).outcome is GateOutcome.UNCHANGED
 
 
-def test_a_question_that_the_baseline_requires_and_the_run_did_not_ask(tmp_path: Path) -> None:
+def test_bless_refuses_a_run_without_a_must_pass_question(tmp_path: Path) -> None:
     (good,) = runs(tmp_path, "A")
     other = made_run(tmp_path / "other", "other", {"conv-9/q0": [1.0], "conv-9/q1": [1.0]})
     path = tmp_path / "baseline.json"
@@ -179,7 +179,7 @@ def test_a_question_that_the_baseline_requires_and_the_run_did_not_ask(tmp_path:
         ({"of_records": {"weight": 2.0}}, "different weights of 20 questions"),
     ],
 )
-def test_what_is_not_comparable_is_broken(
+def test_incomparable_run_is_broken(
     tmp_path: Path, changes: Mapping[str, object], reason: str
 ) -> None:
     (good,) = runs(tmp_path, "A")
@@ -200,7 +200,7 @@ def test_a_mean_over_the_questions_that_both_scored_says_so(tmp_path: Path) -> N
     assert "now 57.6 %, baseline 57.6 %, on the 59 questions that both scored." in shown
 
 
-def test_other_questions_are_broken(tmp_path: Path) -> None:
+def test_run_with_other_questions_is_broken(tmp_path: Path) -> None:
     (good,) = runs(tmp_path, "A")
     scores = example("A")
     fewer = made_run(tmp_path / "x", "x", {name: scores[name] for name in list(scores)[1:]})
@@ -245,7 +245,7 @@ def test_the_file_is_stable_and_read_back(tmp_path: Path) -> None:
         ({"judge": 3}, "`$.judge`"),
     ],
 )
-def test_a_baseline_is_checked(tmp_path: Path, change: dict[str, object], told: str) -> None:
+def test_invalid_baseline_is_refused(tmp_path: Path, change: dict[str, object], told: str) -> None:
     (good,) = runs(tmp_path, "A")
     path = tmp_path / "baseline.json"
     write_baseline(baseline_from(good), path)
@@ -257,7 +257,7 @@ def test_a_baseline_is_checked(tmp_path: Path, change: dict[str, object], told: 
     assert told in error.value.message
 
 
-def test_a_baseline_that_was_edited_is_refused(tmp_path: Path) -> None:
+def test_edited_baseline_is_refused(tmp_path: Path) -> None:
     (good,) = runs(tmp_path, "A")
     path = tmp_path / "baseline.json"
     write_baseline(baseline_from(good), path)
@@ -275,14 +275,14 @@ def test_a_baseline_that_was_edited_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"a": 1, "a": 2}', "[" * 100_000, "\x00"])
-def test_what_is_no_baseline_at_all(tmp_path: Path, text: str) -> None:
+def test_file_that_is_not_a_baseline_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "baseline.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match="is not a baseline"):
         read_baseline(path)
 
 
-def test_hostile_text_is_text_in_every_form(tmp_path: Path) -> None:
+def test_hostile_text_is_escaped_in_junit_and_markdown(tmp_path: Path) -> None:
     name = "conv-0/<b>\x1b[31m|]]>&"
     scores = {name.replace("conv-0/", f"conv-{case}/q{case}") + "q1": [1.0] for case in range(3)}
     good = made_run(tmp_path / "good", "good", _plain(scores))
@@ -297,7 +297,7 @@ def test_hostile_text_is_text_in_every_form(tmp_path: Path) -> None:
 
 
 def _plain(scores: Scores) -> Scores:
-    """The ids as `made_run` splits them: the number of the question is all that follows `q`."""
+    """The ids as `made_run` splits them: everything after `q` is the question's number."""
     return {
         f"<b>\x1b[31m|]]>&{number}/q{number}": row for number, row in enumerate(scores.values())
     }

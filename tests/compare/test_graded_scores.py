@@ -1,4 +1,4 @@
-"""Comparisons of graded scores: means of shares, without a test of right and wrong."""
+"""Comparisons of graded scores: means of scores, without a test on right and wrong answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memeval.results.run import Run
 
 
 def graded_run(folder: Path, name: str, score: float) -> Run:
-    """A run whose every answer has this score."""
+    """A run in which every answer has this score."""
     verdict = Verdict("beam", Label.WRONG, score, graded=True, parts={"items": (score,)})
     return made_run(folder, name, example("A"), of_records={"verdict": verdict})
 
@@ -31,6 +31,6 @@ def test_graded_scores_are_compared_by_their_means(tmp_path: Path) -> None:
     assert "75.0" in comparison_text(comparison)
 
 
-def test_a_judges_error_is_not_corrected_in_graded_scores(tmp_path: Path) -> None:
+def test_graded_scores_cannot_be_calibrated(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has graded scores"):
         scored_answers(graded_run(tmp_path, "A", 0.25))

@@ -1,4 +1,4 @@
-"""One rule from end to end: the same figure wherever it is shown, and nothing contradicts it."""
+"""One figure from end to end: it is the same wherever it is shown, and nothing contradicts it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ACCURACY = metric_named("accuracy")
 
 
 def measured_run(runs: Path, name: str, scores: Scores) -> Run:
-    """A run with the metrics that the pipeline makes of its records."""
+    """A run with the metrics that the pipeline computes from its records."""
     run = made_run(runs, name, scores)
     records = list(read_records(run.folder / RECORDS_FILE))
     repeats = []
@@ -53,7 +53,7 @@ def measured_run(runs: Path, name: str, scores: Scores) -> Run:
 
 
 def two_repeats(draw: Random, share: float) -> dict[str, list[float | None]]:
-    """Eight conversations of unequal sizes, asked twice, some verdicts of which can't be read."""
+    """Eight conversations of unequal sizes, asked twice. Some verdicts can't be read."""
     scores: dict[str, list[float | None]] = {}
     for case, size in enumerate((6, 9, 4, 12, 7, 5, 8, 10)):
         for question in range(size):
@@ -85,7 +85,7 @@ def judged(runs: list[Run]) -> GateResult:
     return judge_run(baseline, runs[1], now, ACCURACY, rules=GateRules())
 
 
-def test_an_unreadable_verdict_leaves_a_run_with_one_accuracy(pair: list[Run]) -> None:
+def test_run_with_unreadable_verdicts_has_one_accuracy(pair: list[Run]) -> None:
     comparison = compare_runs(pair, ACCURACY)
     for run in pair:
         result, metrics = comparison.run(run.key).result, run.summary.metrics
@@ -94,7 +94,8 @@ def test_an_unreadable_verdict_leaves_a_run_with_one_accuracy(pair: list[Run]) -
             (metrics["accuracy_ci95_low"], metrics["accuracy_ci95_high"])
         )
         assert comparison.run(run.key).rerun_std == pytest.approx(metrics["accuracy_std"])
-        # Verdicts that can't be read make the mean of the repeats' means another figure.
+        # Averaging over all scored repeats would give another figure, because some verdicts can't
+        # be read.
         repeats = [record.score for record in read_records(run.folder / RECORDS_FILE)]
         scored = [score for score in repeats if score is not None]
         assert sum(scored) / len(scored) != pytest.approx(metrics["accuracy"], abs=1e-6)
@@ -124,7 +125,7 @@ def test_the_figure_of_a_run_is_the_same_everywhere(pair: list[Run], tmp_path: P
     text = comparison_text(comparison)
     assert ends in text and f"{100 * value:.1f}" in text
 
-    # Unrounded where programs read it.
+    # Unrounded in formats that programs read.
     logged = payload.metrics(run.summary.metrics)
     assert (logged["accuracy_ci95_low"], logged["accuracy_ci95_high"]) == (low, high)
     assert payload.rounded_figures(run.summary)["rounded.accuracy"] == shown
@@ -189,7 +190,7 @@ def small_data(draw: Random, folder: Path) -> list[Run]:
     return runs
 
 
-def test_nothing_that_is_said_of_small_data_contradicts_itself(tmp_path: Path) -> None:
+def test_statements_about_small_data_are_consistent(tmp_path: Path) -> None:
     draw, said = Random(18), set()
     for number in range(80):
         runs = small_data(draw, tmp_path / str(number))
@@ -209,7 +210,7 @@ def test_nothing_that_is_said_of_small_data_contradicts_itself(tmp_path: Path) -
 
 
 def check_difference(comparison: Comparison, pair: Difference) -> None:
-    """Interval, p, sentence, letters and MDE agree."""
+    """Asserts that interval, p, sentence, letters and MDE agree."""
     result, words = pair.result, sentence(comparison, pair)
     assert (result.mde is None) is (result.is_too_few or is_same(result))
     if result.low is not None and result.high is not None:
@@ -240,12 +241,12 @@ def check_difference(comparison: Comparison, pair: Difference) -> None:
 
 
 def is_same(result: ClusteredDifference) -> bool:
-    """Whether no question has a different value."""
+    """Whether all questions have the same value in both runs."""
     return result.largest_error is None and result.mean == 0
 
 
 def kind_of(words: str) -> str:
-    """What a sentence says."""
+    """The kind of statement that a sentence makes."""
     kinds = {
         "same value": "same",
         "too few": "too few",

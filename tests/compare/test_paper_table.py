@@ -1,4 +1,4 @@
-"""The table of a paper: the one rule in its letters and bold figures, and text that stays text."""
+"""The table for a paper: letters and bold figures follow the same rule, and text stays text."""
 
 from __future__ import annotations
 
@@ -58,21 +58,21 @@ def test_the_best_is_bold_only_if_each_difference_is_shown(tmp_path: Path) -> No
     assert "Bold" not in " ".join(table.notes)
 
 
-def test_five_conversations_have_no_letter_and_nothing_bold(tmp_path: Path) -> None:
+def test_five_conversations_give_no_letters_and_no_bold(tmp_path: Path) -> None:
     runs = [made_run(tmp_path, name, example(name)) for name in "ABC"]
     table = paper_table(runs, ["accuracy"])
     assert {(letters, bold) for _, letters, bold in column(table, "accuracy")} == {("", False)}
     assert "5 conversations are too few" in " ".join(table.notes)
 
 
-def test_less_is_better_of_what_is_spent(tmp_path: Path) -> None:
+def test_smaller_value_is_best_for_context_tokens(tmp_path: Path) -> None:
     dear = made_run(tmp_path, "dear", in_conversations(HIGH), of_records={"context_tokens": 900})
     cheap = made_run(tmp_path, "cheap", in_conversations(HIGH), of_records={"context_tokens": 90})
     table = paper_table([dear, cheap], ["context"])
     assert [bold for _, _, bold in column(table, "context_tokens")] == [False, True]
 
 
-def test_a_figure_that_was_not_measured_is_a_dash(tmp_path: Path) -> None:
+def test_missing_figure_is_a_dash(tmp_path: Path) -> None:
     runs = cells(tmp_path, one=HIGH, two=LOW)
     runs.append(made_run(tmp_path, "none", {"conv-0/q0": [None]}, metrics={"coverage": 1.0}))
     table = paper_table(runs, ["accuracy"])
@@ -83,7 +83,7 @@ def test_a_figure_that_was_not_measured_is_a_dash(tmp_path: Path) -> None:
         paper_table(runs, ["recall@10"])
 
 
-def test_other_protocols_never_share_a_column_in_silence(tmp_path: Path) -> None:
+def test_different_judges_share_a_column_only_if_forced(tmp_path: Path) -> None:
     first, second = cells(tmp_path, one=HIGH, two=LOW)
     other = made_run(tmp_path, "other", in_conversations(HIGH), judge=JudgeIdentity("contains"))
     with pytest.raises(UserError, match=r"accuracy: not compared: .* different judges"):
@@ -99,7 +99,7 @@ def test_other_protocols_never_share_a_column_in_silence(tmp_path: Path) -> None
         paper_table([first, elsewhere])
 
 
-def test_two_rows_have_two_names(tmp_path: Path) -> None:
+def test_rows_must_have_different_names(tmp_path: Path) -> None:
     runs = [
         made_run(tmp_path, "rag", example("A"), params={"top_k": k}, run_key=f"rag{k}")
         for k in (5, 10)
@@ -113,7 +113,7 @@ def test_two_rows_have_two_names(tmp_path: Path) -> None:
         paper_table(runs, ["accuracy"], rows=["sistem"])
 
 
-def test_recall_of_whole_conversations_is_named(tmp_path: Path) -> None:
+def test_recall_that_covers_whole_conversations_is_flagged(tmp_path: Path) -> None:
     run = made_run(
         tmp_path,
         "sessions",
@@ -135,7 +135,7 @@ def hostile(folder: Path) -> PaperTable:
     )
 
 
-def test_markdown_html_and_csv_hold_no_mark_of_a_name(tmp_path: Path) -> None:
+def test_hostile_names_are_escaped_in_markdown_html_and_csv(tmp_path: Path) -> None:
     table = hostile(tmp_path)
     text = FORMATS["markdown"](table)
     assert "<script>" not in text and r"\[1\](http&#58;//" in text
@@ -154,7 +154,7 @@ def test_markdown_html_and_csv_hold_no_mark_of_a_name(tmp_path: Path) -> None:
 
 
 def compiled(table: str, folder: Path) -> str:
-    """What TeX says of a paper with the table."""
+    """Output of TeX for a paper with the table."""
     source = [r"\documentclass{article}", r"\usepackage{booktabs,graphicx}"]
     source += [r"\begin{document}", table, r"Table~\ref{tab:ab}", r"\end{document}", ""]
     (folder / "paper.tex").write_text("\n".join(source), encoding="utf-8")
@@ -178,7 +178,7 @@ def test_latex_compiles_whatever_the_names_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(PDFLATEX is None, reason="no TeX engine (pdflatex) on this machine")
-def test_latex_of_many_columns_is_no_wider_than_a_page(tmp_path: Path) -> None:
+def test_latex_table_of_many_columns_fits_the_page(tmp_path: Path) -> None:
     table = paper_table(cells(tmp_path, high=HIGH, low=LOW), ["accuracy"])
     (column,) = table.columns
     wide = FORMATS["latex"](replace(table, columns=(column,) * 12))

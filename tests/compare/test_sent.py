@@ -1,4 +1,6 @@
-"""Cells that sent the same as another: named with numbers, and never shown as a difference of 0."""
+"""Runs that sent the same prompts as another: reported with numbers, and never shown as a
+difference of 0.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ PROMPT = (SentMessage("user", "0123456789abcdef"),)
 
 
 def pair(folder: Path, other: dict[str, Any], **changes: Any) -> list[Run]:
-    """A baseline and a run of the same values, which sent what `other` says."""
+    """A baseline and a run with the same values; `other` says what the second run sent."""
     own = {"prompt": PROMPT, "context": "c" * 16}
     return [
         made_run(folder, "cogcanvas", example("A"), of_records=own),
@@ -30,7 +32,7 @@ def pair(folder: Path, other: dict[str, Any], **changes: Any) -> list[Run]:
     ]
 
 
-def test_cells_that_sent_the_same_are_named_and_not_shown_as_0(tmp_path: Path) -> None:
+def test_runs_with_the_same_prompts_are_named_and_not_shown_as_0(tmp_path: Path) -> None:
     comparison = compare_runs(pair(tmp_path, {}), metric_named("accuracy"))
     (difference,) = comparison.differences
     assert difference.sent_alike == 20 and difference.same_prompts
@@ -48,7 +50,7 @@ def test_cells_that_sent_the_same_are_named_and_not_shown_as_0(tmp_path: Path) -
     assert whole["sent_alike"] == "20"
 
 
-def test_without_a_prompt_the_context_is_what_was_sent(tmp_path: Path) -> None:
+def test_without_a_prompt_contexts_are_compared(tmp_path: Path) -> None:
     runs = [
         made_run(tmp_path, name, example("A"), of_records={"context": "c" * 16}) for name in "AB"
     ]
@@ -63,7 +65,7 @@ def test_without_a_prompt_the_context_is_what_was_sent(tmp_path: Path) -> None:
         ({"prompt": (), "context": None}, {}),
     ],
 )
-def test_other_prompts_another_reader_or_unknown_prompts_are_compared(
+def test_different_prompts_or_readers_are_not_the_same_prompts(
     tmp_path: Path, other: dict[str, Any], changes: dict[str, Any]
 ) -> None:
     runs = pair(tmp_path, other, **changes)
@@ -71,12 +73,12 @@ def test_other_prompts_another_reader_or_unknown_prompts_are_compared(
     assert not difference.same_prompts
 
 
-def test_another_judge_model_is_no_other_reader(tmp_path: Path) -> None:
+def test_judge_settings_do_not_count_as_another_reader(tmp_path: Path) -> None:
     runs = pair(tmp_path, {}, params={"llm.judge.max_concurrency": 4})
     assert compare_runs(runs, metric_named("accuracy")).differences[0].same_prompts
 
 
-def test_the_edges_that_a_switch_takes_away_are_counted(tmp_path: Path) -> None:
+def test_edges_affected_by_a_setting_are_counted(tmp_path: Path) -> None:
     notes = {"notes": {"edges": {"temporal": 2, "all": 4543}}, "context": "c" * 16}
     runs = [
         made_run(

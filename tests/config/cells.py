@@ -1,4 +1,4 @@
-"""Configs, and what else identity looks at, to take keys of."""
+"""Configs and identity inputs for tests of keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STAGES = {
     "system.chunk_size": "prepare",
     "system.rrf_k": "answer",
 }
-"""Stages of the settings of the data set and of the system below."""
+"""Stages of the data set's settings and of the system's settings below."""
 DIGESTS = {
     "prepare": {"code": "c" * 16, "data": "d" * 64, "system": "memeval.systems.retrieval.rag:Rag"},
     "answer": {"code": "c" * 16, "prompt": "p" * 64},
@@ -27,8 +27,8 @@ DIGESTS = {
 
 
 def config(**changes: Any) -> RunConfig:
-    """A config whose answers and verdicts come from a language model, with other values at dotted
-    paths (`llm__model`).
+    """A config whose answers and verdicts come from a language model, with changes at dotted paths
+    (`llm__model`).
     """
     base = RunConfig()
     base.dataset = {"name": "demo", **asdict(LocomoSettings())}
@@ -43,7 +43,7 @@ def config(**changes: Any) -> RunConfig:
 
 
 def changed(config: RunConfig, values: dict[str, Any]) -> RunConfig:
-    """The config with other values at dotted paths."""
+    """The config with changed values at dotted paths."""
     for path, value in values.items():
         *groups, name = path.split(".")
         place: Any = functools.reduce(getattr, groups, config)
@@ -67,12 +67,12 @@ def inputs(**changes: Any) -> IdentityInputs:
 
 
 def with_digest(stage: str, name: str, digest: str) -> dict[str, dict[str, str]]:
-    """The digests with another or a further one."""
+    """The digests with one of them replaced or added."""
     return {**DIGESTS, stage: {**DIGESTS[stage], name: digest}}
 
 
 def all_keys(config: RunConfig, inputs: IdentityInputs) -> dict[str, str]:
-    """The keys of the first repeat, and the run key."""
+    """The keys of the first repeat and the run key."""
     first = keys(config, inputs, config.seed)
     return {
         "prepare": first.prepare,

@@ -1,5 +1,5 @@
-"""Sweeps that are unions of grids: which cells a file's lines make, and that a cell composes to
-what its line says.
+"""Sweeps that are unions of grids: the lines of a file give its cells, and each cell composes to
+its line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from memeval.runs.compose.config import compose_config
 
 @pytest.fixture
 def sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of sweeps with one of two grids."""
+    """A folder of sweeps, one of which has two grids."""
     monkeypatch.setattr(plugins, "sweeps_dir", lambda: tmp_path)
     text = (
         "sweep_name: mine\ngrids:\n  - system=bm25,rag top_k=3,wide dataset.limit_cases=1\n  - "
@@ -42,7 +42,7 @@ def test_a_grid_is_the_product_of_its_lists_and_grids_follow_one_another() -> No
     )
 
 
-def test_a_sweep_with_grids_goes_over_its_cells(sweeps: Path) -> None:
+def test_sweep_with_grids_lists_its_cells(sweeps: Path) -> None:
     served = over_cells(
         "mine", OmegaConf.create((sweeps / "mine.yaml").read_text(encoding="utf-8"))
     )
@@ -65,7 +65,7 @@ def test_a_cell_composes_to_what_its_line_says(sweeps: Path) -> None:
     assert compose_config(["+cell=mine-3", "system=no_memory"]).system["name"] == "no_memory"
 
 
-def test_there_is_no_cell_past_the_last(sweeps: Path) -> None:
+def test_cell_past_the_last_is_refused(sweeps: Path) -> None:
     assert cell_config("mine-5") is not None
     assert cell_config("mine-6") is None and cell_config("mine-0") is None
     with pytest.raises(UserError, match="unknown cell 'mine-6'") as caught:

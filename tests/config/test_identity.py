@@ -1,5 +1,5 @@
-"""Which keys a change of which field makes anew: a wrong entry here means results of different
-settings mixed, or paid for twice.
+"""Which keys change with which field. A wrong entry here means that results of different settings
+are mixed, or paid for twice.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("reranker.timeout_s", 5.0, NONE),
     ("reranker.patience_s", 5.0, NONE),
     ("reader.name", "tools", ANSWER),
-    # Without tools they say nothing.
+    # Without `reader=tools` they have no effect.
     ("reader.max_steps", 3, NONE),
     ("reader.max_tool_calls", 3, NONE),
     ("reader.max_result_tokens", 100, NONE),
@@ -201,7 +201,7 @@ CHANGES += [
 @pytest.mark.parametrize(
     ("path", "value", "anew"), CHANGES, ids=lambda part: part if isinstance(part, str) else ""
 )
-def test_what_a_change_makes_anew(path: str, value: Any, anew: set[str]) -> None:
+def test_each_field_changes_the_expected_keys(path: str, value: Any, anew: set[str]) -> None:
     before, after = (
         all_keys(config(), inputs()),
         all_keys(changed(config(), {path: value}), inputs()),
@@ -210,7 +210,7 @@ def test_what_a_change_makes_anew(path: str, value: Any, anew: set[str]) -> None
 
 
 @pytest.mark.parametrize("name", ["max_steps", "max_tool_calls", "max_result_tokens"])
-def test_the_limits_of_tools_count_with_tools(name: str) -> None:
+def test_reader_limits_change_answer_keys_with_tools(name: str) -> None:
     with_tools = {"reader.name": "tools"}
     before = all_keys(changed(config(), with_tools), inputs())
     after = all_keys(changed(config(), {**with_tools, f"reader.{name}": 3}), inputs())
@@ -220,7 +220,7 @@ def test_the_limits_of_tools_count_with_tools(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["max_steps", "max_tool_calls", "max_result_tokens", "max_session_tokens"]
 )
-def test_the_limits_of_the_writer_count_with_tools(name: str) -> None:
+def test_writer_limits_change_all_keys_with_tools(name: str) -> None:
     with_tools = {"writer.name": "tools"}
     before = all_keys(changed(config(), with_tools), inputs())
     after = all_keys(changed(config(), {**with_tools, f"writer.{name}": 3}), inputs())
@@ -235,7 +235,7 @@ def test_every_field_is_in_the_table() -> None:
     )
 
 
-def test_every_field_says_its_stage() -> None:
+def test_every_field_declares_its_stage() -> None:
     for path, stage in field_stages(RunConfig).items():
         assert stage in STAGES, (
             f"{path} has no stage, so nobody knows whether results survive a change of it. "
@@ -253,13 +253,13 @@ def test_a_field_without_a_stage_is_found() -> None:
     assert field_stages(Careless, "llm.") == {"llm.forgotten": None}
 
 
-def test_no_leaf_of_a_config_escapes_the_walk() -> None:
+def test_field_stages_cover_every_leaf_of_a_config() -> None:
     leaves = {path for path in flatten(config()) if path.split(".")[0] not in ("dataset", "system")}
     assert leaves == set(field_stages(RunConfig))
 
 
 @pytest.mark.parametrize("name", options("system"))
-def test_every_setting_of_a_system_says_its_stage(name: str) -> None:
+def test_every_setting_of_a_system_declares_its_stage(name: str) -> None:
     for path, stage in field_stages(settings_of(name)).items():
         assert stage in ("prepare", "answer", "runtime"), (
             f"system.{path} of {name} has no stage: give its field `metadata=INGEST` where it "
@@ -268,7 +268,7 @@ def test_every_setting_of_a_system_says_its_stage(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(built_in_classes("dataset")))
-def test_every_setting_of_a_data_set_says_its_stage(name: str) -> None:
+def test_every_setting_of_a_data_set_declares_its_stage(name: str) -> None:
     for path, stage in field_stages(adapter_class(name).settings_type).items():
         assert stage in STAGES, (
             f"dataset.{path} of {name} has no stage: declare it as `at(STAGE, default)`"
@@ -292,7 +292,7 @@ INPUTS: list[tuple[str, Any, set[str]]] = [
 
 
 @pytest.mark.parametrize(("name", "value", "anew"), INPUTS)
-def test_what_another_content_makes_again(name: str, value: Any, anew: set[str]) -> None:
+def test_each_input_changes_the_expected_keys(name: str, value: Any, anew: set[str]) -> None:
     other = inputs(**{name: value})
     assert differing(all_keys(config(), inputs()), all_keys(config(), other)) == anew
 
@@ -305,12 +305,12 @@ def test_every_input_is_in_the_table() -> None:
     )
 
 
-def test_contributions_are_joined_by_stage() -> None:
+def test_digests_are_joined_by_stage() -> None:
     joined = join_digests({"prepare": {"data": "d"}}, {"prepare": {"code": "c"}}, {})
     assert joined == {"prepare": {"data": "d", "code": "c"}, "answer": {}, "judge": {}}
 
 
-def test_two_contributions_of_one_name_are_a_mistake() -> None:
+def test_two_digests_of_one_name_in_a_stage_are_refused() -> None:
     with pytest.raises(AssertionError, match="prepare has two digests named code"):
         join_digests({"prepare": {"code": "c"}}, {"prepare": {"code": "d"}})
 
@@ -326,7 +326,7 @@ def test_two_contributions_of_one_name_are_a_mistake() -> None:
         "seed",
     ],
 )
-def test_the_model_is_part_of_a_memory_that_it_made(path: str) -> None:
+def test_answering_model_changes_a_memory_made_by_it(path: str) -> None:
     value = next(value for name, value, _ in CHANGES if name == path)
     thinking = inputs(uses_llm_at_ingest=True)
     assert (
@@ -338,7 +338,7 @@ def test_the_model_is_part_of_a_memory_that_it_made(path: str) -> None:
 
 
 @pytest.mark.parametrize("role", ["ingest", "judge"])
-def test_a_role_has_every_setting_of_the_answers_model(role: str) -> None:
+def test_role_has_every_setting_of_the_answering_model(role: str) -> None:
     metadata = field_metadata(RunConfig)
     stage, mark = {"ingest": ("prepare", "llm_ingest"), "judge": ("judge", "llm_judge")}[role]
     of_all_roles = {"llm.name", "llm.max_retries"}
@@ -358,14 +358,14 @@ SHAPES_A_MEMORY = [
 
 
 @pytest.mark.parametrize("path", SHAPES_A_MEMORY)
-def test_the_model_of_the_ingest_is_part_of_a_memory_that_it_made(path: str) -> None:
+def test_ingest_model_changes_a_memory_made_by_it(path: str) -> None:
     value = next(value for name, value, _ in CHANGES if name == path)
     thinking = inputs(uses_llm_at_ingest=True)
     before = all_keys(config(), thinking)
     assert differing(before, all_keys(changed(config(), {path: value}), thinking)) == ALL
 
 
-def test_another_answers_model_keeps_the_memory_of_a_model_of_its_own() -> None:
+def test_answering_model_does_not_change_a_memory_of_an_ingest_model() -> None:
     thinking = inputs(uses_llm_at_ingest=True)
     own = {"llm__ingest__model": "cheap"}
     small = all_keys(config(**own), thinking)
@@ -377,7 +377,7 @@ def test_another_answers_model_keeps_the_memory_of_a_model_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("role", ["ingest", "judge"])
-def test_naming_the_answers_model_in_a_role_is_no_change(role: str) -> None:
+def test_naming_the_answering_model_in_a_role_changes_no_key(role: str) -> None:
     thinking = inputs(uses_llm_at_ingest=True)
     named = config(
         **{
@@ -392,7 +392,7 @@ def test_naming_the_answers_model_in_a_role_is_no_change(role: str) -> None:
 @pytest.mark.parametrize(
     "path", ["top_k", "llm.judge.model", "llm.max_concurrency", "prompt.name", "num_runs"]
 )
-def test_a_memory_survives_what_did_not_make_it(path: str) -> None:
+def test_unrelated_fields_do_not_change_a_memory_made_by_a_model(path: str) -> None:
     value, anew = next((value, anew) for name, value, anew in CHANGES if name == path)
     thinking = inputs(uses_llm_at_ingest=True)
     assert (
@@ -403,7 +403,7 @@ def test_a_memory_survives_what_did_not_make_it(path: str) -> None:
     )
 
 
-def test_the_model_of_a_judge_that_is_none_does_not_matter() -> None:
+def test_judge_model_changes_no_key_if_the_judge_uses_none() -> None:
     plain = inputs(judge_uses_llm=False)
     before = all_keys(config(judge__name="keyword"), plain)
     assert (
@@ -414,7 +414,7 @@ def test_the_model_of_a_judge_that_is_none_does_not_matter() -> None:
     )
 
 
-def test_a_cell_shares_its_first_repeats_with_a_longer_one() -> None:
+def test_run_shares_its_first_repeats_with_a_longer_run() -> None:
     longer, other = config(num_runs=3), config(seed=1)
     assert keys(longer, inputs(), 1) == keys(other, inputs(), 1)
     assert len({keys(longer, inputs(), seed) for seed in range(100)}) == 100
@@ -486,7 +486,7 @@ RUNTIME = {
 
 
 @given(st.fixed_dictionaries({}, optional=RUNTIME))
-def test_no_mixture_of_runtime_fields_changes_a_key(values: dict[str, Any]) -> None:
+def test_runtime_fields_change_no_key(values: dict[str, Any]) -> None:
     declared = field_stages(RunConfig) | SETTINGS_STAGES
     assert set(RUNTIME) == {path for path, stage in declared.items() if stage == "runtime"}
     assert all_keys(changed(config(), values), inputs()) == all_keys(config(), inputs())
@@ -511,7 +511,7 @@ VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) 
 
 
 @given(st.dictionaries(st.text(), VALUES), st.randoms())
-def test_a_digest_ignores_order_and_nothing_else(content: dict[str, Any], random: Any) -> None:
+def test_digest_ignores_only_order(content: dict[str, Any], random: Any) -> None:
     shuffled = list(content.items())
     random.shuffle(shuffled)
     assert digest(dict(shuffled)) == digest(content)
@@ -554,7 +554,7 @@ def test_keys_are_the_same_in_every_process() -> None:
         ("system=mem0 system.infer=true", False),
     ],
 )
-def test_cells_share_a_memory_that_no_model_made(system: str, shared: bool) -> None:
+def test_cells_share_a_memory_made_without_a_model(system: str, shared: bool) -> None:
     small, large = (
         open_cell(
             compose_config([*system.split(), "llm=openai", f"llm.model={model}", "top_k=7"]), ""
@@ -565,7 +565,7 @@ def test_cells_share_a_memory_that_no_model_made(system: str, shared: bool) -> N
     assert small.answer != large.answer
 
 
-def test_a_run_key_is_short_and_can_name_a_folder() -> None:
+def test_keys_are_16_hex_digits_and_run_key_is_distinct() -> None:
     assert all(
         len(key) == 16 and set(key) <= set("0123456789abcdef")
         for key in all_keys(config(), inputs()).values()

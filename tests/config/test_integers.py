@@ -1,4 +1,4 @@
-"""The groups that take any positive integer, as Hydra composes them."""
+"""The groups that accept any positive integer, as Hydra composes them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from memeval.runs.compose.config import compose_config
         ("seed=3", "compression_turn", "never"),
     ],
 )
-def test_what_an_option_sets(override: str, field: str, value: Any) -> None:
+def test_option_sets_the_value_of_its_field(override: str, field: str, value: Any) -> None:
     assert getattr(compose_config([override]), field) == value
 
 
@@ -61,7 +61,7 @@ def test_what_an_option_sets(override: str, field: str, value: Any) -> None:
         ("top_k==7", "top_k==7"),
     ],
 )
-def test_integers_of_these_groups_alone_are_quoted(typed: str, given_to_hydra: str) -> None:
+def test_only_integers_of_integer_groups_are_quoted(typed: str, given_to_hydra: str) -> None:
     assert quote_integers([typed, typed]) == [given_to_hydra] * 2
 
 
@@ -75,7 +75,7 @@ def test_integers_of_these_groups_alone_are_quoted(typed: str, given_to_hydra: s
         ("top_k=wide", "top_k=wide"),
     ],
 )
-def test_only_our_own_quotes_are_taken_off_again(override: str, shown: str) -> None:
+def test_only_quotes_around_integers_of_these_groups_are_removed(override: str, shown: str) -> None:
     assert unquote_integer(override) == shown
 
 
@@ -94,14 +94,14 @@ def test_every_positive_integer_is_served(group: str, number: int, zeros: int) -
     st.sampled_from(INTEGER_GROUPS),
     st.text() | st.integers(max_value=0).map(str) | st.floats().map(str),
 )
-def test_nothing_else_is_served(group: str, option: str) -> None:
+def test_only_positive_integers_are_served(group: str, option: str) -> None:
     positive = option.isascii() and option.isdecimal() and option.strip("0") != ""
     assert (
         served.is_config(f"{group}/{option}") == positive or option.removesuffix(".yaml") != option
     )
 
 
-def test_integers_are_served_to_these_groups_alone_and_are_not_listed() -> None:
+def test_integers_are_served_only_to_integer_groups_and_not_listed() -> None:
     assert not served.is_config("judge/7")
     for group in INTEGER_GROUPS:
         assert served.list(group, ObjectType.CONFIG) == [] == served.list(group, None)
@@ -120,7 +120,7 @@ def test_a_named_sweep_is_served_with_its_header() -> None:
 @pytest.mark.parametrize(
     "file", sorted(Path(__file__).parents[2].glob("sweeps/*.yaml")), ids=lambda path: path.stem
 )
-def test_a_sweep_that_ships_is_named_like_its_file(file: Path) -> None:
+def test_shipped_sweep_has_the_name_of_its_file(file: Path) -> None:
     assert compose_config([f"+sweep={file.stem}"]).sweep_name == file.stem
 
 
@@ -131,7 +131,7 @@ def test_a_sweep_that_ships_is_named_like_its_file(file: Path) -> None:
         (["system=[rag,bm25]"], "takes one option"),
     ],
 )
-def test_a_list_of_options_is_no_choice(overrides: list[str], told: str) -> None:
+def test_list_of_options_is_refused(overrides: list[str], told: str) -> None:
     with pytest.raises(UserError, match=told):
         compose_config(overrides)
 

@@ -1,4 +1,4 @@
-"""What is typed on the command line becomes words of Hydra's; contradictions are refused."""
+"""Command-line words are translated to Hydra overrides; contradictions are refused."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def test_tags_need_no_plus() -> None:
     ("group", "name"),
     [("system", "embedding_only"), ("granularity", "exchange"), ("dataset", "memae")],
 )
-def test_names_of_0_1_are_unknown_and_the_way_out_is_named(group: str, name: str) -> None:
+def test_names_of_version_0_1_are_unknown(group: str, name: str) -> None:
     with pytest.raises(UserError, match=f"unknown {group} '{name}'"):
         compose_config([f"{group}={name}"])
 
 
 @pytest.mark.parametrize(("group", "name"), [("system", "bm52"), ("dataset", "dmo")])
-def test_an_unknown_name_is_answered_with_the_nearest(group: str, name: str) -> None:
+def test_unknown_name_suggests_the_nearest(group: str, name: str) -> None:
     with pytest.raises(UserError, match="Did you mean: "):
         compose_config([f"{group}={name}"])
 
 
-def test_a_usual_config_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_default_config_prints_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert isinstance(compose_config([]), RunConfig)
     assert capsys.readouterr().err == ""
 
@@ -46,20 +46,18 @@ def test_a_usual_config_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
         (["sample=5", "dataset.sample=6"], "-m dataset.sample=5,6"),
     ],
 )
-def test_a_setting_that_is_given_twice_is_refused_with_the_form_that_is_meant(
-    words: list[str], form: str
-) -> None:
+def test_setting_given_twice_is_refused_with_the_sweep_form(words: list[str], form: str) -> None:
     with pytest.raises(UserError, match="is given twice") as refused:
         check_given_once(words)
 
     assert f"to compare both:  python -m memeval {form}" in refused.value.hints
 
 
-def test_the_same_word_twice_says_the_same() -> None:
+def test_repeated_identical_words_are_accepted() -> None:
     words = ["system=bm25", "tracking=none", "tracking=none", "tags.a=1", "tags.b=2"]
     check_given_once(words)
 
 
-def test_a_grid_that_drops_a_system_is_refused() -> None:
+def test_grid_with_a_setting_given_twice_is_refused() -> None:
     with pytest.raises(UserError, match="system is given twice"):
         cells(("system=bm25 system=rag",))

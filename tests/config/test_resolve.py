@@ -1,4 +1,4 @@
-"""From a composition to the typed config: what is let in, and what each refusal says."""
+"""From a composition to the typed config: what is accepted, and the message of each refusal."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_defaults_are_those_of_the_schema() -> None:
     )
 
 
-def test_an_address_is_resolved_before_keys_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_base_url_resolves_to_option_env_or_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     remote = {"llm": {"name": "openai", "model": "m"}, "embedder": {"name": "openai", "model": "e"}}
     assert (
@@ -127,7 +127,7 @@ def test_an_address_is_resolved_before_keys_are_taken(monkeypatch: pytest.Monkey
     assert resolved(**named).llm.base_url == "http://elsewhere"
 
 
-def test_an_embedder_without_an_address_is_where_the_answers_are(
+def test_embedder_without_a_url_uses_that_of_the_answering_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
@@ -140,7 +140,7 @@ def test_an_embedder_without_an_address_is_where_the_answers_are(
     assert (alone.base_url, alone.api_key_env) == ("https://api.openai.com/v1", "OPENAI_API_KEY")
 
 
-def test_no_key_is_sent_to_an_embedder_elsewhere_unless_it_is_named(
+def test_embedder_at_another_url_gets_no_key_unless_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
@@ -163,13 +163,13 @@ def test_no_key_is_sent_to_an_embedder_elsewhere_unless_it_is_named(
     assert key(answers, **local) is key({"name": "extractive"}, **local) is None
     assert key(answers | {"api_key_env": "K"}, **openai) == "OPENAI_API_KEY"
     with pytest.raises(UserError, match="so that model's key is not sent"):
-        # OPENAI_API_KEY is the key of the answers' gateway here.
+        # Here OPENAI_API_KEY is the key for the gateway of the answering model.
         key(answers, **openai)
 
 
 @pytest.mark.slow
 @given(st.integers(-3, 3), st.floats(-0.5, 1.5))
-def test_what_passes_is_within_its_bounds(num_runs: int, coverage: float) -> None:
+def test_accepted_values_are_within_their_bounds(num_runs: int, coverage: float) -> None:
     try:
         config = resolved(num_runs=num_runs, min_coverage=coverage)
     except UserError:
@@ -203,7 +203,7 @@ def test_flattening_keeps_every_leaf(tree: dict[str, Any]) -> None:
     assert all(leaf(path) == value for path, value in flat.items())
 
 
-def test_a_file_may_beat_a_preset_only_by_saying_the_same() -> None:
+def test_config_file_must_agree_with_a_chosen_option() -> None:
     check_choices(RunConfig(top_k=20), ["top_k=wide"])
     check_choices(RunConfig(top_k=20), ["top_k='020'", "judge=keyword"])
     check_choices(RunConfig(top_k=99), ["top_k=from_a_folder_of_the_users"])
@@ -232,7 +232,7 @@ def test_every_field_of_a_config_file_is_in_the_schema(file: Path) -> None:
 @pytest.mark.parametrize(
     "file", sorted(conf_dir().glob("dataset/*.yaml")), ids=lambda path: path.stem
 )
-def test_every_field_of_a_data_sets_file_is_a_setting_of_it(file: Path) -> None:
+def test_every_field_of_a_data_set_option_is_one_of_its_settings(file: Path) -> None:
     loaded: Any = OmegaConf.to_container(OmegaConf.load(file))
     assert loaded["name"] == file.stem
     settings = read_settings(adapter_class(file.stem).settings_type, loaded, "dataset")
@@ -240,14 +240,16 @@ def test_every_field_of_a_data_sets_file_is_a_setting_of_it(file: Path) -> None:
 
 
 def test_names_are_read_without_omegaconf() -> None:
-    """It takes 0.2 s of CPU for the files of conf/, in every sweep with a setting of an option."""
+    """OmegaConf takes 0.2 s of CPU for the files of conf/, in every sweep over a setting of an
+    option.
+    """
     known_names.cache_clear()
     read_yaml.cache_clear()
     known_names()
     assert read_yaml.cache_info().misses == 0
 
 
-def test_a_name_of_another_option_says_which() -> None:
+def test_field_of_another_option_names_that_option() -> None:
     assert known_names()["granularity.size"] == ["granularity=chunk"]
     assert known_names()["judge"] == []
     assert (
@@ -270,7 +272,7 @@ def test_a_name_of_another_option_says_which() -> None:
 
 
 @pytest.mark.parametrize("header", ["api key", "bad name_env"])
-def test_a_header_has_a_name_that_can_be_sent(header: str) -> None:
+def test_invalid_header_name_is_refused(header: str) -> None:
     named = {"name": "openai", "headers": {header: "MY_KEY"}}
     message = "headers has a key that is not a valid header name"
     assert refusal(llm=named) == f"llm.{message}"
@@ -278,7 +280,7 @@ def test_a_header_has_a_name_that_can_be_sent(header: str) -> None:
     assert refusal(embedder=named) == f"embedder.{message}"
 
 
-def test_the_variable_that_is_named_for_the_folder_of_results_moves_them(
+def test_variable_named_by_the_output_dir_hint_moves_the_outputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hint = unknown_name("output_dir").hints[0]

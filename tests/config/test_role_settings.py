@@ -1,4 +1,4 @@
-"""The roles of models: what each takes from the answers' model, and which settings can't be."""
+"""Roles of models: what each inherits from the answering model, and which settings are refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def refusal(**llm: Any) -> tuple[str, ...]:
     return caught.value.message, *caught.value.hints
 
 
-def test_a_role_that_says_nothing_is_as_the_answers_model_but_for_its_limit() -> None:
+def test_role_without_settings_inherits_all_but_max_tokens() -> None:
     llm = resolved(max_concurrency=3, timeout_s=5.0, extra_body={"top_p": 0.9}).llm
     ingest, judge = settings_of_role(llm, INGEST), settings_of_role(llm, JUDGE)
     for own in (ingest, judge):
@@ -42,13 +42,13 @@ def test_a_role_that_says_nothing_is_as_the_answers_model_but_for_its_limit() ->
     assert (llm.max_tokens, ingest.max_tokens, judge.max_tokens) == (512, 2048, 256)
 
 
-def test_a_temperature_of_the_answers_is_that_of_the_ingest_and_not_of_the_judge() -> None:
+def test_temperature_is_inherited_by_ingest_and_not_by_the_judge() -> None:
     llm = resolved(temperature=0.7).llm
     assert settings_of_role(llm, INGEST).temperature == 0.7
     assert settings_of_role(llm, JUDGE).temperature == 0.0
 
 
-def test_null_takes_the_limit_of_the_answers() -> None:
+def test_max_tokens_null_inherits_that_of_the_answers() -> None:
     llm = resolved(judge={"max_tokens": None}).llm
     assert settings_of_role(llm, JUDGE).max_tokens == 512
 
@@ -66,7 +66,7 @@ def test_parameters_of_a_model_are_not_sent_to_another(own: dict[str, Any]) -> N
     assert (ingest.reasoning_effort, ingest.extra_body) == ("high", {"top_p": 0.9})
 
 
-def test_headers_are_not_sent_to_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_are_not_sent_to_another_url(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEWAY_KEY", "a-gateways-key")
     own = {"base_url": REMOTE, "api_key_env": "JUDGE_KEY"}
     llm = resolved(headers={"api-key": "GATEWAY_KEY"}, judge=own).llm
@@ -74,7 +74,7 @@ def test_headers_are_not_sent_to_another_address(monkeypatch: pytest.MonkeyPatch
     assert settings_of_role(llm, JUDGE).headers is None
 
 
-def test_azures_version_belongs_to_its_address() -> None:
+def test_azure_api_version_is_not_sent_to_another_url() -> None:
     own = {"base_url": REMOTE, "api_key_env": "JUDGE_KEY"}
     config = shared(llm={"api_version": "2024-10-21", "judge": own})
     assert settings_of_role(config.llm, INGEST).api_version == "2024-10-21"
@@ -87,7 +87,7 @@ def test_azures_version_belongs_to_its_address() -> None:
     "address", ["https://api.openai.com/v1", "https://x.openai.azure.com/openai/v1"]
 )
 @pytest.mark.parametrize("role", ["llm", "embedder"])
-def test_azures_version_needs_the_address_of_a_resource(role: str, address: str) -> None:
+def test_azure_api_version_needs_the_url_of_a_resource(role: str, address: str) -> None:
     with pytest.raises(UserError) as caught:
         shared(**{role: {"api_version": "2024-10-21", "base_url": address}})
 
@@ -96,12 +96,12 @@ def test_azures_version_needs_the_address_of_a_resource(role: str, address: str)
 
 
 @pytest.mark.parametrize("host", ["localhost:8000", host_digest("localhost:8000")])
-def test_a_server_of_the_machine_needs_no_key_and_in_a_package_neither(host: str) -> None:
+def test_local_server_needs_no_key_even_as_a_digest(host: str) -> None:
     judge = settings_of_role(resolved(judge={"base_url": f"http://{host}/v1"}).llm, JUDGE)
     assert judge.api_key_env == ""
 
 
-def test_the_key_of_the_answers_is_not_sent_to_another_address() -> None:
+def test_key_of_the_answering_model_is_not_sent_to_another_url() -> None:
     message, hint = refusal(judge={"base_url": REMOTE})
     assert message.startswith("llm.judge.base_url differs from the URL of the model that answers")
     assert "llm.judge.api_key_env=MY_KEY" in hint
@@ -109,7 +109,7 @@ def test_the_key_of_the_answers_is_not_sent_to_another_address() -> None:
     resolved(judge={"base_url": "http://127.0.0.1:9/v1"})
 
 
-def test_one_address_under_one_key_has_one_limit() -> None:
+def test_two_limits_for_one_url_and_key_are_refused() -> None:
     message, hint = refusal(max_concurrency=8, judge={"max_concurrency": 4})
     assert message == (
         "llm.max_concurrency=8 and llm.judge.max_concurrency=4 set two limits for the same URL "
@@ -121,7 +121,7 @@ def test_one_address_under_one_key_has_one_limit() -> None:
     resolved(max_concurrency=8, judge={"max_concurrency": 4, "base_url": "http://localhost:2"})
 
 
-def test_two_roles_at_another_address_share_its_limit_too() -> None:
+def test_two_roles_at_another_url_must_share_its_limit() -> None:
     other = {"base_url": REMOTE, "api_key_env": "OTHER_KEY"}
     message, _ = refusal(
         ingest={**other, "max_concurrency": 2}, judge={**other, "max_concurrency": 4}
@@ -130,7 +130,7 @@ def test_two_roles_at_another_address_share_its_limit_too() -> None:
 
 
 def shared(**groups: Any) -> RunConfig:
-    """A config whose model, embedder and reranker are behind one address and key."""
+    """A config whose model, embedder and reranker share one URL and key."""
     reach = {"base_url": LOCAL, "api_key_env": "MY_KEY"}
     values: dict[str, Any] = {"llm": {"model": "answers"}, "embedder": {"model": "vectors"}}
     for group, own in {**values, "reranker": {}, **groups}.items():
@@ -154,7 +154,7 @@ def test_embedder_and_reranker_have_the_limit_of_their_address() -> None:
 
 
 @pytest.mark.parametrize("role", ["embedder", "reranker"])
-def test_one_address_has_one_limit_for_what_embeds_and_reranks_too(role: str) -> None:
+def test_embedder_and_reranker_cannot_differ_from_the_models_limit(role: str) -> None:
     with pytest.raises(UserError) as caught:
         shared(**{role: {"max_concurrency": 4}})
 
@@ -166,7 +166,7 @@ def test_one_address_has_one_limit_for_what_embeds_and_reranks_too(role: str) ->
     shared(**{role: {"max_concurrency": 4, "api_key_env": "OTHER_KEY"}})
 
 
-def test_embedder_and_reranker_cannot_differ_either() -> None:
+def test_embedder_and_reranker_cannot_differ_in_their_limit() -> None:
     other = {"api_key_env": "OTHER_KEY"}
     with pytest.raises(UserError, match=r"embedder\.max_concurrency=2 and "):
         shared(embedder={**other, "max_concurrency": 2}, reranker={**other, "max_concurrency": 4})
@@ -214,7 +214,7 @@ def test_a_refusal_names_the_role(llm: dict[str, Any], message: str) -> None:
     assert refusal(**llm)[0] == message
 
 
-def test_settings_of_a_role_come_from_the_command_line() -> None:
+def test_role_settings_are_read_from_the_command_line() -> None:
     llm = compose_config(
         [
             "llm=openai",

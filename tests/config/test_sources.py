@@ -1,4 +1,4 @@
-"""The code that a result rests on: which modules count, and that an edit shows."""
+"""The code that a result depends on: which modules count, and that an edit is noticed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ print(is_checkout(), code_identity(["memeval.retrieval.fusion"], within=["memeva
 """
 
 
-def test_what_a_module_imports_counts_directly_or_not() -> None:
+def test_direct_and_indirect_imports_count() -> None:
     modules = reachable(["memeval.systems.retrieval.rag"], PACKAGES)
     assert {"memeval.systems.retrieval.rag", "memeval.retrieval.vectors"} <= modules
     assert "memeval.retrieval.embedding.contract" in modules, "rag -> dense -> contract"
@@ -33,7 +33,7 @@ def test_modules_outside_are_left_out() -> None:
     assert "memeval.retrieval.vectors" not in modules
 
 
-def test_the_same_code_has_the_same_identity_in_whatever_order() -> None:
+def test_identity_of_code_does_not_depend_on_order() -> None:
     one = code_identity(
         ["memeval.datasets.granularity", "memeval.systems.retrieval.bm25"], within=PACKAGES
     )
@@ -43,18 +43,18 @@ def test_the_same_code_has_the_same_identity_in_whatever_order() -> None:
     assert one == other != code_identity(["memeval.datasets.granularity"], within=PACKAGES)
 
 
-def test_code_of_the_users_own_is_left_to_the_caller() -> None:
+def test_custom_code_is_left_to_the_caller() -> None:
     assert code_identity(["my_memory"]) == code_identity([])
 
 
-def test_a_release_goes_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identity_of_a_release_is_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "is_checkout", lambda: False)
     assert code_identity(["memeval.datasets.granularity"]) == memeval.__version__
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of the package as a checkout has it."""
+    """A copy of the package as in a checkout."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(memeval.__file__).parent, tmp_path / "memeval", ignore=ignored)
     (tmp_path / "pyproject.toml").touch()
@@ -70,7 +70,7 @@ def printed(folder: Path, code: str = PRINT) -> list[str]:
     return done.stdout.split()
 
 
-def test_an_edit_changes_the_identity_of_what_runs_through_it(checkout: Path) -> None:
+def test_edit_changes_only_the_identity_of_code_that_uses_it(checkout: Path) -> None:
     before = printed(checkout)
     unrelated = checkout / "memeval" / "judges" / "lexical.py"
     unrelated.write_text(unrelated.read_text() + "\n# another comment\n")
@@ -83,7 +83,7 @@ def test_an_edit_changes_the_identity_of_what_runs_through_it(checkout: Path) ->
     assert before[1] != after[1]
 
 
-def test_an_edit_of_a_table_beside_a_module_changes_its_identity(checkout: Path) -> None:
+def test_edit_of_a_table_next_to_a_module_changes_its_identity(checkout: Path) -> None:
     command = (
         "from memeval.config.sources import code_identity\n"
         "print(code_identity(['memeval.llm.extractive'], within=['memeval.llm.extractive']))"
@@ -97,12 +97,12 @@ def test_an_edit_of_a_table_beside_a_module_changes_its_identity(checkout: Path)
         before = after
 
 
-def test_an_installed_package_is_no_checkout(checkout: Path) -> None:
+def test_installed_package_is_not_a_checkout(checkout: Path) -> None:
     (checkout / "pyproject.toml").unlink()
     assert printed(checkout) == ["False", memeval.__version__]
 
 
-def test_a_file_of_data_counts_with_the_module_that_names_it(checkout: Path) -> None:
+def test_data_file_counts_with_the_module_that_names_it(checkout: Path) -> None:
     named = checkout / "memeval" / "retrieval" / "fusion.py"
     named.write_text(named.read_text() + '\nWORDS = "words.yaml"\n')
     without = printed(checkout)

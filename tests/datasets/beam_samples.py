@@ -17,11 +17,11 @@ BEAM = DATASETS["beam"]
 Json = dict[str, Any]
 
 UNREGISTERED = replace(BEAM, files=())
-"""BEAM without pins: chats of our own are then neither right nor wrong."""
+"""BEAM without pins, so that our own chats are neither right nor wrong files."""
 
 
 def batch(*texts: str, first: int = 0, date: str | None = "March-15-2024") -> Json:
-    """A batch of one turn: the user and the assistant by turns, ids from `first` on."""
+    """A batch of one turn, in which user and assistant alternate; ids start at `first`."""
     messages: list[Json] = [
         {"role": ("user", "assistant")[place % 2], "id": first + place, "content": text}
         for place, text in enumerate(texts)
@@ -31,7 +31,7 @@ def batch(*texts: str, first: int = 0, date: str | None = "March-15-2024") -> Js
 
 
 def question(**changes: Any) -> Json:
-    """A question of any ability: it has the references of all of them."""
+    """A question for any ability: it has the reference fields of all of them."""
     return {
         "question": "What did I say?",
         "answer": "Tea",

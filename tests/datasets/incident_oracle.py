@@ -1,5 +1,5 @@
-"""Answers every question about incidents from the shown turns alone, by brute force and other means
-than the adapter's.
+"""Answers every question about incidents from the shown turns alone, by brute force and
+independently of the adapter.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def numbers(answer: int) -> str:
 def solve(  # noqa: PLR0911, PLR0912 - a template a branch
     case: EvalCase, question: EvalQuestion, later: dict[str, Any]
 ) -> tuple[str | None, set[str]]:
-    """The answer, None where the turns do not tell, and the turns that tell it.
+    """The answer, or None if the turns don't give it, and the turns that give it.
 
-    `later` holds root causes by (minute, fault, level).
+    `later` has root causes by (minute, fault, level).
     """
     rows, text = read(case), question.text
 

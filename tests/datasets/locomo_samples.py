@@ -87,5 +87,5 @@ def write(folder: Path, content: Any) -> Path:
 
 
 def locomo(path: Path, **settings: Any) -> Dataset:
-    """A file under the settings of `dataset=locomo`."""
+    """A file with the settings of `dataset=locomo`."""
     return build("locomo", path.parent, path=str(path), **settings)

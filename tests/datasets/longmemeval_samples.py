@@ -21,9 +21,7 @@ SEA = [
 
 
 def item(**changed: Any) -> dict[str, Any]:
-    """An item with two sessions, of which the later one stands first; a value of ... leaves a field
-    out.
-    """
+    """An item with two sessions, the later one first; the value `...` leaves a field out."""
     fields = {
         "question_id": "q1",
         "question_type": "multi-session",

@@ -1,4 +1,4 @@
-"""Rows in LoCoMo-MC10's schema, and the file in LoCoMo's that they come from, made up."""
+"""Made-up rows in LoCoMo-MC10's schema, and the file in LoCoMo's schema that they come from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHOICES = ["Oslo", "Rome", "Bern", "Lima", "Cairo", "Seoul", "Quito", "Paris", "
 
 
 def row(question_id: str = "conv-1_q0", **changes: Any) -> dict[str, Any]:
-    """A row, sound but for the changes; a change to `None` leaves the field out."""
+    """A valid row except for the changes; a change to `None` leaves the field out."""
     fields = {
         "question_id": question_id,
         "question": "Where did Ann go?",
@@ -79,7 +79,7 @@ def original(sample_id: str = "conv-1") -> dict[str, Any]:
 
 
 def write_rows(folder: Path, rows: Iterable[Mapping[str, Any] | str]) -> Path:
-    """Writes a file of rows, or of lines as they are, where the adapter looks for it."""
+    """Writes a file of rows, or of raw lines, where the adapter looks for it."""
     path = folder / "locomo_mc10" / "locomo_mc10.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(

@@ -63,9 +63,9 @@ ROWS = {
 
 
 def write(folder: Path, split: str = "test", **rows: Any) -> Path:
-    """A folder with the four files; what is not given holds one row.
+    """Writes the four files to a folder; a file that is not given has one row.
 
-    Keys are domains, `g5_communication` for the one with a digit.
+    Keys are domains, with `g5_communication` for the one that starts with a digit.
     """
     given = {domain.replace("g5_", "5g_"): content for domain, content in rows.items()}
     (folder / split).mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
-"""Answers every question about an alert storm from the shown turns alone, by brute force and other
-means than the adapter's.
+"""Answers every question about an alert storm from the shown turns alone, by brute force and
+independently of the adapter.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def number(count: int) -> str:
 def solve(  # noqa: PLR0911, PLR0912 - a template a branch
     lines: list[Line], question: EvalQuestion
 ) -> tuple[str | None, set[str]]:
-    """The answer, None where the turns do not tell, and the alert turns that tell it."""
+    """The answer, or None if the turns don't give it, and the alert turns that give it."""
     text = question.text
 
     def match(pattern: str) -> re.Match[str] | None:
@@ -156,7 +156,7 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
 
 
 def solve_history(lines: list[Line], text: str) -> tuple[str | None, set[str]]:
-    """As `solve`, for questions over storms: a storm is what happened on one day."""
+    """Like `solve`, for questions over several storms: a storm is what happened on one day."""
     storms: dict[str, list[Line]] = {}
     for one in lines:
         if not one.kind.startswith("link_"):
@@ -164,7 +164,9 @@ def solve_history(lines: list[Line], text: str) -> tuple[str | None, set[str]]:
     latest = max(storms)
 
     def together(*wanted: tuple[str | None, str]) -> tuple[str | None, set[str]]:
-        """The last day before the latest on which each device (None: any) had its alert."""
+        """The last day before the latest on which each device (None: any) had its alert, and the
+        turns of these alerts.
+        """
         for date in sorted(storms, reverse=True):
             hits = [
                 next(
@@ -213,7 +215,7 @@ def solve_history(lines: list[Line], text: str) -> tuple[str | None, set[str]]:
 
 
 def prove(case: EvalCase) -> set[str]:
-    """Every gold and evidence by brute force; returns the templates that were proved."""
+    """Checks every gold and its evidence by brute force; returns the templates that were proved."""
     lines, tasks = read(case), set()
     for question in case.questions:
         answer, evidence = solve(lines, question)

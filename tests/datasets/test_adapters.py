@@ -1,6 +1,4 @@
-"""Data sets of one's own: by a class path, by an entry point, and what is said where neither leads
-to one.
-"""
+"""Custom data sets, by class path or entry point, and the errors if neither leads to one."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLE))
 
 
-def test_a_class_path_brings_a_data_set(example: None) -> None:
+def test_data_set_is_built_from_a_class_path(example: None) -> None:
     dataset = build(
         "mine",
         NOWHERE,
@@ -39,7 +37,7 @@ def test_a_class_path_brings_a_data_set(example: None) -> None:
     assert [len(case.sessions[0].turns) for case in dataset.cases()] == [1, 1]
 
 
-def test_an_entry_point_brings_a_data_set_and_takes_no_name_of_ours(
+def test_entry_point_adds_a_data_set_but_cannot_take_a_builtin_name(
     example: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = dict.fromkeys(("tickets", "locomo"), "my_tickets:Tickets")
@@ -67,7 +65,7 @@ def test_an_entry_point_brings_a_data_set_and_takes_no_name_of_ours(
         ("memeval.datasets.locomo.adapter:Locomo", "unknown data set 'mine'."),
     ],
 )
-def test_a_path_that_leads_nowhere_is_told(
+def test_invalid_class_path_is_refused(
     example: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, told: str
 ) -> None:
     code = (
@@ -80,7 +78,7 @@ def test_a_path_that_leads_nowhere_is_told(
         build("mine", NOWHERE, **{"class": path})
 
 
-def test_the_example_is_printed_as_it_is_tested() -> None:
+def test_documented_example_is_the_tested_one() -> None:
     page = (ROOT / "docs" / "adding_a_dataset.md").read_text(encoding="utf-8")
     for fence, path in (
         ("python", "my_tickets.py"),
@@ -92,21 +90,21 @@ def test_the_example_is_printed_as_it_is_tested() -> None:
 
 
 def ran(home: Path, folder: Path) -> Done:
-    """The printed command in a folder that holds the example."""
+    """Runs the documented command in a folder with the example."""
     words = ["--config-dir", "my_conf", "dataset=tickets", "tracking=none"]
     env = {**os.environ, "MEMEVAL_HOME": str(home)}
     return run_command_line(words, cwd=folder, env=env)
 
 
 @pytest.mark.slow
-def test_the_example_runs_by_the_command_that_is_printed(tmp_path: Path) -> None:
+def test_example_runs_with_the_documented_command(tmp_path: Path) -> None:
     done = ran(tmp_path, EXAMPLE)
     assert done.returncode == 0, done.stderr
     assert "answer 4/4" in done.stdout + done.stderr
 
 
 @pytest.mark.slow
-def test_an_edit_of_the_adapter_makes_its_results_anew(tmp_path: Path) -> None:
+def test_edited_adapter_runs_again(tmp_path: Path) -> None:
     folder, home = shutil.copytree(EXAMPLE, tmp_path / "example"), tmp_path / "home"
     assert "already done: reused" not in ran(home, folder).stderr
     assert "already done: reused 4 results" in ran(home, folder).stderr
@@ -123,7 +121,7 @@ def test_an_edit_of_the_adapter_makes_its_results_anew(tmp_path: Path) -> None:
     assert len(list(home.glob("outputs/runs/*"))) == 2
 
 
-def test_the_class_of_a_built_in_is_no_setting() -> None:
+def test_class_of_a_builtin_is_not_a_setting() -> None:
     composed = OmegaConf.load(ROOT / "conf" / "dataset" / "demo.yaml")
     judge = OmegaConf.load(ROOT / "conf" / "judge" / "keyword.yaml")
     config = resolve(

@@ -30,7 +30,7 @@ def storms(**given: Any) -> list[EvalCase]:
 
 
 def digest() -> str:
-    """Of all that systems and judges get."""
+    """Digest of everything that systems and judges get."""
     content = hashlib.sha256()
     for case in storms(n_cases=2):
         for turn in (turn for session in case.sessions for turn in session.turns):
@@ -93,7 +93,7 @@ def test_every_gold_follows_from_the_shown_turns(**given: Any) -> None:
     )
 
 
-def test_a_flapping_link_goes_down_and_up_by_turns() -> None:
+def test_flapping_link_alternates_between_down_and_up() -> None:
     (case,) = storms(n_alerts=500, flap_rate=0.5, n_cases=1)
     lines = [line for line in read(case) if line.kind.startswith("link_")]
     for device in {line.device for line in lines}:
@@ -101,7 +101,7 @@ def test_a_flapping_link_goes_down_and_up_by_turns() -> None:
         assert states == (["link_down", "link_up"] * len(states))[: len(states)]
 
 
-def test_trouble_spreads_along_links_and_later_than_it_came() -> None:
+def test_alerts_spread_along_links_and_after_their_cause() -> None:
     settings_ = AlertStormSettings(n_alerts=300, topology="random")
     storm = generate(settings_.shape, seeded("test"))
     assert storm.network is not None
@@ -147,7 +147,7 @@ def test_every_gold_of_a_history_follows_from_the_shown_turns(**given: Any) -> N
     assert len(months) == given["storms_per_case"], "each storm is in a month of its own"
 
 
-def test_a_history_asks_what_was_seen_together_before() -> None:
+def test_history_asks_which_alerts_occurred_together_before() -> None:
     found = storms(storms_per_case=5, n_cases=6, n_alerts=100, questions_per_case=1000)
     assert set().union(*(prove(case) for case in found)) >= HISTORY
     asked = [question for case in found for question in case.questions]
@@ -156,7 +156,7 @@ def test_a_history_asks_what_was_seen_together_before() -> None:
         True,
         False,
     }
-    # All that memory sees says which storm is the latest.
+    # Sessions are all that a memory sees, so they must say which storm is the latest.
     assert all("latest storm" in case.sessions[0].turns[1].text for case in found)
 
 
@@ -164,7 +164,7 @@ def words(question: EvalQuestion) -> list[str]:
     return re.findall(r"\w+", question.text)
 
 
-def test_histories_of_a_seed_share_no_storm_and_have_one_network() -> None:
+def test_storms_of_a_history_differ_but_share_one_network() -> None:
     (case,) = storms(storms_per_case=3, n_alerts=100, n_cases=1)
     linked = [turn.text for turn in case.sessions[0].turns if "is linked to" in turn.text]
     assert len(linked) == 40
@@ -211,7 +211,7 @@ def test_equal_settings_give_equal_bytes_in_every_process() -> None:
     assert here == "8bff3bff12efe2247183f3f345793a60efd201c546e1bb77bdae299b71968b4f"
 
 
-def test_the_identity_tells_storms_apart_and_nothing_else() -> None:
+def test_identity_depends_only_on_what_shapes_the_storms() -> None:
     def identity(**given: Any) -> str:
         return build("alert_storm", Path("/"), **given).open().sha256
 
@@ -231,14 +231,14 @@ def test_the_identity_tells_storms_apart_and_nothing_else() -> None:
     assert len({identity(), *(identity(**other) for other in others)}) == 9
 
 
-def test_another_count_of_cases_or_questions_changes_no_storm() -> None:
+def test_number_of_cases_and_questions_changes_no_storm() -> None:
     assert storms(n_cases=1)[0] == storms(n_cases=3)[0]
     assert (
         storms(n_cases=1, questions_per_case=5)[0].questions == storms(n_cases=1)[0].questions[:5]
     )
 
 
-def test_a_session_is_a_minute_and_ids_tell_nothing() -> None:
+def test_session_is_a_minute_and_its_id_reveals_nothing() -> None:
     (case,) = storms(n_cases=1)
     assert [session.session_id for session in case.sessions] == [
         f"s{number}" for number in range(1, len(case.sessions) + 1)
@@ -254,7 +254,7 @@ def test_a_session_is_a_minute_and_ids_tell_nothing() -> None:
     )
 
 
-def test_golds_are_judged_fairly_by_keywords() -> None:
+def test_keyword_judge_confuses_no_gold_answers() -> None:
     for case in storms(questions_per_case=1000):
         devices = {line.device for line in read(case)}
         for question in case.questions:
@@ -288,14 +288,14 @@ def test_golds_are_judged_fairly_by_keywords() -> None:
         ({"source": "log", "n_cases": 1}, "dataset.n_cases needs dataset.source=generated"),
     ],
 )
-def test_settings_that_make_no_sense(given: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as caught:
         build("alert_storm", Path("/"), **given)
     assert message in caught.value.message
 
 
 @pytest.mark.slow
-def test_a_storm_of_a_hundred_thousand_alerts() -> None:
+def test_every_gold_of_a_storm_of_100_000_alerts_is_proved() -> None:
     (case,) = storms(n_alerts=100_000, n_cases=1)
     assert sum(len(session.turns) for session in case.sessions[1:]) == 100_000
     prove(case)

@@ -52,7 +52,7 @@ def test_only_alerts_are_shown_and_asked_about(tmp_path: Path) -> None:
     assert not any("2005-06-03 15:43:50.675" in question.text for question in case.questions)
 
 
-def test_it_opens_with_a_note_and_the_files_digest(tmp_path: Path) -> None:
+def test_open_notes_how_many_lines_are_alerts(tmp_path: Path) -> None:
     path = write(tmp_path)
     opened = build("alert_storm", Path(), source="log", path=str(path)).open()
     assert opened.notes == ("log: 4 of 5 lines are alerts; the others are left out",)
@@ -85,7 +85,7 @@ def test_a_damaged_row_is_named_with_its_field(tmp_path: Path, row: str, message
     assert message in caught.value.message and "log.csv" in caught.value.message
 
 
-def test_other_damage(tmp_path: Path) -> None:
+def test_damaged_log_is_refused_with_its_reason(tmp_path: Path) -> None:
     path = write(tmp_path)
     whole = path.read_bytes()
     for content, message in (
@@ -107,7 +107,7 @@ def test_other_damage(tmp_path: Path) -> None:
 
 
 @pytest.mark.real_data
-def test_the_published_log(data_dir: Path) -> None:
+def test_published_log_has_its_recorded_alerts(data_dir: Path) -> None:
     dataset = build("alert_storm", data_dir, source="log")
     opened = dataset.open()
     assert (opened.path, opened.notes) == (

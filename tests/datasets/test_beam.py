@@ -1,4 +1,4 @@
-"""The adapter of BEAM on small chats: what is read, what is left out, what is refused."""
+"""BEAM's adapter on small chats: what is read, what is left out, what is refused."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_marks_of_the_plan_are_cut_to_the_end_of_their_line(
     assert texts(only_case(root, cut_markers=False))[0] == text
 
 
-def test_the_runner_reads_the_truncated_file_where_there_is_one(tmp_path: Path) -> None:
+def test_runner_corpus_prefers_the_truncated_file(tmp_path: Path) -> None:
     write_chat(tmp_path, [batch("whole", "chat")])
     root = write_chat(tmp_path, [batch("cut", "chat")], name="chat_trunecated.json")
     assert texts(only_case(root))[0] == "cut"
@@ -74,7 +74,7 @@ def test_a_registered_truncated_file_that_is_missing_is_not_replaced(tmp_path: P
         beam(tmp_path, BEAM).open()
 
 
-def test_plans_are_read_one_after_the_other(tmp_path: Path) -> None:
+def test_plans_are_read_in_order(tmp_path: Path) -> None:
     chat = [
         {"plan-1": [batch("a", "b")]},
         {"plan-1": None, "plan-2": [batch("c", "d", first=2), batch("e", "f", first=4)]},
@@ -85,7 +85,7 @@ def test_plans_are_read_one_after_the_other(tmp_path: Path) -> None:
     assert "".join(texts(case)) == "abcdef"
 
 
-def test_chats_come_by_number(tmp_path: Path) -> None:
+def test_chats_are_sorted_by_number(tmp_path: Path) -> None:
     for number in (10, 9, 1):
         write_chat(tmp_path, CHAT, place=f"500K/{number}")
 
@@ -105,7 +105,7 @@ def test_chats_come_by_number(tmp_path: Path) -> None:
         (None, ()),
     ],
 )
-def test_evidence_is_every_whole_number(
+def test_evidence_is_every_integer_in_the_citation(
     tmp_path: Path, cited: Any, evidence: tuple[str, ...]
 ) -> None:
     asked = {"event_ordering": [question(source_chat_ids=cited)]}
@@ -113,7 +113,7 @@ def test_evidence_is_every_whole_number(
     assert one.evidence == evidence
 
 
-def test_messages_with_one_id_are_told_apart_by_place(tmp_path: Path) -> None:
+def test_messages_with_the_same_id_are_distinguished_by_position(tmp_path: Path) -> None:
     chat = [batch("a", "b"), batch("c", "d", first=1)]
     asked = {"knowledge_update": [question(source_chat_ids=[0, 1, 2])]}
     dataset = beam(write_chat(tmp_path, chat, asked))
@@ -126,7 +126,7 @@ def test_messages_with_one_id_are_told_apart_by_place(tmp_path: Path) -> None:
     )
 
 
-def test_what_a_question_is_judged_by(tmp_path: Path) -> None:
+def test_question_has_gold_rubric_and_facets(tmp_path: Path) -> None:
     asked = {
         "abstention": [question(source_chat_ids=None)],
         "instruction_following": [question(rubric=["in crowns", "in euros"], difficulty="")],
@@ -144,7 +144,7 @@ def test_what_a_question_is_judged_by(tmp_path: Path) -> None:
     assert instructed.facets == {} and instructed.answerable
 
 
-def test_odd_dates_are_counted(tmp_path: Path) -> None:
+def test_missing_and_unordered_dates_are_counted(tmp_path: Path) -> None:
     dates = ("May-02-2024", None, "April-30-2024")
     chat = [batch("a", "b", first=2 * n, date=date) for n, date in enumerate(dates)]
     dataset = beam(write_chat(tmp_path, chat))
@@ -177,14 +177,14 @@ del BROKEN["turns"][0][1]["content"]
         (CHAT, {"temporal_reasoning": [question(answer="")]}, "field 'answer' is empty"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_its_place(
+def test_invalid_chat_is_refused_with_its_location(
     tmp_path: Path, chat: list[Any], asked: dict[str, Any] | None, told: str
 ) -> None:
     with pytest.raises(UserError, match=told):
         only_case(write_chat(tmp_path, chat, asked))
 
 
-def test_an_export_of_hugging_face_is_named_as_such(tmp_path: Path) -> None:
+def test_hugging_face_export_is_recognized(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     export = tmp_path / "data" / "100K-00000-of-00001.parquet"
     export.write_bytes(b"PAR1")
@@ -195,7 +195,7 @@ def test_an_export_of_hugging_face_is_named_as_such(tmp_path: Path) -> None:
         assert "data fetch beam dataset.tier=100k" in error.value.hints[0]
 
 
-def test_a_missing_tier_names_those_that_are_there(tmp_path: Path) -> None:
+def test_missing_tier_names_the_available_ones(tmp_path: Path) -> None:
     write_chat(tmp_path, CHAT)
     with pytest.raises(UserError, match=r"1M is missing; 100k is there"):
         beam(tmp_path, tier="1m").open()
@@ -203,7 +203,7 @@ def test_a_missing_tier_names_those_that_are_there(tmp_path: Path) -> None:
         beam(tmp_path / "nowhere", BEAM).open()
 
 
-def test_an_export_beside_the_chats_is_passed_over(tmp_path: Path) -> None:
+def test_export_next_to_the_chats_is_ignored(tmp_path: Path) -> None:
     write_chat(tmp_path, CHAT)
     (tmp_path / "rows.parquet").write_bytes(b"PAR1")
     assert len(texts(only_case(tmp_path))) == 2
@@ -212,7 +212,7 @@ def test_an_export_beside_the_chats_is_passed_over(tmp_path: Path) -> None:
         beam(tmp_path, tier="1m").open()
 
 
-def test_a_folder_within_the_chats_is_pointed_out(tmp_path: Path) -> None:
+def test_folder_inside_the_chats_gets_a_hint(tmp_path: Path) -> None:
     write_chat(tmp_path, CHAT)
     for below in ("chats", "chats/100K"):
         with pytest.raises(UserError) as error:
@@ -222,7 +222,7 @@ def test_a_folder_within_the_chats_is_pointed_out(tmp_path: Path) -> None:
 
 
 def pins(root: Path) -> DatasetInfo:
-    """Two chats as they are registered, the first of which is below `root`."""
+    """Pins of two chats, the first of which is below `root`."""
     files = []
     for path in sorted(root.rglob("*.json")):
         content = path.read_bytes()
@@ -242,7 +242,7 @@ def test_a_part_of_a_tier_is_an_excerpt(tmp_path: Path) -> None:
     )
 
 
-def test_other_files_are_refused_or_tagged(tmp_path: Path) -> None:
+def test_edited_file_is_refused_or_unpinned(tmp_path: Path) -> None:
     root = write_chat(tmp_path, CHAT)
     info = pins(root)
     write_chat(tmp_path, [batch("edited", "chat")])
@@ -252,7 +252,7 @@ def test_other_files_are_refused_or_tagged(tmp_path: Path) -> None:
     assert not beam(root, info, allow_unpinned=True).open().pinned
 
 
-def test_what_is_registered() -> None:
+def test_registered_files_match_the_published_tiers() -> None:
     assert len(BEAM.files) == 236
     assert all(file.git_blob and file.url for file in BEAM.files)
     tiers = {"100k": 20, "500k": 35, "1m": 35, "10m": 10}

@@ -23,7 +23,7 @@ FIVE = ("alpha", "beta", "gamma", "delta", "epsilon")
 
 
 def events_of(response: str) -> tuple[int, ...]:
-    """Each line takes the first free item whose text it holds."""
+    """Events of a response; each line takes the first unused item whose text it contains."""
     lines = response.split("\n")
     matches: list[int | None] = []
     for line in lines:
@@ -49,7 +49,7 @@ def events_of(response: str) -> tuple[int, ...]:
         ("alpha\nalpha\nbeta\ngamma\ndelta\nepsilon", 1, 1),
     ],
 )
-def test_event_ordering(response: str, tau: float, final: float) -> None:
+def test_event_ordering_scores(response: str, tau: float, final: float) -> None:
     events = events_of(response)
     assert tau_norm(events, 5) == pytest.approx(tau, abs=1e-8)
     assert tau_norm(events, 5) * order_f1(events, 5) == pytest.approx(final, abs=1e-8)
@@ -64,7 +64,7 @@ def test_event_ordering(response: str, tau: float, final: float) -> None:
         ((3, 4), 0.0),
     ],
 )
-def test_an_item_that_is_repeated_counts_once(events: tuple[int, ...], precision: float) -> None:
+def test_repeated_item_counts_once(events: tuple[int, ...], precision: float) -> None:
     recall = len({event for event in events if event < 3}) / 3
     whole = precision + recall
     f1 = 2 * precision * recall / whole if whole else 0.0
@@ -77,7 +77,7 @@ def test_tau_norm_is_a_share(items: int, events: list[int]) -> None:
 
 
 @given(st.integers(2, 12))
-def test_silence_gets_the_floor(items: int) -> None:
+def test_empty_response_gets_the_floor(items: int) -> None:
     assert tau_norm((items,), items) == pytest.approx(empty_floor(items))
 
 
@@ -96,7 +96,7 @@ def test_a_ranking_of_ties_has_no_tau() -> None:
         ((0.5, 0.5), 0, 0.5),
     ],
 )
-def test_both_versions_count_half_credit_in_their_way(
+def test_half_credit_counts_only_in_version_2(
     scores: tuple[float, ...], v1: float, v2: float
 ) -> None:
     assert rubric_score(scores, "v1") == pytest.approx(v1)
@@ -119,7 +119,7 @@ def test_the_overall_score_is_the_mean_of_the_abilities() -> None:
         judged("c", "summarization", None),
         judged("d", "knowledge_update", 1.0, items=(1.0,)),
         judged("e", EVENT_ORDERING, 0.9, items=(1.0,) * 5, order=(1.0, 0.0, 2.0, 3.0, 4.0)),
-        # A blank answer: no judge was asked, and the official scorer gives it the floor.
+        # A blank answer: no judge was called, and the official scorer gives it the floor.
         record(question_id="f", category=EVENT_ORDERING, verdict=verdict(Label.WRONG)),
     ]
     measures = official_measures(records, {"e": 5, "f": 5})  # type: ignore[arg-type]
@@ -136,7 +136,7 @@ def test_the_overall_score_is_the_mean_of_the_abilities() -> None:
     )
 
 
-def test_without_this_judge_there_is_the_floor_alone() -> None:
+def test_without_the_beam_judge_only_the_floor_is_reported() -> None:
     records = [record(question_id="e", category=EVENT_ORDERING)]
     assert official_measures(records, {"e": 3}) == {"event_ordering_floor": empty_floor(3)}
     assert official_measures([record()], {}) == {}

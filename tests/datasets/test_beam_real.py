@@ -1,4 +1,6 @@
-"""BEAM's own chats: counts, dates, evidence and digests, and the official scores of each case."""
+"""The published BEAM chats: counts, dates, evidence and digests, and the official scores of each
+case.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def digest_of(case: EvalCase) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tier", "chats"), [("100k", 10), ("500k", 2), ("1m", 2)])
-def test_every_chat_is_what_it_was_found_to_be(
+def test_every_chat_has_its_recorded_content(
     data_dir: Path, golden: Any, tier: str, chats: int
 ) -> None:
     loaded = build("beam", data_dir, tier=tier).open()
@@ -71,13 +73,13 @@ def check_questions(case: EvalCase, known: Any, *, ambiguous: bool) -> None:
         assert len(question.rubric) == known["rubric_items"][ability][int(number)]
 
 
-def test_1m_5_repeats_ids(data_dir: Path) -> None:
+def test_repeated_ids_of_1m_5_are_noted(data_dir: Path) -> None:
     dataset = build("beam", data_dir, tier="1m")
     assert len(list(dataset.cases())) == 2
     assert any(note.startswith("evidence: 150 messages repeat") for note in dataset.notes())
 
 
-def test_the_whole_chats_are_another_corpus(data_dir: Path) -> None:
+def test_full_corpus_has_more_turns_than_the_runners(data_dir: Path) -> None:
     turns = {
         corpus: sum(
             len(session.turns)
@@ -89,7 +91,7 @@ def test_the_whole_chats_are_another_corpus(data_dir: Path) -> None:
     assert turns["runner"] < turns["full"]
 
 
-def test_plans_of_10m_run_on(data_dir: Path, golden: Any, tmp_path: Path) -> None:
+def test_ids_of_10m_continue_across_plans(data_dir: Path, golden: Any, tmp_path: Path) -> None:
     folder = tmp_path / "chats" / "10M" / "5"
     folder.mkdir(parents=True)
     (folder / "chat.json").symlink_to(data_dir / "beam/derived/10M/5/chat.json")
@@ -107,7 +109,7 @@ def test_plans_of_10m_run_on(data_dir: Path, golden: Any, tmp_path: Path) -> Non
         assert list(question.evidence) == here
 
 
-def test_the_official_scores_of_event_ordering(golden: Any) -> None:
+def test_event_ordering_scores_match_the_official_ones(golden: Any) -> None:
     for known in golden["scoring"]["event_ordering_score"]:
         rubric, lines = known["reference"], known["response"].split("\n")
         matches: list[int | None] = []
@@ -121,7 +123,7 @@ def test_the_official_scores_of_event_ordering(golden: Any) -> None:
         assert [tau, f1, tau * f1] == pytest.approx(scores, abs=1e-8), known["case"]
 
 
-def test_the_official_rubric_scores(golden: Any) -> None:
+def test_rubric_scores_match_the_official_ones(golden: Any) -> None:
     for known in golden["scoring"]["rubric"]:
         scores = known["judge_replies"]
         if all(isinstance(score, int | float) for score in scores):

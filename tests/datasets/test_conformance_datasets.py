@@ -1,6 +1,4 @@
-"""Every adapter keeps to the contract of data sets, on the set that ships for it or on one that it
-generates.
-"""
+"""Every adapter conforms to the data set contract, on its shipped or generated set."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "synthetic": {"tokens": 2_000, "n_cases": 2},
     "demo_memory_agent_bench": {"split": "all"},
 }
-"""Settings that keep a generated set small, or read the whole of a file."""
+"""Settings that keep a generated set small, or read a whole file."""
 SHOWN = sorted(
     name
     for name in built_in_classes("dataset")
@@ -151,13 +149,13 @@ PINS: dict[str, dict[str, Any]] = {
         ),
     },
 }
-"""What is read of each, and how its format differs. A data set that is new here fails until it has
-a line.
+"""What is read of each data set, and how its format differs. A new data set fails until it has an
+entry.
 """
 
 
 class TestShippedDatasets(DatasetContract):
-    """Runs the whole suite on each of them."""
+    """Runs the whole suite on each data set."""
 
     name: str
     examples = 30
@@ -217,14 +215,14 @@ class TestShippedDatasets(DatasetContract):
 
 @pytest.mark.slow
 class TestShippedDatasetsDamagedOften(TestShippedDatasets):
-    """Tries as many damaged files as the suite does by itself."""
+    """Tries as many damaged files as the suite does by default."""
 
     examples = 150
 
 
-def test_there_is_something_to_show_for_every_adapter() -> None:
-    """Each adapter has a set that ships, or generates its own; json and forgeteval read a file that
-    is named, in test_own_json.py and test_forgeteval.py.
+def test_every_adapter_is_covered() -> None:
+    """Each adapter has a shipped set or generates its own, except json and forgeteval: they read a
+    file that the user names, and are tested in test_own_json.py and test_forgeteval.py.
     """
     shown = {built_in_classes("dataset")[name] for name in [*SHOWN, "json", "forgeteval"]}
     assert shown == set(built_in_classes("dataset").values())

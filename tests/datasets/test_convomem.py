@@ -1,4 +1,4 @@
-"""ConvoMem's schema, on invented test cases: its real files were never read."""
+"""ConvoMem's schema, on invented test cases. Its real files have never been read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def item(**changes: Any) -> dict[str, Any]:
 
 
 def case(**changes: Any) -> dict[str, Any]:
-    """A test case, sound but for the changes; a change to `None` leaves the field out."""
+    """A valid test case except for the changes; a change to `None` leaves the field out."""
     fields = {
         "evidenceItems": [item()],
         "conversations": [
@@ -52,7 +52,7 @@ def case(**changes: Any) -> dict[str, Any]:
 
 
 def convomem(folder: Path, content: Any, where: str = "user_evidence/1_evidence") -> Path:
-    """The folder, with a file of this content."""
+    """Writes a file with this content; returns the folder."""
     path = folder / where / NAME
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
@@ -66,7 +66,7 @@ def opened(folder: Path, **settings: Any) -> ConvoMem:
     return dataset
 
 
-def test_a_test_case_is_a_case_whose_evidence_is_found_by_its_text(tmp_path: Path) -> None:
+def test_evidence_of_a_test_case_is_found_by_its_text(tmp_path: Path) -> None:
     dataset = opened(convomem(tmp_path, [case()]))
     (read,) = dataset.read()
     (question,) = read.questions
@@ -88,7 +88,7 @@ def test_a_test_case_is_a_case_whose_evidence_is_found_by_its_text(tmp_path: Pat
         [("User", "Twice.")],
     ],
 )
-def test_evidence_that_is_not_exactly_one_turn_is_none_and_is_counted(
+def test_evidence_that_matches_no_single_turn_is_dropped_and_counted(
     cited: list[tuple[str, str]], tmp_path: Path
 ) -> None:
     messages = [{"speaker": speaker, "text": text} for speaker, text in cited]
@@ -100,7 +100,7 @@ def test_evidence_that_is_not_exactly_one_turn_is_none_and_is_counted(
     assert dataset.notes()[0].startswith("evidence: 1 of 1 questions cite a message")
 
 
-def test_the_folders_say_what_is_asked(tmp_path: Path) -> None:
+def test_folder_decides_what_is_asked(tmp_path: Path) -> None:
     for where in ("abstention_evidence/2_evidence", "preference_evidence/1_evidence"):
         convomem(tmp_path, [case()], where)
 
@@ -110,7 +110,7 @@ def test_the_folders_say_what_is_asked(tmp_path: Path) -> None:
     assert preference.whole_answer and preference.answerable
 
 
-def test_sizes_and_numbers_of_messages_choose(tmp_path: Path) -> None:
+def test_context_size_and_n_evidence_select_cases(tmp_path: Path) -> None:
     convomem(tmp_path, [case(), case(contextSize=None, conversations=[talk("Hello.")])])
     convomem(tmp_path, [case(contextSize=6)], "user_evidence/2_evidence")
 
@@ -129,7 +129,7 @@ def test_sizes_and_numbers_of_messages_choose(tmp_path: Path) -> None:
         ids(context_size=0)
 
 
-def test_it_is_got_by_hand(tmp_path: Path) -> None:
+def test_missing_data_names_the_manual_download(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         fetch(CONVOMEM, tmp_path)
     assert "Salesforce/ConvoMem" in caught.value.hints[0]

@@ -1,4 +1,4 @@
-"""The demo data set that ships with memeval, checked with nothing but the standard library."""
+"""The demonstration data set that ships with memeval, checked with only the standard library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ README = PATH.with_name("README.md")
 DATE_FORMAT = "%I:%M %p on %d %B, %Y"
 WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
-# sample -> sessions, turns, questions by category 1..5; the README states the same figures.
+# sample: sessions, turns, questions by category 1 to 5. The README states the same figures.
 COUNTS = {
     "demo-1": (9, 121, (3, 5, 1, 10, 2)),
     "demo-2": (9, 130, (4, 5, 1, 9, 2)),
@@ -31,7 +31,7 @@ COUNTS = {
     "demo-10": (5, 43, (1, 4, 1, 5, 2)),
 }
 
-# Temporal golds that follow from one phrase of one turn and the date of its session.
+# Temporal golds that follow from one phrase in a turn and the date of its session.
 RESOLVED = [
     ("demo-1", "D1:6", "last Sunday", "8 January 2023"),
     ("demo-1", "D2:1", "last Thursday", "23 February 2023"),
@@ -66,7 +66,7 @@ RESOLVED = [
     ("demo-10", "D5:3", "yesterday", "18 October 2025"),
 ]
 
-# Golds that stand in an image caption and nowhere else in their conversation.
+# Golds that occur only in an image caption of their conversation.
 CAPTION_ONLY = [
     ("demo-1", "D5:5", "seahorse"),
     ("demo-2", "D6:7", "fire extinguisher"),
@@ -126,13 +126,13 @@ def resolve(phrase: str, spoken: date) -> str:
     return fixed[words]
 
 
-def test_the_file_is_written_as_stated():
+def test_file_is_small_utf8_json_with_indent_1():
     raw = PATH.read_bytes()
     assert len(raw) <= 150_000
     assert raw.decode("utf-8") == json.dumps(DATA, indent=1, ensure_ascii=False) + "\n"
 
 
-def test_samples_and_counts():
+def test_samples_have_the_stated_counts():
     found = {}
     for sample in DATA:
         categories = Counter(q["category"] for q in sample["qa"])
@@ -148,7 +148,7 @@ def test_samples_and_counts():
     ) == len(DATA)
 
 
-def test_the_distribution_is_near_locomo():
+def test_category_shares_are_near_those_of_locomo():
     total = Counter(q["category"] for s in DATA for q in s["qa"])
     share = {c: n / total.total() for c, n in total.items()}
     assert total.total() >= 80
@@ -201,7 +201,7 @@ def test_dates_parse_and_ascend(sample: dict[str, Any]):
 
 
 @SAMPLES
-def test_questions(sample: dict[str, Any]):
+def test_questions_are_well_formed(sample: dict[str, Any]):
     known = turns(sample)
     questions = [q["question"] for q in sample["qa"]]
     assert len(questions) >= 11
@@ -232,7 +232,7 @@ def test_evidence_fits_the_category():
             assert len({session_of(e) for e in q["evidence"]}) == 1, q["question"]
 
 
-def test_some_golds_are_integers_years_and_carry_an_explanation():
+def test_golds_have_the_form_of_their_category():
     golds = [(q["category"], q["answer"]) for s in DATA for q in s["qa"] if q["category"] != 5]
     assert [(c, a) for c, a in golds if isinstance(a, int)] == [(2, 2019), (2, 1961)]
     assert all(";" in a for c, a in golds if c == 3)
@@ -242,7 +242,7 @@ def test_some_golds_are_integers_years_and_carry_an_explanation():
         assert re.search(r"\b(19|20)\d\d$", str(a))
 
 
-def test_integer_golds_stand_in_their_evidence():
+def test_integer_golds_occur_in_their_evidence():
     for sample in DATA:
         known = turns(sample)
         for q in sample["qa"]:
@@ -261,7 +261,7 @@ def test_relative_dates_resolve_to_the_gold(sample_id: str, dia_id: str, phrase:
 
 
 def test_nearly_every_temporal_gold_is_resolved_above():
-    """The rest are said outright: a feast, a year."""
+    """The remaining ones are stated directly: a feast, a year."""
     resolved = {(s, gold) for s, _, _, gold in RESOLVED}
     rest = {
         q["answer"]
@@ -273,7 +273,7 @@ def test_nearly_every_temporal_gold_is_resolved_above():
 
 
 @pytest.mark.parametrize(("sample_id", "dia_id", "detail"), CAPTION_ONLY)
-def test_caption_only_details(sample_id: str, dia_id: str, detail: str):
+def test_caption_only_details_occur_only_in_captions(sample_id: str, dia_id: str, detail: str):
     known = turns(by_id(sample_id))
     assert detail in known[dia_id]["blip_caption"]
     assert not any(detail in t["text"].lower() for t in known.values())

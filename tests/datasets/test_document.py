@@ -1,4 +1,4 @@
-"""A file of one's own that is changed in place keeps its layout, mode and meaning."""
+"""A user's own file keeps its layout, mode and meaning when it is changed in place."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OTHER = {**CASE, "case_id": "d", "meta": {"half": "\ud800"}}
         {"cases": [CASE]},
     ],
 )
-def test_json_is_written_as_it_was(tmp_path: Path, content: Any) -> None:
+def test_json_keeps_its_layout_and_mode(tmp_path: Path, content: Any) -> None:
     path = tmp_path / "own.json"
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     path.chmod(0o640)
@@ -55,7 +55,7 @@ def test_json_lines_keep_their_header(tmp_path: Path) -> None:
     assert list(map(json.loads, text.split("\n")[:-1])) == rows
 
 
-def test_a_lock_is_that_of_the_name_and_not_of_an_older_file(tmp_path: Path) -> None:
+def test_lock_can_be_taken_again_after_a_write(tmp_path: Path) -> None:
     path = tmp_path / "own.json"
     path.write_text(json.dumps(CASE), encoding="utf-8")
     with locked(path):

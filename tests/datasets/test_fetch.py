@@ -37,7 +37,7 @@ BODY = bytes(range(256)) * 4000
 
 
 class Server:
-    """A file server on loopback whose faults are set by the test."""
+    """A file server on loopback with faults that the test sets."""
 
     def __init__(self) -> None:
         self.body = BODY
@@ -120,16 +120,14 @@ def test_a_download_lands_under_its_name_and_reports_progress(
     assert [entry.name for entry in path.parent.iterdir()] == ["file.bin"]
 
 
-def test_what_is_there_and_right_is_not_fetched_again(
-    server: tuple[Server, str], tmp_path: Path
-) -> None:
+def test_valid_file_is_not_fetched_again(server: tuple[Server, str], tmp_path: Path) -> None:
     faults, url = server
     fetch(info_for(url), tmp_path)
     fetch(info_for(url), tmp_path)
     assert len(faults.ranges) == 1
 
 
-def test_another_file_in_the_way_is_left_alone(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_other_file_at_the_target_is_kept(server: tuple[Server, str], tmp_path: Path) -> None:
     faults, url = server
     path = tmp_path / "toy/file.bin"
     path.parent.mkdir()
@@ -153,7 +151,7 @@ def test_a_truncated_body_is_kept_apart_and_continued(
     assert faults.ranges == [None, "bytes=300000-"]
 
 
-def test_a_server_that_ignores_range_sends_it_all_again(
+def test_server_that_ignores_range_restarts_the_download(
     server: tuple[Server, str], tmp_path: Path
 ) -> None:
     faults, url = server
@@ -165,9 +163,7 @@ def test_a_server_that_ignores_range_sends_it_all_again(
     assert faults.ranges == ["bytes=1000-"]
 
 
-def test_a_server_that_sends_another_range_is_refused(
-    server: tuple[Server, str], tmp_path: Path
-) -> None:
+def test_wrong_range_from_the_server_is_refused(server: tuple[Server, str], tmp_path: Path) -> None:
     faults, url = server
     part = tmp_path / "toy/file.bin.part"
     part.parent.mkdir()
@@ -179,7 +175,7 @@ def test_a_server_that_sends_another_range_is_refused(
 
 
 @pytest.mark.parametrize("left", [b"x" * 1000, b"x" * len(BODY), b"x" * (len(BODY) + 1)])
-def test_a_beginning_of_another_file_is_thrown_away(
+def test_part_of_another_file_is_discarded(
     server: tuple[Server, str], tmp_path: Path, left: bytes
 ) -> None:
     _, url = server
@@ -189,7 +185,7 @@ def test_a_beginning_of_another_file_is_thrown_away(
     assert fetch(info_for(url), tmp_path).read_bytes() == BODY
 
 
-def test_a_whole_part_of_unknown_size_needs_no_more_bytes(
+def test_complete_part_of_unknown_size_is_accepted(
     server: tuple[Server, str], tmp_path: Path
 ) -> None:
     faults, url = server
@@ -200,7 +196,7 @@ def test_a_whole_part_of_unknown_size_needs_no_more_bytes(
     assert faults.ranges == [f"bytes={len(BODY)}-"]
 
 
-def test_a_wrong_hash_keeps_nothing(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_download_with_a_wrong_hash_is_deleted(server: tuple[Server, str], tmp_path: Path) -> None:
     faults, url = server
     faults.body = b"<html>log in first</html>"
     with pytest.raises(WorldError, match="returned a different file: its sha256 is"):
@@ -218,7 +214,7 @@ def test_an_error_of_the_server_is_named(server: tuple[Server, str], tmp_path: P
         fetch(info_for(url), tmp_path)
 
 
-def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_unreachable_server_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(
         WorldError, match=r"can't be reached: .*put the file there by hand: .*toy/file\.bin$"
@@ -226,7 +222,7 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         fetch(info_for("http://127.0.0.1:9/file.bin"), tmp_path)
 
 
-def test_a_folder_that_can_not_be_written(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_unwritable_folder_is_reported(server: tuple[Server, str], tmp_path: Path) -> None:
     (tmp_path / "toy").write_text("a file where the folder should be")
     with pytest.raises(WorldError, match="data set 'toy' can't be written to"):
         fetch(info_for(server[1]), tmp_path)
@@ -255,7 +251,7 @@ def test_verify_tells_what_differs(tmp_path: Path) -> None:
     )
 
 
-def test_the_files_of_a_folder_are_fetched_each_with_its_own_address_and_hash(
+def test_each_file_of_a_folder_has_its_own_url_and_hash(
     server: tuple[Server, str], tmp_path: Path
 ) -> None:
     _, address = server
@@ -291,13 +287,13 @@ def blob_of(body: bytes) -> str:
 
 
 def blob_files(url: str) -> DatasetInfo:
-    """A folder of two files that are pinned by git blobs alone."""
+    """A folder of two files that are pinned only by git blobs."""
     blob = blob_of(BODY)
     files = [FileInfo(name, url, sha256=None, size_bytes=None, git_blob=blob) for name in "ab"]
     return replace(LOCOMO, name="toy", file="toy", url=None, sha256=None, files=tuple(files))
 
 
-def test_a_git_blob_pins_a_file_whose_sha256_is_not_known(
+def test_git_blob_pins_a_file_without_a_known_sha256(
     server: tuple[Server, str], tmp_path: Path
 ) -> None:
     faults, url = server
@@ -310,7 +306,7 @@ def test_a_git_blob_pins_a_file_whose_sha256_is_not_known(
     assert (folder / "b").read_bytes() == BODY and len(faults.ranges) == 2
 
 
-def test_settings_choose_the_part_that_is_fetched(
+def test_settings_select_which_files_are_fetched(
     server: tuple[Server, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -332,9 +328,7 @@ def test_settings_choose_the_part_that_is_fetched(
         data(["fetch", "locomo", "dataset.split=dev"])
 
 
-def test_another_file_than_the_git_blob_is_not_kept(
-    server: tuple[Server, str], tmp_path: Path
-) -> None:
+def test_file_with_a_wrong_git_blob_is_deleted(server: tuple[Server, str], tmp_path: Path) -> None:
     faults, url = server
     faults.body = BODY[:-1]
     with pytest.raises(WorldError, match=f"its git blob is {blob_of(BODY[:-1])}, not"):
@@ -356,14 +350,14 @@ def test_a_broken_download_under_a_git_blob_is_continued(
     assert faults.ranges[1] == "bytes=1000-"
 
 
-def test_what_must_be_got_by_hand_says_how(tmp_path: Path) -> None:
+def test_manual_download_says_how(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="can't be fetched directly") as caught:
         fetch(replace(LOCOMO, url=None, by_hand="ask the publisher"), tmp_path)
     assert caught.value.hints == ("ask the publisher",)
 
 
 class Odd:
-    """A server for what a well-meaning one never does: it answers by the path."""
+    """A misbehaving server: `answer` handles each request."""
 
     def __init__(self, answer: Callable[[BaseHTTPRequestHandler], None]) -> None:
         self.seen: list[dict[str, str]] = []
@@ -432,7 +426,7 @@ def test_an_endless_body_stops_at_the_limit(odd: Any, tmp_path: Path, limits: Fe
     assert list((tmp_path / "toy").iterdir()) == []
 
 
-def test_a_body_that_announces_too_much_is_not_read(
+def test_body_announced_as_too_large_is_not_read(
     server: tuple[Server, str], tmp_path: Path
 ) -> None:
     faults, url = server
@@ -444,7 +438,7 @@ def test_a_body_that_announces_too_much_is_not_read(
     assert list((tmp_path / "toy").iterdir()) == []
 
 
-def test_no_link_is_followed(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_links_in_the_target_are_not_followed(server: tuple[Server, str], tmp_path: Path) -> None:
     (tmp_path / "toy").mkdir()
     victim = tmp_path / "victim"
     victim.write_bytes(b"mine")
@@ -455,7 +449,7 @@ def test_no_link_is_followed(server: tuple[Server, str], tmp_path: Path) -> None
     assert victim.read_bytes() == b"mine" and not (tmp_path / "toy/file.bin").is_symlink()
 
 
-def test_two_fetches_at_once_do_not_meet(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_concurrent_fetches_do_not_interfere(server: tuple[Server, str], tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         paths = [
             future.result()
@@ -465,7 +459,7 @@ def test_two_fetches_at_once_do_not_meet(server: tuple[Server, str], tmp_path: P
     assert [path.name for path in (tmp_path / "toy").iterdir()] == ["file.bin"]
 
 
-def test_a_file_that_another_fetch_finishes_is_not_in_the_way(
+def test_file_finished_by_another_fetch_is_accepted(
     server: tuple[Server, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exists = Path.exists
@@ -482,7 +476,7 @@ def test_a_file_that_another_fetch_finishes_is_not_in_the_way(
     assert fetch(info_for(server[1]), tmp_path).read_bytes() == BODY
 
 
-def test_another_host_gets_nothing_but_harmless_headers(
+def test_redirect_to_another_host_sends_only_harmless_headers(
     server: tuple[Server, str], odd: Any, tmp_path: Path
 ) -> None:
     first = odd(redirecting(server[1].replace("127.0.0.1", "localhost")))
@@ -499,7 +493,7 @@ def test_another_host_gets_nothing_but_harmless_headers(
 @pytest.mark.parametrize(
     "target", ["http://other.test/x", "ftp://other.test/x", "file:///etc/passwd"]
 )
-def test_https_falls_to_nothing_else(target: str) -> None:
+def test_https_is_not_redirected_to_other_schemes(target: str) -> None:
     with pytest.raises(WorldError, match=r"redirects from https to .*: it is not followed"):
         SafeRedirects().redirect_request(
             Request("https://h.test/"), io.BytesIO(), 302, "", HTTPMessage(), target
@@ -520,11 +514,11 @@ def test_https_falls_to_nothing_else(target: str) -> None:
         (URLError(ConnectionResetError(104, "reset by peer")), "reset by peer"),
     ],
 )
-def test_each_way_to_fail_has_its_message(error: Exception, told: str) -> None:
+def test_each_network_error_has_its_message(error: Exception, told: str) -> None:
     assert told in unreachable("https://h.test/file", error)
 
 
-def test_where_no_hash_is_registered_nothing_is_kept(
+def test_without_a_registered_hash_a_given_hash_is_needed(
     server: tuple[Server, str], tmp_path: Path
 ) -> None:
     info = replace(info_for(server[1]), sha256=None)

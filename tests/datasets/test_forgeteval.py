@@ -1,4 +1,4 @@
-"""ForgetEval's form: what is read, what is refused, and how a case passes."""
+"""ForgetEval's format: what is read, what is refused, and when a case passes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CASE: dict[str, Any] = {
 @pytest.mark.parametrize(
     "text", [json.dumps([CASE]), json.dumps(CASE) + "\n", "\ufeff" + json.dumps([CASE])]
 )
-def test_a_case_is_a_timeline(tmp_path: Path, text: str) -> None:
+def test_case_becomes_sessions_and_operations(tmp_path: Path, text: str) -> None:
     path = tmp_path / "cases.json"
     path.write_text(text, encoding="utf-8")
     (case,) = build("forgeteval", tmp_path, path=str(path), probed=True).cases()
@@ -53,7 +53,7 @@ def test_a_case_is_a_timeline(tmp_path: Path, text: str) -> None:
         ({"family": None}, "family"),
     ],
 )
-def test_a_mistake_is_one_line(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_invalid_case_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     path = tmp_path / "cases.json"
     path.write_text(json.dumps([{**CASE, **change}]), encoding="utf-8")
     with pytest.raises(UserError, match=message) as refused:
@@ -70,7 +70,7 @@ def test_a_file_that_holds_no_cases_is_refused(tmp_path: Path, content: bytes) -
         build("forgeteval", tmp_path, path=str(path)).open()
 
 
-def test_two_cases_of_one_id_are_refused(tmp_path: Path) -> None:
+def test_duplicate_case_id_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "cases.json"
     path.write_text(json.dumps([CASE, CASE]), encoding="utf-8")
     with pytest.raises(UserError, match="two cases have the id"):
@@ -87,7 +87,7 @@ def test_two_cases_of_one_id_are_refused(tmp_path: Path) -> None:
         ({"search": ("a", "b"), "probe": ()}, 1.0),
     ],
 )
-def test_all_that_is_needed_and_nothing_that_is_forbidden(
+def test_case_passes_with_all_required_and_no_deleted_facts(
     seen: dict[str, tuple[str, ...]], passes: float
 ) -> None:
     traces = Traces(kind=FORGETEVAL, right=("a", "b"), deleted=("old",))

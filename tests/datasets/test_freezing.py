@@ -96,7 +96,7 @@ def test_a_frozen_data_set_has_a_version_and_is_pinned(
     # The same content gives the same bytes.
     again = freeze(source, tmp_path / "again", "--split", "0.25")
     assert (again / "data.jsonl").read_bytes() == (folder / "data.jsonl").read_bytes()
-    # A version that is made from another one keeps its split.
+    # A version made from a frozen one keeps its split.
     refrozen = freeze(folder, tmp_path / "v2")
     dev = {case.case_id for case in opened(refrozen, split="dev")[0].cases()}
     assert dev == sides["dev"]
@@ -112,7 +112,7 @@ def test_a_frozen_data_set_is_found_by_its_name(
     assert data(["diff", "helpdesk@2", str(DEMO)]) == 0
 
 
-def test_what_was_edited_after_it_was_frozen_is_refused(tmp_path: Path) -> None:
+def test_edited_frozen_data_set_is_refused(tmp_path: Path) -> None:
     folder = freeze(DEMO, tmp_path / "v1")
     with pytest.raises(UserError, match="already exists"):
         data(["freeze", str(DEMO), "--into", str(folder), "--version", "1"])
@@ -134,7 +134,7 @@ def test_what_was_edited_after_it_was_frozen_is_refused(tmp_path: Path) -> None:
         (["--version", "a b"], "is not like 1, 2.0"),
     ],
 )
-def test_what_can_not_be_frozen(tmp_path: Path, words: list[str], message: str) -> None:
+def test_freeze_refuses_invalid_arguments(tmp_path: Path, words: list[str], message: str) -> None:
     source = own_file(tmp_path / "mine.json", cases_of(3))
     base = ["freeze", str(source), "--into", str(tmp_path / "v"), "--version", "1"]
     with pytest.raises(UserError, match=message):
@@ -147,7 +147,7 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_a_version_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_freeze_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = own_file(tmp_path / "mine.json", cases_of(3))
     words = ["freeze", str(source), "--version", "1", "--into"]
     with pytest.raises(UserError, match="v can't be written: Not a directory"):
@@ -163,7 +163,7 @@ def test_a_version_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Mon
     assert data([*words, str(folder)]) == 0
 
 
-def test_a_file_without_questions_or_with_mistakes_is_not_frozen(tmp_path: Path) -> None:
+def test_freeze_refuses_a_file_without_questions_or_with_mistakes(tmp_path: Path) -> None:
     cases = cases_of(1)
     cases[0]["questions"] = []
     words = ["--into", str(tmp_path / "v"), "--version", "1"]
@@ -175,7 +175,7 @@ def test_a_file_without_questions_or_with_mistakes_is_not_frozen(tmp_path: Path)
         data(["freeze", str(own_file(tmp_path / "b.json", cases)), *words])
 
 
-def test_the_difference_between_two_versions(
+def test_diff_lists_the_changes_between_two_versions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = cases_of(4)
@@ -210,7 +210,7 @@ def test_the_difference_between_two_versions(
     ]
 
 
-def test_frozen_sets_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_merge_joins_matching_sets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = freeze(own_file(tmp_path / "a.json", cases_of(4)), tmp_path / "a", "--split", "0.5")
     other = own_file(tmp_path / "b.json", cases_of(4, "d"))
     second = freeze(other, tmp_path / "b", "--split", "0.5")
@@ -231,7 +231,7 @@ def test_frozen_sets_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[st
     with pytest.raises(UserError, match="some of the sets have a split and others do not"):
         data(["merge", str(first), str(plain), *words, *target])
 
-    # Half of the cases of `first` are on the other side there.
+    # Half of the cases of `first` are on the other side in this set.
     other_side = freeze(
         own_file(tmp_path / "e.json", cases_of(4)), tmp_path / "e", "--split", "0.9"
     )
@@ -252,7 +252,7 @@ def test_frozen_sets_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[st
         data(["merge", str(other), *words, *target])
 
 
-def test_a_licence_stays_with_what_it_is_of(tmp_path: Path) -> None:
+def test_licence_is_kept_by_new_versions_and_merges(tmp_path: Path) -> None:
     source = own_file(tmp_path / "a.json", cases_of(2))
     first = freeze(source, tmp_path / "a", "--licence", "CC0 1.0")
     other = freeze(own_file(tmp_path / "b.json", cases_of(2, "d")), tmp_path / "b")
@@ -267,18 +267,20 @@ def test_a_licence_stays_with_what_it_is_of(tmp_path: Path) -> None:
     assert licence(whole) == "ports 1: CC0 1.0; ports 1: not stated"
 
 
-def test_power(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_power_reports_the_detectable_difference(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert data(["power", str(own_file(tmp_path / "mine.json", cases_of(20)))]) == 0
     now, cases, questions = capsys.readouterr().out.splitlines()
     assert "40 questions in 20 cases can show a difference of" in now
     assert "with 40 such cases: a difference of" in cases
     assert "with 80 questions in these cases: a difference of" in questions
-    # More cases are worth more than more questions of the same ones.
+    # More cases help more than additional questions for the same cases.
     points = [float(line.split("difference of ")[1].split()[0]) for line in (cases, questions, now)]
     assert points == sorted(points)
 
 
-def test_power_counts_no_rejected_question(
+def test_power_ignores_rejected_questions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cases = cases_of(20)

@@ -1,4 +1,4 @@
-"""`data import`: real-looking and odd files of each form, through the command."""
+"""`data import`: realistic and odd files of each form, through the command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from memeval.text.personal import Redactor
 
 
 def node(parent: str | None, role: str | None = None, *parts: Any, **more: Any) -> dict[str, Any]:
-    """A node of ChatGPT's tree."""
+    """A node of ChatGPT's message tree."""
     message = None
     if role:
         content = {"content_type": "text", "parts": list(parts)}
@@ -36,7 +36,7 @@ def node(parent: str | None, role: str | None = None, *parts: Any, **more: Any) 
 
 
 def conversation(number: int = 0, **changes: Any) -> dict[str, Any]:
-    """A conversation of ChatGPT with a system message, a tool, and a branch."""
+    """A ChatGPT conversation with a system message, a tool, and a branch."""
     started = 1_715_176_560 + 86_400 * number
     mapping = {
         "root": node(None),
@@ -72,7 +72,7 @@ def write(path: Path, content: Any) -> Path:
 
 
 def imported(target: Path, *words: Any) -> list[dict[str, Any]]:
-    """The cases of an import, which ends with status 0."""
+    """The cases of an import; asserts that it ends with status 0."""
     assert data(["import", *map(str, words), "--into", str(target)]) == 0
     cases: list[dict[str, Any]] = json.loads(target.read_bytes())["cases"]
     return cases
@@ -84,7 +84,7 @@ def texts(case: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def test_an_archive_of_chatgpt_with_300_conversations(
+def test_chatgpt_archive_with_300_conversations_is_imported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = export_zip(
@@ -169,7 +169,7 @@ def test_odd_conversations_of_chatgpt_are_counted(
         assert line in said
 
 
-def test_a_deleted_message_is_passed_by_and_a_weightless_one_hidden(tmp_path: Path) -> None:
+def test_deleted_and_weightless_chatgpt_messages_are_left_out(tmp_path: Path) -> None:
     def linked(name: str, above: str | None, *children: str, **more: Any) -> dict[str, Any]:
         return node(above, "user", name, **more) | {"children": list(children)}
 
@@ -180,7 +180,7 @@ def test_a_deleted_message_is_passed_by_and_a_weightless_one_hidden(tmp_path: Pa
         "c": linked("c", "b"),
     }
     del downwards["b"]["parent"]
-    # The lists of children may lead in a circle: they are followed where no parent is named.
+    # Lists of children may be circular; they are followed if a message names no parent.
     circle = {"a": linked("a", None, "b"), "b": linked("b", "a", "a")}
     records = [
         conversation(number, mapping=mapping, current_node=last)
@@ -197,7 +197,7 @@ def test_a_deleted_message_is_passed_by_and_a_weightless_one_hidden(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_deep_tree_takes_time_in_proportion(tmp_path: Path) -> None:
+def test_deep_tree_is_imported_in_linear_time(tmp_path: Path) -> None:
     def import_tree(count: int) -> None:
         mapping = {"0": node(None)}
         for number in range(1, count):
@@ -208,7 +208,7 @@ def test_a_deep_tree_takes_time_in_proportion(tmp_path: Path) -> None:
         (tmp_path / f"{count}.json").unlink(missing_ok=True)
         imported(tmp_path / f"{count}.json", source)
 
-    # It once took the square: 42 s for 30,000 nodes.
+    # The time was once quadratic: 42 s for 30,000 nodes.
     assert not grows_too_fast(import_tree, 16_000)
 
 
@@ -240,7 +240,7 @@ CLAUDE = {
 }
 
 
-def test_an_export_of_claude(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_claude_export_is_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = {"uuid": "c-2", "name": "", "chat_messages": []}
     source = export_zip(
         tmp_path / "claude.zip", {"conversations.json": [CLAUDE, empty], "users.json": [{"a": 1}]}
@@ -288,7 +288,7 @@ MESSAGES = [
         ("one.json", {"conversations": [{"messages": MESSAGES}]}),
     ],
 )
-def test_chat_messages_in_every_wrapping(
+def test_chat_messages_are_read_in_every_wrapping(
     tmp_path: Path, name: str, content: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (case,) = imported(tmp_path / "mine.json", write(tmp_path / name, content))
@@ -306,7 +306,7 @@ def test_chat_messages_in_every_wrapping(
     assert "left out: 1 message of the system" in said
 
 
-def test_cases_by_a_user_of_the_metadata(tmp_path: Path) -> None:
+def test_case_can_be_a_user_of_the_metadata(tmp_path: Path) -> None:
     records = [
         {"id": number, "metadata": {"user_id": f"u{number % 2}"}, "messages": MESSAGES}
         for number in range(6)
@@ -322,9 +322,7 @@ def test_cases_by_a_user_of_the_metadata(tmp_path: Path) -> None:
         data(["import", str(source), "--into", str(tmp_path / "x.json"), "--case", "thread"])
 
 
-def test_lines_that_are_cut_off_are_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_truncated_lines_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [json.dumps({"messages": MESSAGES}), "{", json.dumps({"messages": None}), "5", "[]"]
     source = write(tmp_path / "chats.jsonl", ("\n".join(lines) + '\n{"mess').encode())
     (case,) = imported(tmp_path / "mine.json", source)
@@ -334,7 +332,7 @@ def test_lines_that_are_cut_off_are_counted(
     assert "left out: 1 conversation without a list of messages" in said
 
 
-def test_sharegpt(tmp_path: Path) -> None:
+def test_sharegpt_conversations_are_imported(tmp_path: Path) -> None:
     turns = [
         {"from": "system", "value": "x"},
         {"from": "human", "value": "Hi\ud800"},
@@ -385,7 +383,7 @@ def agent_lines(session: str, day: int) -> bytes:
     return b"\n".join(json.dumps(event).encode() for event in stamped)
 
 
-def test_sessions_of_a_coding_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_coding_agent_sessions_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "project"
     write(folder / "b.jsonl", agent_lines("later", 2))
     write(folder / "a.jsonl", agent_lines("zero", 1))
@@ -433,7 +431,7 @@ def slack_files() -> dict[str, Any]:
     }
 
 
-def test_an_export_of_slack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_slack_export_is_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = export_zip(tmp_path / "slack.zip", slack_files())
     net, ops = imported(tmp_path / "mine.json", source)
     assert (net["case_id"], ops["case_id"]) == ("net", "ops")
@@ -443,7 +441,7 @@ def test_an_export_of_slack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("U9", "who?"),
         ("Bo", "pong"),
     ]
-    # The reply came before the last message of the day, which is in a session before it.
+    # The reply is earlier than the last message of the day, whose session comes first.
     assert [turn["time"][-4:] for one in net["sessions"] for turn in one["turns"]][-2:] == [
         ":03Z",
         ":02Z",
@@ -487,7 +485,7 @@ def table(rows: Sequence[Sequence[str]], encoding: str = "utf-8", delimiter: str
         ("cp1252", ";", "file as cp1252"),
     ],
 )
-def test_tables_in_every_encoding(
+def test_tables_are_read_in_every_encoding(
     tmp_path: Path,
     encoding: str,
     delimiter: str,
@@ -507,7 +505,9 @@ def test_tables_in_every_encoding(
     assert "left out: 1 time that could not be read" in out
 
 
-def test_a_table_as_people_have_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_with_preamble_and_newest_rows_first_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     newest_first = (
         "sep=;\nChats of May;;\n\nRole;Content;Date\n"
         "assistant;three;2024/05/03 10:00\nuser;two;2024-05-02\nassistant;one;2024-05-02\n"
@@ -549,9 +549,7 @@ def test_times_with_the_year_first_need_no_zeros(
     ("encoding", "text"),
     [("gbk", "我六月一号搬家"), ("shift_jis", "引っ越します"), ("cp1251", "Привет, как дела")],
 )
-def test_other_encodings_are_not_taken_for_western_ones(
-    tmp_path: Path, encoding: str, text: str
-) -> None:
+def test_unsupported_encodings_are_refused(tmp_path: Path, encoding: str, text: str) -> None:
     rows = [["role", "content"], ["user", text], ["assistant", "ok"]]
     source = write(tmp_path / "a.csv", table(rows, encoding))
     with pytest.raises(UserError, match="is not UTF-8, UTF-16 or cp1252 text") as refused:
@@ -559,7 +557,7 @@ def test_other_encodings_are_not_taken_for_western_ones(
     assert "iconv" in refused.value.hints[0]
 
 
-def test_a_title_over_merged_cells_and_an_excel_file_of_another_name(tmp_path: Path) -> None:
+def test_excel_file_with_merged_title_and_csv_name_is_read(tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.active.append(["Chats", None, None])
@@ -590,7 +588,7 @@ def test_a_title_over_merged_cells_and_an_excel_file_of_another_name(tmp_path: P
         (b"", (), "1 file without content"),
     ),
 )
-def test_a_table_that_can_not_be_read_as_meant(
+def test_invalid_tables_are_refused(
     tmp_path: Path, content: bytes, words: tuple[str, ...], message: str
 ) -> None:
     source = write(tmp_path / "chats.csv", content)
@@ -600,14 +598,14 @@ def test_a_table_that_can_not_be_read_as_meant(
     assert message in "".join((refused.value.message, *refused.value.hints))
 
 
-def test_settings_of_tables_are_not_ignored(tmp_path: Path) -> None:
+def test_table_settings_are_refused_for_other_forms(tmp_path: Path) -> None:
     source = write(tmp_path / "chat.json", [{"role": "user", "content": "hi"}])
     for words in (("--map", "speaker=a"), ("--date-format", "%Y")):
         with pytest.raises(UserError, match=f"{words[0]} is for tables, and this is chat messages"):
             data(["import", str(source), "--into", str(tmp_path / "x.json"), *words])
 
 
-def test_a_table_under_another_ending(tmp_path: Path) -> None:
+def test_table_with_another_file_extension_is_read(tmp_path: Path) -> None:
     source = write(tmp_path / "chats.txt", b"who,text\nIda,hi\n")
     (case,) = imported(tmp_path / "mine.json", source, "--map", "speaker=who")
     assert texts(case) == [("Ida", "hi")]
@@ -615,7 +613,7 @@ def test_a_table_under_another_ending(tmp_path: Path) -> None:
         data(["import", str(source), "--into", str(tmp_path / "x.json")])
 
 
-def test_dates_whose_day_and_month_can_not_be_told_apart(tmp_path: Path) -> None:
+def test_ambiguous_day_and_month_need_a_date_format(tmp_path: Path) -> None:
     rows = [["role", "content", "date"], ["user", "Hi", "8/5/2024 1:30 PM"], ["user", "x", ""]]
     source = write(tmp_path / "chat.csv", table(rows))
     words = ["import", str(source), "--into", str(tmp_path / "mine.json")]
@@ -627,7 +625,7 @@ def test_dates_whose_day_and_month_can_not_be_told_apart(tmp_path: Path) -> None
     assert case["sessions"][0]["turns"][0]["time"] == "2024-08-05T13:30:00"
 
 
-def test_an_excel_file(tmp_path: Path) -> None:
+def test_excel_file_is_imported(tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     from datetime import datetime
 
@@ -669,7 +667,7 @@ def test_questions_come_from_a_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["locomo", "longmemeval"])
-def test_forms_of_benchmarks_keep_their_questions(tmp_path: Path, name: str) -> None:
+def test_benchmark_files_keep_their_questions(tmp_path: Path, name: str) -> None:
     if name == "locomo":
         source = Path(__file__).parents[2] / "data" / "demo" / "demo.json"
     else:
@@ -719,7 +717,7 @@ def test_windows_are_disjoint_in_time(tmp_path: Path, capsys: pytest.CaptureFixt
         data(["import", str(source), "--into", str(tmp_path / "x.json"), "--windows", "61"])
 
 
-def test_overlapping_sessions_and_mixed_zones(
+def test_overlapping_sessions_and_mixed_time_zones_are_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [
@@ -740,7 +738,7 @@ def test_overlapping_sessions_and_mixed_zones(
     ]
 
 
-def test_times_of_questions_are_read_as_those_of_messages(tmp_path: Path) -> None:
+def test_question_times_use_the_date_format_of_messages(tmp_path: Path) -> None:
     sent = {"role": "user", "content": "I live in Bonn", "timestamp": "2024-05-06T10:00:00Z"}
     chat = write(tmp_path / "chat.json", {"messages": [sent]})
     rows = [
@@ -759,7 +757,7 @@ def test_times_of_questions_are_read_as_those_of_messages(tmp_path: Path) -> Non
     assert [one.multi_select for one in read.questions] == [False, True]
 
 
-def test_a_zone_of_a_question_is_one_for_its_case(tmp_path: Path) -> None:
+def test_question_with_a_time_zone_makes_its_case_use_utc(tmp_path: Path) -> None:
     turns = [["speaker", "text", "time"], ["Ida", "hi", "2024-05-01 10:00"]]
     rows = [["question", "answer", "time"], ["Who?", "Ida", "2024-05-02T09:00:00+02:00"]]
     (case,) = imported(
@@ -771,9 +769,7 @@ def test_a_zone_of_a_question_is_one_for_its_case(tmp_path: Path) -> None:
     assert case["questions"][0]["time"] == "2024-05-02T09:00:00+02:00"
 
 
-def test_a_field_that_comes_twice_is_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_duplicate_field_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = b'{"role": "user", "content": "one", "content": "two"}\n'
     for name, content in (("a.json", b"[" + line + b"]"), ("b.jsonl", 2 * line)):
         (case,) = imported(tmp_path / f"{name}.out", write(tmp_path / name, content))
@@ -797,7 +793,9 @@ PRIVATE = (
 )
 
 
-def test_redaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_redact_replaces_personal_data_and_keeps_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     messages = [
         {"role": "user", "content": PRIVATE},
         {"role": "user", "content": "ida@example.org"},
@@ -824,7 +822,7 @@ def test_redaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "redacted: 1 card, 1 email, 1 iban, 2 ip, 1 name, 2 phone, 1 secret" in said
     assert SECRET not in said and "ida@" not in said
 
-    # A table that is left of another import would be lost, or that of this one.
+    # The table of an earlier import must not be overwritten.
     target.unlink()
     with pytest.raises(UserError, match=r"mine.json.redacted already exists"):
         data(["import", str(source), "--into", str(target), *map(str, words)])
@@ -862,11 +860,11 @@ NAMES = ("Ben", "Ben Oduya", "Müller", "O'Neil", "Ann-Marie", "張偉")
         ),
     ),
 )
-def test_forms_of_personal_data(text: str, redacted: str) -> None:
+def test_redactor_recognizes_forms_of_personal_data(text: str, redacted: str) -> None:
     assert Redactor(names=NAMES).redact(text) == redacted
 
 
-def test_redaction_takes_time_in_proportion() -> None:
+def test_redaction_takes_linear_time() -> None:
     def redact(size: int) -> None:
         for text in ("1 ", "a'", "::", "-----BEGIN PRIVATE KEY-----", "ab12 "):
             Redactor().redact(text * size)
@@ -874,13 +872,13 @@ def test_redaction_takes_time_in_proportion() -> None:
     assert not grows_too_fast(redact, 8_000)
 
 
-def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_archives_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = export_zip(tmp_path / "bomb.zip", {"conversations.json": b" " * (1 << 24)})
     target = str(tmp_path / "mine.json")
     with pytest.raises(UserError, match="more than 500 times as large when it is unpacked"):
         data(["import", str(bomb), "--into", target])
 
-    # An archive that lies about the size of what it holds.
+    # An archive that lies about the size of its content.
     raw = bomb.read_bytes().replace((1 << 24).to_bytes(4, "little"), (9).to_bytes(4, "little"))
     lying = write(tmp_path / "lying.zip", raw)
     with pytest.raises(UserError, match=r"conversations\.json"):
@@ -892,19 +890,19 @@ def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         data(["import", str(many), "--into", target])
 
 
-def test_workbooks_are_bounded_as_archives_are(tmp_path: Path) -> None:
+def test_oversized_workbooks_are_refused(tmp_path: Path) -> None:
     files = {"xl/workbook.xml": b"<x/>", "[Content_Types].xml": b" " * (1 << 24)}
     bomb = export_zip(tmp_path / "bomb.xlsx", files)
     with pytest.raises(UserError, match="more than 500 times as large when it is unpacked"):
         data(["import", str(bomb), "--into", str(tmp_path / "mine.json")])
 
 
-def test_an_archive_of_windows_has_the_other_slash(tmp_path: Path) -> None:
+def test_archive_with_backslashes_in_its_names_is_read(tmp_path: Path) -> None:
     files = {"export\\conversations.json": [conversation()], "export\\user.json": [{"a": 1}]}
     assert len(imported(tmp_path / "mine.json", export_zip(tmp_path / "e.zip", files))) == 1
 
 
-def test_names_in_archives_lead_nowhere(tmp_path: Path) -> None:
+def test_names_in_archives_write_nothing_outside(tmp_path: Path) -> None:
     files = {
         "../../outside/conversations.json": [conversation()],
         "__MACOSX/._conversations.json": b"\0\0",
@@ -944,7 +942,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_can_not_be_read_is_refused_on_one_line(tmp_path: Path, name: str) -> None:
+def test_unreadable_files_are_refused(tmp_path: Path, name: str) -> None:
     file, content, message = REFUSED[name]
     with pytest.raises(UserError) as refused:
         data(["import", str(write(tmp_path / file, content)), "--into", str(tmp_path / "m.json")])
@@ -975,7 +973,7 @@ def places(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("form", VALUES)
 def test_odd_values_anywhere_are_left_out(tmp_path: Path, form: str) -> None:
-    """Every place of a record with values of every kind, beside a sound record."""
+    """Puts values of every kind in every place of a record, next to a valid record."""
     sound = VALUES[form]
     for number, path in enumerate(places(sound)):
         records = [sound]
@@ -994,14 +992,14 @@ def test_odd_values_anywhere_are_left_out(tmp_path: Path, form: str) -> None:
         assert imported(tmp_path / f"{number}.json", source, "--redact", "--as", form)
 
 
-def test_a_long_cell_and_an_early_year(tmp_path: Path) -> None:
+def test_long_cell_is_read_and_early_year_dropped(tmp_path: Path) -> None:
     rows = [["role", "text", "time"], ["user", "x" * 200_000, "0005-01-01"]]
     (case,) = imported(tmp_path / "mine.json", write(tmp_path / "chat.csv", table(rows)))
     (turn,) = case["sessions"][0]["turns"]
     assert len(turn["text"]) == 200_000 and "time" not in turn
 
 
-def test_several_forms_are_imported_apart(tmp_path: Path) -> None:
+def test_files_of_several_forms_are_refused(tmp_path: Path) -> None:
     chat = write(tmp_path / "chat.json", {"messages": MESSAGES})
     claude = write(tmp_path / "claude.json", [CLAUDE])
     with pytest.raises(UserError, match="the files have several forms"):
@@ -1010,7 +1008,7 @@ def test_several_forms_are_imported_apart(tmp_path: Path) -> None:
         data(["import", str(chat), "--as", "chatgtp", "--into", str(tmp_path / "mine.json")])
 
 
-def test_a_target_below_a_file_is_refused_on_one_line(tmp_path: Path) -> None:
+def test_target_below_a_file_is_refused(tmp_path: Path) -> None:
     source = write(tmp_path / "chat.json", [{"role": "user", "content": "hi"}])
     with pytest.raises(UserError, match=r"mine\.json can't be written: Not a directory"):
         data(["import", str(source), "--into", str(source / "mine.json")])

@@ -31,7 +31,7 @@ def cases(path: Path, **given: object) -> list[EvalCase]:
 
 
 def prove(path: Path, found: list[EvalCase]) -> set[str]:
-    """Every gold and evidence by brute force; returns the templates that were proved."""
+    """Checks every gold and its evidence by brute force; returns the templates that were proved."""
     tasks = set()
     for case in found:
         rows = [
@@ -61,7 +61,7 @@ def prove(path: Path, found: list[EvalCase]) -> set[str]:
     return tasks
 
 
-def test_the_past_is_told_and_the_rest_is_asked_about(tmp_path: Path) -> None:
+def test_history_becomes_sessions_in_order_of_time(tmp_path: Path) -> None:
     north, south = cases(write_table(tmp_path), history_share=0.7)
     assert [case.case_id for case in (north, south)] == ["north", "south"]
     assert [len(case.sessions) for case in (north, south)] == [7, 2]
@@ -74,7 +74,7 @@ def test_the_past_is_told_and_the_rest_is_asked_about(tmp_path: Path) -> None:
     assert [turn.turn_id for turn in north.sessions[0].turns] == ["s1t1", "s1t2"]
 
 
-def test_rows_of_one_time_are_not_parted(tmp_path: Path) -> None:
+def test_rows_of_one_time_stay_on_one_side_of_the_history(tmp_path: Path) -> None:
     (north, _) = cases(write_table(tmp_path), history_share=0.5)
     assert len(north.sessions) == 6
 
@@ -110,7 +110,7 @@ def test_every_gold_of_the_demo_is_proved(tmp_path: Path) -> None:
 
 @st.composite
 def tables(draw: st.DrawFn) -> list[str]:
-    """Random tables of one or two systems, with rows of one time, contradictions, gaps."""
+    """Random tables of one or two systems, with simultaneous rows, contradictions and gaps."""
     rng = random.Random(draw(st.integers(0, 10**6)))
     rows = []
     for system in ("north", "south")[: draw(st.integers(1, 2))]:
@@ -153,7 +153,7 @@ def test_every_gold_of_any_table_is_proved(
     prove(path, found)
 
 
-def test_a_question_never_has_two_right_answers(tmp_path: Path) -> None:
+def test_question_texts_are_unique_and_ids_sequential(tmp_path: Path) -> None:
     for case in cases(write_table(tmp_path), questions_per_case=1000):
         texts = [question.text for question in case.questions]
         assert len(texts) == len(set(texts))
@@ -172,7 +172,7 @@ def test_the_seed_changes_words_and_never_facts(tmp_path: Path) -> None:
     ]
 
 
-def test_the_limits_hold(tmp_path: Path) -> None:
+def test_limits_on_questions_are_kept_and_checked(tmp_path: Path) -> None:
     path = write_table(tmp_path)
     north, _ = cases(path, questions_per_case=6, root_causes_per_case=1)
     assert [question.category for question in north.questions] == [
@@ -206,7 +206,7 @@ def test_rankings_are_read_in_order_of_first_mention() -> None:
     assert ranking("", known) == ranking("cart", []) == []
 
 
-def test_a_at_k_and_mar_by_hand() -> None:
+def test_a_at_k_and_mar_match_hand_computed_values() -> None:
     truths = [{"a"}, {"b", "c"}, {"d"}]
     rankings = [["a", "b"], ["b", "a", "c"], ["a", "b"]]
     assert [a_at_k(truths, rankings, k) for k in (1, 3, 5)] == pytest.approx([1 / 3, 2 / 3, 2 / 3])
@@ -215,7 +215,7 @@ def test_a_at_k_and_mar_by_hand() -> None:
     )
 
 
-def test_measures_read_the_records_of_root_cause_questions(tmp_path: Path) -> None:
+def test_measures_use_only_root_cause_questions(tmp_path: Path) -> None:
     dataset = build("demo_incidents", Path(), path=str(write_table(tmp_path)))
     rows = [
         record(
@@ -244,7 +244,7 @@ def test_measures_read_the_records_of_root_cause_questions(tmp_path: Path) -> No
     assert set(dataset.measures(rows[3:]).values()) == {None}
 
 
-def test_golds_are_judged_fairly_by_keywords(tmp_path: Path) -> None:
+def test_keyword_judge_confuses_no_gold_answers(tmp_path: Path) -> None:
     for case in cases(write_table(tmp_path), questions_per_case=1000):
         golds = {
             question.facets["task"]: question.gold for question in case.questions if question.gold
@@ -260,7 +260,7 @@ def test_golds_are_judged_fairly_by_keywords(tmp_path: Path) -> None:
         )
 
 
-def test_dejavu_has_several_root_causes_and_a_clock(tmp_path: Path) -> None:
+def test_dejavu_table_has_several_root_causes_and_timestamps(tmp_path: Path) -> None:
     rows = [
         "1577836800,os_1 disk;db_2",
         "1577840400,os_3",
@@ -291,7 +291,7 @@ def test_dejavu_has_several_root_causes_and_a_clock(tmp_path: Path) -> None:
     prove(path, [case])
 
 
-def test_nezha_and_openrca_are_known_by_their_folders(tmp_path: Path) -> None:
+def test_nezha_and_openrca_folders_are_recognized(tmp_path: Path) -> None:
     day = tmp_path / "nezha" / "2022-01-02"
     day.mkdir(parents=True)
     faults = [
@@ -333,7 +333,7 @@ def test_repeated_rows_and_lone_systems_are_noted(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_of_ones_own_needs_leave(tmp_path: Path) -> None:
+def test_unregistered_file_needs_allow_unpinned(tmp_path: Path) -> None:
     path = write_table(tmp_path)
     with pytest.raises(UserError, match="is not the registered file"):
         build("incidents", Path(), path=str(path)).open()
@@ -341,7 +341,7 @@ def test_a_file_of_ones_own_needs_leave(tmp_path: Path) -> None:
     assert isinstance(build("incidents", Path()), Incidents)
 
 
-def test_what_is_disputed_is_not_counted(tmp_path: Path) -> None:
+def test_contradicted_incidents_are_not_counted(tmp_path: Path) -> None:
     (north, _) = cases(write_table(tmp_path), questions_per_case=1000)
     counting = [
         question.text
@@ -355,7 +355,7 @@ def test_what_is_disputed_is_not_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_reports_the_rankings(tmp_path: Path) -> None:
+def test_run_reports_a_at_k_and_mar(tmp_path: Path) -> None:
     words = ["dataset=demo_incidents", "system=oracle", "tracking=none"]
     env = {**os.environ, "MEMEVAL_HOME": str(tmp_path)}
     done = run_command_line(words, env=env, cwd=Path(__file__).parents[2])

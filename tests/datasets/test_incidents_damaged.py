@@ -81,7 +81,7 @@ def test_names_that_would_be_shown_alike_are_refused(tmp_path: Path) -> None:
     )
 
 
-def test_other_damage(tmp_path: Path) -> None:
+def test_damaged_table_is_refused_with_its_reason(tmp_path: Path) -> None:
     path = write_table(tmp_path)
     whole = path.read_bytes()
     for content, message in (
@@ -100,7 +100,7 @@ def test_other_damage(tmp_path: Path) -> None:
         assert message in failure(path)
 
 
-def test_missing_files_and_folders(tmp_path: Path) -> None:
+def test_missing_file_and_empty_folder_are_refused(tmp_path: Path) -> None:
     assert failure(tmp_path / "none.csv").endswith("none.csv is missing.")
     assert "holds neither *-fault_list.json (Nezha) nor agent-*.csv (OpenRCA)" in failure(tmp_path)
 
@@ -127,12 +127,12 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
         ('{"03": [', "is not JSON"),
     ],
 )
-def test_damaged_nezha_lists(tmp_path: Path, content: str, message: str) -> None:
+def test_damaged_nezha_list_is_refused(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "2022-01-02-fault_list.json").write_text(content, encoding="utf-8")
     assert message in failure(tmp_path)
 
 
-def test_damaged_openrca_and_dejavu_tables(tmp_path: Path) -> None:
+def test_damaged_openrca_and_dejavu_tables_are_refused(tmp_path: Path) -> None:
     write_table(tmp_path, ['"level: pod\ncomponent: a\nreason: b"'], "groundtruth", "agent-X.csv")
     assert "line 4 groundtruth: field 'datetime' is missing" in failure(tmp_path)
     header = "timestamp,root_cause_node"

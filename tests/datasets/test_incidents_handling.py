@@ -1,4 +1,4 @@
-"""How incidents were handled, and runbooks that change: every gold read from the narratives."""
+"""How incidents were handled, and runbooks that change. Every gold is read from the narratives."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def incidents(count: int, fault: str = "leak") -> list[Incident]:
     ]
 
 
-def test_a_runbook_is_revised_after_incident_1_2_4_8_and_followed_from_then_on() -> None:
+def test_runbook_is_revised_after_incidents_1_2_4_8_and_then_followed() -> None:
     found = [one for one in handle(0, "north", incidents(9)) if one]
     assert [one.revision for one in found] == [1, 2, None, 3, None, None, None, 4, None]
     revised = {one.revision: one.revised for one in found if one.revision}
@@ -42,14 +42,14 @@ def test_a_runbook_is_revised_after_incident_1_2_4_8_and_followed_from_then_on()
     assert len(set(revised.values())) == 4
 
 
-def test_revisions_end_with_the_steps() -> None:
+def test_revisions_stop_at_the_maximum() -> None:
     found = [one for one in handle(0, "north", incidents(2**MOST_REVISIONS + 1)) if one]
     assert max(one.revision or 0 for one in found) == MOST_REVISIONS
     assert found[-1].revision is None and found[-1].steps
     assert handle(0, "north", incidents(2, fault="")) == [None, None]
 
 
-def test_no_judge_takes_one_step_for_another() -> None:
+def test_keyword_judge_confuses_no_steps_or_revisions() -> None:
     assert len(STEPS) == len(set(STEPS))
     words = [word for step in STEPS for word in keywords(step)]
     assert len(words) == len(set(words))
@@ -58,7 +58,7 @@ def test_no_judge_takes_one_step_for_another() -> None:
 
 
 def expected(case: EvalCase, question: EvalQuestion) -> tuple[str, str]:
-    """Gold and evidence of a question, from what the narratives tell."""
+    """Gold and evidence of a question, derived from the narratives."""
     turns = [turn for session in case.sessions for turn in session.turns]
     handled = [(HANDLED.fullmatch(turn.text), turn.turn_id) for turn in turns]
     runbooks = [(RUNBOOK.fullmatch(turn.text), turn.turn_id) for turn in turns]
@@ -113,7 +113,7 @@ def test_every_gold_is_read_from_the_narratives(tmp_path: Path, path: Path | Non
     }
 
 
-def test_all_else_is_as_without_runbooks(tmp_path: Path) -> None:
+def test_runbooks_only_add_questions_and_turns(tmp_path: Path) -> None:
     path = write_table(tmp_path)
     for plain, more in zip(cases(path), cases(path, runbooks=True), strict=True):
         assert more.questions[: len(plain.questions)] == plain.questions
@@ -122,7 +122,7 @@ def test_all_else_is_as_without_runbooks(tmp_path: Path) -> None:
             assert after.turns[: len(before.turns)] == before.turns
 
 
-def test_the_limit_the_note_and_the_categories(tmp_path: Path) -> None:
+def test_runbooks_add_a_limit_a_note_and_categories(tmp_path: Path) -> None:
     path = str(write_table(tmp_path, [*ROWS]))
     dataset = build("demo_incidents", Path(), path=path, runbooks=True, handling_per_case=2)
     assert "runbooks: their steps are invented" in "; ".join(dataset.open().notes)

@@ -73,7 +73,7 @@ def test_the_published_lists_give_the_same_incidents(
         }
 
 
-def test_it_opens_and_notes_what_is_odd(data_dir: Path) -> None:
+def test_registered_file_is_pinned_and_its_oddities_noted(data_dir: Path) -> None:
     opened = build("incidents", data_dir).open()
     assert (opened.pinned, opened.sha256) == (True, INCIDENTS.sha256)
     assert opened.notes == (
@@ -84,7 +84,7 @@ def test_it_opens_and_notes_what_is_odd(data_dir: Path) -> None:
 
 
 @pytest.mark.slow
-def test_cases_and_every_gold(data_dir: Path) -> None:
+def test_every_gold_of_the_published_table_is_proved(data_dir: Path) -> None:
     found = list(build("incidents", data_dir).cases())
     assert {
         case.case_id: (len(case.sessions), sum(len(session.turns) for session in case.sessions))

@@ -1,4 +1,4 @@
-"""What the generated cases of a memory's life say and ask."""
+"""What the generated lifecycle cases of a memory say and ask."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def of_kind(case: EvalCase, kind: str) -> list[EvalQuestion]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_no_case_names_the_person_whom_only_another_user_knows(language: str) -> None:
-    """Else the question for the other user's value has an answer here."""
+def test_person_known_only_to_another_user_is_never_named(language: str) -> None:
+    """Otherwise the question about the other user's value could be answered here."""
     for seed in range(40):
         number = seed % 4 + 1
         case = make_case(number, settings(seed, language))
@@ -34,7 +34,7 @@ def test_no_case_names_the_person_whom_only_another_user_knows(language: str) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_no_value_gives_another_one_and_no_question_is_asked_twice(language: str) -> None:
+def test_right_and_deleted_values_never_overlap(language: str) -> None:
     for seed in range(20):
         case = make_case(1, settings(seed, language))
         asked = [(question.text, question.asked_after) for question in case.questions]
@@ -48,7 +48,7 @@ def test_no_value_gives_another_one_and_no_question_is_asked_twice(language: str
 @pytest.mark.parametrize(
     ("language", "day"), [("en", "30 March 2023"), ("de", "30. März 2023"), ("zh", "2023年3月30日")]
 )
-def test_days_are_written_as_the_language_does(language: str, day: str) -> None:
+def test_days_are_written_in_the_style_of_the_language(language: str, day: str) -> None:
     case = make_case(1, settings(0, language))
     assert [turn.text for turn in case.turns if day in turn.text]
     (expired,) = of_kind(case, "expired")
@@ -68,7 +68,7 @@ def test_days_are_written_as_the_language_does(language: str, day: str) -> None:
         ("zh", "还没有过期。", False),
     ],
 )
-def test_an_end_that_is_denied_is_not_said(language: str, answer: str, is_right: bool) -> None:
+def test_denied_expiry_does_not_count_as_right(language: str, answer: str, is_right: bool) -> None:
     (expired,) = of_kind(make_case(1, settings(0, language)), "expired")
     assert expired.traces is not None
     found = outcome(answer, expired.traces)

@@ -23,7 +23,7 @@ def load(folder: Path, content: Any = None, **settings: Any) -> list[EvalCase]:
     return list(locomo(path, allow_unpinned=True, **settings).cases())
 
 
-def test_sessions_are_those_that_exist_by_number(tmp_path: Path) -> None:
+def test_sessions_that_exist_are_read_in_numeric_order(tmp_path: Path) -> None:
     (case,) = load(tmp_path)
     assert [session.session_id for session in case.sessions] == ["s1", "s2", "s10"]
     assert [session.started_at for session in case.sessions] == [
@@ -51,7 +51,7 @@ def test_questions_keep_their_index_their_gold_and_their_category(tmp_path: Path
     ]
 
 
-def test_evidence_is_repaired_unique_and_counted(tmp_path: Path) -> None:
+def test_evidence_is_repaired_deduplicated_and_counted(tmp_path: Path) -> None:
     (case,) = load(tmp_path)
     assert [q.evidence for q in case.questions] == [
         ("D1:1",),
@@ -70,7 +70,7 @@ def test_evidence_is_repaired_unique_and_counted(tmp_path: Path) -> None:
     )
 
 
-def test_evidence_repair() -> None:
+def test_repair_evidence_keeps_only_existing_turns() -> None:
     turns = {"D8:6", "D9:17", "D11:26", "D30:5"}
     assert repair_evidence(["D8:6; D9:17"], turns) == ("D8:6", "D9:17")
     assert repair_evidence(["D:11:26"], turns) == ("D11:26",)
@@ -78,7 +78,7 @@ def test_evidence_repair() -> None:
     assert repair_evidence(["D1" * 5000 + ":" + "9" * 5000], turns) == ()
 
 
-def test_captions_are_shown_or_not(tmp_path: Path) -> None:
+def test_images_setting_shows_or_hides_captions(tmp_path: Path) -> None:
     assert [turn.caption for turn in load(tmp_path)[0].sessions[0].turns] == [None, "a red kayak"]
     assert [turn.caption for turn in load(tmp_path, images="none")[0].sessions[0].turns] == [
         None,
@@ -122,7 +122,7 @@ def test_limits_and_categories_keep_ids(tmp_path: Path) -> None:
         ({"colour": "red"}, "unknown option 'dataset.colour'"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(
+def test_invalid_settings_are_refused(
     tmp_path: Path, settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -130,7 +130,7 @@ def test_settings_that_make_no_sense_are_refused(
     assert message in str(caught.value)
 
 
-def test_an_unknown_file_is_refused_unless_allowed_and_then_says_so(tmp_path: Path) -> None:
+def test_unknown_file_is_refused_unless_allow_unpinned(tmp_path: Path) -> None:
     path = write(tmp_path, [sample()])
     with pytest.raises(UserError, match="is not the registered file: its sha256 is") as caught:
         Locomo(path, info=DATASETS["locomo"]).open()
@@ -176,12 +176,12 @@ def test_dates_do_not_depend_on_the_locale() -> None:
         "١:٥٦ pm on 8 May, 2023",
     ],
 )
-def test_what_is_no_date(text: str) -> None:
+def test_invalid_dates_are_not_parsed(text: str) -> None:
     assert parse_date(text) is None
 
 
 @given(st.datetimes(min_value=datetime(1000, 1, 1)))
-def test_dates_go_in_and_the_same_dates_come_out(time: datetime) -> None:
+def test_any_date_is_parsed_back(time: datetime) -> None:
     months = (
         "January February March April May June July August September October November December"
     ).split()
@@ -190,7 +190,7 @@ def test_dates_go_in_and_the_same_dates_come_out(time: datetime) -> None:
     assert parse_date(text) == time.replace(second=0, microsecond=0)
 
 
-def test_category_names() -> None:
+def test_category_names_match_each_naming() -> None:
     official = category_names()
     assert official == {
         1: "multi_hop",
@@ -214,7 +214,7 @@ def test_category_names() -> None:
     assert (data.category_names, data.headline) == (official, {1, 2, 3, 4})
 
 
-def test_the_sample_itself_stays_as_it_is(tmp_path: Path) -> None:
+def test_loading_does_not_change_the_sample(tmp_path: Path) -> None:
     before = repr(SAMPLE)
     load(tmp_path)
     assert repr(SAMPLE) == before

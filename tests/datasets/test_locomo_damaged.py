@@ -32,12 +32,12 @@ def test_a_missing_file_tells_how_to_get_it(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_in_the_place_of_the_file(tmp_path: Path) -> None:
+def test_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="can't be read: Is a directory"):
         Locomo(tmp_path, info=DATASETS["locomo"]).open()
 
 
-def test_a_file_that_is_cut_off_names_the_position(tmp_path: Path) -> None:
+def test_truncated_file_is_refused_with_the_position(tmp_path: Path) -> None:
     text = json.dumps([sample()])[:-2]
     assert f"at line 1, column {len(text) + 1} (the file ends there: is it cut off?)" in str(
         failure(tmp_path, text)
@@ -45,7 +45,7 @@ def test_a_file_that_is_cut_off_names_the_position(tmp_path: Path) -> None:
     assert "is it cut off?" not in str(failure(tmp_path, text + " } }"))
 
 
-def test_other_damage(tmp_path: Path) -> None:
+def test_damaged_file_is_refused_with_its_reason(tmp_path: Path) -> None:
     assert "is not JSON: Expecting value at line 1, column 1 (the file ends there" in str(
         failure(tmp_path, "")
     )
@@ -177,7 +177,7 @@ JSON = st.recursive(
 
 @st.composite
 def mutated(draw: st.DrawFn) -> Any:
-    """The sample with one to three of its values replaced, removed or doubled."""
+    """The sample with one to three of its values replaced, removed or duplicated."""
     content: Any = [sample(), sample(sample_id="conv-2")]
     for _ in range(draw(st.integers(1, 3))):
         place = content

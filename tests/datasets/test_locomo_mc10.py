@@ -1,4 +1,4 @@
-"""LoCoMo-MC10: rows become cases, a case a conversation."""
+"""LoCoMo-MC10: rows become questions, and each conversation becomes a case."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from memeval.records import EvalCase, EvalQuestion
 
 @pytest.fixture(autouse=True)
 def _no_other_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LoCoMo's file is looked up in the data folder, too."""
+    """Keeps other data away: LoCoMo's file is looked up in the data folder, too."""
     monkeypatch.setenv("MEMEVAL_DATA_DIR", str(tmp_path))
 
 
@@ -76,7 +76,7 @@ def test_a_row_becomes_a_question_and_its_haystack_a_case(tmp_path: Path) -> Non
         ("adversarial", 5),
     ],
 )
-def test_the_wrong_names_of_types_become_locomos_categories(
+def test_question_types_are_mapped_to_locomos_categories(
     tmp_path: Path, kind: str, category: int
 ) -> None:
     (case,) = read(tmp_path, [row(question_type=kind)])
@@ -94,7 +94,7 @@ def test_the_wrong_names_of_types_become_locomos_categories(
     assert mc10(tmp_path).headline == {1, 2, 3, 4}
 
 
-def test_rows_of_a_conversation_are_one_case_and_are_read_as_they_are_needed(
+def test_rows_of_a_conversation_are_one_case_and_read_lazily(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = []
@@ -119,7 +119,7 @@ def test_blank_lines_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None:
     assert len(case.questions) == 2
 
 
-def test_a_turn_without_a_name_is_said_by_its_role(tmp_path: Path) -> None:
+def test_turn_without_a_name_has_its_role_as_speaker(tmp_path: Path) -> None:
     talk = [
         [
             {"role": "user", "content": "Hi [ANN]: there"},
@@ -143,7 +143,7 @@ def test_a_turn_without_a_name_is_said_by_its_role(tmp_path: Path) -> None:
     ]
 
 
-def test_shuffled_choices_depend_on_the_seed_and_the_question_alone(tmp_path: Path) -> None:
+def test_shuffled_choices_depend_only_on_seed_and_question(tmp_path: Path) -> None:
     rows: list[dict[str, Any] | str] = [row(f"conv-1_q{index}") for index in range(40)]
     (given,) = read(tmp_path, rows)
     (first,), (again,), (other,) = (
@@ -169,7 +169,7 @@ def test_evidence_is_joined_by_place(tmp_path: Path) -> None:
     assert demo.notes() == ("evidence: 10 of 10 questions have theirs from demo.json, by position",)
 
 
-def test_there_is_no_evidence_without_the_registered_locomo(tmp_path: Path) -> None:
+def test_without_the_registered_locomo_there_is_no_evidence(tmp_path: Path) -> None:
     (case,) = read(tmp_path, [row()])
     assert case.questions[0].evidence == ()
     assert (
@@ -183,7 +183,7 @@ def test_there_is_no_evidence_without_the_registered_locomo(tmp_path: Path) -> N
     )
 
 
-def test_the_file_is_told_by_its_sha256_since_none_is_registered(tmp_path: Path) -> None:
+def test_unregistered_file_is_identified_by_its_sha256(tmp_path: Path) -> None:
     write_rows(tmp_path, [row()])
     adapter = mc10(tmp_path)
     opened = adapter.open()
@@ -191,7 +191,7 @@ def test_the_file_is_told_by_its_sha256_since_none_is_registered(tmp_path: Path)
     assert opened.file_sha256 == hashlib.sha256(adapter.path.read_bytes()).hexdigest()
 
 
-def test_a_choice_that_is_there_twice_is_told(tmp_path: Path) -> None:
+def test_duplicate_choices_are_noted(tmp_path: Path) -> None:
     write_rows(tmp_path, [row(choices=[*CHOICES[:9], "Rome"]), row("conv-1_q1")])
     adapter = mc10(tmp_path)
     list(adapter.cases())
@@ -200,7 +200,7 @@ def test_a_choice_that_is_there_twice_is_told(tmp_path: Path) -> None:
     )
 
 
-def test_a_missing_file_tells_how_to_get_it_and_how_to_do_without(tmp_path: Path) -> None:
+def test_missing_file_says_how_to_get_or_derive_it(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         mc10(tmp_path).open()
     assert "data set 'locomo_mc10' is not on this machine" in caught.value.message
@@ -256,7 +256,7 @@ def test_a_missing_file_tells_how_to_get_it_and_how_to_do_without(tmp_path: Path
         ),
     ],
 )
-def test_bad_rows_name_line_question_and_field(
+def test_invalid_row_is_named_by_line_question_and_field(
     tmp_path: Path, changes: dict[str, Any], told: str
 ) -> None:
     assert failure(tmp_path, row(), row("conv-2_q0", **changes)).startswith(
@@ -264,7 +264,7 @@ def test_bad_rows_name_line_question_and_field(
     )
 
 
-def test_bad_turns_name_their_place(tmp_path: Path) -> None:
+def test_invalid_turn_is_named_by_its_position(tmp_path: Path) -> None:
     bad = [[{"role": "user", "content": "x"}], [{"role": "system", "content": "x"}]]
     assert failure(tmp_path, row(haystack_sessions=bad)) == (
         "line 1, conv-1_q0: haystack_sessions[2][0]: field 'role' is 'system', not one of "
@@ -272,7 +272,7 @@ def test_bad_turns_name_their_place(tmp_path: Path) -> None:
     )
 
 
-def test_bad_ids(tmp_path: Path) -> None:
+def test_invalid_ids_are_refused(tmp_path: Path) -> None:
     assert (
         failure(tmp_path, row("conv-1"))
         == "line 1: field 'question_id' is 'conv-1', not written like conv-26_q0."
@@ -287,7 +287,7 @@ def test_bad_ids(tmp_path: Path) -> None:
     )
 
 
-def test_a_conversation_has_one_haystack(tmp_path: Path) -> None:
+def test_rows_of_a_conversation_must_share_a_haystack(tmp_path: Path) -> None:
     other = row(
         "conv-1_q1", haystack_session_datetimes=["2023-05-08T13:56:00", "2023-06-25T13:14:00"]
     )
@@ -296,7 +296,7 @@ def test_a_conversation_has_one_haystack(tmp_path: Path) -> None:
     )
 
 
-def test_damaged_files_name_the_line(tmp_path: Path) -> None:
+def test_damaged_file_is_refused_with_the_line(tmp_path: Path) -> None:
     cut = json.dumps(row("conv-1_q1"))[:200]
     assert "line 2 is not JSON" in failure(
         tmp_path, row(), cut

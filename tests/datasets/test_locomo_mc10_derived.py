@@ -21,12 +21,12 @@ DEMO = DATASETS["demo"]
 
 @pytest.fixture(autouse=True)
 def _no_other_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LoCoMo's file is looked up in the data folder, too."""
+    """Keeps other data away: LoCoMo's file is looked up in the data folder, too."""
     monkeypatch.setenv("MEMEVAL_DATA_DIR", str(tmp_path))
 
 
 def derived(**settings: Any) -> list[EvalCase]:
-    """From the demonstration set."""
+    """Cases derived from the demonstration set."""
     return list(build("demo_locomo_mc10", Path(), derive=True, **settings).cases())
 
 
@@ -55,7 +55,7 @@ def test_every_question_has_ten_choices_and_one_that_is_right() -> None:
     assert {question.right_choices[0] for question in asked} == set(range(10))
 
 
-def test_wrong_choices_are_answers_of_the_same_category_first() -> None:
+def test_wrong_choices_come_mostly_from_the_same_category() -> None:
     asked = questions(derived())
     golds = {
         category: {question.gold[0] for question in asked if question.category == category}
@@ -68,7 +68,7 @@ def test_wrong_choices_are_answers_of_the_same_category_first() -> None:
             ), question.question_id
 
 
-def test_an_adversarial_question_offers_what_it_pretends() -> None:
+def test_adversarial_question_offers_its_false_answer() -> None:
     (question,) = [one for one in questions(derived()) if one.question_id == "demo-1_q19"]
     assert "bright orange" in question.choices and not question.answerable
     assert not any(
@@ -76,7 +76,7 @@ def test_an_adversarial_question_offers_what_it_pretends() -> None:
     )
 
 
-def test_the_seed_decides() -> None:
+def test_derive_seed_decides_the_choices() -> None:
     first, again, other = derived(), derived(), derived(derive_seed=1)
     assert first == again != other
     assert [one.text for one in questions(first)] == [one.text for one in questions(other)]
@@ -87,7 +87,7 @@ def test_the_seed_decides() -> None:
     assert opened[0].sha256 == opened[1].sha256 != opened[2].sha256
 
 
-def test_it_says_that_it_is_derived() -> None:
+def test_derived_data_set_says_so() -> None:
     opened = build("demo_locomo_mc10", Path(), derive=True).open()
     assert opened.derived and opened.path.name == "demo.json"
     assert opened.notes[0].startswith(
@@ -95,7 +95,7 @@ def test_it_says_that_it_is_derived() -> None:
     )
 
 
-def test_it_needs_the_registered_locomo(tmp_path: Path) -> None:
+def test_deriving_needs_the_registered_locomo(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="data set 'locomo' is not on this machine"):
         mc10(tmp_path, derive=True).open()
     path = write_original(tmp_path, [original()])
@@ -122,7 +122,7 @@ def test_a_small_file_gives_as_many_choices_as_it_can(tmp_path: Path) -> None:
     ]
 
 
-def test_a_written_file_is_read_as_what_was_derived_and_says_so(tmp_path: Path) -> None:
+def test_written_file_reads_back_as_the_derived_data(tmp_path: Path) -> None:
     derived = build("demo_locomo_mc10", tmp_path, derive=True, derive_seed=4)
     path = tmp_path / "mc10.jsonl"
     with path.open("w", encoding="utf-8") as file:

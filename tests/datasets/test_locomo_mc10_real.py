@@ -1,4 +1,4 @@
-"""The real rows, and what is derived from the real LoCoMo."""
+"""The published rows, and rows derived from the published LoCoMo."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mc10(data_dir: Path, **settings: Any) -> list[EvalCase]:
     )
 
 
-def test_the_excerpt(data_dir: Path) -> None:
+def test_excerpt_is_pinned_and_read(data_dir: Path) -> None:
     adapter = build("locomo_mc10", data_dir, path=str(data_dir / LOCOMO_MC10.excerpts[0].file))
     opened = adapter.open()
     assert opened.pinned and opened.notes[0].startswith(
@@ -52,7 +52,7 @@ def test_the_excerpt(data_dir: Path) -> None:
 
 
 @pytest.mark.slow
-def test_its_turns_are_locomos(data_dir: Path) -> None:
+def test_turns_of_the_excerpt_equal_those_of_locomo(data_dir: Path) -> None:
     (case,) = mc10(data_dir)
     origin = next(Locomo(data_dir / "locomo/locomo10.json", info=DATASETS["locomo"]).read())
     said = [
@@ -69,7 +69,7 @@ def test_its_turns_are_locomos(data_dir: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_whole_is_derived(data_dir: Path) -> None:
+def test_every_question_of_locomo_is_derived(data_dir: Path) -> None:
     adapter = build("locomo_mc10", data_dir, derive=True)
     assert adapter.open().derived and adapter.open().pinned
     cases = list(adapter.cases())

@@ -1,4 +1,4 @@
-"""The adapter on the canonical file: every count and quirk that the protocol names."""
+"""The adapter on the official file: every count and oddity that the protocol names."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def questions(cases: list[EvalCase]) -> dict[str, EvalQuestion]:
     return {question.question_id: question for case in cases for question in case.questions}
 
 
-def test_the_table_of_counts(cases: list[EvalCase]) -> None:
+def test_counts_match_the_published_table(cases: list[EvalCase]) -> None:
     rows = []
     for case in cases:
         categories = Counter(question.category for question in case.questions)
@@ -63,7 +63,7 @@ def test_the_table_of_counts(cases: list[EvalCase]) -> None:
     assert rows == COUNTS.split("\n")[1:-1]
 
 
-def test_the_registered_file_opens_and_verifies(data_dir: Path, path: Path) -> None:
+def test_registered_file_is_pinned_and_verified(data_dir: Path, path: Path) -> None:
     opened = Locomo(path, info=DATASETS["locomo"]).open()
     assert (opened.pinned, opened.sha256) == (True, LOCOMO.sha256)
     assert opened.notes == (
@@ -88,7 +88,7 @@ def test_first_tenth_and_last_question(questions: dict[str, EvalQuestion]) -> No
     assert in_order[0].text == "When did Caroline go to the LGBTQ support group?"
 
 
-def test_sessions_follow_each_other_in_time(cases: list[EvalCase]) -> None:
+def test_sessions_are_in_order_of_time(cases: list[EvalCase]) -> None:
     assert [session.session_id for session in cases[0].sessions] == [
         f"s{number}" for number in range(1, 20)
     ]
@@ -114,7 +114,7 @@ REPAIRED = {
 }
 
 
-def test_evidence_is_repaired(questions: dict[str, EvalQuestion]) -> None:
+def test_evidence_is_repaired_as_recorded(questions: dict[str, EvalQuestion]) -> None:
     assert sum(len(question.evidence) for question in questions.values()) == 2820
     assert sum(bool(question.evidence) for question in questions.values()) == 1982
     assert {
@@ -128,7 +128,7 @@ def test_evidence_is_repaired(questions: dict[str, EvalQuestion]) -> None:
     ]
 
 
-def test_golds(questions: dict[str, EvalQuestion]) -> None:
+def test_golds_match_answerability_and_known_values(questions: dict[str, EvalQuestion]) -> None:
     assert all(len(question.gold) == (question.category != 5) for question in questions.values())
     assert sum(not question.answerable for question in questions.values()) == 446
     assert questions["conv-26/q167"].gold == questions["conv-26/q178"].gold == ()
@@ -145,7 +145,7 @@ def test_twelve_questions_occur_twice_in_their_conversation(cases: list[EvalCase
     assert {case: count for case, count in twice.items() if count} == {"conv-30": 1, "conv-48": 11}
 
 
-def test_captions(path: Path, cases: list[EvalCase]) -> None:
+def test_captions_can_be_hidden(path: Path, cases: list[EvalCase]) -> None:
     def captions(found: list[EvalCase]) -> int:
         return sum(
             turn.caption is not None
@@ -212,7 +212,7 @@ def test_corrected_takes_gold_and_evidence_of_the_audit(
     )
 
 
-def test_a_missing_or_foreign_audit_is_one_clear_error(path: Path, tmp_path: Path) -> None:
+def test_missing_or_edited_audit_is_refused(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "locomo10.json"
     copy.write_bytes(path.read_bytes())
     with pytest.raises(UserError) as caught:
@@ -239,7 +239,7 @@ def test_a_missing_or_foreign_audit_is_one_clear_error(path: Path, tmp_path: Pat
     )
 
 
-def test_reading_the_whole_file_is_quick_to_repeat(path: Path) -> None:
+def test_reading_again_reuses_the_sessions(path: Path) -> None:
     dataset = Locomo(path, info=DATASETS["locomo"])
     first, second = list(dataset.cases()), list(dataset.cases())
     assert first == second

@@ -48,12 +48,12 @@ def test_an_item_becomes_a_case_with_one_question(tmp_path: Path) -> None:
     ]
 
 
-def test_sessions_of_one_time_stay_in_the_files_order(tmp_path: Path) -> None:
+def test_simultaneous_sessions_keep_the_order_of_the_file(tmp_path: Path) -> None:
     case = only(tmp_path, haystack_dates=["2023/05/30 (Tue) 09:00"] * 2)
     assert [len(session.turns) for session in case.sessions] == [3, 2]
 
 
-def test_ids_that_systems_see_tell_nothing(tmp_path: Path) -> None:
+def test_ids_seen_by_systems_reveal_nothing(tmp_path: Path) -> None:
     path = write(
         tmp_path, item(), item(question_id="gpt4_2_abs", question_type="temporal-reasoning")
     )
@@ -67,7 +67,7 @@ def test_ids_that_systems_see_tell_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "ability"), ABILITIES.items())
-def test_abilities(tmp_path: Path, kind: str, ability: str) -> None:
+def test_question_type_and_id_give_the_ability(tmp_path: Path, kind: str, ability: str) -> None:
     assert only(tmp_path, question_type=kind).questions[0].facets == {"ability": ability}
     abstaining = only(tmp_path, question_type=kind, question_id="q1_abs").questions[0]
     assert (abstaining.facets, abstaining.category, abstaining.answerable) == (
@@ -93,11 +93,11 @@ def test_a_question_without_an_answer_keeps_its_explanation(tmp_path: Path) -> N
     )
 
 
-def test_a_whole_number_is_a_gold_as_text(tmp_path: Path) -> None:
+def test_integer_answer_becomes_a_string(tmp_path: Path) -> None:
     assert only(tmp_path, answer=5).questions[0].gold == ("5",)
 
 
-def test_a_history_that_repeats_a_session_and_a_question_asked_before_one(tmp_path: Path) -> None:
+def test_repeated_sessions_and_early_questions_are_noted(tmp_path: Path) -> None:
     path = write(
         tmp_path, item(haystack_session_ids=["sea", "sea"], question_date="2023/05/30 (Tue) 12:00")
     )
@@ -111,7 +111,7 @@ def test_a_history_that_repeats_a_session_and_a_question_asked_before_one(tmp_pa
     )
 
 
-def test_roles_user_leaves_the_assistant_out_and_numbers_turns_as_before(tmp_path: Path) -> None:
+def test_roles_user_drops_the_assistant_and_keeps_turn_numbers(tmp_path: Path) -> None:
     said = [{"role": "assistant", "content": "Welcome back.", "has_answer": True}]
     path = write(tmp_path, item(haystack_sessions=[TEA, said]))
     dataset = opened(path, roles="user")
@@ -135,13 +135,13 @@ def test_a_round_ends_with_the_reply(tmp_path: Path) -> None:
     assert [unit.turn_ids for unit in units] == [("s1:1", "s1:2"), ("s2:1", "s2:2"), ("s2:3",)]
 
 
-def test_an_empty_history_is_one_where_nothing_can_be_answered(tmp_path: Path) -> None:
+def test_empty_history_is_accepted_for_an_abstention_item(tmp_path: Path) -> None:
     empty = {"haystack_sessions": [], "haystack_dates": [], "haystack_session_ids": []}
     assert only(tmp_path, question_id="q1_abs", **empty).sessions == ()
 
 
 def test_items_are_read_one_at_a_time(tmp_path: Path) -> None:
-    """What lies behind an item is not looked at before it is asked for."""
+    """What follows an item is not read before it is needed."""
     path = tmp_path / "longmemeval.json"
     filler = [item(question_id=f"q{number}", question="x" * 10_000) for number in range(100)]
     path.write_text(json.dumps(filler)[:-1] + ", never closed", encoding="utf-8")
@@ -155,7 +155,7 @@ def test_items_are_read_one_at_a_time(tmp_path: Path) -> None:
     assert len(list(dataset.cases())) == 5
 
 
-def test_categories_choose_and_do_not_rename(tmp_path: Path) -> None:
+def test_categories_select_cases_without_renumbering_them(tmp_path: Path) -> None:
     path = write(tmp_path, item(), item(question_id="q2", question_type="knowledge-update"))
     assert [case.case_id for case in opened(path, categories=("knowledge-update",)).cases()] == [
         "h1"
@@ -173,7 +173,7 @@ def test_categories_choose_and_do_not_rename(tmp_path: Path) -> None:
         ("", None),
     ],
 )
-def test_dates(text: str, time: datetime | None) -> None:
+def test_parse_date_reads_only_the_official_format(text: str, time: datetime | None) -> None:
     assert parse_date(text) == time
 
 

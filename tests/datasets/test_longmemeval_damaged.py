@@ -1,4 +1,4 @@
-"""Bad files: one line that names file, record and field; and never fewer questions by silence."""
+"""Bad files: one line that names file, record and field. Questions are never dropped silently."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
         ("text", "FILE: record 1 is a string, not an object."),
     ],
 )
-def test_a_bad_record_is_named(tmp_path: Path, bad: Any, message: str) -> None:
+def test_invalid_record_is_named_with_its_field(tmp_path: Path, bad: Any, message: str) -> None:
     assert told(write(tmp_path, item(question_id="q0"), bad)) == message
 
 
@@ -115,7 +115,7 @@ def test_an_unknown_question_type_is_named(tmp_path: Path) -> None:
         (b"[]", "FILE holds no question."),
     ],
 )
-def test_a_file_without_records(tmp_path: Path, content: bytes, message: str) -> None:
+def test_file_without_records_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "longmemeval.json"
     path.write_bytes(content)
     assert told(path) == message
@@ -160,7 +160,7 @@ def test_damage_within_a_file_is_an_error(tmp_path: Path, damage: Any) -> None:
     assert told(path).startswith("FILE is not JSON that can be read: ")
 
 
-def test_a_file_that_is_not_there_tells_how_to_get_it(tmp_path: Path) -> None:
+def test_missing_file_says_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         opened(tmp_path / "longmemeval.json").open()
     assert caught.value.hints[0] == "get it:      python -m memeval data fetch longmemeval_m"

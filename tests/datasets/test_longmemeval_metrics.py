@@ -27,7 +27,7 @@ def test_the_first_two_ranks_weigh_the_same() -> None:
     assert official_ndcg([], 0, 3) == 0.0
 
 
-def test_a_ranking_of_sessions() -> None:
+def test_official_metrics_of_a_ranking_of_sessions() -> None:
     found = official_metrics(SESSIONS, ["s1:1", "s2:1"], SESSION_OF)
     assert [found[f"official/session/recall_any_at_{k}"] for k in (1, 3, 50)] == [0.0, 1.0, 1.0]
     assert [found[f"official/session/recall_all_at_{k}"] for k in (1, 3)] == [0.0, 1.0]
@@ -36,8 +36,8 @@ def test_a_ranking_of_sessions() -> None:
 
 
 def test_a_ranking_of_turns_is_measured_by_sessions_too() -> None:
-    """s3 counts twice, once for its flagged turn: three sessions are there at the third turn, not
-    at the fourth.
+    """s3 counts twice, once for its flagged turn, so the third session appears at the third turn
+    and not at the fourth.
     """
     ranking = [("s3:1",), ("s3:3",), ("s1:1",), ("s2:1",), ("s1:3",), ("s3:5",)]
     found = official_metrics(ranking, ["s3:3", "s2:1"], SESSION_OF)
@@ -50,7 +50,7 @@ def test_a_ranking_of_turns_is_measured_by_sessions_too() -> None:
     assert found["official/session/ndcg_any_at_5"] == (1 + 1 / log2(4)) / 2
 
 
-def test_a_ranking_that_ends_early_is_told_as_far_as_it_goes() -> None:
+def test_short_ranking_has_no_figures_beyond_its_length() -> None:
     found = official_metrics([("s3:1",), ("s1:1",), ("s2:1",)], ["s2:1"], SESSION_OF)
     assert found["official/turn/recall_any_at_3"] == 1.0
     assert found["official/turn/recall_any_at_5"] is None
@@ -59,13 +59,13 @@ def test_a_ranking_that_ends_early_is_told_as_far_as_it_goes() -> None:
 
 
 @pytest.mark.parametrize("ranking", [[], [("s1:1", "s1:3"), ("s3:1", "s3:3")], [("s1:1", "s2:1")]])
-def test_units_that_are_neither_turns_nor_sessions_have_no_official_figures(
+def test_chunks_that_are_neither_turns_nor_sessions_have_no_metrics(
     ranking: list[tuple[str, ...]],
 ) -> None:
     assert official_metrics(ranking, ["s1:1"], SESSION_OF) == {}
 
 
-def test_means_leave_out_what_was_not_measured() -> None:
+def test_means_leave_out_unmeasured_records() -> None:
     name = "official/turn/recall_any_at_5"
     rows = [
         record(metrics=metrics)
@@ -75,7 +75,7 @@ def test_means_leave_out_what_was_not_measured() -> None:
     assert official_means([record(metrics={"bleu1": 0.3})]) == {}
 
 
-def test_the_share_of_right_answers_counts_the_scored_ones() -> None:
+def test_mean_score_counts_only_scored_records() -> None:
     rows = [record(verdict=verdict(label)) for label in Label]
     rows += [
         record(status=Status.JUDGE_FAILED, verdict=None),

@@ -1,5 +1,5 @@
-"""The adapter and the official retrieval metrics on real items: counts, quirks, and the recorded
-figures of each item.
+"""The adapter and the official retrieval metrics on published items: counts, oddities, and each
+item's recorded figures.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def test_first_tenth_and_last_question(cases: list[EvalCase]) -> None:
 TENTH, LAST = "4d6b87c8", "7161e7e2"
 
 
-def test_sessions_are_in_the_order_of_time_and_ids_tell_nothing(cases: list[EvalCase]) -> None:
+def test_sessions_are_in_order_of_time_and_ids_reveal_nothing(cases: list[EvalCase]) -> None:
     for case in cases:
         starts = [session.started_at for session in case.sessions]
         assert all(start is not None for start in starts) and starts == sorted(starts, key=str)
@@ -94,7 +94,7 @@ def test_sessions_are_in_the_order_of_time_and_ids_tell_nothing(cases: list[Eval
         assert len(set(ids)) == len(ids)
 
 
-def test_the_oracle_twins_hold_the_evidence_sessions_alone(
+def test_oracle_items_have_only_the_evidence_sessions(
     data_dir: Path, cases: list[EvalCase]
 ) -> None:
     twins = {
@@ -109,7 +109,7 @@ def test_the_oracle_twins_hold_the_evidence_sessions_alone(
     )
 
 
-def test_the_oracle_file_dates_the_same_items_otherwise(
+def test_oracle_file_has_other_dates_for_the_same_items(
     cases: list[EvalCase], evidence: list[EvalCase]
 ) -> None:
     others = {case.questions[0].question_id: case.questions[0] for case in evidence}
@@ -118,7 +118,7 @@ def test_the_oracle_file_dates_the_same_items_otherwise(
     assert sum(one.asked_at != other.asked_at for one, other in pairs) == 31
 
 
-def test_the_500_questions(evidence: list[EvalCase]) -> None:
+def test_counts_of_the_500_questions(evidence: list[EvalCase]) -> None:
     questions: list[EvalQuestion] = [case.questions[0] for case in evidence]
     assert Counter(question.category for question in questions) == TYPES
     abilities = Counter(question.facets["ability"] for question in questions)
@@ -140,7 +140,7 @@ REFERENCES = [
 
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize(("granularity", "tokens", "ties"), REFERENCES)
-def test_the_official_metrics_of_every_item(
+def test_official_metrics_of_every_item_match_the_reference(
     data_dir: Path, dev31: Dataset, granularity: str, tokens: str, ties: str
 ) -> None:
     path = data_dir.parent / "reference/longmemeval_bm25_dev31.json"
@@ -183,7 +183,7 @@ def official(
 
 
 def recorded(row: dict[str, Any]) -> dict[str, float]:
-    """A reference row's metrics by our names."""
+    """A reference row's metrics under our names."""
     return {
         f"official/{of}/{name.replace('@', '_at_')}": value
         for of, found in row["metrics"].items()

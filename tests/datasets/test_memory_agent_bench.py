@@ -1,4 +1,4 @@
-"""The adapter of MemoryAgentBench on small rows."""
+"""MemoryAgentBench's adapter on small rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_row_is_a_case_of_one_session_without_times(tmp_path: Path) -> None:
     assert session.turns[0].text == FACTS + "factconsolidation_sh_6k"
 
 
-def test_a_question(tmp_path: Path) -> None:
+def test_question_has_its_id_gold_and_facets(tmp_path: Path) -> None:
     first, second = questions(write(tmp_path, [row()]))
     assert (first.question_id, first.text, first.category) == (
         "factconsolidation_sh_6k_no0",
@@ -53,7 +53,7 @@ def test_a_question(tmp_path: Path) -> None:
     assert first.evidence == () and first.asked_at is None and first.answerable
 
 
-def test_the_instruction_stands_beside_the_question_and_can_be_left_out(tmp_path: Path) -> None:
+def test_instruction_is_separate_from_the_question_and_optional(tmp_path: Path) -> None:
     path = write(tmp_path, [row()])
     assert "largest number holds" in questions(path)[0].instruction
     assert questions(path, instruction=False)[0].instruction == ""
@@ -68,7 +68,7 @@ def test_json_lines_are_read_like_a_list(tmp_path: Path) -> None:
     ]
 
 
-def test_ids_that_recur_give_way_to_row_and_place(tmp_path: Path) -> None:
+def test_duplicate_or_missing_ids_become_row_and_position(tmp_path: Path) -> None:
     rows = [
         row(),
         row("ruler_qa1", metadata__qa_pair_ids=["factconsolidation_sh_6k_no0", "x"]),
@@ -88,7 +88,7 @@ def test_ids_that_recur_give_way_to_row_and_place(tmp_path: Path) -> None:
         ("longmem*", ["longmemeval_s*"]),
     ],
 )
-def test_a_subset_is_a_name_or_its_beginning(
+def test_subset_is_a_name_or_a_prefix(
     tmp_path: Path, subset: str | None, expected: list[str]
 ) -> None:
     path = write(tmp_path, [row(), row("factconsolidation_sh_32k"), row("longmemeval_s*")])
@@ -97,7 +97,7 @@ def test_a_subset_is_a_name_or_its_beginning(
     assert [case.questions[0].category for case in dataset.cases()] == expected
 
 
-def test_unknown_names_get_the_nearest_one(tmp_path: Path) -> None:
+def test_unknown_subset_and_category_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, [row()])
     with pytest.raises(
         UserError,
@@ -108,13 +108,13 @@ def test_unknown_names_get_the_nearest_one(tmp_path: Path) -> None:
         memory_agent_bench(path, categories=("ruler",)).open()
 
 
-def test_a_choice_that_leaves_nothing_is_refused(tmp_path: Path) -> None:
+def test_settings_that_leave_no_question_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, [row(), row("ruler_qa1")])
     with pytest.raises(UserError, match=r"no questions are left"):
         memory_agent_bench(path, subset="ruler", categories=("factconsolidation_sh_6k",)).open()
 
 
-def test_chunks_hold_at_most_so_many_tokens(tmp_path: Path) -> None:
+def test_chunk_tokens_sets_the_size_of_turns(tmp_path: Path) -> None:
     context = "".join(f"{number}. Fact number {number} holds.\n" for number in range(1_000))
     path = write(tmp_path, [row(context=context)])
     counts = []
@@ -177,7 +177,7 @@ def test_titles_are_looked_up_by_number(tmp_path: Path) -> None:
     assert [question.gold for question in questions(path)] == [("The Sting",), ("Amélie",)]
 
 
-def test_the_files_of_the_splits_lie_in_a_folder(tmp_path: Path) -> None:
+def test_files_of_the_splits_are_read_from_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "memoryagentbench"
     folder.mkdir()
     write(folder, [row("ruler_qa1")], "Accurate_Retrieval.json")
@@ -217,7 +217,7 @@ def test_all_splits_of_a_folder_are_one_run(tmp_path: Path) -> None:
     assert build("memory_agent_bench", tmp_path, **given).open().sha256 != opened.sha256
 
 
-def test_a_folder_without_any_split_is_missing(tmp_path: Path) -> None:
+def test_folder_without_any_split_is_refused(tmp_path: Path) -> None:
     (tmp_path / "memoryagentbench").mkdir()
     with pytest.raises(UserError, match=r"Conflict_Resolution.json is missing"):
         build("memory_agent_bench", tmp_path, split="all").open()
@@ -232,7 +232,7 @@ def test_a_folder_without_any_split_is_missing(tmp_path: Path) -> None:
         ("long_range_understanding", ["detective_qa"]),
     ],
 )
-def test_of_one_file_the_rows_of_the_split_are_read(
+def test_only_rows_of_the_split_are_read_from_a_file(
     tmp_path: Path, split: str, sources: list[str]
 ) -> None:
     mixed = [
@@ -245,7 +245,7 @@ def test_of_one_file_the_rows_of_the_split_are_read(
         row("longmemeval_s*"),
     ]
     path = write(tmp_path, mixed)
-    # Categories of another split are known, and not asked.
+    # Categories of another split are accepted, but not asked.
     categories = ("ruler_qa1", *sources)
     dataset = memory_agent_bench(path, split=split, categories=categories)
     dataset.open()
@@ -260,7 +260,7 @@ def test_a_file_without_the_split_names_what_it_has(tmp_path: Path) -> None:
     assert caught.value.hints == ("use:  dataset.split=accurate_retrieval, or all",)
 
 
-def test_another_file_than_the_registered_one_is_refused(tmp_path: Path) -> None:
+def test_unregistered_file_is_refused_unless_allow_unpinned(tmp_path: Path) -> None:
     folder = tmp_path / "memoryagentbench"
     folder.mkdir()
     write(folder, [row()])
@@ -269,7 +269,7 @@ def test_another_file_than_the_registered_one_is_refused(tmp_path: Path) -> None
     assert not build("memory_agent_bench", tmp_path, allow_unpinned=True).open().pinned
 
 
-def test_which_questions_the_own_judge_asks_a_model_for(tmp_path: Path) -> None:
+def test_judged_by_model_names_the_categories_that_need_a_model(tmp_path: Path) -> None:
     path = write(tmp_path, [row(), row("longmemeval_s*"), row("infbench_sum")])
     assert memory_agent_bench(path).judged_by_model("memory_agent_bench") == (
         "longmemeval_s*",
@@ -287,7 +287,7 @@ def test_which_questions_the_own_judge_asks_a_model_for(tmp_path: Path) -> None:
     ) == ("infbench_sum",)
 
 
-def test_measures_hold_the_metrics_of_what_was_asked() -> None:
+def test_measures_have_only_the_metrics_of_asked_categories() -> None:
     def answered(
         category: str,
         hypothesis: str | None,

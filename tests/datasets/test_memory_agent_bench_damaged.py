@@ -1,4 +1,4 @@
-"""What is wrong with a file of MemoryAgentBench is told by file, record and field."""
+"""Errors in a MemoryAgentBench file are reported by file, record and field."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def failure(folder: Path, content: Any) -> str:
         ),
     ],
 )
-def test_damage_is_named(tmp_path: Path, content: Any, told: str) -> None:
+def test_damaged_file_is_refused_with_its_reason(tmp_path: Path, content: Any, told: str) -> None:
     assert told in failure(tmp_path, content)
 
 

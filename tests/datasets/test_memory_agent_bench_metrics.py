@@ -80,7 +80,7 @@ def test_exact_match_of_the_parsed_output(prediction: str, golds: list[str], sco
     assert exact_match_parsed(prediction, golds) == score
 
 
-def test_what_is_parsed() -> None:
+def test_parsed_takes_the_answer_line_or_the_first_line() -> None:
     assert parsed("\n first \n second") == "first"
     assert parsed("x\nFinal answer: y \nz") == "y"
     assert parsed(" \n ") == ""
@@ -96,7 +96,7 @@ def test_what_is_parsed() -> None:
         ("", []),
     ],
 )
-def test_items_of_a_list(prediction: str, expected: list[str]) -> None:
+def test_items_are_read_from_lists_and_separators(prediction: str, expected: list[str]) -> None:
     assert items(prediction) == expected
 
 

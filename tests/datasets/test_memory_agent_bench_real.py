@@ -1,4 +1,4 @@
-"""The adapter on the real Conflict_Resolution.json."""
+"""The adapter on the published Conflict_Resolution.json."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cases(data_dir: Path) -> list[EvalCase]:
     return list(dataset.cases())
 
 
-def test_it_is_as_registered(data_dir: Path) -> None:
+def test_published_file_verifies_as_registered(data_dir: Path) -> None:
     found = verify(MEMORY_AGENT_BENCH, data_dir)
     assert found.right and found.problems == () and found.repairs == ()
 
@@ -68,7 +68,7 @@ def test_first_tenth_and_last_question(cases: list[EvalCase]) -> None:
     ("size", "turns"),
     [(512, [11, 56, 111, 445, 11, 56, 111, 445]), (4096, [2, 7, 14, 55, 2, 7, 14, 55])],
 )
-def test_no_fact_is_torn_and_none_is_lost(data_dir: Path, size: int, turns: list[int]) -> None:
+def test_no_fact_is_split_or_lost(data_dir: Path, size: int, turns: list[int]) -> None:
     found = list(build("memory_agent_bench", data_dir, chunk_tokens=size).cases())
     assert [len(case.sessions[0].turns) for case in found] == turns
     for case, facts in zip(found, (455, 2_310, 4_580, 18_332) * 2, strict=True):

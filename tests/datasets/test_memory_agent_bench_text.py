@@ -1,4 +1,4 @@
-"""How a long text is cut."""
+"""How a long text is cut into chunks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_nothing_but_white_space_is_lost_and_no_chunk_is_too_long(text: str, tok
 
 
 @given(TEXTS)
-def test_sentences_joined_are_the_text(text: str) -> None:
+def test_joined_sentences_equal_the_text(text: str) -> None:
     assert "".join(sentences(text)) == text
 
 
@@ -51,7 +51,7 @@ def test_a_fact_with_a_serial_number_is_one_sentence() -> None:
         ("one\n\ntwo", ["one\n", "\n", "two"]),
     ],
 )
-def test_where_sentences_end(text: str, expected: list[str]) -> None:
+def test_sentences_end_at_punctuation_and_line_breaks(text: str, expected: list[str]) -> None:
     assert list(sentences(text)) == expected
 
 

@@ -35,7 +35,7 @@ def test_names_become_single_words() -> None:
 
 
 @given(right=st.integers(1, 400), other=st.integers(1, 12))
-def test_another_count_in_words_is_not_taken_for_the_right_one(right: int, other: int) -> None:
+def test_keyword_judge_tells_counts_in_words_apart(right: int, other: int) -> None:
     golds = counted(right, "alert")
     assert any(keyword_pass(amount(right, "alert"), gold) for gold in golds)
     assert not any(
@@ -47,13 +47,13 @@ def test_another_count_in_words_is_not_taken_for_the_right_one(right: int, other
         assert not any(keyword_pass(amount(other, "alert"), gold) for gold in golds)
 
 
-def test_bare_numbers_are_golds_but_for_those_that_hide_in_other_words() -> None:
+def test_bare_numbers_are_golds_unless_they_hide_in_other_words() -> None:
     assert counted(3, "time") == ("three times", "three")
     assert counted(38, "day") == ("38 days", "38")
     assert [counted(number, "day") for number in sorted(HIDDEN)] == [("one day",), ("ten days",)]
 
 
-def test_chance_is_the_same_everywhere() -> None:
+def test_seeded_draw_is_pinned() -> None:
     assert draw(seeded("a", 1), range(10)) == [7, 0, 5, 2, 6, 9, 8, 3, 1, 4]
     assert draw(seeded("a", 1), range(10), 3) == [7, 0, 5]
 

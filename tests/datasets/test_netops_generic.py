@@ -1,4 +1,4 @@
-"""The generic schema of `netops`: what is read, and how every mistake is named."""
+"""The generic schema of `netops`: what is read, and how each mistake is named."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "datasets"
 
 
 def case(**changes: Any) -> dict[str, Any]:
-    """A sound case of two chunks and a question."""
+    """A valid case with two chunks and a question."""
     plain = {
         "case_id": "north",
         "chunks": ["Alert: port 7 is down.", {"id": "rb", "text": "Runbook: swap the cable."}],
@@ -35,7 +35,7 @@ def case(**changes: Any) -> dict[str, Any]:
 
 
 def asked(**changes: Any) -> dict[str, Any]:
-    """A case with one question."""
+    """A case with one question, changed as given."""
     return case(questions=[{"id": "q1", "question": "What is down?", "answer": "port 7"} | changes])
 
 
@@ -66,7 +66,7 @@ def refusal(folder: Path, content: Any) -> UserError:
     return refused.value
 
 
-def test_a_small_file(tmp_path: Path) -> None:
+def test_small_file_is_read_completely(tmp_path: Path) -> None:
     content = case(
         chunks=[
             {"id": "a", "text": " Port 7 is down. ", "time": "2024-03-01T08:00", "speaker": "nms"},
@@ -106,7 +106,7 @@ def test_a_small_file(tmp_path: Path) -> None:
     assert (found.questions[3].right_choices, found.questions[3].multi_select) == ((1,), False)
 
 
-def test_neighbours_of_one_session_are_a_session(tmp_path: Path) -> None:
+def test_adjacent_chunks_of_one_session_form_a_session(tmp_path: Path) -> None:
     chunks = [{"text": name, "session": name[0]} for name in ("a1", "a2", "b1")]
     (found,) = read(tmp_path, [case(chunks=[*chunks, "c"])])
     assert [[turn.text for turn in session.turns] for session in found.sessions] == [
@@ -116,7 +116,7 @@ def test_neighbours_of_one_session_are_a_session(tmp_path: Path) -> None:
     ]
 
 
-def test_times_with_a_zone_are_those_of_utc(tmp_path: Path) -> None:
+def test_times_with_a_zone_are_converted_to_utc(tmp_path: Path) -> None:
     chunks = [
         {"text": "x", "time": "2024-03-01T08:00+02:00"},
         {"text": "y", "time": "2024-03-01T07:00Z"},
@@ -138,11 +138,11 @@ def test_times_with_a_zone_are_those_of_utc(tmp_path: Path) -> None:
         json.dumps([case(), case(case_id="south")], indent=1).replace("\n", "\r\n").encode(),
     ],
 )
-def test_forms_of_a_file(tmp_path: Path, content: bytes) -> None:
+def test_list_and_lines_are_read_with_any_line_break(tmp_path: Path, content: bytes) -> None:
     assert [len(found.questions) for found in read(tmp_path, content)] == [1, 1]
 
 
-def test_one_case_is_a_file_and_a_line_separator_is_text(tmp_path: Path) -> None:
+def test_single_case_is_a_file_and_u2028_is_text(tmp_path: Path) -> None:
     single = case(chunks=["one\u2028two"])
     for content in (json.dumps(single, indent=2), json.dumps(single, ensure_ascii=False)):
         (found,) = read(tmp_path, content.encode())
@@ -248,7 +248,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, name: str) -> None:
     assert message in error.message
 
 
-def test_all_mistakes_are_listed_and_the_rest_is_counted(tmp_path: Path) -> None:
+def test_mistakes_are_listed_up_to_a_limit_and_the_rest_counted(tmp_path: Path) -> None:
     bad = [{"id": f"q{n}", "question": "x", "answer": "y", "evidence": ["z"]} for n in range(30)]
     error = refusal(tmp_path, [case(), case(case_id="south", questions=bad)])
     assert "has 30 mistakes. case 2 'south', question 'q0': evidence 'z'" in error.message
@@ -259,7 +259,7 @@ def test_all_mistakes_are_listed_and_the_rest_is_counted(tmp_path: Path) -> None
     assert len(error.hints) == MOST_SHOWN + 1
 
 
-def test_notes_count_what_is_not_measured_and_what_is_not_read(tmp_path: Path) -> None:
+def test_notes_count_missing_evidence_and_unread_fields(tmp_path: Path) -> None:
     path = write(tmp_path, [asked(difficulty=3), asked(evidence=[0]) | {"case_id": 2, "owner": ""}])
     assert build("netops", Path(), path=str(path)).open().notes == (
         "evidence: 1 of 2 questions with an answer have none; recall is measured on the others",
@@ -279,7 +279,7 @@ def test_categories_are_chosen_by_name(tmp_path: Path) -> None:
         read(tmp_path, content, categories=("alerts",))
 
 
-def test_without_a_file_the_way_is_shown() -> None:
+def test_missing_path_says_how_to_set_it() -> None:
     with pytest.raises(UserError, match="is not on this machine") as missing:
         build("netops", Path("/nowhere")).open()
 
@@ -287,7 +287,7 @@ def test_without_a_file_the_way_is_shown() -> None:
     assert locate(DATASETS["demo_netops"], Path("/nowhere")).is_file()
 
 
-def test_the_page_shows_an_example_that_is_read(tmp_path: Path) -> None:
+def test_documentation_examples_are_read_and_name_every_field(tmp_path: Path) -> None:
     page = (DOCS / "netops.md").read_text(encoding="utf-8")
     examples = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     sizes = []
@@ -300,7 +300,7 @@ def test_the_page_shows_an_example_that_is_read(tmp_path: Path) -> None:
         assert f"| `{name}` |" in page
 
 
-def test_the_json_schema_holds_for_what_ships_and_names_the_same_fields() -> None:
+def test_json_schema_accepts_the_demo_and_names_the_same_fields() -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((DOCS / "netops.schema.json").read_text(encoding="utf-8"))
     parts = schema["$defs"]

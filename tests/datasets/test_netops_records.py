@@ -1,4 +1,4 @@
-"""Records `{content, timestamp, metadata, source}`, read as they are written."""
+"""Records `{content, timestamp, metadata, source}`, read as written."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def as_lines(*values: Any) -> str:
 
 
 @pytest.mark.parametrize("form", [lambda *values: json.dumps(values), as_lines])
-def test_a_list_and_lines_are_read_as_written(tmp_path: Path, form: Any) -> None:
+def test_list_and_lines_of_records_are_read(tmp_path: Path, form: Any) -> None:
     (case,) = cases(tmp_path, form(ALERT, RUNBOOK, QUESTION))
     (session,) = case.sessions
     assert [(turn.speaker, turn.text, turn.time) for turn in session.turns] == [
@@ -95,7 +95,7 @@ def test_chunks_of_a_case_may_be_records(tmp_path: Path) -> None:
         ([ALERT, 5, {**QUESTION, "evidence": []}], "chunk 1: is an integer, not an object"),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, values: list[Any], message: str) -> None:
+def test_invalid_records_are_refused(tmp_path: Path, values: list[Any], message: str) -> None:
     with pytest.raises(UserError) as caught:
         cases(tmp_path, json.dumps(values))
 

@@ -1,4 +1,4 @@
-"""The adapter of OpsEval on small rows."""
+"""OpsEval's adapter on small rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def questions(folder: Path, **settings: Any) -> dict[str, EvalQuestion]:
     }
 
 
-def test_the_four_schemas(tmp_path: Path) -> None:
+def test_four_schemas_are_read(tmp_path: Path) -> None:
     found = questions(
         write(
             tmp_path,
@@ -84,7 +84,7 @@ def test_the_four_schemas(tmp_path: Path) -> None:
     assert all(not question.evidence for question in found.values())
 
 
-def test_what_may_be_chosen_follows_the_schema_and_never_the_gold(tmp_path: Path) -> None:
+def test_multi_select_follows_the_schema_and_not_the_gold(tmp_path: Path) -> None:
     rows = [wired(0, type=1), wired(1, type=0, answer="A,B")]
     found = questions(write(tmp_path, wired_network=rows, oracle_database=[oracle(answer="A")]))
     assert [found[f"Wired Network-{number}"].multi_select for number in (0, 1)] == [True, False]
@@ -134,7 +134,7 @@ def test_gold_letters(text: str, count: int, expected: tuple[int, ...] | None) -
         ),
     ],
 )
-def test_choices_inside_a_question(
+def test_choices_inside_a_question_are_split_off(
     text: str, question: str, choices: tuple[str, ...], odd: int
 ) -> None:
     found = split_choices(text)
@@ -143,7 +143,7 @@ def test_choices_inside_a_question(
 
 
 @pytest.mark.parametrize("text", ["What is a log?", "A. one", "B. two\nC. three", "A.\nB.\n", ""])
-def test_a_text_without_choices_has_none(text: str) -> None:
+def test_text_without_choices_is_not_split(text: str) -> None:
     assert split_choices(text) is None
 
 
@@ -224,7 +224,7 @@ def test_language_topics_and_domains_are_chosen(tmp_path: Path) -> None:
         questions(folder, topics=("Addressing",), language="zh")
 
 
-def test_closed_book_remembers_nothing_and_keeps_repeated_items_in_one_case(tmp_path: Path) -> None:
+def test_closed_book_has_no_memory_and_groups_repeated_items(tmp_path: Path) -> None:
     rows = [wired(0), wired(1), wired(2, question="Which is right, number 0?")]
     cases = list(opseval(write(tmp_path, wired_network=rows)).read())
     assert all(case.sessions == () for case in cases)
@@ -245,7 +245,7 @@ def remembered(case: EvalCase) -> set[str]:
     return {turn.text for session in case.sessions for turn in session.turns}
 
 
-def test_knowledge_holds_the_solutions_of_all_others_of_the_language_and_of_the_asked_none(
+def test_knowledge_has_all_other_solutions_of_the_same_language(
     tmp_path: Path,
 ) -> None:
     rows = [wired(number) for number in range(40)]
@@ -267,7 +267,7 @@ def test_knowledge_holds_the_solutions_of_all_others_of_the_language_and_of_the_
     assert len(cases) == 10
 
 
-def test_a_runbook_is_the_solution_of_the_asked_item_among_the_others(tmp_path: Path) -> None:
+def test_runbook_framing_includes_the_asked_items_own_solution(tmp_path: Path) -> None:
     rows = [wired(number, topic=[("Switching", "Routing")[number % 2]]) for number in range(20)]
     rows += [wired(20, solution="Option B is right."), wired(21, solution="")]
     folder = write(tmp_path, wired_network=rows)
@@ -310,11 +310,11 @@ def test_a_runbook_is_the_solution_of_the_asked_item_among_the_others(tmp_path: 
         ("802.11A is an option A-side devices have", None),
     ],
 )
-def test_letters_of_choices_are_masked(solution: str, masked: str | None) -> None:
+def test_choice_letters_in_solutions_are_masked(solution: str, masked: str | None) -> None:
     assert without_letters(solution).startswith(solution if masked is None else masked)
 
 
-def test_items_that_belong_together_share_a_fold(tmp_path: Path) -> None:
+def test_related_items_share_a_fold(tmp_path: Path) -> None:
     words = "RIP EIGRP OSPF BGP VLAN LACP"
     english = wired(0, question=f"Which of {words} is it?", solution=f"{words} are protocols.")
     chinese = wired(1, question=f"{words}中是哪个？", solution=f"{words}是协议。")
@@ -370,7 +370,7 @@ def test_domains_without_solutions_are_not_asked_and_named(tmp_path: Path) -> No
         silent.open()
 
 
-def test_measures() -> None:
+def test_measures_count_sets_overlap_and_unparsed_choices() -> None:
     def choosing(chosen: list[int] | None, right: list[int], kind: str) -> Record:
         if chosen is None:
             read = verdict(Label.UNSCORED)
@@ -401,8 +401,8 @@ def test_measures() -> None:
     assert set(opseval(Path("/nowhere")).measures([]).values()) == {None}
 
 
-def test_of_two_equally_near_items_the_first_is_the_twin() -> None:
-    """A sum over a set of strings would decide otherwise in some processes."""
+def test_first_of_two_equally_similar_items_is_the_twin() -> None:
+    """Summing over a set of strings would give another result in some processes."""
     words = [f"port{number}" for number in range(60)]
     shuffled = random.Random(3)
     english, chinese = [], []

@@ -1,4 +1,4 @@
-"""What is wrong with a file of OpsEval is told by file, record and field."""
+"""Errors in an OpsEval file are reported by file, record and field."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def failure(folder: Path, **rows: Any) -> str:
         ([wired(question=5)], "record 0: field 'question' is an integer, not a string"),
     ],
 )
-def test_damage_is_named(tmp_path: Path, content: Any, told: str) -> None:
+def test_damaged_file_is_refused_with_its_reason(tmp_path: Path, content: Any, told: str) -> None:
     message = failure(tmp_path, wired_network=content)
     assert told in message and "Wired Network.json" in message
 
@@ -87,14 +87,14 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert "get it:      python -m memeval data fetch opseval" in caught.value.hints
 
 
-def test_other_files_than_the_registered_ones_are_refused(tmp_path: Path) -> None:
+def test_unregistered_files_are_refused_unless_allow_unpinned(tmp_path: Path) -> None:
     write(tmp_path / "opseval", oracle_database=[oracle()])
     with pytest.raises(UserError, match=r"Wired Network.json is not the registered file"):
         build("opseval", tmp_path).open()
     assert not build("opseval", tmp_path, allow_unpinned=True).open().pinned
 
 
-def test_folds_are_two_or_more(tmp_path: Path) -> None:
+def test_folds_and_limit_cases_below_their_minimum_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"dataset.folds must be at least 2, not 1"):
         opseval(tmp_path, folds=1)
     with pytest.raises(UserError, match=r"dataset.limit_cases must be at least 1"):

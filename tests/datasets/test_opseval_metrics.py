@@ -1,4 +1,4 @@
-"""Token F1 of Chinese texts."""
+"""Token F1 for Chinese text."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def test_each_character_is_a_token(prediction: str, gold: str, score: float) -> 
 
 
 @given(st.text("abc ,.", max_size=20), st.text("abc ,.", max_size=20))
-def test_without_chinese_it_is_the_plain_metric(prediction: str, gold: str) -> None:
+def test_without_chinese_it_equals_token_f1(prediction: str, gold: str) -> None:
     assert character_f1(prediction, gold) == token_f1(prediction, gold)
 
 
-def test_it_is_the_token_f1_of_the_data_set() -> None:
+def test_data_set_uses_character_f1_as_token_f1() -> None:
     question = EvalQuestion(
         question_id="q", text="什么？", category="log_analysis", gold=("日志级别",)
     )

@@ -1,4 +1,4 @@
-"""The adapter on the real files: the protocol's counts, and every repair."""
+"""The adapter on the published files: the protocol's counts, and every repair."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def questions(dataset: OpsEval) -> dict[str, EvalQuestion]:
 
 
 @pytest.mark.slow
-def test_it_is_as_registered(data_dir: Path) -> None:
+def test_published_files_verify_as_registered(data_dir: Path) -> None:
     found = verify(OPSEVAL, data_dir)
     assert found.right and found.problems == () and len(found.repairs) == 60
 
 
 @pytest.mark.slow
-def test_the_counts_of_the_protocol(questions: dict[str, EvalQuestion]) -> None:
+def test_counts_match_the_protocol(questions: dict[str, EvalQuestion]) -> None:
     kinds = Counter((question.category, question.facets["kind"]) for question in questions.values())
     assert len(questions) == 2_596
     assert (kinds["wired_network", "single"], kinds["wired_network", "multiple"]) == (1_262, 296)
@@ -49,7 +49,7 @@ def test_the_counts_of_the_protocol(questions: dict[str, EvalQuestion]) -> None:
     assert kinds["oracle_database", "single"] + kinds["oracle_database", "multiple"] == 390
 
 
-def test_two_log_rows_that_count_as_free_text_by_capital_letters_are_read_as_choices(
+def test_two_log_rows_without_capital_letters_are_read_as_choices(
     data_dir: Path, questions: dict[str, EvalQuestion]
 ) -> None:
     rows = json.loads((data_dir / "opseval/test/Log Analysis.json").read_text(encoding="utf-8"))
@@ -64,7 +64,7 @@ def test_two_log_rows_that_count_as_free_text_by_capital_letters_are_read_as_cho
     assert questions["Log Analysis-289"].right_choices == (0, 2)
 
 
-def test_languages(questions: dict[str, EvalQuestion]) -> None:
+def test_counts_by_language(questions: dict[str, EvalQuestion]) -> None:
     spoken = Counter(
         (question.category, question.facets["language"]) for question in questions.values()
     )
@@ -101,7 +101,7 @@ def test_every_choice_has_a_text_and_no_question_shows_its_choices_twice(
     ]
 
 
-def test_repairs(dataset: OpsEval, questions: dict[str, EvalQuestion]) -> None:
+def test_every_repair_is_listed(dataset: OpsEval, questions: dict[str, EvalQuestion]) -> None:
     repairs = list(dataset.repairs())
     signs = ("labels of choices", "cut off", "given A 正确", "read as")
     assert [sum(sign in repair for repair in repairs) for sign in signs] == [23, 15, 14, 8] and len(
@@ -132,7 +132,7 @@ def test_repairs(dataset: OpsEval, questions: dict[str, EvalQuestion]) -> None:
 
 
 @pytest.mark.slow
-def test_no_item_has_its_own_solution_or_that_of_a_repeat_in_memory(data_dir: Path) -> None:
+def test_no_item_has_its_own_solution_in_memory(data_dir: Path) -> None:
     found = build("opseval", data_dir, framing="knowledge")
     found.open()
     cases = list(found.read())
@@ -169,7 +169,7 @@ def test_the_runbook_of_each_item_is_in_memory(data_dir: Path) -> None:
     assert found.notes()[-1].endswith("choice letters are masked in 30 of 1558 solutions")
 
 
-def test_the_development_split(data_dir: Path) -> None:
+def test_counts_of_the_development_split(data_dir: Path) -> None:
     found = build("opseval", data_dir, split="dev")
     assert found.open().pinned
     kinds = Counter(

@@ -1,4 +1,4 @@
-"""`dataset=json`: what is read of a file of one's own, how mistakes are named, and its schema."""
+"""`dataset=json`: what is read from a user's own file, how mistakes are named, and its schema."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DOCS = ROOT / "docs" / "datasets"
 
 
 def case(**changes: Any) -> dict[str, Any]:
-    """A sound case of two sessions, three turns and a question."""
+    """A valid case with two sessions, three turns and a question."""
     plain: dict[str, Any] = {
         "case_id": "north",
         "sessions": [
@@ -67,7 +67,7 @@ OPERATIONS = [
 
 
 def living(**changes: Any) -> dict[str, Any]:
-    """A case with an operation, or with another one in its place."""
+    """A case with a forget operation, changed as given."""
     return case(operations=[FORGET | changes])
 
 
@@ -106,7 +106,7 @@ class TestOwnJson(DatasetContract):
         return records
 
 
-def test_a_small_file(tmp_path: Path) -> None:
+def test_small_file_is_read_completely(tmp_path: Path) -> None:
     questions = [
         {"question": "What?", "answer": ["x", 1], "evidence": ["t", 2], "category": "own name"},
         {"id": 7, "question": "Who?", "answer": [], "time": "2024-04-01"},
@@ -131,7 +131,7 @@ def test_a_small_file(tmp_path: Path) -> None:
     assert found.questions[1].asked_at == datetime(2024, 4, 1)
 
 
-def test_the_life_of_a_memory_is_read(tmp_path: Path) -> None:
+def test_operations_and_lifecycle_fields_are_read(tmp_path: Path) -> None:
     questions = [
         {"question": "What?", "answer": "x", "stale": ["w"], "asked_after": "a"},
         {"question": "Who?", "answer": [], "forgotten": ["z"], "evidence": ["t"]},
@@ -152,11 +152,11 @@ def test_the_life_of_a_memory_is_read(tmp_path: Path) -> None:
     updated, gone = found.questions
     assert (updated.asked_after, gone.asked_after) == ("s1", None)
     assert updated.traces == Traces(kind="updated", right=("x",), older=("w",))
-    # What was said, too, is searched for; finding it is no evidence.
+    # The text of the cited turn is searched for as well, but does not count as evidence.
     assert gone.traces == Traces(kind="deleted", deleted=("z",), probes=("z", "x"))
     assert gone.evidence == ()
 
-    # Without a life, nothing is looked for.
+    # Without operations, nothing is searched for.
     (plain,) = read(write(tmp_path, asked(stale=["w"])))
     assert (plain.questions[0].traces, plain.checkpoints) == (None, ())
 
@@ -170,14 +170,14 @@ def test_the_life_of_a_memory_is_read(tmp_path: Path) -> None:
         (b"\xef\xbb\xbf" + lines({"name": "desk"}, case(), case(case_id=2)), "desk"),
     ],
 )
-def test_forms_of_a_file_and_its_name(tmp_path: Path, content: Any, name: str) -> None:
+def test_every_file_form_is_read_with_its_name(tmp_path: Path, content: Any, name: str) -> None:
     path = write(tmp_path, content, "my_file.json")
     dataset = build("json", Path("/nowhere"), path=str(path))
     assert dataset.open().name == name
     assert [found.case_id for found in dataset.cases()] in (["north", "south"], ["north", "2"])
 
 
-def test_a_file_with_the_name_of_a_data_set_is_not_filed_under_it(tmp_path: Path) -> None:
+def test_file_named_like_a_builtin_data_set_gets_another_name(tmp_path: Path) -> None:
     path = write(tmp_path, [case()], "locomo.json")
     assert build("json", Path("/nowhere"), path=str(path)).open().name == "own locomo"
 
@@ -187,13 +187,13 @@ def test_json_lines_are_read_one_case_at_a_time(tmp_path: Path) -> None:
     dataset = opened(path)
     cases = dataset.cases()
     assert next(cases).case_id == "north"
-    # What is behind the first case is not read yet: here it is damaged meanwhile.
+    # Lines after the first case are not read yet, so damage the second one now.
     path.write_bytes(lines(case(), {"case_id": "south"}))
     with pytest.raises(UserError, match="line 2 'south': field 'sessions' is missing"):
         list(dataset.cases())
 
 
-def test_a_field_that_comes_twice_is_a_mistake(tmp_path: Path) -> None:
+def test_duplicate_field_is_refused(tmp_path: Path) -> None:
     line = json.dumps(case()).replace('"question":', '"question": "Who?", "question":')
     with pytest.raises(UserError, match="an object has a duplicate field 'question'"):
         read(write(tmp_path, f"[{line}]".encode()))
@@ -318,10 +318,10 @@ BEYOND_SCHEMA = {
     "too early",
     "not forgotten",
 }
-"""What a JSON Schema can't say."""
+"""Mistakes that a JSON Schema can't express."""
 
 
-def test_a_folder_that_is_no_frozen_set_is_called_a_folder(tmp_path: Path) -> None:
+def test_folder_without_frozen_json_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused:
         read(tmp_path)
 
@@ -342,7 +342,7 @@ def test_a_mistake_is_named_with_its_place(
     assert message in capsys.readouterr().out
 
 
-def test_an_older_value_that_is_wrong_is_one_mistake(tmp_path: Path) -> None:
+def test_invalid_stale_value_is_one_mistake(tmp_path: Path) -> None:
     content = asked(stale=[""]) | {"operations": [FORGET]}
     with pytest.raises(UserError) as refused:
         read(write(tmp_path, content))
@@ -372,7 +372,7 @@ ACCEPTED = (
 
 
 @pytest.mark.slow
-def test_the_json_schema_says_what_the_reader_accepts(tmp_path: Path) -> None:
+def test_json_schema_agrees_with_the_reader(tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((DOCS / "json.schema.json").read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(schema)
@@ -385,7 +385,7 @@ def test_the_json_schema_says_what_the_reader_accepts(tmp_path: Path) -> None:
         if not isinstance(content, bytes):
             assert validator.is_valid(content) == (name in BEYOND_SCHEMA), name
 
-    # Every place of a sound case, with a value of every other kind.
+    # Every place of a valid case, with a value of every other kind.
     differing = []
     review = {"reviewer": "Ida", "decision": "accepted", "at": "2024-03-02", "seconds": 4.5}
     drafted = {"stale": ["port 6"], "status": "accepted", "reviews": [review | {"reason": "x"}]}
@@ -418,7 +418,7 @@ def test_the_json_schema_says_what_the_reader_accepts(tmp_path: Path) -> None:
 
 
 def mutations(document: dict[str, Any]) -> list[Any]:
-    """The document with another value in one place, and without each of its members."""
+    """Copies of the document, each with one value replaced or removed."""
     found: list[Any] = []
     for path in places(document):
         for value in (None, True, 3, -1, 1.5, "", " ", "word", [], {}, ["x"], [None], "2024-01-01"):
@@ -455,7 +455,7 @@ def inner(value: Any, path: Sequence[Any]) -> Any:
     return value
 
 
-def test_check_says_what_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_check_summarizes_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert data(["check", str(DEMO)]) == 0
     told = capsys.readouterr().out
     assert "own.json: 2 cases, 5 sessions, 12 turns, 8 questions\n  name: helpdesk" in told
@@ -469,7 +469,7 @@ def test_check_says_what_is_there(capsys: pytest.CaptureFixture[str], tmp_path: 
         read(empty)
 
 
-def test_all_mistakes_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_check_lists_all_mistakes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     bad = [{"id": f"q{n}", "question": "x", "answer": "y", "evidence": ["z"]} for n in range(30)]
     assert data(["check", str(write(tmp_path, case(questions=bad)))]) == 2
     told = capsys.readouterr().out
@@ -478,7 +478,7 @@ def test_all_mistakes_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert f"own.json: 30 mistakes; the schema is in {page}" in told
 
 
-def test_the_page_names_every_field_and_its_example_is_read(tmp_path: Path) -> None:
+def test_documentation_names_every_field_and_its_examples_are_read(tmp_path: Path) -> None:
     page = (DOCS / "json.md").read_text(encoding="utf-8")
     examples = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     for example in examples:
@@ -504,7 +504,7 @@ def test_the_page_names_every_field_and_its_example_is_read(tmp_path: Path) -> N
 
 
 def written_as_people_do() -> dict[str, Any]:
-    """The case of `case` with a tool, under the names that chats have."""
+    """A case like `case` with a tool message, under the field names of chat formats."""
     messages = [
         {"role": "user", "content": "Which port?", "timestamp": "2024-03-01T08:00Z"},
         {"role": "tool", "content": "port 7 is down"},
@@ -519,7 +519,7 @@ def written_as_people_do() -> dict[str, Any]:
     }
 
 
-def test_other_names_are_read_and_said_once(
+def test_aliases_of_fields_are_read_and_noted_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write(tmp_path, written_as_people_do())
@@ -547,7 +547,7 @@ def test_other_names_are_read_and_said_once(
         ({"role": "a"}, "turn 0: field 'text' is missing"),
     ],
 )
-def test_a_slip_in_another_name_is_a_mistake(
+def test_mistakes_in_aliases_are_refused(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError, match=re.escape(message)):

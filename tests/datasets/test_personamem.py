@@ -1,4 +1,4 @@
-"""PersonaMem's schema, on invented rows: its real files were never read."""
+"""PersonaMem's schema, on invented rows. Its real files have never been read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TALK = [
 
 
 def row(number: int = 1, **changes: Any) -> dict[str, Any]:
-    """A row, sound but for the changes; a change to `None` leaves the column out."""
+    """A valid row except for the changes; a change to `None` leaves the column out."""
     fields = {
         "persona_id": 0,
         "question_id": f"q-{number}",
@@ -59,7 +59,7 @@ def personamem(
     contexts: Sequence[Any] | None = None,
     **settings: Any,
 ) -> PersonaMem:
-    """The data set of a folder with these rows and lines."""
+    """Writes these rows and conversations to a folder; returns the data set."""
     table = io.StringIO()
     writer = csv.DictWriter(table, dict.fromkeys(name for one in rows for name in one))
     writer.writeheader()
@@ -74,7 +74,7 @@ def personamem(
     return dataset
 
 
-def test_a_row_is_a_question_with_letters_about_its_conversation(tmp_path: Path) -> None:
+def test_row_becomes_a_question_with_lettered_choices(tmp_path: Path) -> None:
     dataset = personamem(tmp_path, [row()])
     assert not dataset.open().pinned
     (case,) = dataset.read()
@@ -105,13 +105,13 @@ def test_a_system_message_begins_a_session(tmp_path: Path) -> None:
     assert case.sessions[1].turns[1].turn_id == "s2:2"
 
 
-def test_without_the_persona_what_was_said_is_remembered_alone(tmp_path: Path) -> None:
+def test_persona_false_leaves_out_system_messages(tmp_path: Path) -> None:
     (case,) = personamem(tmp_path, [row()], persona=False).read()
     speakers = [turn.speaker for session in case.sessions for turn in session.turns]
     assert speakers == ["user", "assistant", "user"]
 
 
-def test_a_question_sees_the_conversation_up_to_its_place(tmp_path: Path) -> None:
+def test_question_sees_the_conversation_up_to_its_end_index(tmp_path: Path) -> None:
     rows = [row(1, end_index_in_shared_context=3), row(2), row(3, end_index_in_shared_context=3)]
     cases = list(personamem(tmp_path, rows).read())
     shown = [
@@ -125,14 +125,14 @@ def test_a_question_sees_the_conversation_up_to_its_place(tmp_path: Path) -> Non
     assert shown == [("c1", ["q-1", "q-3"], 3), ("c2", ["q-2"], 5)]
 
 
-def test_a_place_beyond_the_end_is_counted(tmp_path: Path) -> None:
+def test_end_index_beyond_the_conversation_is_counted(tmp_path: Path) -> None:
     dataset = personamem(tmp_path, [row(1), row(2, end_index_in_shared_context=99)])
     assert len(list(dataset.read())) == 2
     (note,) = dataset.notes()
     assert note.startswith("context: 1 of 2 questions are asked after the end")
 
 
-def test_a_choice_that_is_listed_twice_is_one_choice(tmp_path: Path) -> None:
+def test_duplicate_choices_count_as_one(tmp_path: Path) -> None:
     options = "['(a) tea', '(b) milk', '(c) tea', '(d) rum']"
     rows = [row(1), row(2, all_options=options, correct_answer="(c)")]
     dataset = personamem(tmp_path, rows)
@@ -147,18 +147,18 @@ def test_a_choice_that_is_listed_twice_is_one_choice(tmp_path: Path) -> None:
 
 
 def test_options_as_json_a_backslash_and_an_apostrophe_are_read(tmp_path: Path) -> None:
-    # In the text of the file this is \d, which Python warns of.
+    # The file has \d here, an invalid escape that Python warns about.
     options = '["(a) It\'s 3.", "(b) C:\\data", "(c) x", "(d) y"]'
     (case,) = personamem(tmp_path, [row(all_options=options)]).read()
     assert case.questions[0].choices == ("It's 3.", "C:\\data", "x", "y")
 
 
-def test_without_the_instruction_the_question_stands_alone(tmp_path: Path) -> None:
+def test_instruction_can_be_left_out(tmp_path: Path) -> None:
     (case,) = personamem(tmp_path, [row()], instruction=False).read()
     assert case.questions[0].instruction == ""
 
 
-def test_other_sizes_are_other_files(tmp_path: Path) -> None:
+def test_each_size_has_its_own_files(tmp_path: Path) -> None:
     dataset = personamem(tmp_path, [row()], size="1m")
     assert dataset.expected_counts() == {"questions": 2_674}
     with pytest.raises(UserError, match=r"questions_1M\.csv is missing"):
@@ -176,7 +176,7 @@ def test_a_reply_without_a_choice_is_wrong_in_the_official_figure() -> None:
     assert official_accuracy([]) is None
 
 
-def test_it_is_got_by_hand(tmp_path: Path) -> None:
+def test_fetch_names_the_manual_download(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         fetch(PERSONAMEM, tmp_path)
 

@@ -1,4 +1,6 @@
-"""What a message quotes from a data file is cut, on one line, and cannot drive a terminal."""
+"""Values that a message quotes from a data file are shortened, on one line, and can't control a
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ LOCOMO_CASES = [
 
 
 @pytest.mark.parametrize("content", LOCOMO_CASES)
-def test_values_of_locomo(tmp_path: Path, content: Any) -> None:
+def test_quoted_values_of_locomo_are_short_and_harmless(tmp_path: Path, content: Any) -> None:
     path = write(tmp_path, content)
     with pytest.raises(UserError) as caught:
         list(locomo(path, allow_unpinned=True).read())
@@ -54,20 +56,20 @@ def test_values_of_locomo(tmp_path: Path, content: Any) -> None:
 @pytest.mark.parametrize(
     "field", ["question_id", "question_type", "question_date", "haystack_dates"]
 )
-def test_values_of_longmemeval(tmp_path: Path, field: str) -> None:
+def test_quoted_values_of_longmemeval_are_short_and_harmless(tmp_path: Path, field: str) -> None:
     value: Any = [NASTY] * len(item()["haystack_dates"]) if field == "haystack_dates" else NASTY
     path = tmp_path / "data.json"
     path.write_text(json.dumps([item(**{field: value})] * 2), encoding="utf-8")
     check(refused(path, "longmemeval_s"))
 
 
-def test_the_record_is_still_told_where_the_id_is_long(tmp_path: Path) -> None:
+def test_record_is_named_even_if_its_id_is_long(tmp_path: Path) -> None:
     path = write(tmp_path, [{**changed(["qa", 3], 9), "sample_id": "y" * 5000}])
     with pytest.raises(UserError, match=r"qa\[3\] is an integer, not an object"):
         list(locomo(path, allow_unpinned=True).read())
 
 
-def test_braces_in_an_id_are_text() -> None:
+def test_braces_in_an_id_are_not_formatted() -> None:
     fields = Fields(Path("f.json"), "r", {"qa": [{}, {}]})
     assert [one.record for one in fields.objects("qa", "{}{0}{x} qa[{}]")] == [
         "{}{0}{x} qa[0]",

@@ -17,7 +17,7 @@ DEMO = DATASETS["demo"]
 LOCOMO = DATASETS["locomo"]
 
 
-def test_a_name_that_is_not_known_gets_the_nearest_one() -> None:
+def test_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(UserError, match=r"unknown data set 'locmo'\. Did you mean: locomo"):
         dataset_info("locmo")
     with pytest.raises(
@@ -28,7 +28,7 @@ def test_a_name_that_is_not_known_gets_the_nearest_one() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(DATASETS))
-def test_what_is_registered_is_whole(name: str) -> None:
+def test_registry_entry_is_complete(name: str) -> None:
     info = DATASETS[name]
     assert info.name == name
     parts = Path(info.file).parts
@@ -58,7 +58,7 @@ def test_every_adapter_can_be_built(name: str, tmp_path: Path) -> None:
     assert not dataset.category_names or set(dataset.headline or ()) <= set(dataset.category_names)
 
 
-def test_the_data_folder_is_that_of_the_environment_or_of_the_project(
+def test_data_folder_comes_from_the_environment_or_the_home(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("MEMEVAL_DATA_DIR", raising=False)
@@ -68,7 +68,7 @@ def test_the_data_folder_is_that_of_the_environment_or_of_the_project(
     assert data_dir() == Path("/elsewhere")
 
 
-def test_the_demo_set_is_found_beside_the_package_whatever_the_data_folder(tmp_path: Path) -> None:
+def test_demo_set_is_found_without_a_data_folder(tmp_path: Path) -> None:
     assert locate(LOCOMO, tmp_path) == tmp_path / "locomo/locomo10.json"
     assert locate(DEMO, tmp_path).is_file()
     own = tmp_path / "demo/demo.json"
@@ -77,7 +77,7 @@ def test_the_demo_set_is_found_beside_the_package_whatever_the_data_folder(tmp_p
     assert locate(DEMO, tmp_path) == own
 
 
-def test_the_demo_set_opens_without_a_pin_and_holds_questions(tmp_path: Path) -> None:
+def test_demo_set_is_pinned_and_has_questions(tmp_path: Path) -> None:
     dataset = build("demo", tmp_path)
     opened = dataset.open()
     assert opened.pinned

@@ -1,4 +1,4 @@
-"""A hash is pinned, or the set is unpinned: no row of the registry passes without one."""
+"""A data set has a registered hash or is unpinned: no registry entry is pinned without one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memeval.datasets.registry import DATASETS
 SHA256 = re.compile("[0-9a-f]{64}")
 BLOB = re.compile("[0-9a-f]{40}")
 OTHER = "0" * 64
-"""The digest of a file that nobody registered."""
+"""The digest of an unregistered file."""
 
 
 def pinned(info: DatasetInfo, path: Path) -> bool:
@@ -37,7 +37,7 @@ def test_a_file_without_a_registered_digest_is_never_pinned(name: str, tmp_path:
 
 
 @pytest.mark.parametrize("name", sorted(DATASETS))
-def test_what_is_pinned_without_a_digest_ships_with_memeval(name: str, tmp_path: Path) -> None:
+def test_only_shipped_sets_are_pinned_without_a_digest(name: str, tmp_path: Path) -> None:
     info = DATASETS[name]
     is_file = bool(Path(info.file).suffix)
     if info.sha256 or info.files or info.by_hand or not is_file:

@@ -1,4 +1,4 @@
-"""Reviews of one's own questions: what is saved, refused, taken back, agreed on and frozen."""
+"""Reviews of a user's own questions: what is saved, refused, undone, agreed on and frozen."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def written(path: Path, question: int = 0, case: int = 0) -> dict[str, Any]:
     return value
 
 
-def test_a_change_is_about_the_conversation_that_was_shown(tmp_path: Path) -> None:
+def test_change_is_refused_if_the_conversation_changed(tmp_path: Path) -> None:
     path = own_file(tmp_path, drafted("c", 1))
     review = open_for(path, "Ana")
     (shown,) = review.questions()
@@ -72,7 +72,7 @@ def test_a_change_is_about_the_conversation_that_was_shown(tmp_path: Path) -> No
     assert written(path)["evidence"] == ["t1"]
 
 
-def test_what_a_full_disk_refused_is_neither_shown_nor_forgotten(
+def test_failed_write_leaves_the_review_unchanged_and_repeatable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = own_file(tmp_path, drafted("c", 1))
@@ -121,7 +121,7 @@ def test_decisions_and_edits_are_saved_and_taken_back(tmp_path: Path) -> None:
         "seconds": 4,
     }
 
-    # An edit ends what was decided on the earlier wording; a decision may come with one.
+    # An edit cancels the decision on the earlier wording, but can include a new one.
     edit = Change(question=" Which? ", answers=["0", "nought\nor so"], evidence=[2, 3])
     edited = review.save(saved.name, saved.version, edit)
     assert (edited.state, written(path)["status"]) == ("changed", "drafted")
@@ -150,7 +150,7 @@ def test_a_stale_save_is_refused_and_loses_nothing(tmp_path: Path) -> None:
 
         assert refused.value.shown.question == "Edited?"
 
-    # Another question of the same file is nobody's conflict, and neither is another's decision.
+    # Neither another question of the file nor another person's decision is a conflict.
     other_question = one.questions()[1]
     one.save(other_question.name, other_question.version, ACCEPT)
     for_ana, for_ben = one.questions()[0].version, ben.questions()[0].version
@@ -159,7 +159,7 @@ def test_a_stale_save_is_refused_and_loses_nothing(tmp_path: Path) -> None:
     ben.save(old.name, for_ben, REJECT)
     assert [review["reviewer"] for review in written(path)["reviews"]] == ["Ana", "Ben"]
 
-    # What is taken back is one's own, and only if nobody built on it.
+    # Reviewers can undo only their own changes, and only if nobody changed the question since.
     with pytest.raises(StaleError):
         two.undo()
 
@@ -177,7 +177,7 @@ def test_a_stale_save_is_refused_and_loses_nothing(tmp_path: Path) -> None:
         (Change(question="\ud800"), "half of a surrogate pair"),
     ],
 )
-def test_what_the_file_cannot_hold_is_refused(tmp_path: Path, change: Change, message: str) -> None:
+def test_invalid_changes_are_refused(tmp_path: Path, change: Change, message: str) -> None:
     path = own_file(tmp_path, drafted("c", 1))
     before = path.read_bytes()
     review = open_for(path, "Ana")
@@ -189,7 +189,7 @@ def test_what_the_file_cannot_hold_is_refused(tmp_path: Path, change: Change, me
     assert review.undo() is None and review.questions() == [shown]
 
 
-def test_questions_of_ones_own_have_no_status_until_they_are_reviewed(tmp_path: Path) -> None:
+def test_question_without_a_status_gets_none_from_an_edit(tmp_path: Path) -> None:
     case = drafted("c", 2)
     del case["questions"][0]["status"]
     case["questions"][1]["status"] = "accepted"
@@ -204,7 +204,7 @@ def test_questions_of_ones_own_have_no_status_until_they_are_reviewed(tmp_path: 
     assert written(review.path, 1) == case["questions"][1]
 
 
-def test_agreement_is_blind_and_counts_present_wordings(
+def test_agreement_is_blind_and_counts_only_current_wordings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = own_file(tmp_path, *(drafted(name, 4) for name in "abc"))
@@ -240,7 +240,8 @@ def test_agreement_is_blind_and_counts_present_wordings(
     assert "Ana and Ben: κ 0.74" in said and "  b/q1: Ana accepted, Ben rejected" in said
     assert "not counted: 2 decisions about an earlier wording" in said
 
-    # Rejected: a/q0, b/q0, b/q1. Two of the wordings of c/q0 are outdated, and Cy's is accepted.
+    # Rejected: a/q0, b/q0, b/q1. Two decisions about c/q0 are outdated; Cy accepted its current
+    # wording.
     folder = tmp_path / "v1"
     assert data(["freeze", str(path), "--version", "1", "--into", str(folder)]) == 0
     sheet = (folder / "DATASHEET.md").read_text(encoding="utf-8")
@@ -250,7 +251,7 @@ def test_agreement_is_blind_and_counts_present_wordings(
     assert data(["diff", str(folder), str(folder)]) == 0
 
 
-def test_a_review_on_the_terminal(
+def test_review_on_the_terminal_saves_decisions_and_edits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = drafted("c", 3)
@@ -280,13 +281,13 @@ def test_a_review_on_the_terminal(
     assert "a rejected question needs a reason" in said
 
 
-def test_a_key_on_the_terminal_is_about_what_was_shown(
+def test_terminal_refuses_a_decision_on_a_changed_question(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = own_file(tmp_path, drafted("c", 2))
 
     class Input:
-        """Keys; before the second and the third another program changes the file."""
+        """Typed keys. Before the second and the third, another program changes the file."""
 
         keys = iter(["j", "a", "a", "q"])
         changes = iter(["", "Changed?", None, ""])
@@ -320,7 +321,7 @@ def test_a_key_on_the_terminal_is_about_what_was_shown(
         (["v1"], "is frozen and can't change"),
     ],
 )
-def test_what_cannot_be_reviewed_is_said(
+def test_review_refuses_invalid_files_and_arguments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -333,7 +334,7 @@ def test_what_cannot_be_reviewed_is_said(
         data(["review", *words])
 
 
-def test_without_a_dispute_nothing_is_asked(
+def test_disputed_without_a_dispute_asks_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     case = drafted("c", 1)
@@ -362,7 +363,7 @@ def test_only_accepted_questions_are_frozen(
     assert "Left out by the review: 1 undecided" in said
 
 
-def test_kappa_is_that_of_the_textbook() -> None:
+def test_kappa_matches_the_textbook() -> None:
     """Fleiss, Levin & Paik, Statistical Methods for Rates and Proportions (2003), table 18.1."""
     table = [[75, 1, 4], [5, 4, 1], [0, 0, 10]]
     cells = [(one, two) for one in range(3) for two in range(3) for _ in range(table[one][two])]
@@ -370,7 +371,8 @@ def test_kappa_is_that_of_the_textbook() -> None:
     kappa = cohen_kappa(ones, twos, range(100))
     assert kappa is not None and kappa.low is not None and kappa.high is not None
     assert kappa.value == pytest.approx(0.676, abs=5e-4)
-    # The standard error of the book, 0.087, is that of n and not of n - 1; t of 99 degrees.
+    # The book's standard error, 0.087, divides by n, not n - 1. The interval uses t with 99 degrees
+    # of freedom.
     assert (kappa.high - kappa.low) / 2 / 1.9842 * 0.99**0.5 == pytest.approx(0.0877, abs=5e-5)
 
     assert cohen_kappa([1, 1], [1, 1], [0, 1]) is None

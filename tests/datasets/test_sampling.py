@@ -14,7 +14,7 @@ from memeval.statistics.clusters import clustered_mean
 
 CONVERSATIONS = 10
 RIGHT = {"single": 0.8, "temporal": 0.3, "open": 0.5}
-"""Share of right answers by category, so that a sample out of proportion would be far off."""
+"""Share of right answers by category, so that a disproportionate sample would be far off."""
 
 
 def population() -> list[Asked]:
@@ -29,7 +29,9 @@ def population() -> list[Asked]:
 
 
 def is_right(question: Asked) -> float:
-    """A fixed answer, right for a known share of each category; worse in later conversations."""
+    """A fixed score: right for a known share of each category, and less often in later
+    conversations.
+    """
     number = int(question.question_id.partition("/q")[2])
     shift = 0.02 * (number // 100 - 4.5)
     return float((number * 7919) % 1000 / 1000 < RIGHT[str(question.category)] - shift)
@@ -49,7 +51,7 @@ def estimate(sample: Sample, by_id: dict[str, Asked]) -> tuple[float, float, tup
     return result.mean, result.se, (result.low, result.high)
 
 
-def test_a_sample_thins_all_conversations_and_keeps_the_shares() -> None:
+def test_sample_covers_all_conversations_and_keeps_the_shares() -> None:
     questions = population()
     sample = draw(questions, 200, 0)
     drawn = [question for question in questions if question.question_id in sample.weights]
@@ -58,7 +60,7 @@ def test_a_sample_thins_all_conversations_and_keeps_the_shares() -> None:
 
     by_category = [question.category for question in drawn]
     assert [by_category.count(name) for name in RIGHT] == [140, 50, 10]
-    # Each conversation has its share of a category, to within one question.
+    # Each conversation has its share of a category, give or take one question.
     for case in range(CONVERSATIONS):
         own = [question for question in drawn if question.case_id == f"conv-{case}"]
         assert abs(sum(question.category == "single" for question in own) - 14) <= 1
@@ -75,7 +77,7 @@ def test_weights_add_up_to_the_questions_of_each_category() -> None:
 
 
 @pytest.mark.slow
-def test_estimates_are_unbiased_and_their_interval_is_honest() -> None:
+def test_estimates_are_unbiased_and_their_interval_covers_the_truth() -> None:
     questions = population()
     by_id = {question.question_id: question for question in questions}
     truth = fmean(map(is_right, questions))
@@ -84,24 +86,24 @@ def test_estimates_are_unbiased_and_their_interval_is_honest() -> None:
     means = [mean for mean, _, _ in estimates]
     spread = pstdev(means)
     assert abs(fmean(means) - truth) < 3 * spread / 200**0.5
-    # The error that is reported holds the spread of drawing, and that of the conversations too.
+    # The reported error includes the spread of drawing and that of the conversations.
     assert fmean(se for _, se, _ in estimates) >= 0.95 * spread
     within = sum(low <= truth <= high for _, _, (low, high) in estimates)
     assert within >= 185
 
 
-def test_the_order_of_the_file_and_the_process_decide_nothing() -> None:
+def test_sample_depends_only_on_questions_and_seed() -> None:
     questions = population()
     assert draw(questions[::-1], 50, 3).weights == draw(questions, 50, 3).weights
     assert draw(questions, 50, 3).weights != draw(questions, 50, 4).weights
-    # Pinned: another sample under the same seed would ask, and pay for, other questions.
+    # Pinned, because another sample under the same seed would ask, and pay for, other questions.
     assert sorted(draw(questions, 3, 0).weights) == PINNED
 
 
 PINNED = ["conv-3/q314", "conv-3/q330", "conv-5/q599"]
 
 
-def test_a_sample_of_more_than_there_is_is_all_of_it() -> None:
+def test_sample_larger_than_the_data_set_is_all_of_it() -> None:
     questions = population()
     assert set(draw(questions, 5000, 0).weights.values()) == {1.0}
     assert len(draw(questions, 5000, 0).weights) == 1000

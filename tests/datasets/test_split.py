@@ -1,4 +1,4 @@
-"""Dev and test: by case, always the same, disjoint and whole."""
+"""Dev and test are split by case, always the same way, disjoint and complete."""
 
 from __future__ import annotations
 

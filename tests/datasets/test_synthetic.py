@@ -1,5 +1,5 @@
-"""The synthetic set: its golds follow from what is shown, its size is what was asked for, and it is
-the same in every process.
+"""The synthetic set: golds follow from the shown turns, the size is as requested, and every process
+generates the same set.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def cases(**given: Any) -> list[EvalCase]:
 
 
 class Reader:
-    """Answers questions by looking through every turn: no index, no plan, nothing of the
-    generator's but its language.
+    """Answers questions by searching every turn: no index, no plan, and nothing from the generator
+    except its language.
     """
 
     def __init__(self, case: EvalCase) -> None:
@@ -41,7 +41,7 @@ class Reader:
         self.turns = [turn for session in case.sessions for turn in session.turns]
 
     def about(self, owner: str, pattern: str) -> list[tuple[Turn, re.Match[str]]]:
-        """Sentences that tell a thing of somebody, with what the pattern catches."""
+        """Sentences that state something about a person, with what the pattern captures."""
         found = []
         for turn in self.turns:
             for sentence in re.split(r"(?<=[.!?]) ", turn.text):
@@ -64,7 +64,7 @@ class Reader:
         return told
 
     def gold(self, question: EvalQuestion) -> tuple[list[str], set[str]]:
-        """The answers to a question, and the turns that hold them; nothing where nobody tells."""
+        """The answers to a question and the turns that give them; empty if no turn does."""
         text = question.text
         if match := re.fullmatch(
             r"(?:According to (\w+), w|W)\w+ is (\w+)'s ([\w ]+?)( now)?\?( The last "
@@ -117,7 +117,7 @@ class Reader:
         return ([f"{day:%Y-%m-%d}" for _, day in told_at], {turn.turn_id for turn, _ in told_at})
 
     def happened(self, who: str, what: str) -> list[tuple[Turn, datetime]]:
-        """When somebody did something, by the sessions' dates."""
+        """When a person did something, by the sessions' dates."""
         found = self.about(who, rf"{{who}} \w+ {re.escape(what)} ({'|'.join(AGO)})\.")
         return [
             (turn, turn.time.replace(hour=0, minute=0) - timedelta(days=AGO[match[1]]))
@@ -135,7 +135,7 @@ class Reader:
         {"tokens": 40_000, "questions_per_case": 90, "distractors": 0.4},
     ],
 )
-def test_golds_and_evidence_follow_from_what_is_shown(given: dict[str, Any]) -> None:
+def test_golds_and_evidence_follow_from_the_shown_turns(given: dict[str, Any]) -> None:
     for case in cases(n_cases=3, **given):
         reader = Reader(case)
         for question in case.questions:
@@ -149,7 +149,7 @@ def test_golds_and_evidence_follow_from_what_is_shown(given: dict[str, Any]) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tokens", [10, 11, 14, 50, 100, 1_000, 20_000, 200_000])
-def test_a_haystack_is_as_large_as_was_asked_for(tokens: int) -> None:
+def test_haystack_has_the_requested_number_of_tokens(tokens: int) -> None:
     for case in cases(tokens=tokens, n_cases=2):
         found = sum(count_tokens(unit.content) for unit in chunks(case, Granularity("turn")))
         assert tokens - 3 <= found <= tokens
@@ -165,7 +165,7 @@ def test_a_haystack_is_as_large_as_was_asked_for(tokens: int) -> None:
     questions=st.integers(1, 200),
 )
 @settings(max_examples=60, deadline=None, derandomize=True)
-def test_any_size_makes_a_sound_case(
+def test_any_size_gives_a_valid_case(
     tokens: int, seed: int, per_session: int, questions: int
 ) -> None:
     (case,) = cases(
@@ -188,7 +188,7 @@ def test_ten_tokens_hold_one_fact_and_one_question() -> None:
     assert [len(session.turns) for session in case.sessions] == [1]
 
 
-def test_depths_are_even_and_true() -> None:
+def test_depths_are_balanced_and_correct() -> None:
     (case,) = cases(n_cases=1)
     depths = Counter(question.facets["depth"] for question in case.questions if question.answerable)
     assert depths == dict.fromkeys(("0-20%", "20-40%", "40-60%", "60-80%", "80-100%"), 5)
@@ -202,7 +202,7 @@ def test_depths_are_even_and_true() -> None:
             assert question.facets == {}
 
 
-def test_abilities_are_even_over_cases_and_each_depth_has_all_of_them() -> None:
+def test_abilities_are_balanced_and_occur_at_every_depth() -> None:
     found = Counter(question.category for case in cases() for question in case.questions)
     assert found == dict.fromkeys(("IE", "MR", "TR", "KU", "CR", "ABS"), 20)
     (case,) = cases(n_cases=1)
@@ -214,13 +214,13 @@ def test_abilities_are_even_over_cases_and_each_depth_has_all_of_them() -> None:
     assert len(by_depth) == 25
 
 
-def test_cases_do_not_depend_on_how_many_there_are() -> None:
+def test_cases_do_not_depend_on_their_number() -> None:
     assert cases(n_cases=3, tokens=500)[:2] == cases(n_cases=2, tokens=500)
     assert cases(n_cases=1, tokens=500) != cases(n_cases=1, tokens=500, seed=1)
 
 
 @pytest.mark.slow
-def test_another_process_makes_the_same() -> None:
+def test_every_process_generates_the_same_cases() -> None:
     code = (
         "from pathlib import Path; from memeval.datasets.locate import build; d = "
         "build('synthetic', Path('x'), tokens=2000, n_cases=1);"
@@ -238,7 +238,7 @@ def test_another_process_makes_the_same() -> None:
     }
 
 
-def test_the_digest_tells_what_is_generated_apart_and_not_what_is_asked() -> None:
+def test_digest_depends_on_what_is_generated_and_not_on_what_is_asked() -> None:
     digest = build("synthetic", NOWHERE).open().sha256
     assert (
         build("synthetic", NOWHERE, limit_questions=3, categories=("IE",)).open().sha256 == digest
@@ -257,7 +257,7 @@ def test_the_digest_tells_what_is_generated_apart_and_not_what_is_asked() -> Non
     )
 
 
-def test_distractors_tell_the_like_of_other_people() -> None:
+def test_distractors_state_similar_facts_about_other_people() -> None:
     def told(share: float) -> int:
         (case,) = cases(tokens=20_000, n_cases=1, distractors=share)
         return sum(
@@ -294,6 +294,6 @@ def test_too_small_a_haystack_is_noted() -> None:
         ),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], told: str) -> None:
+def test_invalid_settings_are_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError, match=re.escape(told)):
         build("synthetic", NOWHERE, **given)

@@ -1,6 +1,4 @@
-"""Synthetic cases as a file in LoCoMo's schema: the way there, the way back, and what a damaged
-file says.
-"""
+"""Synthetic cases as a file in LoCoMo's schema: written, read back, and refused if damaged."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ def written(folder: Path, records: Sequence[Any]) -> Path:
 
 
 class TestFile(DatasetContract):
-    """A file that `data make synthetic` writes keeps to the contract too."""
+    """A file written by `data make synthetic` also conforms to the contract."""
 
     counts: ClassVar = {"cases": 2, "sessions": 10, "turns": 168, "questions": 60}
     first = ("synthetic-1/q0", "When did Malin visit the clock museum?")
@@ -49,7 +47,7 @@ class TestFile(DatasetContract):
         return samples()
 
 
-def test_what_is_written_is_read_back_alike(tmp_path: Path) -> None:
+def test_written_cases_are_read_back_unchanged(tmp_path: Path) -> None:
     made = list(build("synthetic", NOWHERE, tokens=5_000, n_cases=2).cases())
     path = tmp_path / "made.json"
     with path.open("w", encoding="utf-8") as file:
@@ -57,7 +55,7 @@ def test_what_is_written_is_read_back_alike(tmp_path: Path) -> None:
     assert list(build("synthetic", NOWHERE, path=str(path)).cases()) == made
 
 
-def test_readers_of_locomo_see_its_categories_and_the_same_turns(tmp_path: Path) -> None:
+def test_locomo_adapter_reads_the_same_turns_under_its_categories(tmp_path: Path) -> None:
     made = list(build("synthetic", NOWHERE, tokens=5_000, n_cases=2).cases())
     plain = list(build("demo", NOWHERE, path=str(written(tmp_path, map(sample, made)))).cases())
     assert [case.sessions for case in plain] == [case.sessions for case in made]

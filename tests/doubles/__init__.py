@@ -1,1 +1,1 @@
-"""Doubles of foreign services, on loopback: what memeval calls in the tests."""
+"""Doubles of external services that memeval calls in the tests, on loopback."""

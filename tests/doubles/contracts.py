@@ -1,4 +1,4 @@
-"""Doubles of memories that speak the contracts of other benchmarks, on loopback."""
+"""Doubles of memories that implement the contracts of other benchmarks, on loopback."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def words(text: str) -> set[str]:
 
 
 class ContractDouble(ServiceDouble):
-    """Finds the texts of a user that share most words with the query."""
+    """Finds the texts of a user that share the most words with the query."""
 
     def __init__(self, key: str | None = None, port: int = 0) -> None:
-        """`key` is wanted as `Authorization: Bearer KEY` or `X-Api-Key`, if there is one."""
+        """`key`, if set, is required as `Authorization: Bearer KEY` or `X-Api-Key`."""
         super().__init__(port)
         self.key = key
         self.users: dict[str, list[dict[str, Any]]] = {}
@@ -54,14 +54,14 @@ class ContractDouble(ServiceDouble):
         return 404, {"detail": "Not Found"}
 
     def best(self, user: str, query: str, most: int) -> list[tuple[dict[str, Any], int]]:
-        """The stored items that share most words with a query, and how many."""
+        """The stored items that share the most words with a query, and how many words."""
         asked = words(query)
         found = [(item, len(asked & words(item["text"]))) for item in self.users.get(user, [])]
         return sorted(found, key=lambda pair: -pair[1])[:most]
 
 
 class LeaderboardDouble(ContractDouble):
-    """Speaks `aml`: each message is a memory under an id of the service's own."""
+    """Implements `aml`: each message becomes a memory under an id of the service's own."""
 
     def __init__(self, key: str | None = None, port: int = 0) -> None:
         super().__init__(key, port)
@@ -100,7 +100,7 @@ class LeaderboardDouble(ContractDouble):
 
 
 class AddSearchResetDouble(ContractDouble):
-    """Speaks `add_search_reset`: each text is a memory under the id that came with it."""
+    """Implements `add_search_reset`: each text becomes a memory under the id that came with it."""
 
     def add(self, body: dict[str, Any]) -> Status:
         belief = body["metadata"]["beliefId"]

@@ -1,5 +1,5 @@
-"""A model that proposes questions about invented turns, good ones and bad ones at known rates, and
-that answers and judges as a model does that is right.
+"""A model that drafts questions about invented turns, good and bad ones at known rates, and that
+always answers and judges correctly.
 
 It knows the answer to each of its own questions, and which turns must be shown for it.
 """
@@ -41,7 +41,7 @@ _KIND = re.compile(r"\nKind: (\w+)\nBegin from turn (t\d+)")
 
 
 def invented_cases(cases: int, turns: int) -> list[dict[str, Any]]:
-    """Cases of four sessions, whose turns hold words that occur nowhere else."""
+    """Cases of four sessions; their turns have words that occur nowhere else."""
     draw = Random(cases)
     made = []
     for case in range(cases):
@@ -68,17 +68,19 @@ def _word(draw: Random) -> str:
 
 
 class Drafter:
-    """Replies to the requests of `data draft`."""
+    """Answers the requests of `data draft`."""
 
     def __init__(self, bad_share: float = 0.0) -> None:
         self.bad_share = bad_share
         self.intended: dict[str, str] = {}
-        """What each question is: `good`, or what is bad about it."""
+        """Kind of each question: `good`, or what is wrong with it."""
         self.proposed: Counter[str] = Counter()
         self._good: dict[str, str] = {}
-        """Good questions, each with the text of its turn."""
+        """The text of the turn behind each good question."""
         self._answers: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-        """By question: the texts that must be shown for an answer; the first that fits counts."""
+        """By question: the texts that must be shown for an answer, and that answer. The first match
+        counts.
+        """
         self._draw = Random(7)
 
     def __call__(self, body: Mapping[str, Any]) -> str:

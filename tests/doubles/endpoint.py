@@ -20,9 +20,9 @@ from doubles.loopback import LoopbackServer, Request, reply_head, send
 from memeval.runs.forecast.made_up import scripted_message, scripted_vector
 
 MODEL = "gpt-4o-mini"
-"""The model that it lists; it answers under any name."""
+"""The model in the list of models. The endpoint answers under any name."""
 DRIP_S = 0.05
-"""Seconds between two bytes of a reply that drips."""
+"""Seconds between two bytes of a dripping reply."""
 
 
 class ScriptedEndpoint(LoopbackServer):
@@ -39,9 +39,9 @@ class ScriptedEndpoint(LoopbackServer):
         width: int = 64,
         port: int = 0,
     ) -> None:
-        """`reply` gives a text or a whole message; a message may hold its `finish_reason`, and an
-        `error` in its place is sent under the status that is its `code`, or 400. `edit` may change
-        a sound chat completion before it is sent.
+        """`reply` returns a string or a whole message. A message may include its `finish_reason`;
+        an `error` instead of it is sent with its `code` as the status, or 400. `edit` may change a
+        valid chat completion before it is sent.
         """
         super().__init__(port)
         self.reply = reply
@@ -53,11 +53,11 @@ class ScriptedEndpoint(LoopbackServer):
         self.requests: list[tuple[str, dict[str, Any]]] = []
         """Path and body of each request, in order of arrival, faulty ones included."""
         self.served: Counter[str] = Counter()
-        """Whole and sound replies by path."""
+        """Complete and valid replies by path."""
         self.faulted: Counter[str] = Counter()
         """Replies by kind of fault."""
         self.peak = 0
-        """Most requests under way at once."""
+        """Largest number of requests in progress at the same time."""
         self.first_at: float | None = None
         self.last_at: float | None = None
         """Event-loop times of the first request (`first_at`) and the last reply, in seconds."""
@@ -69,7 +69,7 @@ class ScriptedEndpoint(LoopbackServer):
         return f"{self.address}/v1"
 
     def count(self, path: str = "") -> int:
-        """Requests so far whose path ends in `path`."""
+        """Number of requests so far whose path ends in `path`."""
         return sum(1 for seen, _ in self.requests if seen.endswith(path))
 
     async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
@@ -96,7 +96,7 @@ class ScriptedEndpoint(LoopbackServer):
         self.requests.append((path, body))
 
         vectors = path.endswith("/embeddings")
-        # By the body: a request gets the same faults in whatever order requests arrive.
+        # Drawn by the body, so a request gets the same faults in whatever order requests arrive.
         fault = self.faults.draw(raw, self._attempts[raw], len(self.requests) - 1, vectors=vectors)
         self._attempts[raw] += 1
         if self.latency_s:
@@ -153,7 +153,7 @@ class ScriptedEndpoint(LoopbackServer):
 
         sound = json.dumps(self._completion(body, self.reply(body))).encode()
         if fault == "truncate":
-            # The head promises the whole: the client has to notice that half is missing.
+            # The header promises the whole reply; the client has to notice that half is missing.
             writer.write(reply_head(200, len(sound), {}) + sound[: len(sound) // 2])
             await writer.drain()
             return False
@@ -161,9 +161,9 @@ class ScriptedEndpoint(LoopbackServer):
         return await send(writer, 200, self._odd_body(fault, body))
 
     async def _drip(self, writer: asyncio.StreamWriter) -> bool:
-        """A reply that comes byte by byte, and never ends within `hang_s`."""
+        """Sends a reply byte by byte that does not end within `hang_s`."""
         writer.write(reply_head(200, 2**30, {}))
-        # Each byte is in time: only a limit on the whole call ends it.
+        # No byte is late, so only a limit on the whole call ends it.
         for _ in range(int(self.faults.hang_s / DRIP_S) + 1):
             writer.write(b" ")
             await writer.drain()
@@ -234,7 +234,7 @@ class ScriptedEndpoint(LoopbackServer):
 
 
 def _spoil(payload: dict[str, Any], fault: str) -> dict[str, Any]:
-    """Puts a fault into a reply of embeddings."""
+    """Puts a fault into an embeddings reply."""
     rows = payload["data"]
     last = rows[-1]
     width = len(last["embedding"])
@@ -253,7 +253,7 @@ def _spoil(payload: dict[str, Any], fault: str) -> dict[str, Any]:
     elif fault == "one_short":
         rows.pop()
     elif fault == "same_index":
-        # Of a single row 0 is the right index.
+        # With a single row, 0 would be the right index.
         last["index"] = 0 if len(rows) > 1 else 7
     else:
         last["embedding"] = ["1"] * width

@@ -1,4 +1,4 @@
-"""The faults of the scripted endpoint: which there are, and which request gets which."""
+"""The faults of the scripted endpoint: their kinds, and which request gets which."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PASSING = (
     "no_body",
     "error_body",
 )
-"""Kinds of fault that may be gone when the request is tried again."""
+"""Kinds of fault that may be gone when the request is retried."""
 
 LASTING = ("bad_request", "unauthorised", "not_found", "quota")
-"""Kinds of fault that a request gets each time it comes. Waiting does not help."""
+"""Kinds of fault that a request gets every time. Waiting does not help."""
 
 VECTOR_FAULTS = (
     "zeros",
@@ -36,9 +36,9 @@ VECTOR_FAULTS = (
     "same_index",
     "no_numbers",
 )
-"""Kinds of fault that only requests for embeddings get.
+"""Kinds of fault that only embeddings requests get.
 
-They may be gone when the request is tried again.
+They may be gone when the request is retried.
 """
 
 REFUSALS = {
@@ -61,34 +61,34 @@ HTML_PAGE = (
 )
 
 ERROR_BODY = b'{"error": {"message": "upstream connect error", "code": 502}}'
-"""What a gateway in trouble sends under status 200."""
+"""What a failing gateway sends with status 200."""
 
 
 @dataclass(frozen=True)
 class Faults:
-    """Which share of requests gets which fault.
+    """The share of requests that get each fault.
 
-    The draw depends on the seed, the request's body and how often it came, not on timing.
+    The draw depends on the seed, the request's body and how often it was sent, not on timing.
     """
 
     shares: Mapping[str, float] = field(default_factory=dict)
     """Share in [0, 1] by kind, see `PASSING`, `LASTING` and `VECTOR_FAULTS`."""
     seed: int = 0
     retry_after_s: float = 0.01
-    """Sent with a 429."""
+    """Seconds in the `Retry-After` header of a 429."""
     hang_s: float = 5.0
-    """How long a `timeout` holds its reply back."""
+    """Seconds for which a `timeout` holds back its reply."""
     lasting: tuple[str, ...] = LASTING
-    """Kinds that a request gets each time it comes."""
+    """Kinds that a request gets every time."""
     outage: tuple[int, int] | None = None
-    """The first request that gets a 503, and the first one after the outage, from 0."""
+    """Indexes of the first request that gets a 503 and of the first one after the outage."""
 
     def draw(
         self, body: bytes, attempt: int, number: int = 0, *, vectors: bool = False
     ) -> str | None:
-        """The fault of a request; None for a sound reply.
+        """The fault of a request, or None for a valid reply.
 
-        `body` came `attempt` times before; it is request `number` of all, counted from 0.
+        `body` was sent `attempt` times before; it is request `number` of all, counted from 0.
         """
         if self.outage and self.outage[0] <= number < self.outage[1]:
             return "server_error"
@@ -96,7 +96,7 @@ class Faults:
         kinds = (*PASSING, *VECTOR_FAULTS) if vectors else PASSING
         passing = tuple(kind for kind in kinds if kind not in self.lasting)
 
-        # A lasting fault is drawn without the attempt: a request gets it each time it comes.
+        # A lasting fault is drawn without the attempt, so a request gets it every time.
         return self._pick(body, 0, self.lasting) or self._pick(body, attempt + 1, passing)
 
     def _pick(self, body: bytes, salt: int, kinds: tuple[str, ...]) -> str | None:

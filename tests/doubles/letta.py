@@ -20,11 +20,11 @@ from doubles.rerank import shared_words
 
 DATE = "2026-01-01T00:00:00Z"
 LONGEST_BYTES = 4 * 8192
-"""Of an entry of an archive: four bytes are counted as one token."""
+"""Longest entry of an archive: four bytes count as one token."""
 
 
 def all_it_knows(found: Sequence[str], messages: Sequence[str]) -> str:
-    """What the agent says by default: all that it found, and what else was said."""
+    """The agent's default reply: all texts that it found, then the earlier messages."""
     return (
         " | ".join([*found, *(f"earlier: {message}" for message in messages[:-1])])
         or "The conversation does not mention it."
@@ -32,9 +32,9 @@ def all_it_knows(found: Sequence[str], messages: Sequence[str]) -> str:
 
 
 class LettaDouble(ServiceDouble):
-    """Its agents search their archive once for each message.
+    """Agents that search their archive once per message.
 
-    Then they say what `say` makes of the texts found and the messages so far.
+    They reply with what `say` returns for the found texts and the messages so far.
     """
 
     def __init__(
@@ -47,15 +47,15 @@ class LettaDouble(ServiceDouble):
         super().__init__(port)
         self.say, self.token = say, token
         self.agents: dict[str, dict[str, Any]] = {}
-        """What each agent was created with, until it is deleted."""
+        """The body that each agent was created with, until the agent is deleted."""
         self.archives: dict[str, list[dict[str, Any]]] = {}
-        """Passages by archive, until it is deleted."""
+        """Passages by archive, until the archive is deleted."""
         self.conversations: dict[str, list[str]] = {}
-        """Messages by conversation, until it is deleted."""
+        """Messages by conversation, until the conversation is deleted."""
         self.tool_return: Callable[[list[dict[str, Any]]], str] = str
-        """How a search's result is written; the server writes it as Python does."""
+        """Writes the result of a search; the server writes it as Python's `str` does."""
         self.events: Events | None = None
-        """Sent instead of a reply where it is set."""
+        """Sent instead of a reply, if set."""
         self._made = 0
         self._routes: list[tuple[str, str, Callable[..., tuple[int, Any]]]] = [
             ("GET", r"/v1/health/", lambda _: (200, {"status": "ok", "version": "0.16.8"})),
@@ -150,7 +150,7 @@ class LettaDouble(ServiceDouble):
         return 200, {"message": "deleted"}
 
     def _archives(self, request: Request) -> tuple[int, Any]:
-        """Cursors name the last item of a page: there is never more than one."""
+        """Cursors name the last item of a page; there is never more than one page."""
         name = f"archive-of-{request.query['agent_id']}"
         rows = (
             [{"id": name, "name": name, "created_at": DATE}]
@@ -160,7 +160,7 @@ class LettaDouble(ServiceDouble):
         return 200, rows
 
     def _start_conversation(self, request: Request) -> tuple[int, Any]:
-        # Messages name only the conversation: the agent is found by its name.
+        # Messages name only the conversation, so its name contains that of the agent.
         name = self._name("conv") + "@" + request.query["agent_id"]
         self.conversations[name] = []
         return 200, {"id": name, "agent_id": request.query["agent_id"]}
@@ -215,17 +215,16 @@ class LettaDouble(ServiceDouble):
         )
 
     def _search(self, agent: str, query: str) -> list[dict[str, Any]]:
-        """As many passages as the agent's persona says; first those that share most words.
+        """As many passages as the agent's persona says, those that share most words first.
 
-        Those that share equally many come in the order of insertion. The real server returns
-        passages that are equally near in any order.
+        Ties come in insertion order. The real server returns equally near passages in any order.
         """
         persona = str(self.agents[agent]["memory_blocks"][0]["value"])
         asked = re.search(r"top_k=(\d+)", persona)
         return self._ranked(agent, query)[: int(asked[1]) if asked else 5]
 
     def _ranked(self, agent: str, query: str) -> list[dict[str, Any]]:
-        """All passages that share a word with the query, as a search returns them."""
+        """All passages that share a word with the query, in the form of search results."""
         scored = [
             (shared_words(query, row["text"]), row)
             for row in self.archives.get(f"archive-of-{agent}", [])

@@ -1,4 +1,4 @@
-"""What the doubles of HTTP services share: a server on loopback, in a separate thread.
+"""The base of the doubles of HTTP services: a server on loopback, in a separate thread.
 
 It needs nothing but asyncio.
 """
@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it came in."""
+    """A request as received."""
 
     method: str
     target: str
@@ -46,14 +46,14 @@ class LoopbackServer(ABC):
 
     def __init__(self, port: int = 0) -> None:
         self.port = port
-        """0 chooses a free one; read it inside the `with`."""
+        """0 chooses a free port; read it inside the `with`."""
         self.connections = 0
-        """Opened so far."""
+        """Connections opened so far."""
         self._conversations: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
-        """Those under way, with what they write to."""
+        """Tasks of the open connections, each with its writer."""
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
-        # Daemon: a test that never leaves its `with` must not keep the process.
+        # Daemon: a test that never leaves its `with` must not keep the process alive.
         self._thread = threading.Thread(target=self._serve, name=type(self).__name__, daemon=True)
 
     @abstractmethod
@@ -94,16 +94,16 @@ class LoopbackServer(ABC):
         try:
             while await self.respond(await _read(reader), writer):
                 pass
-        # The client hung up, or the server ends: neither is a fault of what is tested.
+        # The client hung up or the server is stopping: neither is an error of the tested code.
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
             writer.close()
 
     async def _hang_up(self, server: asyncio.Server) -> None:
-        """Ends what is under way."""
+        """Stops the server and cuts all open connections."""
         # asyncio leaks the socket of a connection that is being opened while its task is cancelled
-        # or its server closed, so no more are accepted and those are waited for.
+        # or its server is closed. So accept no more, and wait for those that are being opened.
         for listener in server.sockets:
             self._loop.remove_reader(listener.fileno())
 
@@ -113,35 +113,35 @@ class LoopbackServer(ABC):
         server.close()
 
         # A task that is cancelled before its first step never reaches its `finally`, and a close
-        # waits for a client that no longer reads: so each connection is cut here.
+        # waits for a client that no longer reads. So cut each connection here.
         for task, writer in self._conversations.items():
             task.cancel()
             writer.transport.abort()
 
         await asyncio.gather(*self._conversations, return_exceptions=True)
 
-        # Connections need some turns of the loop to close.
+        # Connections need a few iterations of the loop to close.
         for _ in range(5):
             await asyncio.sleep(0)
 
 
 class ServiceDouble(LoopbackServer):
-    """A double of a service: it keeps its requests, and fails where `failures` says so."""
+    """A double of a service that keeps its requests and fails as `failures` says."""
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(port)
         self.requests: list[Request] = []
-        """In order of arrival, refused ones included."""
+        """In order of arrival, including refused requests."""
         self.failures: list[tuple[str, str, int]] = []
         """Method, part of a path, status.
 
         The next request that matches gets the status instead of an answer, once per entry.
         """
         self.retry_after = "0"
-        """What such a reply says of the wait."""
+        """The `Retry-After` header of such a reply."""
 
     def count(self, method: str, part: str) -> int:
-        """Requests so far of a method whose path holds `part`."""
+        """Number of requests so far with this method and a path that contains `part`."""
         return sum(
             1 for request in self.requests if request.method == method and part in request.path
         )
@@ -159,7 +159,7 @@ class ServiceDouble(LoopbackServer):
         for failure in self.failures:
             method, part, status = failure
             if method == request.method and part in request.path:
-                # The list is changed while it is iterated, and left at once.
+                # The list changes while it is iterated, but the loop ends here.
                 self.failures.remove(failure)
                 wait = {"Retry-After": self.retry_after}
                 return await send_json(writer, status, {"detail": f"scripted {status}"}, wait)
@@ -182,7 +182,7 @@ class Events(list[dict[str, Any]]):
 
 
 async def _read(reader: asyncio.StreamReader) -> Request:
-    # latin-1 decodes any byte: a head that is not ASCII is for `respond` to judge.
+    # latin-1 decodes any byte: `respond` judges a head that is not ASCII.
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     length = re.search(r"(?i)^content-length:\s*(\d+)", head, re.MULTILINE)
     raw = await reader.readexactly(int(length[1])) if length else b""
@@ -199,7 +199,7 @@ async def _read(reader: asyncio.StreamReader) -> Request:
 
 
 def reply_head(status: int, length: int, headers: Mapping[str, str]) -> bytes:
-    """The head of a reply of `length` bytes; JSON where `headers` name no other type."""
+    """The head of a reply of `length` bytes; JSON unless `headers` name another type."""
     all_headers = {"Content-Type": "application/json", **headers}
     lines = [f"HTTP/1.1 {status} scripted", f"Content-Length: {length}"]
     lines += [f"{name}: {value}" for name, value in all_headers.items()]

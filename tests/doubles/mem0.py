@@ -1,11 +1,10 @@
 """A double of mem0's hosted API on loopback: the endpoints that mem0ai's own client calls, and the
 one that reports the state of an addition.
 
-GET /v1/ping/ · POST /v3/memories/add/ · GET /v1/event/{id}/ · POST /v3/memories/search/ ·
-POST /v3/memories/?page= · PUT, DELETE /v1/memories/{id}/ · DELETE /v1/memories/?user_id= ·
-DELETE /v2/entities/user/{id}/. Additions are processed in the
-background, as the host does: an event is PENDING for `polls` looks, then SUCCEEDED, and its memory
-can be found from then on.
+GET /v1/ping/ · POST /v3/memories/add/ · GET /v1/event/{id}/ · POST /v3/memories/search/ · POST
+/v3/memories/?page= · PUT, DELETE /v1/memories/{id}/ · DELETE /v1/memories/?user_id= · DELETE
+/v2/entities/user/{id}/. Additions are processed in the background, as on the host: an event is
+PENDING for `polls` requests, then SUCCEEDED, and its memory can be found after that.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from doubles.rerank import shared_words
 
 
 class Mem0Double(ServiceDouble):
-    """Keeps memories by user; `infer` turns a message into what is extracted from it."""
+    """Keeps memories by user; `infer` turns a message into the text extracted from it."""
 
     def __init__(
         self,
@@ -34,7 +33,7 @@ class Mem0Double(ServiceDouble):
         self.memories: dict[str, list[dict[str, Any]]] = {}
         """By user, in the order in which they were added."""
         self.failing = False
-        """True makes every event end as FAILED."""
+        """If true, every event ends as FAILED."""
         self._events: dict[str, tuple[int, dict[str, Any]]] = {}
         self._routes: list[tuple[str, str, Callable[..., tuple[int, Any]]]] = [
             ("GET", r"/v1/ping/", self._ping),
@@ -50,7 +49,7 @@ class Mem0Double(ServiceDouble):
 
     @property
     def users(self) -> list[str]:
-        """Users that are known, with or without memories."""
+        """Known users, with or without memories."""
         return sorted(self.memories)
 
     def answer(self, request: Request) -> tuple[int, Any]:
@@ -84,7 +83,7 @@ class Mem0Double(ServiceDouble):
         return 200, {"count": len(rows), "next": following, "previous": None, "results": shown}
 
     def _change(self, request: Request, name: str) -> tuple[int, Any]:
-        """A memory is deleted, or gets another text."""
+        """Deletes a memory or replaces its text."""
         for rows in self.memories.values():
             for row in [row for row in rows if row["id"] == name]:
                 if request.method == "DELETE":
@@ -123,7 +122,7 @@ class Mem0Double(ServiceDouble):
             return 404, {"detail": "Not found."}
 
         left, body = self._events[name]
-        # Below 0 its memories are stored: asked again, it must not store them twice.
+        # Below 0, its memories are stored already: a further request must not store them twice.
         if left < 0:
             return 200, {"id": name, "event_type": "ADD", "status": "SUCCEEDED", "results": []}
 

@@ -12,7 +12,7 @@ from doubles.loopback import Request, ServiceDouble
 
 
 def shared_words(query: str, document: str) -> float:
-    """Share of the query's words that the document holds."""
+    """Share of the query's words that the document contains."""
     asked = set(re.findall(r"\w+", query.lower()))
     return len(asked & set(re.findall(r"\w+", document.lower()))) / len(asked) if asked else 0.0
 
@@ -33,7 +33,7 @@ class RerankDouble(ServiceDouble):
         super().__init__(port)
         self.score, self.usage = score, usage
         self.reply: Mapping[str, Any] | None = None
-        """Sent instead of a ranking where it is set."""
+        """Sent instead of a ranking, if set."""
 
     @property
     def base_url(self) -> str:

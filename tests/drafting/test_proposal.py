@@ -1,4 +1,4 @@
-"""The checks of a proposed question by code."""
+"""Checks of a proposed question in code, without a model."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ TURNS = {
         ("What did she bring to Ben?", Reason.PRONOUN),
     ],
 )
-def test_a_pronoun_needs_a_name_unless_it_refers_to_nothing(
-    question: str, reason: Reason | None
-) -> None:
+def test_pronoun_needs_a_name_unless_it_is_impersonal(question: str, reason: Reason | None) -> None:
     evidence = (Quote(turn_id="t0", text="said"),)
     proposal = Proposal(
         kind="temporal", question=question, golds=("six months",), evidence=evidence
@@ -56,11 +54,11 @@ def proposed(kind: str, *evidence: Quote, **more: object) -> Proposal:
         ("\u200b", Reason.NOT_QUOTED),
     ],
 )
-def test_a_quotation_has_words_of_its_turn(words: str, reason: Reason | None) -> None:
+def test_quote_must_be_in_its_turn_and_contain_a_word(words: str, reason: Reason | None) -> None:
     assert check_quotes(proposed("single_hop", Quote("t0", words)), TURNS) == reason
 
 
-def test_older_values_and_near_facts_are_checked_without_a_model() -> None:
+def test_update_needs_an_older_value_and_unanswerable_needs_a_near_fact() -> None:
     now, older = Quote("t1", "I moved to 14."), Quote("t0", "number 12")
     assert check_kind(proposed("update", now, stale=(("12", older),)), TURNS) is None
     for stale in ((), (("13", older),), (("14", now),)):

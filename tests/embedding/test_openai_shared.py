@@ -1,6 +1,4 @@
-"""A text is embedded once, however many histories hold it and however many of them are under
-way.
-"""
+"""A text is embedded once, even if several histories contain it or embed it at the same time."""
 
 from __future__ import annotations
 
@@ -56,7 +54,7 @@ def test_texts_that_histories_share_are_sent_once(tmp_path: Path, at_once: bool)
     assert np.array_equal(first[100:], second[:200])
 
 
-def test_who_waits_shares_the_failure_and_a_later_call_tries_again(tmp_path: Path) -> None:
+def test_concurrent_callers_share_a_failure_and_a_later_call_retries(tmp_path: Path) -> None:
     with ScriptedEndpoint(latency_s=0.05, faults=Faults({"bad_request": 1.0})) as server:
         outcomes = asyncio.run(embed(server, tmp_path, FIRST[:10], FIRST[:10], at_once=True))
         assert [type(outcome) for outcome in outcomes] == [ModelError, ModelError]
@@ -74,13 +72,13 @@ def test_a_blank_text_is_not_sent_and_gets_the_zero_vector(tmp_path: Path) -> No
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([0.0, 1.0, 0.0])
 
 
-def test_half_a_surrogate_pair_is_sent_as_a_replacement_character(tmp_path: Path) -> None:
+def test_lone_surrogate_is_sent_as_a_replacement_character(tmp_path: Path) -> None:
     with ScriptedEndpoint() as server:
         asyncio.run(embed(server, tmp_path, ["harbour \ud83d"], at_once=False))
         assert sent(server) == {"harbour \ufffd": 1}
 
 
-def test_a_first_reply_of_another_width_does_not_stay(tmp_path: Path) -> None:
+def test_vector_of_a_wrong_width_in_the_first_reply_is_requested_again(tmp_path: Path) -> None:
     async def patient(server: ScriptedEndpoint) -> list[np.ndarray]:
         async def no_wait(seconds: float) -> None:
             await asyncio.sleep(0)
@@ -105,7 +103,7 @@ def test_a_first_reply_of_another_width_does_not_stay(tmp_path: Path) -> None:
         assert sent(server) == {"the first": 2, "the second": 5}
 
 
-def test_a_vector_of_the_cache_takes_what_it_took_when_it_was_paid_for(tmp_path: Path) -> None:
+def test_cached_vector_takes_the_time_of_its_paid_request(tmp_path: Path) -> None:
     ledgers = [Ledger(scope="first"), Ledger(scope="second")]
     with ScriptedEndpoint(latency_s=0.05) as server:
         for ledger in ledgers:
@@ -118,17 +116,17 @@ def test_a_vector_of_the_cache_takes_what_it_took_when_it_was_paid_for(tmp_path:
     assert first is not None and first >= 0.05
 
 
-def test_a_vector_that_was_stored_without_its_time_has_none(tmp_path: Path) -> None:
+def test_vector_stored_without_a_time_has_none(tmp_path: Path) -> None:
     vector = np.array([1.0, 0.0], dtype=np.float32).tobytes()
     assert read_timed_value(vector) == (vector, None)
     assert read_timed_value(timed_value(vector, 0.25)) == (vector, 0.25)
-    # A plain vector may begin with the same byte.
+    # A plain vector may begin with the byte that marks a timed one.
     odd = b"s" + vector[1:]
     assert read_timed_value(odd) == (odd, None)
 
 
 @pytest.mark.parametrize("checked", [True, False])
-def test_a_damaged_vector_that_is_paid_for_again_is_said(tmp_path: Path, checked: bool) -> None:
+def test_damaged_vectors_are_requested_again_and_reported(tmp_path: Path, checked: bool) -> None:
     said: list[str] = []
 
     async def again(server: ScriptedEndpoint, damage: bool) -> None:
@@ -137,7 +135,8 @@ def test_a_damaged_vector_that_is_paid_for_again_is_said(tmp_path: Path, checked
         try:
             if damage:
                 for key in sorted(cache.keys()):
-                    # A vector of two bytes, under its own checksum or under that of the first one.
+                    # A vector of two bytes, with its own checksum or with that of the original
+                    # vector.
                     if checked:
                         cache.delete(key)
                         cache.put_all({key: b"xx"}, "run")

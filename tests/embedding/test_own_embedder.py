@@ -1,4 +1,4 @@
-"""An embedder of one's own: by class path, by entry point, its code in the key of the memory."""
+"""Custom embedders: by class path or entry point, with their code in the key of the memory."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def vectors(opened: Cell, text: str = "the harbour") -> list[float]:
 @pytest.mark.parametrize(
     ("name", "cls"), [("tfidf", CharTfidfEmbedder), ("openai", OpenAIEmbedder)]
 )
-def test_a_built_in_embedder_is_found_by_its_yaml(name: str, cls: type) -> None:
+def test_built_in_embedder_is_loaded_by_name(name: str, cls: type) -> None:
     assert EMBEDDERS.load(name) is cls
     assert compose_config([f"embedder={name}"]).embedder.class_ is None
 
 
-def test_an_embedder_of_ones_own_makes_the_vectors() -> None:
+def test_custom_embedder_makes_the_vectors() -> None:
     opened = cell(*OWN)
     assert opened.config.embedder.class_ == "my_parts:WordHashes"
     assert len(vectors(opened)) == 512
@@ -63,7 +63,7 @@ def test_an_embedder_of_ones_own_makes_the_vectors() -> None:
 
 
 @pytest.mark.slow
-def test_an_edit_of_its_file_builds_memories_again(
+def test_edit_of_a_custom_embedder_changes_the_prepare_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = (EXAMPLE / "my_parts.py").read_text(encoding="utf-8")
@@ -77,13 +77,13 @@ def test_an_edit_of_its_file_builds_memories_again(
 
 
 @pytest.mark.slow
-def test_a_reranker_of_ones_own_answers_again_and_builds_nothing() -> None:
+def test_custom_reranker_changes_the_answer_key_but_not_the_prepare_key() -> None:
     plain = cell("system=rag").keys(0)
     own = cell("system=rag", "reranker.class=my_parts:SharedWords").keys(0)
     assert plain.answer != own.answer and plain.prepare == own.prepare
 
 
-def test_an_installed_package_brings_embedders(
+def test_entry_point_adds_an_embedder_but_cannot_replace_a_built_in_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = dict.fromkeys(("word_hashes", "openai"), "my_parts:WordHashes")
@@ -98,14 +98,14 @@ def test_an_installed_package_brings_embedders(
     )
 
 
-def test_an_unknown_embedder_names_its_neighbours() -> None:
+def test_unknown_embedder_name_or_wrong_class_is_refused() -> None:
     with pytest.raises(UserError, match=r"'tfid'\. Did you mean: tfidf"):
         compose_config(["embedder.name=tfid", "embedder.class=null"])
     with pytest.raises(UserError, match=r"is (no|not a) subclass"):
         EMBEDDERS.load("mine", "my_parts:SharedWords")
 
 
-def test_one_embedder_serves_all_cases_and_the_endpoint_is_shared() -> None:
+def test_models_creates_its_embedder_once() -> None:
     with ScriptedEndpoint() as server:
         config = compose_config(
             ["llm=openai", "llm.model=m", "embedder=openai"]

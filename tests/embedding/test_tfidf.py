@@ -1,4 +1,4 @@
-"""The offline embedder: against scikit-learn, over processes, and on arbitrary text."""
+"""The offline embedder: compared with scikit-learn, across processes, and on arbitrary text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_rows_are_unit_vectors_of_the_stated_width() -> None:
 
 
 @pytest.mark.slow
-def test_wide_enough_it_equals_scikit_learn_unhashed() -> None:
+def test_similarities_at_a_large_width_equal_scikit_learn() -> None:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True)
@@ -56,7 +56,7 @@ def test_finds_a_word_in_another_form() -> None:
     assert int(np.argmax(similarity)) == 0
 
 
-def test_fitting_changes_vectors_and_the_name_tells() -> None:
+def test_fitting_changes_the_vectors_and_the_name() -> None:
     plain = CharTfidfEmbedder()
     one, other = plain.fitted(TEXTS), plain.fitted(TEXTS[:3])
     assert len({plain.name, one.name, other.name}) == 3
@@ -64,7 +64,7 @@ def test_fitting_changes_vectors_and_the_name_tells() -> None:
     assert not np.allclose(embed(one, TEXTS), embed(plain, TEXTS), atol=1e-3)
 
 
-def test_the_lengths_and_the_width_are_in_the_name() -> None:
+def test_name_contains_the_ngram_lengths_and_the_width() -> None:
     assert CharTfidfEmbedder().name == "char-tfidf/3-5/4096"
     assert CharTfidfEmbedder(width=512).name == "char-tfidf/3-5/512"
 
@@ -109,7 +109,7 @@ def test_unknown_and_empty_texts_give_the_zero_vector() -> None:
     assert embed(embedder, []).shape == (0, DEFAULT_WIDTH)
 
 
-def test_refuses_a_senseless_width() -> None:
+def test_width_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="need width"):
         CharTfidfEmbedder(width=0)
 
@@ -117,9 +117,7 @@ def test_refuses_a_senseless_width() -> None:
 @pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.text(max_size=40), max_size=6), st.text(max_size=40))
-def test_any_text_gives_a_unit_or_zero_vector_and_the_same_one_again(
-    texts: list[str], query: str
-) -> None:
+def test_any_text_gives_a_reproducible_unit_or_zero_vector(texts: list[str], query: str) -> None:
     embedder = CharTfidfEmbedder(width=128).fitted(texts)
     vector = embed(embedder, [query])
     assert np.array_equal(vector, embed(CharTfidfEmbedder(width=128).fitted(texts), [query]))

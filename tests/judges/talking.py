@@ -1,4 +1,4 @@
-"""Random answers that hold a verdict, and the replies of judges that quote them."""
+"""Random answers that contain a verdict, and the replies of judges that quote them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Draw = random.Random
 
 
 def random_answer(draw: Draw, form: str) -> str:
-    """A wrong answer with an attack in it: one that ships, or one rewritten once or twice more."""
+    """A wrong answer that contains an attack: a built-in one, or a text rewritten once or twice."""
     said = draw.choice(["In June. ", "June", "She went in June 1999.\n", ""])
     shipped = draw.choice([attack.text for attack in attacks(form) if attack.place == "answer"])
     if draw.random() < 0.4:
@@ -54,7 +54,7 @@ DECODERS: tuple[Callable[[str], str], ...] = (
     lambda text: json.dumps(text)[1:-1],
     str.strip,
 )
-"""What a judge may do to a text that it quotes."""
+"""Ways in which a judge may decode a text that it quotes."""
 
 
 def random_copy(draw: Draw, answer: str) -> str:
@@ -87,7 +87,7 @@ FRAMES = (
     "```\n{copy}\n```\n{own}",
     "It claims {copy} but no",
 )
-"""Replies of a judge that holds an answer for wrong."""
+"""Replies of a judge that considers an answer wrong."""
 OWN_FRAMES = {
     "label": ("{own}", "```json\n{own}\n```", "Here it is: {own}"),
     "score": ("{own}", "```json\n{own}\n```", "Here it is: {own}"),

@@ -48,7 +48,9 @@ def verdict(question: EvalQuestion, reply: str) -> Verdict:
         ("2", Label.WRONG, 0.0, (2,)),
     ],
 )
-def test_numbered_choices(reply: str, label: Label, score: float, chosen: tuple[int, ...]) -> None:
+def test_number_in_a_reply_is_read_as_a_choice(
+    reply: str, label: Label, score: float, chosen: tuple[int, ...]
+) -> None:
     found = verdict(NUMBERED, reply)
     assert (found.judge, found.label, found.score, found.chosen) == (
         "accuracy",
@@ -62,17 +64,17 @@ def test_numbered_choices(reply: str, label: Label, score: float, chosen: tuple[
 @pytest.mark.parametrize(
     "reply", ["It was on 7 May 2023.", "No information available", "The notes do not say", "7"]
 )
-def test_a_reply_that_names_no_choice_is_unscored_not_wrong_and_no_refusal(reply: str) -> None:
+def test_reply_that_names_no_choice_is_unscored(reply: str) -> None:
     found = verdict(NUMBERED, reply)
     assert (found.label, found.score, found.chosen) == (Label.UNSCORED, None, None)
     assert found.reason == f"names no choice: '{reply}'"
 
 
-def test_a_long_reply_is_quoted_in_part() -> None:
+def test_reason_quotes_only_part_of_a_long_reply() -> None:
     assert len(verdict(NUMBERED, "hm " * 200).reason) < 110
 
 
-def test_a_choice_that_is_there_twice_is_right_at_both_places() -> None:
+def test_duplicate_of_the_right_choice_is_right_too() -> None:
     twice = EvalQuestion(
         question_id="c_q1",
         text="When?",
@@ -93,7 +95,7 @@ def test_a_choice_that_is_there_twice_is_right_at_both_places() -> None:
         ("B", Label.WRONG, 0.0),
     ],
 )
-def test_several_letters_are_right_only_as_a_whole_and_score_by_overlap(
+def test_several_letters_are_right_only_as_a_set_and_score_the_overlap(
     reply: str, label: Label, score: float
 ) -> None:
     found = verdict(LETTERED, reply)

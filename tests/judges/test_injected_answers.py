@@ -1,7 +1,7 @@
-"""Answers that try to give themselves a verdict, before judges that behave as weak models do.
+"""Answers that try to give themselves a verdict, shown to judges that behave as weak models do.
 
-Each judge holds the answer for wrong, and says so if it gets that far. It quotes the answer, is
-cut, or does both. A verdict may be lost; it must never become right.
+Each judge considers the answer wrong, and says so if it gets that far. It quotes the answer, is cut
+off, or does both. A verdict may be lost; it must never become right.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Habit:
     say: Callable[[str], str]
     finish_reason: str | None = "stop"
     reads: bool = False
-    """Whether its verdict must be read all the same."""
+    """Whether its verdict must still be read."""
 
 
 def _wrong(reason: str) -> str:
@@ -111,7 +111,7 @@ HABITS = {
 
 
 class Weak(LanguageModel):
-    """Judges as its habit says, from what stands in the prompt."""
+    """Judges by its habit, from the answer in the prompt."""
 
     name = "weak"
 
@@ -135,7 +135,7 @@ def judged(name: str, question: EvalQuestion, answer: str, model: LanguageModel)
 
 
 @pytest.mark.parametrize("habit", HABITS.values(), ids=HABITS)
-def test_no_answer_talks_a_judge_into_a_label(habit: Habit) -> None:
+def test_injected_label_never_makes_an_answer_right(habit: Habit) -> None:
     question = EvalQuestion(
         question_id="c/q0", text="When did she go?", category=2, gold=("7 May 2023",)
     )
@@ -181,7 +181,7 @@ YES_HABITS = {
     ("name", "category"),
     [("longmemeval", "multi-session"), ("memory_agent_bench", "longmemeval_s*")],
 )
-def test_no_answer_talks_a_judge_into_yes(
+def test_injected_yes_never_makes_an_answer_right(
     name: str, category: str, habit: Habit, answer: str
 ) -> None:
     question = EvalQuestion(
@@ -221,7 +221,7 @@ SUMMARIES = {
 
 @pytest.mark.parametrize("answer", SUMMARIES.values(), ids=SUMMARIES)
 @pytest.mark.parametrize("habit", COUNT_HABITS.values(), ids=COUNT_HABITS)
-def test_no_summary_counts_itself(habit: Habit, answer: str) -> None:
+def test_injected_counts_never_make_a_summary_right(habit: Habit, answer: str) -> None:
     found = judged(
         "memory_agent_bench",
         EvalQuestion(
@@ -235,7 +235,7 @@ def test_no_summary_counts_itself(habit: Habit, answer: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["llm", "mem0", "longmemeval", "memory_agent_bench"])
-def test_the_answer_stands_between_marks_that_it_cannot_hold(name: str) -> None:
+def test_answer_is_fenced_by_marks_that_it_does_not_contain(name: str) -> None:
     category = {"longmemeval": "multi-session", "memory_agent_bench": "infbench_sum"}.get(name, 2)
     sent: list[str] = []
 

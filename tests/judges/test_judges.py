@@ -1,4 +1,4 @@
-"""Judges: labels, and what is no label."""
+"""Judges: which replies contain a label, and which do not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUESTION = EvalQuestion(
 
 
 class Says(LanguageModel):
-    """Replies with the same words to everything, and keeps what it was asked."""
+    """Gives the same reply to everything, and keeps the last prompt."""
 
     name = "says"
 
@@ -60,13 +60,11 @@ def verdict(name: str, answer: str, reply: str = "", **settings: Any) -> Verdict
         ("", None),
     ],
 )
-def test_the_label_of_the_one_object_is_read_and_nothing_else(
-    reply: str, label: Label | None
-) -> None:
+def test_label_is_read_only_from_a_single_object(reply: str, label: Label | None) -> None:
     assert read_label(reply) is label
 
 
-def test_a_reply_without_a_label_is_unscored_and_never_right_or_wrong() -> None:
+def test_reply_without_a_label_is_unscored() -> None:
     found = verdict("llm", "7 May 2023", "looks CORRECT to me")
     assert found.label is Label.UNSCORED
     assert found.score is None
@@ -84,20 +82,20 @@ def test_model_judges_see_question_gold_and_answer(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["keyword", "exact_match", "contains", "token_f1"])
-def test_judges_without_a_model(name: str) -> None:
+def test_rule_judges_label_right_wrong_and_refused_answers(name: str) -> None:
     assert verdict(name, "7 May 2023").label is Label.CORRECT
     assert verdict(name, "June 1999").label is Label.WRONG
     assert verdict(name, "No information available").label is Label.ABSTAINED
 
 
-def test_contains_takes_a_gold_within_a_sentence_where_exact_match_does_not() -> None:
+def test_contains_accepts_a_gold_in_a_sentence_but_exact_match_does_not() -> None:
     sentence = "She went there on the 7 May 2023, by train."
     assert verdict("contains", sentence).label is Label.CORRECT
     assert verdict("exact_match", sentence).label is Label.WRONG
     assert verdict("contains", "She went on 27 May 2023").label is Label.WRONG
 
 
-def test_token_f1_is_right_from_its_threshold_on_and_scores_the_f1() -> None:
+def test_token_f1_is_right_from_its_threshold_and_scores_the_f1() -> None:
     half = verdict("token_f1", "May 2022")
     assert half.score == pytest.approx(0.4)
     assert half.label is Label.WRONG
@@ -108,7 +106,7 @@ def test_token_f1_is_right_from_its_threshold_on_and_scores_the_f1() -> None:
     ("answer", "right"),
     [("Not mentioned in the conversation", True), ("No information / I don't know", False)],
 )
-def test_questions_without_an_answer_go_by_the_official_rule(answer: str, right: bool) -> None:
+def test_unanswerable_questions_follow_the_official_refusal_rule(answer: str, right: bool) -> None:
     question = EvalQuestion(
         question_id="c/q1", text="What did he paint?", category=5, gold=(), answerable=False
     )
@@ -116,6 +114,6 @@ def test_questions_without_an_answer_go_by_the_official_rule(answer: str, right:
     assert (found.label is Label.CORRECT) is right
 
 
-def test_an_unknown_judge_names_the_nearest() -> None:
+def test_unknown_judge_suggests_the_nearest_name() -> None:
     with pytest.raises(UserError, match=r"Did you mean: keyword\b"):
         judge_type("keywords")

@@ -20,7 +20,7 @@ SECTIONS = {
 
 
 class Says(LanguageModel):
-    """Gives one reply, and keeps what it was asked."""
+    """Gives one reply, and keeps the prompts."""
 
     name = "scripted"
 
@@ -74,7 +74,7 @@ def test_the_label_is_the_first_word_of_the_reply(
     assert (verdict.label, verdict.score, verdict.judge) == (Label(label), score, "longmemeval")
 
 
-def test_a_refusal_is_abstained_with_an_answer_and_judged_by_the_model_without_one() -> None:
+def test_refusal_is_abstained_if_answerable_else_judged_by_the_model() -> None:
     assert judged(Says("no"), question(), "I don't know.").label is Label.ABSTAINED
     assert judged(Says("no"), question(answerable=False), "I don't know.").label is Label.WRONG
     assert judged(Says("yes"), question(answerable=False), "I don't know.").label is Label.CORRECT
@@ -95,7 +95,7 @@ def test_each_kind_of_question_has_its_prompt(tmp_path: Path, kind: str, prompt:
     assert model.prompts[0].limits().max_tokens == 10
 
 
-def test_a_wording_without_a_system_message_sends_none(tmp_path: Path) -> None:
+def test_template_without_a_system_message_sends_none(tmp_path: Path) -> None:
     file = tmp_path / "own.txt"
     file.write_text("".join(SECTIONS.values()).replace("\n---\n", "\n"), encoding="utf-8")
     model = Says("yes")
@@ -103,7 +103,7 @@ def test_a_wording_without_a_system_message_sends_none(tmp_path: Path) -> None:
     assert [message["role"] for message in model.prompts[0].messages()] == ["user"]
 
 
-def test_our_prompts_differ_by_kind_and_hold_what_the_protocol_forgives() -> None:
+def test_built_in_prompts_differ_and_only_temporal_forgives_off_by_one() -> None:
     template = judge_type("longmemeval").template(None)
     assert template is not None
     assert len({part.sha256 for part in template.parts.values()}) == len(KINDS) == 5
@@ -118,7 +118,7 @@ def test_our_prompts_differ_by_kind_and_hold_what_the_protocol_forgives() -> Non
     )
 
 
-def test_the_sha256_is_that_of_all_sections(tmp_path: Path) -> None:
+def test_sha256_covers_all_sections(tmp_path: Path) -> None:
     digests = set()
     for changed in (None, *KINDS):
         file = tmp_path / "own.txt"
@@ -155,7 +155,9 @@ def test_the_sha256_is_that_of_all_sections(tmp_path: Path) -> None:
         ("".join(SECTIONS.values()).replace("{gold}", "", 1), "section 'fact' lacks {gold}"),
     ],
 )
-def test_a_wording_that_is_not_whole_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_template_with_missing_or_unknown_parts_is_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
     file = tmp_path / "own.txt"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:
@@ -163,7 +165,7 @@ def test_a_wording_that_is_not_whole_is_refused(tmp_path: Path, text: str, messa
     assert message in str(caught.value) and str(file) in str(caught.value)
 
 
-def test_a_question_type_of_another_protocol_is_refused() -> None:
+def test_unknown_question_type_is_refused() -> None:
     with pytest.raises(
         UserError, match="judge=longmemeval has no prompt for the question type 'trivia'"
     ):

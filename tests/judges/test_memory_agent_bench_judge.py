@@ -1,4 +1,4 @@
-"""MemoryAgentBench's judge: a metric for each sub-data set, a model for two of them."""
+"""MemoryAgentBench's judge: one metric per sub-data set, and a model for two of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
 
 class Replies(LanguageModel):
-    """Replies with the same words to everything, and keeps what it was asked."""
+    """Gives the same reply to everything, and keeps the prompts and their limits."""
 
     name = "replies"
 
@@ -70,7 +70,7 @@ def question(source: str, *gold: str, answerable: bool = True, **facets: str) ->
         ("recsys_redial", ("Heat", "Jaws"), "1. Heat\n2. Up", Label.WRONG, 0.5),
     ],
 )
-def test_rules_ask_no_model(
+def test_sub_data_sets_judged_by_rule_call_no_model(
     source: str, gold: tuple[str, ...], answer: str, label: Label, score: float
 ) -> None:
     model = Replies("yes")
@@ -92,7 +92,7 @@ def test_rules_ask_no_model(
         ("multi-session", False, "can't be answered"),
     ],
 )
-def test_chats_are_judged_by_the_rules_of_their_kind(
+def test_chats_are_judged_by_the_prompt_of_their_question_type(
     kind: str, answerable: bool, words: str
 ) -> None:
     model = Replies("Yes.")
@@ -156,7 +156,7 @@ def test_an_unknown_sub_data_set_is_refused() -> None:
         judged(question("locomo", "x"), "y", Replies(""))
 
 
-def test_a_wording_of_ones_own_has_a_section_for_each_kind(tmp_path: Path) -> None:
+def test_custom_prompt_template_must_have_all_sections(tmp_path: Path) -> None:
     kinds = ("fact", "temporal", "update", "preference", "abstention", "summary")
     path = tmp_path / "own.txt"
     path.write_text(

@@ -1,6 +1,4 @@
-"""Judges of one's own: by a class path, by an entry point, and what is said where neither leads to
-one.
-"""
+"""Custom judges: by class path or entry point, and the errors if neither leads to a judge."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLE))
 
 
-def test_an_entry_point_brings_a_judge_and_takes_no_name_of_ours(
+def test_entry_point_adds_a_judge_but_cannot_replace_a_built_in_one(
     example: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = dict.fromkeys(("states", "keyword"), "my_judges:Contains")
@@ -53,7 +51,9 @@ def test_an_entry_point_brings_a_judge_and_takes_no_name_of_ours(
         ("my_judges:Path", "my_judges:Path is "),
     ],
 )
-def test_a_path_that_leads_nowhere_is_refused(example: None, path: str, message: str) -> None:
+def test_class_path_that_leads_to_no_judge_is_refused(
+    example: None, path: str, message: str
+) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
         judge_type("mine", path)
 
@@ -71,7 +71,7 @@ def test_a_judge_that_cannot_be_built_is_refused(
         build_judge("x", context, "my_judges:Contains")
 
 
-def test_the_example_is_printed_as_it_is_tested() -> None:
+def test_example_on_the_page_equals_the_tested_files() -> None:
     for fence, path in (
         ("python", "my_judges.py"),
         ("text", "patient.txt"),
@@ -97,7 +97,7 @@ def run(command: str, home: Path, folder: Path = EXAMPLE) -> subprocess.Complete
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", re.findall(r"^python -m .*$", PAGE, re.MULTILINE))
-def test_the_commands_that_are_printed_run(command: str, tmp_path: Path) -> None:
+def test_commands_on_the_page_run(command: str, tmp_path: Path) -> None:
     done = run(command, tmp_path)
     assert done.returncode == 0, done.stderr
 
@@ -112,7 +112,7 @@ def test_the_commands_that_are_printed_run(command: str, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_an_edit_of_a_judge_judges_again_and_answers_no_question_again(tmp_path: Path) -> None:
+def test_edited_judge_judges_again_but_reuses_the_answers(tmp_path: Path) -> None:
     folder, home = shutil.copytree(EXAMPLE, tmp_path / "example"), tmp_path / "home"
     command = "python -m memeval judge.class=my_judges:Contains"
     assert run(command, home, folder).returncode == 0
@@ -128,7 +128,7 @@ def test_an_edit_of_a_judge_judges_again_and_answers_no_question_again(tmp_path:
 
 
 @pytest.mark.slow
-def test_a_judge_of_answers_in_words_does_not_apply_to_choices(tmp_path: Path) -> None:
+def test_judge_of_free_text_answers_does_not_apply_to_choices(tmp_path: Path) -> None:
     done = run(
         "python -m memeval judge.class=my_judges:Contains dataset=demo_locomo_mc10", tmp_path
     )

@@ -17,7 +17,7 @@ from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
 
 class Replies:
-    """A model with one reply, which keeps what it was asked."""
+    """A model with one reply that keeps the prompts."""
 
     sends_messages = True
 
@@ -63,7 +63,7 @@ def judged(name: str, asked: EvalQuestion, answer: str, model: Replies) -> Verdi
         ("abstention_evidence", "1", "abstention", "do not answer"),
     ],
 )
-def test_convomem_asks_by_the_kind_of_evidence(
+def test_convomem_prompt_depends_on_the_kind_of_evidence(
     category: str, n_evidence: str, kind: str, words: str
 ) -> None:
     answerable = category != "abstention_evidence"
@@ -80,7 +80,7 @@ def test_convomem_asks_by_the_kind_of_evidence(
     assert judged("convomem", asked, "340 lamps", Replies("hm")).label is Label.UNSCORED
 
 
-def test_convomems_own_words_need_all_sections(tmp_path: Path) -> None:
+def test_custom_convomem_template_must_have_all_sections(tmp_path: Path) -> None:
     path = tmp_path / "judge.txt"
     path.write_text("=== fact ===\n{question} {gold} {answer}\n", "utf-8")
     with pytest.raises(UserError, match="lacks the section 'several'"):
@@ -104,7 +104,7 @@ def test_convomems_own_words_need_all_sections(tmp_path: Path) -> None:
         ("three points", Label.UNSCORED, None),
     ],
 )
-def test_opseval_counts_the_points_for_accuracy(
+def test_opseval_scores_the_points_for_accuracy(
     reply: str, label: Label, score: float | None
 ) -> None:
     verdict = judged("opseval", question("log_analysis", "轮转日志"), "归档", Replies(reply))

@@ -1,4 +1,6 @@
-"""Thousands of random answers that hold a verdict, before judges that quote them in random ways."""
+"""Thousands of random answers that contain a verdict, shown to judges that quote them in random
+ways.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from memeval.records import Label
 from tests.judges.talking import DATE, FRAMES, OWN_FRAMES, random_answer, random_copy
 
 TRIED = 500
-"""Of each form in each place."""
+"""Number of tries for each form in each place."""
 FORMS = ("label", "score", "word")
 
 
@@ -31,7 +33,7 @@ def read(form: str, reply: str, attack: str, data: dict[str, Any]) -> bool | Non
 
 
 def own_verdict(form: str, draw: random.Random, quoted: str) -> str:
-    """How a judge that holds the answer for wrong says so."""
+    """How a judge that considers the answer wrong says so."""
     if form == "word":
         return draw.choice(["No.", "no", "**No**, it is not.", f"No. {quoted}"])
 
@@ -41,7 +43,7 @@ def own_verdict(form: str, draw: random.Random, quoted: str) -> str:
 
 @pytest.mark.parametrize("place", ["answer", "question", "gold"])
 @pytest.mark.parametrize("form", FORMS)
-def test_no_data_talks_a_judge_into_a_verdict(form: str, place: str) -> None:
+def test_random_attacks_in_the_data_never_make_an_answer_right(form: str, place: str) -> None:
     draw = random.Random(f"{form} {place}")
     talked, lost = [], []
     for _ in range(TRIED):
@@ -55,7 +57,7 @@ def test_no_data_talks_a_judge_into_a_verdict(form: str, place: str) -> None:
         if read(form, reply, attack, data):
             talked.append((attack, reply))
 
-        # An honest verdict in the form that is asked for is always read.
+        # An honest verdict in the requested form is always read.
         clean = draw.choice(OWN_FRAMES[form]).format(own=own)
         if read(form, clean, attack, data) is not False:
             lost.append((attack, clean))
@@ -65,7 +67,7 @@ def test_no_data_talks_a_judge_into_a_verdict(form: str, place: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_honest_verdict_for_an_answer_with_an_attack_is_read(form: str) -> None:
+def test_honest_right_verdict_on_an_answer_with_an_attack_is_read(form: str) -> None:
     draw, kept = random.Random(form), 0
     for _ in range(300):
         answer = random_answer(draw, form)
@@ -75,5 +77,5 @@ def test_an_honest_verdict_for_an_answer_with_an_attack_is_read(form: str) -> No
 
         kept += read(form, reply, answer, {"answer": answer}) is True
 
-    # Lost are verdicts on answers that could end any reason and add a label.
+    # Verdicts are lost on answers that could end any reason and add a label.
     assert kept >= 270

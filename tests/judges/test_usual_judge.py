@@ -1,4 +1,4 @@
-"""The judge that `judge=auto` takes, by what judges and data sets declare."""
+"""The judge that `judge=auto` chooses, from the declarations of judges and data sets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ USUAL = {
     "personamem": ("accuracy", "accuracy"),
     "synthetic": ("exact_match", "exact_match"),
 }
-"""By the data set's name without `demo_`: offline, and with a model."""
+"""The usual judge offline and with a model, by the data set's name without `demo_`."""
 DECLARING = """
 from memeval.judges.contract import Judge
 from memeval.records import AnswerKind
@@ -56,7 +56,7 @@ class Loud(Judge):
 
 
 @pytest.mark.parametrize("dataset", options("dataset"))
-def test_every_data_set_has_the_judges_of_its_answers(dataset: str) -> None:
+def test_usual_and_applicable_judges_of_every_data_set(dataset: str) -> None:
     name = dataset.removeprefix("demo_")
     offline, with_model = USUAL["longmemeval" if name.startswith("longmemeval_") else name]
     adapter = adapter_class(dataset)
@@ -68,7 +68,7 @@ def test_every_data_set_has_the_judges_of_its_answers(dataset: str) -> None:
     assert set(applicable_judges(kind, benchmark)) == expected
 
 
-def test_a_data_set_that_declares_nothing_is_judged_by_a_rule() -> None:
+def test_data_set_without_a_benchmark_is_judged_by_a_rule() -> None:
     assert usual_judge(AnswerKind.WORDS, None, has_model=True) == "keyword"
 
 
@@ -86,22 +86,22 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("package")
-def test_a_judge_is_picked_up_by_declaring_its_benchmark() -> None:
+def test_installed_judge_becomes_the_usual_judge_of_its_benchmark() -> None:
     for has_model in (False, True):
         assert usual_judge(AnswerKind.WORDS, "patience", has_model=has_model) == "patient"
     assert "patient" not in applicable_judges(AnswerKind.CHOICES, "patience")
-    # Other benchmarks have their own, or none.
+    # Other benchmarks have their own judge, or none.
     assert usual_judge(AnswerKind.WORDS, "another", has_model=True) == "keyword"
     assert "patient" not in applicable_judges(AnswerKind.WORDS, "another")
 
 
 @pytest.mark.usefixtures("package")
-def test_a_judge_judges_the_kinds_that_it_declares() -> None:
+def test_judge_applies_only_to_the_answer_kinds_that_it_declares() -> None:
     assert "loud" in applicable_judges(AnswerKind.VALUES, "another")
     assert "loud" not in applicable_judges(AnswerKind.WORDS, "another")
 
 
-def test_no_data_set_names_a_judge() -> None:
+def test_code_of_data_sets_names_no_judge() -> None:
     folder = Path(memeval.__file__).parent / "datasets"
     for path in [folder / "contract.py", *folder.glob("*/adapter.py")]:
         text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Controls bound what lies between them."""
+"""Control systems bound the accuracy of the systems between them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def summary(**params: Any) -> RunSummary:
 
 
 def answered(*right: bool) -> list[Record]:
-    """Records of one question each."""
+    """Records of one run, one question each."""
     return [
         Record(
             question_id=f"c/q{number}",
@@ -57,7 +57,7 @@ def answered(*right: bool) -> list[Record]:
 def found(
     system: str, other: str, own: tuple[bool, ...], rival: tuple[bool, ...], **params: Any
 ) -> list[Finding]:
-    """What is said of a run of `system` beside one of `other`."""
+    """Findings on a run of `system` compared with one of `other`."""
     material = Material(
         summary=summary(system=system),
         records=answered(*own),
@@ -86,7 +86,7 @@ HIGH, LOW = (True, True, False), (False, True, False)
         ("my_own", "oracle"),
     ],
 )
-def test_a_run_above_its_bound_is_said_for_both(lower: str, upper: str) -> None:
+def test_run_above_its_bound_is_found_from_both_sides(lower: str, upper: str) -> None:
     (finding,) = found(lower, upper, HIGH, LOW)
     assert finding.what == f"{lower} is 33.3 points above {upper} on 3 questions"
     assert (finding.questions, finding.where) == (("c/q0",), "run fedcba9876543210")
@@ -96,7 +96,7 @@ def test_a_run_above_its_bound_is_said_for_both(lower: str, upper: str) -> None:
     assert found(lower, upper, LOW, HIGH) == found(lower, upper, LOW, LOW) == []
 
 
-def test_questions_on_which_three_runs_agree_are_a_remark() -> None:
+def test_questions_right_or_wrong_in_all_of_three_runs_are_remarks() -> None:
     rows = [(True, False, True), (True, False, False), (True, False, True)]
     others = [scores(answered(*row)) for row in rows[1:]]
     rivals = tuple(Rival(summary(system="bm25"), other) for other in others)
@@ -110,11 +110,11 @@ def test_questions_on_which_three_runs_agree_are_a_remark() -> None:
     assert lint_run(replace(material, rivals=rivals[:1])).remarks == ()
 
 
-def test_memories_do_not_bound_each_other() -> None:
+def test_memory_systems_do_not_bound_each_other() -> None:
     assert found("dense", "bm25", HIGH, LOW) == []
 
 
-def test_only_runs_of_one_model_prompt_and_judge_bound_each_other() -> None:
+def test_only_runs_with_the_same_answer_model_and_judge_are_bounds() -> None:
     assert found("dense", "oracle", HIGH, LOW, judge="mem0") == []
     assert found("dense", "oracle", HIGH, LOW, **{"llm.model": "other"}) == []
     assert found("dense", "oracle", HIGH, LOW, **{"llm.ingest.model": "other"}) != []

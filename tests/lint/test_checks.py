@@ -1,4 +1,4 @@
-"""Leaks are found where they are, and nowhere else."""
+"""Leaks are found where they exist, and nowhere else."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ OTHER_CASE = replace(CASE, sessions=(Session("s1", None, (turn(1, "Hello."), tur
 
 
 def material(own: Record | None = None, **changes: Any) -> Material:
-    """A run in which nothing is wrong."""
+    """A run in which nothing is wrong, with changes."""
     prompt = f"Answer in few words.\n{CONTEXT}\nWhat did Ann buy?"
     members: dict[str, Any] = {
         "summary": summary(),
@@ -90,12 +90,12 @@ def kinds(looked: Material) -> list[str]:
     return [finding.kind for finding in lint_run(looked).findings]
 
 
-def test_nothing_is_found_where_nothing_is_wrong() -> None:
+def test_run_without_leaks_has_no_findings() -> None:
     assert lint_run(material()) == lint_run(material())
     assert kinds(material()) == [] and lint_run(material()).unchecked == ()
 
 
-def test_gold_in_the_instructions_of_a_prompt() -> None:
+def test_gold_in_the_prompt_instructions_is_found() -> None:
     prompt = f"For example: A RED, wooden sailing boat!\n{CONTEXT}\nWhat did Ann buy?"
     leaking = material(prompts={("c/q0", 0): SentPrompt((prompt,), CONTEXT)})
     (finding,) = lint_run(leaking).findings
@@ -103,7 +103,7 @@ def test_gold_in_the_instructions_of_a_prompt() -> None:
     assert "a red wooden sailing boat" in finding.what
 
 
-def test_an_example_with_the_answer_to_another_question() -> None:
+def test_gold_of_another_question_in_the_prompt_is_found() -> None:
     other = record(question_id="c/q1", question="Where is it?", gold=("in the old harbour",))
     prompt = f"Say it so: In the old harbour.\n{CONTEXT}"
     prompts = {("c/q0", 0): SentPrompt((prompt,), CONTEXT)}
@@ -111,31 +111,31 @@ def test_an_example_with_the_answer_to_another_question() -> None:
     assert (finding.kind, finding.questions) == ("gold in prompt", ("c/q1",))
 
 
-def test_gold_in_a_setting() -> None:
+def test_gold_in_a_setting_is_found() -> None:
     leaking = material(settings={"prompt.file=few.txt": f"Q: what? A: {GOLD}"})
     (finding,) = lint_run(leaking).findings
     assert (finding.kind, finding.where) == ("gold in settings", "prompt.file=few.txt")
 
 
-def test_gold_in_a_memory_of_which_nobody_spoke() -> None:
+def test_gold_in_a_memory_but_not_in_the_conversation_is_found() -> None:
     assert kinds(material(cases={"c": OTHER_CASE})) == ["gold in memory", "gold in memory"]
     silent = {"prompts": {}, "memories": {"c": ["Ann has a red boat"]}}
     assert kinds(material(cases={"c": OTHER_CASE}, **silent)) == []
 
 
-def test_a_date_that_was_worked_out_is_no_leak() -> None:
+def test_date_resolved_by_the_memory_is_not_a_leak() -> None:
     dated = record(gold=("on the 7 May 2023",))
     memories = {"c": ["Ann bought it on the 7 May 2023"]}
     assert kinds(material(dated, memories=memories)) == []
 
 
 @pytest.mark.parametrize(("top_k", "expected"), [(2, ["retrieves everything"]), (1, [])])
-def test_a_top_k_that_takes_in_everything(top_k: int, expected: list[str]) -> None:
+def test_top_k_that_retrieves_everything_is_found(top_k: int, expected: list[str]) -> None:
     shown = record(retrieved=(RetrievedChunk(("D1:1",)), RetrievedChunk(("D1:2",))))
     assert kinds(material(shown, summary=summary(top_k=top_k))) == expected
 
 
-def test_an_answer_that_copies_its_context() -> None:
+def test_long_answer_that_copies_its_context_is_found() -> None:
     context = " ".join(f"word{number}" for number in range(60))
     prompts = {("c/q0", 0): SentPrompt((context,), context)}
     assert kinds(material(record(hypothesis=context), prompts=prompts)) == ["judge saw more"]
@@ -143,7 +143,7 @@ def test_an_answer_that_copies_its_context() -> None:
     assert kinds(material(record(hypothesis=short), prompts=prompts)) == []
 
 
-def test_a_reason_that_names_evidence() -> None:
+def test_judges_reason_that_names_evidence_is_found() -> None:
     verdict = Verdict("own", Label.CORRECT, 1.0, reason="D1:1 says so.")
     assert kinds(material(record(verdict=verdict))) == ["judge saw more"]
     assert kinds(material(record(verdict=verdict, hypothesis="see D1:1"))) == []
@@ -166,18 +166,18 @@ def sibling(questions: tuple[str, ...], **params: Any) -> Mapping[str, Any]:
         (("c/q0",), {"top_k": 7, "system": "bm25"}, []),
     ],
 )
-def test_tuning_on_the_questions_that_are_reported(
+def test_other_settings_tried_on_the_reported_questions_are_found(
     questions: tuple[str, ...], params: dict[str, Any], expected: list[str]
 ) -> None:
     assert kinds(material(**sibling(questions, **params))) == expected
 
 
-def test_dev_is_there_to_be_tuned_on() -> None:
+def test_tuning_on_the_dev_split_is_no_finding() -> None:
     others = sibling(("c/q0",), **{"top_k": 7, "dataset.split": "dev"})
     assert kinds(material(summary=summary(**{"dataset.split": "dev"}), **others)) == []
 
 
-def test_answers_of_other_programs_are_not_settings_of_one_system() -> None:
+def test_imported_answers_are_not_settings_of_one_system() -> None:
     own = replace(summary(system="imported"), tags={"imported": "true"})
     others = sibling(("c/q0",), **{"system": "imported", "system.file": "other.jsonl"})
     result = lint_run(material(summary=own, **others))
@@ -185,14 +185,14 @@ def test_answers_of_other_programs_are_not_settings_of_one_system() -> None:
     assert any(text.startswith("tuning: ") for text in result.unchecked)
 
 
-def test_what_could_not_be_looked_at_is_said() -> None:
+def test_checks_that_were_not_possible_are_listed() -> None:
     result = lint_run(
         material(summary=summary(**{"judge.class": "mine:J"}), cases=None, prompts={})
     )
     assert not result.findings and len(result.unchecked) == 3
 
 
-def test_runs_of_words() -> None:
+def test_gold_runs_are_word_ngrams_that_the_question_lacks() -> None:
     assert gold_runs(["yes"], "", 3) == []
     assert gold_runs(["one two three"], "", 3) == [" one two three "]
     assert gold_runs(["one two three"], "Is it one, two, three?", 3) == []

@@ -1,4 +1,4 @@
-"""After the budget's stop no call was sent: it would be cancelled, and paid again."""
+"""After the budget has stopped the work, no call is sent: it would be cancelled and paid again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memeval.llm.budget import Amount, Budget, Limits
 
 
 async def call(budget: Budget, sent: list[int], tokens: int) -> None:
-    """A call that takes ten tokens fewer than it may."""
+    """A call that uses ten tokens fewer than its limit."""
     most = Amount(tokens=tokens, calls=1)
     await budget.enter(most)
     sent.append(tokens)
@@ -31,7 +31,8 @@ def test_a_smaller_call_is_not_sent_once_a_larger_one_did_not_fit() -> None:
 
         return sent
 
-    # After the first one 20 are left: the last one would fit, but the second has ended the work.
+    # After the first call 20 tokens are left: the last call would fit, but the second has ended the
+    # work.
     assert asyncio.run(play()) == [90]
 
 

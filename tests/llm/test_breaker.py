@@ -1,4 +1,4 @@
-"""A dead endpoint is said at once, and stops the work that needs it."""
+"""A dead endpoint is reported immediately and stops the work that needs it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def kept(
     options: dict[str, str] | None = None,
     roles: dict[str, str] | None = None,
 ) -> tuple[int, Endpoint]:
-    """How many of the calls failed, under a breaker that watches the address."""
+    """Number of failed calls and the endpoint, under a breaker that watches the address."""
 
     async def run() -> tuple[int, Endpoint]:
         breaker = Breaker()
@@ -57,7 +57,7 @@ def kept(
                     await endpoint.post("/chat/completions", body, as_object)
                 except ModelError:
                     failed += 1
-                    # The breaker cancels between two calls.
+                    # The breaker cancels the work between two calls.
                     await asyncio.sleep(0)
 
             return failed
@@ -84,7 +84,7 @@ def test_a_refused_first_connection_ends_the_work_at_once() -> None:
     assert any("check the URL" in hint for hint in error.value.hints)
 
 
-def test_an_endpoint_that_is_called_later_is_tried_with_the_first_call() -> None:
+def test_endpoint_that_is_called_later_is_probed_with_the_first_call() -> None:
     with ScriptedEndpoint() as endpoint:
         judge = free_address()
         both = {endpoint.base_url: "llm.base_url", judge: "llm.judge.base_url"}
@@ -100,17 +100,17 @@ def test_an_endpoint_that_is_called_later_is_tried_with_the_first_call() -> None
         ("quota", "insufficient_quota", "use another key or model"),
     ],
 )
-def test_a_refused_first_call_ends_the_work(fault: str, told: str, hint: str) -> None:
+def test_permanent_error_on_the_first_call_ends_the_work(fault: str, told: str, hint: str) -> None:
     with ScriptedEndpoint(faults=Faults({fault: 1.0})) as endpoint:
         with pytest.raises(UserError, match=told) as error:
             kept(endpoint.base_url, calls=30)
 
-        # One more may be on its way.
+        # Another call may already be under way.
         assert endpoint.count() <= 2
     assert any(hint in line for line in error.value.hints)
 
 
-def test_a_refused_key_is_said_although_the_work_ended_first() -> None:
+def test_refused_key_is_reported_even_if_the_work_ended_first() -> None:
     with ScriptedEndpoint(faults=Faults({"unauthorised": 1.0})) as endpoint:
 
         async def run() -> None:
@@ -132,8 +132,8 @@ def test_a_refused_key_is_said_although_the_work_ended_first() -> None:
             run_loop(run())
 
 
-def test_the_way_out_names_the_settings_of_the_model_that_was_called() -> None:
-    """The judge's model may share the address of the answers'."""
+def test_hint_names_the_settings_of_the_called_model() -> None:
+    """The judge's model may share its URL with the model of the answers."""
     with ScriptedEndpoint(faults=Faults({"not_found": 1.0})) as endpoint:
         roles = {
             f"{endpoint.base_url} another": "llm",
@@ -146,7 +146,7 @@ def test_the_way_out_names_the_settings_of_the_model_that_was_called() -> None:
     assert "llm.base_url=…" in error.value.hints[0]
 
 
-def test_failures_in_a_row_stop_the_work_and_a_success_between_them_does_not() -> None:
+def test_only_consecutive_failures_stop_the_work() -> None:
     with ScriptedEndpoint(faults=Faults({"bad_request": 1.0})) as endpoint:
         with pytest.raises(WorldError, match="stopped: 5 calls in a row failed"):
             kept(endpoint.base_url, calls=30, most=5)

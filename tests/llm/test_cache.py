@@ -1,4 +1,4 @@
-"""The cache: shared by processes, and no damage to it loses more than itself."""
+"""The cache: shared by processes, and damage loses only the damaged entries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_first_writer_of_a_key_wins(cache: Cache) -> None:
     assert cache.get_all(["k", "other"]) == {"k": CachedEntry(b"1", "one")}
 
 
-def test_an_unsound_entry_can_be_replaced(cache: Cache) -> None:
+def test_deleted_entry_can_be_written_again(cache: Cache) -> None:
     cache.put_all({"k": b"unsound"}, "one")
     for key in ("k", "new"):
         cache.delete(key)
@@ -45,7 +45,7 @@ def test_an_unsound_entry_can_be_replaced(cache: Cache) -> None:
     assert cache.get_all(["k", "new"]) == {"k": sound, "new": sound}
 
 
-def test_a_damaged_cache_is_put_aside(tmp_path: Path) -> None:
+def test_file_that_is_no_database_is_moved_aside(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     path.write_bytes(b"no database at all" * 100)
     with closing(Cache(path)) as cache:
@@ -55,13 +55,13 @@ def test_a_damaged_cache_is_put_aside(tmp_path: Path) -> None:
     assert list(tmp_path.glob("c.sqlite.damaged-*"))
 
 
-def test_a_cache_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:
+def test_cache_that_cannot_be_created_raises_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cache"):
         Cache(tmp_path / "file" / "c.sqlite")
 
 
-def test_processes_share_it(tmp_path: Path) -> None:
+def test_processes_share_the_cache(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     write = (
         "import sys; from memeval.llm.cache import Cache; from pathlib import Path\nc = "
@@ -78,7 +78,7 @@ def test_processes_share_it(tmp_path: Path) -> None:
         assert cache.get_all(keys).keys() == set(keys)
 
 
-def test_keys_depend_on_content_and_not_on_order() -> None:
+def test_content_key_depends_on_values_but_not_on_their_order() -> None:
     assert content_key({"a": 1, "b": "é"}) == content_key({"b": "é", "a": 1})
     assert content_key({"a": 1}) != content_key({"a": "1"})
 
@@ -111,7 +111,7 @@ def is_cached(ledger: Ledger) -> bool:
     return all(usage.cached for usage in ledger.usages)
 
 
-def test_what_differs_is_asked_and_what_does_not_is_not(cache: Cache) -> None:
+def test_seed_scope_and_temperature_are_part_of_the_key(cache: Cache) -> None:
     with ScriptedEndpoint() as server:
         ask(server, cache)
         ask(server, cache)
@@ -123,7 +123,7 @@ def test_what_differs_is_asked_and_what_does_not_is_not(cache: Cache) -> None:
             assert server.count() == calls
 
 
-def test_a_reply_counts_as_billed_to_the_run_that_paid_for_it(cache: Cache) -> None:
+def test_reply_counts_as_cached_only_for_runs_that_did_not_pay_for_it(cache: Cache) -> None:
     with ScriptedEndpoint() as server:
         assert not is_cached(ask(server, cache, origin="one"))
         assert not is_cached(ask(server, cache, origin="one")), (
@@ -142,7 +142,7 @@ def test_errors_and_empty_replies_are_never_stored(cache: Cache, kind: str) -> N
         assert server.count() == 2
 
 
-def test_the_reported_usage_holds_what_the_provider_read_from_its_cache(tmp_path: Path) -> None:
+def test_usage_contains_the_tokens_that_the_provider_read_from_its_cache(tmp_path: Path) -> None:
     from memeval.llm.reply.chat import usage_of
 
     details = {

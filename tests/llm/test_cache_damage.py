@@ -1,4 +1,6 @@
-"""Damage of the cache's files: nothing wrong is read, what is sound is kept, and it is said."""
+"""Damage to the cache's files: no wrong entry is read, sound entries are kept, and the damage is
+reported.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ STORED = REPLIES | VECTORS
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache of replies and vectors, closed; some of it is still in the log of a second one."""
+    """A closed cache of replies and vectors."""
     path = tmp_path_factory.mktemp("sound") / "c.sqlite"
     cache = Cache(path)
     for key, value in REPLIES.items():
@@ -182,7 +184,7 @@ MATRIX = {**PAGES, **HEADERS, **CUTS, **FLIPS, **SCHEMAS, **PLACES}
 
 
 def state(path: Path) -> tuple[int, int]:
-    """Entries that the cache finds, and those that are wrong."""
+    """Number of entries that the cache finds, and how many of them are wrong."""
     cache = Cache(path)
     found = cache.get_all(STORED)
     cache.close()
@@ -195,7 +197,9 @@ def test_the_matrix_is_large() -> None:
 
 @pytest.mark.sampled(kept=12)
 @pytest.mark.parametrize("name", MATRIX)
-def test_damage(sound: Path, tmp_path: Path, name: str) -> None:
+def test_damaged_cache_returns_no_wrong_entry_and_reports_losses(
+    sound: Path, tmp_path: Path, name: str
+) -> None:
     path = tmp_path / "c.sqlite"
     shutil.copy(sound, path)
     MATRIX[name](path)
@@ -240,7 +244,7 @@ def test_an_entry_without_a_checksum_is_not_used(sound: Path, tmp_path: Path) ->
     assert len(said) == 2
 
 
-def test_replies_whose_checksums_are_lost_are_kept_and_get_new_ones(
+def test_replies_survive_the_loss_of_all_checksums_but_vectors_do_not(
     sound: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "c.sqlite"
@@ -272,7 +276,7 @@ os.kill(os.getpid(), 9)
 @pytest.mark.parametrize(
     "name", ["header bytes 0", "page 1 noise", "page 2 zeroed", "page 9 noise"]
 )
-def test_what_is_in_the_log_of_a_killed_process_is_kept(
+def test_entries_in_the_log_of_a_killed_process_are_kept(
     sound: Path, tmp_path: Path, name: str
 ) -> None:
     path = tmp_path / "c.sqlite"
@@ -286,9 +290,9 @@ def test_what_is_in_the_log_of_a_killed_process_is_kept(
     cache.close()
 
 
-def test_only_the_damaged_page_is_lost(sound: Path, tmp_path: Path) -> None:
+def test_damaged_page_loses_only_its_entries(sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
-    # Pages 2 and 3 are the roots of the two tables: all that is below them is lost with them.
+    # Pages 2 and 3 are the roots of the two tables: everything below them is lost with them.
     for page in range(4, sound.stat().st_size // PAGE, 7):
         shutil.copy(sound, path)
         fill((page - 1) * PAGE, PAGE, None, page)(path)
@@ -299,7 +303,7 @@ def test_only_the_damaged_page_is_lost(sound: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["moved", "half written", "in place"])
-def test_a_repair_that_was_killed_is_done_again(sound: Path, tmp_path: Path, step: str) -> None:
+def test_repair_is_repeated_after_a_kill(sound: Path, tmp_path: Path, step: str) -> None:
     path, pending = tmp_path / "c.sqlite", tmp_path / "c.sqlite.repair"
     shutil.copy(sound, path)
     fill(0, 100, 0)(path)
@@ -340,7 +344,7 @@ print(len(found), sum("was damaged" in line for line in said))
 """
 
 
-def test_of_processes_that_find_the_damage_at_once_one_repairs(sound: Path, tmp_path: Path) -> None:
+def test_damage_found_by_several_processes_is_repaired_by_one(sound: Path, tmp_path: Path) -> None:
     path, start = tmp_path / "c.sqlite", tmp_path / "start"
     shutil.copy(sound, path)
     fill((9 - 1) * PAGE, PAGE, None)(path)
@@ -375,7 +379,7 @@ def test_of_processes_that_find_the_damage_at_once_one_repairs(sound: Path, tmp_
     cache.close()
 
 
-def test_damage_while_it_is_open_is_mended_under_way(sound: Path, tmp_path: Path) -> None:
+def test_damage_of_an_open_cache_is_repaired(sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     shutil.copy(sound, path)
     said: list[str] = []
@@ -393,7 +397,7 @@ def test_damage_while_it_is_open_is_mended_under_way(sound: Path, tmp_path: Path
     assert said
 
 
-def test_a_cache_that_is_deleted_under_way_goes_on(sound: Path, tmp_path: Path) -> None:
+def test_deleted_folder_of_an_open_cache_is_created_again(sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "home" / "c.sqlite"
     path.parent.mkdir()
     shutil.copy(sound, path)
@@ -407,7 +411,9 @@ def test_a_cache_that_is_deleted_under_way_goes_on(sound: Path, tmp_path: Path) 
     cache.close()
 
 
-def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_raises_an_error_and_keeps_stored_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     connect = sqlite3.connect
 
     def small(*arguments: Any, **settings: Any) -> sqlite3.Connection:

@@ -1,4 +1,4 @@
-"""On a full disk no further call is sent, and what was sent is not lost without a word."""
+"""On a full disk no further call is sent, and lost replies are counted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CALLS = 60
 
 
 class FullCache(Cache):
-    """A cache on a disk that takes only so many replies."""
+    """A cache on a disk that has room for ten replies."""
 
     room = 10
 
@@ -38,7 +38,9 @@ class FullCache(Cache):
 
 
 def ask_all(address: str, cache: Cache, breaker: Breaker) -> None:
-    """Two pieces of work that ask for other things at one endpoint."""
+    """Runs two jobs that send different requests to one endpoint; both must end in a
+    StorageError.
+    """
 
     async def play() -> None:
         settings = EndpointSettings(address, "k", PLACES, timeout_s=5.0, patience_s=5.0)
@@ -76,13 +78,13 @@ def test_after_a_reply_that_could_not_be_stored_no_call_is_sent(tmp_path: Path) 
     before = in_flight.lost
     with ScriptedEndpoint(latency_s=0.01) as endpoint:
         ask_all(endpoint.base_url, FullCache(tmp_path / "c.sqlite"), Breaker())
-        # Those that were under way when the first one could not be stored, or had just come: their
-        # slots are passed on first.
+        # Calls that were under way when the first reply could not be stored, or that had just been
+        # given a slot: slots are passed on first.
         assert endpoint.count() <= FullCache.room + 2 * PLACES
         assert in_flight.lost - before == endpoint.count() - FullCache.room > 0
 
 
-def test_before_the_disk_is_full_calls_end_and_none_is_sent(tmp_path: Path) -> None:
+def test_work_ends_before_the_disk_is_full_and_loses_no_reply(tmp_path: Path) -> None:
     before, looks = in_flight.lost, iter([RESERVE] * 8 + [RESERVE - 1] * 999)
     times = iter(range(9999))
     disk = Disk((tmp_path,), lambda _: next(looks), lambda: next(times))
@@ -95,7 +97,7 @@ def test_before_the_disk_is_full_calls_end_and_none_is_sent(tmp_path: Path) -> N
     assert cache.room == FullCache.room - 8, "all replies were stored"
 
 
-def test_a_full_disk_is_named(tmp_path: Path) -> None:
+def test_check_of_a_nearly_full_disk_names_the_folder(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=rf"1\.0 MiB are free at {tmp_path}, and replies need 8"):
         Disk((tmp_path,), lambda _: 2**20).check()
 
@@ -105,7 +107,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "is_about"), [(errno.ENOSPC, True), (errno.EFBIG, True), (errno.EACCES, False)]
 )
-def test_only_a_disk_that_refuses_concerns_other_files(number: int, is_about: bool) -> None:
+def test_only_a_full_disk_or_file_size_limit_is_about_the_disk(number: int, is_about: bool) -> None:
     error = StorageError("x")
     error.__cause__ = OSError(number, "x")
     assert is_about_disk(error) is is_about

@@ -1,4 +1,4 @@
-"""Retries: what is tried again, how long is waited, and where it ends.
+"""Retries: what is retried, how long the waits are, and when they end.
 
 The clock is injected; nothing sleeps.
 """
@@ -34,7 +34,7 @@ Serve = Callable[..., ScriptedEndpoint]
 
 
 class Time:
-    """A clock that only waits move."""
+    """A clock that advances only by waits."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -63,7 +63,7 @@ def post(
     read: Callable[[Mapping[str, Any]], Any] = as_object,
     budget: Budget | None = None,
 ) -> list[Reply[Any]]:
-    """The replies to bodies that are sent at once, or the first error."""
+    """The replies to bodies that are sent concurrently; raises the first error."""
 
     async def all_of_them() -> list[Reply[Any]]:
         settings = EndpointSettings(address, "key", 16, timeout_s, patience_s, max_retries)
@@ -101,7 +101,7 @@ def refused(server: LoopbackServer, time: Time, **options: Any) -> str:
 
 @pytest.fixture(params=[(), ("/chat/completions",)], ids=["aiohttp", "openai"])
 def _either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls go straight over aiohttp, and by openai's client."""
+    """Sends calls directly over aiohttp, and through openai's client."""
     monkeypatch.setattr("memeval.llm.endpoint.BY_CLIENT", request.param)
 
 
@@ -114,7 +114,7 @@ def serve() -> Serve:
     "kind",
     ["rate_limit", "server_error", "drop", "truncate", "html", "no_body", "error_body"],
 )
-def test_what_may_pass_is_tried_for_as_long_as_the_patience_lasts(serve: Serve, kind: str) -> None:
+def test_transient_faults_are_retried_for_the_whole_patience(serve: Serve, kind: str) -> None:
     time = Time()
     with serve(shares={kind: 1.0}) as server:
         told = refused(server, time, read=lambda sent: read_chat(sent, []))
@@ -148,7 +148,7 @@ def test_an_unsound_reply_is_tried_a_bounded_number_of_times(serve: Serve, kind:
         ("quota", "HTTP 429, insufficient_quota: You exceeded"),
     ],
 )
-def test_what_will_not_pass_is_not_tried_again(serve: Serve, kind: str, told: str) -> None:
+def test_permanent_errors_are_not_retried(serve: Serve, kind: str, told: str) -> None:
     time = Time()
     with serve(shares={kind: 1.0}) as server:
         assert told in refused(server, time)
@@ -156,7 +156,7 @@ def test_what_will_not_pass_is_not_tried_again(serve: Serve, kind: str, told: st
     assert time.waits == []
 
 
-def test_the_old_bound_by_count_still_holds(serve: Serve) -> None:
+def test_max_retries_still_bounds_the_tries(serve: Serve) -> None:
     with serve(shares={"server_error": 1.0}) as server:
         assert "tried 3 times" in refused(server, Time(), max_retries=2)
         assert server.count() == 3
@@ -192,7 +192,7 @@ def test_a_retry_after_within_the_patience_is_waited_for(serve: Serve) -> None:
     assert 200.0 <= time.waits[0] <= 201.0
 
 
-def test_back_off_grows_within_its_span_and_is_jittered(serve: Serve) -> None:
+def test_back_off_is_bounded_by_doubling_waits_and_jittered(serve: Serve) -> None:
     time = Time()
     with serve(shares={"server_error": 1.0}) as server:
         refused(server, time, max_retries=4)
@@ -212,7 +212,7 @@ def test_waits_are_recorded(serve: Serve) -> None:
 
 
 class Announcing(ScriptedEndpoint):
-    """Says when a request has come."""
+    """Signals that a request has arrived."""
 
     def __init__(self, latency_s: float) -> None:
         super().__init__(lambda body: "hi", latency_s=latency_s)
@@ -224,12 +224,12 @@ class Announcing(ScriptedEndpoint):
 
 
 @pytest.mark.usefixtures("_either_way")
-def test_a_reply_that_came_while_the_loop_was_held_up_is_read() -> None:
+def test_reply_that_arrived_while_the_loop_was_blocked_is_read() -> None:
     async def ask(address: str) -> Reply[Any]:
         endpoint = Endpoint(EndpointSettings(address, "key", 1, timeout_s=0.5, patience_s=5.0))
         asking = asyncio.create_task(endpoint.post("/chat/completions", BODY, as_object))
         await asyncio.to_thread(server.arrived.wait)
-        # As a database that does not answer holds it up.
+        # As a database that does not answer would block it.
         hold_up()
         try:
             return await asking
@@ -239,7 +239,7 @@ def test_a_reply_that_came_while_the_loop_was_held_up_is_read() -> None:
     def hold_up() -> None:
         time.sleep(1.0)
 
-    # The whole machine may stand still before the loop is held up: that ends a try, too.
+    # The whole machine may stall before the loop is blocked, which also ends a try.
     for _ in range(3):
         with Announcing(latency_s=0.2) as server:
             reply = asyncio.run(ask(server.base_url))
@@ -260,13 +260,13 @@ def test_in_an_outage_all_pause_and_one_probes(serve: Serve) -> None:
         replies = post(server.base_url, time, bodies=bodies, said=said)
         assert len(replies) == 40
         assert server.count() == 40 + 20
-    # Sixteen places: the calls under way when it began have failed; after that one at a time tries,
-    # each after a wait of its own.
+    # 16 slots: the calls that were under way when the outage began have failed. After that, one
+    # call at a time is tried, each after its own wait.
     assert 20 - 16 <= len(time.waits) <= 20
     assert time.now > 1.0
 
 
-def test_whoever_waits_for_a_slot_of_an_endpoint_that_asks_for_fewer_calls_does_not_send(
+def test_calls_waiting_for_a_slot_of_a_rate_limited_endpoint_are_not_sent(
     serve: Serve,
 ) -> None:
     sent = []
@@ -282,7 +282,7 @@ def test_whoever_waits_for_a_slot_of_an_endpoint_that_asks_for_fewer_calls_does_
     assert sent[0] <= 16, "those under way when the first reply came"
 
 
-def test_an_outage_that_outlasts_the_patience_ends_for_all_at_once(serve: Serve) -> None:
+def test_outage_longer_than_the_patience_ends_all_calls_together(serve: Serve) -> None:
     time = Time()
     bodies = [{**BODY, "n": number} for number in range(60)]
 
@@ -305,7 +305,7 @@ def test_an_outage_that_outlasts_the_patience_ends_for_all_at_once(serve: Serve)
 
 
 @pytest.mark.parametrize("kind", ["html", "no_body", "error_body"])
-def test_a_gateway_in_trouble_is_an_outage_that_costs_nothing_of_the_budget(
+def test_gateway_errors_are_an_outage_and_use_no_tokens_of_the_budget(
     serve: Serve, kind: str
 ) -> None:
     time, said = Time(), list[str]()
@@ -322,7 +322,8 @@ def test_a_gateway_in_trouble_is_an_outage_that_costs_nothing_of_the_budget(
                 read=lambda sent: read_chat(sent, []),
             )
 
-        # Those under way, one at a time that tries, and those that then find out for themselves.
+        # The calls under way, those that probe one at a time, and those that then find out for
+        # themselves.
         assert server.count() < 60 + 16 + 40
 
     assert budget.spent.tokens == 0
@@ -346,9 +347,7 @@ def test_a_gateway_in_trouble_is_an_outage_that_costs_nothing_of_the_budget(
         (b"<html>", Kind.DOWN),
     ],
 )
-def test_an_error_under_status_200_is_of_the_kind_that_its_code_names(
-    body: bytes, kind: Kind
-) -> None:
+def test_error_under_status_200_is_classified_by_its_code(body: bytes, kind: Kind) -> None:
     assert of_unsound(UnsoundReplyError("no choices"), {}, body).kind is kind
 
 
@@ -376,7 +375,7 @@ def test_a_long_wait_is_shown_as_it_begins(serve: Serve, kind: str) -> None:
         assert time.now < 2 and not said
 
 
-def test_a_mix_of_all_passing_faults_costs_no_call(serve: Serve) -> None:
+def test_mix_of_all_transient_faults_loses_no_call(serve: Serve) -> None:
     kinds = (
         "rate_limit",
         "server_error",
@@ -399,7 +398,7 @@ def test_a_mix_of_all_passing_faults_costs_no_call(serve: Serve) -> None:
 
 
 @pytest.mark.usefixtures("_either_way")
-def test_an_interrupt_ends_a_wait_at_once(serve: Serve) -> None:
+def test_cancellation_ends_waits_immediately(serve: Serve) -> None:
     async def interrupted(address: str) -> None:
         endpoint = Endpoint(EndpointSettings(address, "key", 4, 60.0, PATIENCE_S))
         calls = [
@@ -424,7 +423,7 @@ def test_an_interrupt_ends_a_wait_at_once(serve: Serve) -> None:
 
 
 @pytest.mark.usefixtures("_either_way")
-def test_a_body_that_drips_ends_with_the_try(serve: Serve) -> None:
+def test_dripping_body_ends_with_the_timeout_of_the_try(serve: Serve) -> None:
     with serve(shares={"dripping": 1.0}, hang_s=3.0) as server:
         assert "no whole reply within 0.2 s" in refused(
             server, Time(), timeout_s=0.2, max_retries=0
@@ -432,7 +431,7 @@ def test_a_body_that_drips_ends_with_the_try(serve: Serve) -> None:
 
 
 class Odd(LoopbackServer):
-    """Sends given bytes to each request."""
+    """Replies to each request with the given bytes."""
 
     def __init__(self, *pieces: bytes, endless: bool = False) -> None:
         super().__init__()
@@ -451,7 +450,7 @@ class Odd(LoopbackServer):
 
 @pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize("status", [200, 503])
-def test_a_body_without_an_end_is_not_read_whole(status: int) -> None:
+def test_endless_body_is_not_read_whole(status: int) -> None:
     with Odd(reply_head(status, 2**40, {}), endless=True) as server:
         told = refused(server, Time(), max_retries=0)
     assert ("larger than 1 MiB" if status == 200 else "HTTP 503") in told
@@ -480,7 +479,7 @@ def test_a_body_without_an_end_is_not_read_whole(status: int) -> None:
         ),
     ],
 )
-def test_what_is_no_reply_has_a_message_of_its_own(pieces: tuple[bytes, ...], told: str) -> None:
+def test_broken_http_replies_have_their_own_messages(pieces: tuple[bytes, ...], told: str) -> None:
     with Odd(*pieces) as server:
         assert told in refused(server, Time(), max_retries=0)
 
@@ -507,7 +506,7 @@ def test_a_redirect_is_not_followed(serve: Serve) -> None:
         ("http://nowhere.invalid/v1", "host name not found: nowhere.invalid", True),
     ],
 )
-def test_a_connection_that_fails_says_why(address: str, told: str, final: bool) -> None:
+def test_failed_connection_reports_its_cause(address: str, told: str, final: bool) -> None:
     time = Time()
     with pytest.raises(ModelError, match=told):
         post(address.format(port=free_port()), time)
@@ -515,7 +514,7 @@ def test_a_connection_that_fails_says_why(address: str, told: str, final: bool) 
 
 
 class Plain(LoopbackServer):
-    """Speaks first, and no TLS."""
+    """Sends before it reads, and speaks no TLS."""
 
     async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         raise AssertionError("unreachable: nothing is read")
@@ -528,7 +527,7 @@ class Plain(LoopbackServer):
 
 
 @pytest.mark.usefixtures("_either_way")
-def test_what_speaks_no_tls_is_final_and_says_so() -> None:
+def test_server_without_tls_is_a_final_error() -> None:
     time = Time()
     with (
         Plain() as server,
@@ -539,7 +538,7 @@ def test_what_speaks_no_tls_is_final_and_says_so() -> None:
 
 
 def chained(inner: BaseException) -> BaseException:
-    """An error as the client raises it: the cause within."""
+    """An error as the client raises it, with the cause inside."""
     try:
         try:
             raise inner
@@ -566,7 +565,7 @@ def chained(inner: BaseException) -> BaseException:
         (OSError(101, "Network is unreachable"), "connection failed: Network is unreachable", True),
     ],
 )
-def test_the_cause_of_a_broken_connection_is_told(
+def test_cause_of_a_broken_connection_is_reported(
     error: BaseException, told: str, passing: bool
 ) -> None:
     setback = of_connection(chained(error), "h")
@@ -607,9 +606,9 @@ def test_every_form_of_retry_after_is_read(headers: dict[str, str], seconds: flo
     assert retry_after(headers, now=1000.0) == (None if seconds is None else pytest.approx(seconds))
 
 
-def test_a_moment_in_seconds_is_read() -> None:
+def test_retry_after_as_a_unix_timestamp_is_read() -> None:
     assert retry_after({"retry-after": "1763800012"}, now=1763800000.0) == pytest.approx(12.0)
 
 
-def test_a_delay_in_the_body_is_read() -> None:
+def test_retry_delay_in_the_body_is_read() -> None:
     assert retry_after({}, b'{"error": {"details": [{"retryDelay": "17s"}]}}') == 17.0

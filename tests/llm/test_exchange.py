@@ -1,4 +1,4 @@
-"""The time of a request as the endpoint sees it, and what binds."""
+"""The latency of a request at the endpoint, and the line that names the bottleneck."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LATENCY_S, BUSY_S = 0.05, 0.25
 
 
 def shares(load: Load) -> list[int]:
-    """How much of one slot, and of one processor, was in use, in percent."""
+    """Use of one slot and of one processor, in percent."""
     return [int(share) for share in re.findall(r"(\d+) %", busy_line(load) or "")]
 
 
@@ -36,7 +36,7 @@ async def post_while_busy(
         while server.last_at is None:
             pass
 
-        # Processor time: a pause of the whole machine is no time in which the reply waits.
+        # Processor time: a reply does not wait for us while the whole machine is paused.
         until = time.thread_time() + BUSY_S
         while time.thread_time() < until:
             pass
@@ -57,7 +57,7 @@ async def post_while_busy(
         await endpoint.aclose()
 
 
-def test_a_reply_that_waits_for_our_event_loop_is_not_the_endpoints_time() -> None:
+def test_latency_excludes_the_wait_for_our_event_loop() -> None:
     may_reply = threading.Event()
 
     def reply(_: object) -> str:
@@ -71,11 +71,11 @@ def test_a_reply_that_waits_for_our_event_loop_is_not_the_endpoints_time() -> No
     took_s = load.ended - load.began
     assert LATENCY_S * 0.8 <= latency_s <= took_s - 0.8 * BUSY_S
     assert load.busy_s == pytest.approx(latency_s)
-    # Of one place, the endpoint had a part in use; our processor had the rest.
+    # The endpoint used a part of the single slot's time; our processor used the rest.
     assert shares(load)[0] == pytest.approx(100 * latency_s / took_s, abs=1)
 
 
-def test_a_reply_that_comes_within_a_tick_of_the_kernel_took_some_time() -> None:
+def test_fast_reply_has_a_latency_above_zero() -> None:
     async def latencies(base_url: str) -> list[float]:
         endpoint = Endpoint(EndpointSettings(base_url, "key", 4, 5.0, 0))
         try:
@@ -89,7 +89,7 @@ def test_a_reply_that_comes_within_a_tick_of_the_kernel_took_some_time() -> None
         assert min(asyncio.run(latencies(server.base_url))) > 0
 
 
-def test_what_other_threads_compute_is_work_of_this_machine() -> None:
+def test_work_of_other_threads_counts_as_processor_use() -> None:
     def compute() -> None:
         until = time.thread_time() + BUSY_S
         while time.thread_time() < until:
@@ -129,10 +129,10 @@ def test_what_other_threads_compute_is_work_of_this_machine() -> None:
         ),
     ],
 )
-def test_the_line_says_what_binds(busy_s: float, worked_s: float, line: str) -> None:
+def test_busy_line_names_the_bottleneck(busy_s: float, worked_s: float, line: str) -> None:
     load = Load(slots=32, busy_s=busy_s, began=5.0, ended=15.0, worked_s=worked_s)
     assert busy_line(load) == line
 
 
-def test_without_a_call_nothing_is_said() -> None:
+def test_busy_line_is_none_without_a_call() -> None:
     assert busy_line(Load(slots=32)) is None

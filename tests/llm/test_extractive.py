@@ -1,4 +1,4 @@
-"""The offline reader through its public face: a typed prompt in, a completion out."""
+"""The offline reader through its public interface: a typed prompt in, a completion out."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_answers_exactly(question: str, expected: str) -> None:
         ("Why did Ann move to Lisbon?", "company opened an office"),
     ],
 )
-def test_the_answer_is_a_short_span_that_holds_it(question: str, part: str) -> None:
+def test_answer_is_a_short_span_that_contains_the_fact(question: str, part: str) -> None:
     text = answer(question)
     assert part in text
     assert len(text.split()) <= 12
@@ -85,13 +85,13 @@ def test_the_answer_is_a_short_span_that_holds_it(question: str, part: str) -> N
     ],
 )
 @pytest.mark.parametrize("style", ["short", "cot"])
-def test_abstains_where_nothing_bears_on_the_question(
+def test_abstains_if_the_context_says_nothing_about_the_question(
     question: str, context: tuple[str, ...], style: str
 ) -> None:
     assert answer(question, context, style).rsplit("Answer: ", 1)[-1] == NO_ANSWER
 
 
-def test_abstains_where_somebody_else_did_it() -> None:
+def test_abstains_if_somebody_else_did_it() -> None:
     assert answer("When did Bob adopt his grey cat?") == NO_ANSWER
 
 
@@ -101,13 +101,13 @@ def test_chain_of_thought_ends_with_the_short_answer() -> None:
     assert "I adopted a grey cat" in reply
 
 
-def test_reads_chunks_as_the_rest_of_memeval_writes_them() -> None:
+def test_date_is_resolved_in_a_memory_chunk() -> None:
     time = datetime(2023, 5, 8, 13, 56)
     chunk = MemoryChunk("c", "Ann: I adopted a cat yesterday.", time, "s", ("t",), ("Ann",))
     assert answer("When did Ann adopt a cat?", (chunk.text,)) == "7 May 2023"
 
 
-def test_a_unit_may_hold_blocks_of_several_dates() -> None:
+def test_chunk_may_contain_blocks_of_several_dates() -> None:
     unit = (
         "[1:00 pm on 1 May 2023] Ann: Nice weather.\n[1:00 pm on 5 May 2023] Ann: I sold my boat "
         "yesterday."
@@ -115,7 +115,7 @@ def test_a_unit_may_hold_blocks_of_several_dates() -> None:
     assert answer("When did Ann sell her boat?", (unit,)) == "4 May 2023"
 
 
-def test_units_without_date_or_speaker_are_read_too() -> None:
+def test_chunk_without_date_or_speaker_is_read() -> None:
     assert answer("Where was the treaty signed?", ("The treaty was signed in Vienna.",)) == "Vienna"
 
 
@@ -123,7 +123,7 @@ def test_units_without_date_or_speaker_are_read_too() -> None:
     "prompt",
     [ChatPrompt(({"role": "user", "content": "hi"},)), JudgePrompt("q", ("g",), "a", "", "")],
 )
-def test_refuses_other_prompts_and_says_what_can(prompt: Prompt) -> None:
+def test_other_prompts_are_refused_with_a_hint(prompt: Prompt) -> None:
     with pytest.raises(ModelError, match=rf"{type(prompt).__name__}.*llm=openai"):
         complete(prompt)
 
@@ -136,7 +136,7 @@ def test_refuses_other_prompts_and_says_what_can(prompt: Prompt) -> None:
         ("cafe\u0301's", ["cafe\u0301's"]),
     ],
 )
-def test_marks_are_parts_of_words(text: str, words: list[str]) -> None:
+def test_combining_marks_are_parts_of_words(text: str, words: list[str]) -> None:
     assert TOKEN.findall(text) == words
 
 
@@ -161,7 +161,7 @@ def test_usage_is_counted_and_marked_as_estimated() -> None:
     assert done.latency_s >= 0
 
 
-def test_only_the_typed_fields_matter() -> None:
+def test_prompt_wording_and_seed_do_not_change_the_answer() -> None:
     plain = AnswerPrompt("Where did Ann move?", CONTEXT)
     worded = AnswerPrompt(
         "Where did Ann move?",
@@ -174,7 +174,7 @@ def test_only_the_typed_fields_matter() -> None:
     assert complete(plain).text == complete(worded, seed=7).text
 
 
-def test_the_order_of_units_hardly_matters_for_a_date() -> None:
+def test_order_of_chunks_does_not_change_a_date() -> None:
     assert answer("When did Ann adopt her cat?", CONTEXT[::-1]) == "7 May 2023"
 
 
@@ -206,7 +206,7 @@ QUESTIONS = st.one_of(
 @pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(QUESTIONS, st.lists(PIECES, max_size=6), st.text(max_size=20))
-def test_never_raises_and_repeats_itself(question: str, context: list[str], more: str) -> None:
+def test_never_raises_and_is_deterministic(question: str, context: list[str], more: str) -> None:
     prompt = AnswerPrompt(f"{question} {more}?", tuple(context))
     text = complete(prompt).text
     assert text
@@ -229,7 +229,7 @@ def test_spans_are_drawn_from_the_context(
 
 
 def locomo(data_dir: Path) -> list[tuple[dict[str, str], list[dict[str, object]]]]:
-    """Per conversation: units by turn id, and questions."""
+    """Chunk texts by turn id, and questions, for each conversation."""
     found = []
     for case in json.loads((data_dir / "locomo" / "locomo10.json").read_text(encoding="utf-8")):
         talk, units = case["conversation"], {}
@@ -245,7 +245,7 @@ def locomo(data_dir: Path) -> list[tuple[dict[str, str], list[dict[str, object]]
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_on_locomo_it_answers_what_is_there_and_abstains_on_another_conversation(
+def test_locomo_is_answered_from_evidence_and_not_from_other_conversations(
     data_dir: Path,
 ) -> None:
     cases = locomo(data_dir)[:3]

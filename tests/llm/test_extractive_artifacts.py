@@ -1,4 +1,4 @@
-"""Extraction without a model: types, dates, people and questions read off sentences."""
+"""Extraction without a model: types, dates, people and questions read from sentences."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def test_the_words_of_a_sentence_tell_its_type(sentence: str, kind: str) -> None
     assert item["chunk"] == 1
 
 
-def test_a_date_is_resolved_against_that_of_the_chunk() -> None:
+def test_relative_date_is_resolved_by_the_date_of_the_chunk() -> None:
     (item,) = extracted("[1:56 pm on 8 May 2023] Ann: I adopted a puppy called Biscuit yesterday")
     assert item["date"] == "7 May 2023"
     assert item["people"] == ["Biscuit"]
 
 
-def test_a_caption_is_a_fact_and_a_question_is_none() -> None:
+def test_caption_is_a_fact_and_a_question_is_not() -> None:
     found = extracted("Ann: What do you see there? [shares an image: a red canoe on a beach]")
     assert [(item["type"], item["quote"]) for item in found] == [
         ("key_fact", "a red canoe on a beach")
     ]
 
 
-def test_a_reply_carries_the_question_that_it_answers() -> None:
+def test_reply_is_extracted_with_the_question_that_it_answers() -> None:
     found = extracted(
         "Ann: What will the bakery sell?", "Bob: Cinnamon rolls and rye bread were ordered"
     )
@@ -69,5 +69,5 @@ def test_the_second_pass_finds_what_the_first_one_missed() -> None:
     assert [item["quote"] for item in second] == ["Cold water everywhere, sheer panic."]
 
 
-def test_small_talk_and_nothing_tell_nothing() -> None:
+def test_nothing_is_extracted_from_small_talk_and_empty_chunks() -> None:
     assert extracted("Ann: Bye!", "", known=("x",)) == []

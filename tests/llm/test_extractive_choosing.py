@@ -1,4 +1,4 @@
-"""The offline reader chooses: by what the context tells, never by position."""
+"""The offline reader chooses by what the context says, never by position."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def chosen(
         ),
     ],
 )
-def test_the_choice_that_the_context_tells_whatever_its_position(
+def test_choice_stated_by_the_context_is_found_at_any_position(
     question: str, choices: tuple[str, ...], right: str
 ) -> None:
     for turn in range(len(choices)):
@@ -72,7 +72,7 @@ def test_the_choice_that_the_context_tells_whatever_its_position(
         assert turned[int(chosen(question, turned))] == right
 
 
-def test_chinese_is_read_by_pairs_of_characters() -> None:
+def test_chinese_is_compared_by_pairs_of_characters() -> None:
     context = ("核心交换机的电源模块故障导致链路反复震荡。", "数据库的磁盘空间已满。")
     choices = ("光纤被挖断", "磁盘空间已满", "电源模块故障", "配置错误")
     assert (
@@ -83,7 +83,7 @@ def test_chinese_is_read_by_pairs_of_characters() -> None:
     assert chosen("哪一项与电源模块有关？", choices, (), labels=ChoiceLabels.LETTERS) == "C"
 
 
-def test_several_are_labelled_in_order() -> None:
+def test_multi_select_returns_letters_in_order() -> None:
     context = ("The alerts came from the power supply and from the fan.",)
     choices = ("the disk", "the power supply", "the cable", "the fan")
     assert (
@@ -99,7 +99,7 @@ def test_several_are_labelled_in_order() -> None:
     assert chosen("Where did the alerts come from?", choices, context) in {"1", "3"}
 
 
-def test_a_choice_that_says_there_is_no_answer_is_taken_where_the_context_tells_nothing() -> None:
+def test_not_answerable_is_chosen_if_the_context_says_nothing() -> None:
     choices = ("a red scarf", "Not answerable", "a blue hat")
     assert chosen("What did Zelda knit for her uncle?", choices) == "1"
     assert chosen("What did Zelda knit for her uncle?", choices, ()) == "1"
@@ -135,7 +135,9 @@ def test_without_a_context_the_words_of_the_question_decide() -> None:
     st.lists(st.text(min_size=1, max_size=15), min_size=2, max_size=10, unique=True),
     st.text(max_size=60),
 )
-def test_any_prompt_gets_one_of_its_labels(question: str, choices: list[str], context: str) -> None:
+def test_any_prompt_gets_one_of_its_labels_and_always_the_same(
+    question: str, choices: list[str], context: str
+) -> None:
     for chunks in ((), (context,)):
         label = chosen(question, tuple(choices), chunks)
         assert label in {str(place) for place in range(len(choices))}
@@ -158,7 +160,7 @@ print(scored(question, choices, context))
 """
 
 
-def test_scores_are_the_same_in_every_process() -> None:
+def test_scores_do_not_depend_on_the_hash_seed() -> None:
     printed = set()
     for seed in ("1", "2"):
         run = subprocess.run(

@@ -1,4 +1,4 @@
-"""When-expressions, resolved against Monday, 8 May 2023."""
+"""Date expressions, resolved against Monday, 8 May 2023."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ CASES = {
 
 
 @pytest.mark.parametrize(("sentence", "expected"), CASES.items())
-def test_resolves(sentence: str, expected: str) -> None:
+def test_expression_is_resolved_to_a_date(sentence: str, expected: str) -> None:
     assert [moment.text for moment in moments(sentence, SAID)] == [expected]
 
 
 @pytest.mark.parametrize(
     "sentence", ["I may go", "march on", "we walked for an hour", "the second one"]
 )
-def test_finds_none(sentence: str) -> None:
+def test_no_date_is_found_in_other_words(sentence: str) -> None:
     assert moments(sentence, SAID) == []
 
 
@@ -70,7 +70,7 @@ def test_all_expressions_of_a_sentence_in_order() -> None:
     assert [moment.text for moment in found] == ["2019", "The week before 8 May 2023"]
 
 
-def test_months_run_into_other_years() -> None:
+def test_month_text_wraps_into_other_years() -> None:
     assert month_text(2023, 0) == "December 2022"
     assert month_text(2023, 14) == "February 2024"
 
@@ -80,7 +80,9 @@ def test_months_run_into_other_years() -> None:
     st.lists(st.sampled_from([*" ".join(CASES).split(), "99999", "999999999999", "0"]), max_size=8),
     st.one_of(st.none(), st.dates()),
 )
-def test_never_raises(words: list[str], said: date | None) -> None:
+def test_moments_never_raises_and_returns_nonempty_spans(
+    words: list[str], said: date | None
+) -> None:
     for moment in moments(" ".join(words), said):
         assert moment.text
         assert moment.start < moment.end
@@ -101,5 +103,5 @@ def test_never_raises(words: list[str], said: date | None) -> None:
         ("31 June 2022", None),
     ],
 )
-def test_a_day_stands_for_each_answer(text: str, expected: date | None) -> None:
+def test_approximate_day_of_each_form_of_answer(text: str, expected: date | None) -> None:
     assert approximate_day(text) == expected

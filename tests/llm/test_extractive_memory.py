@@ -1,5 +1,5 @@
-"""What the offline model writes while memory is built: summaries and forms, of sentences that were
-said.
+"""What the offline model writes while memory is built: summaries and forms, made of original
+sentences.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_a_sentence_keeps_its_date_and_its_speaker() -> None:
     assert block(found[:2]) == SECOND[0]
 
 
-def test_what_is_short_enough_is_told_whole() -> None:
+def test_short_text_is_kept_whole_in_the_summary() -> None:
     told = summary("", FIRST + SECOND)
     assert {entry.line for entry in entries([told])} <= {
         entry.line for entry in entries(FIRST + SECOND)
@@ -85,7 +85,7 @@ def test_an_earlier_summary_is_extended() -> None:
     assert both.index("8 May 2023") < both.index("9 June 2023")
 
 
-def test_greetings_give_way_to_what_tells_something() -> None:
+def test_greetings_are_dropped_before_informative_sentences() -> None:
     told = summary("", FIRST, 40)
     assert "Tofu" in told
     assert "Hi!" not in told
@@ -97,17 +97,19 @@ def test_greetings_give_way_to_what_tells_something() -> None:
     st.integers(1, 120),
 )
 @settings(max_examples=60, deadline=None)
-def test_a_summary_keeps_to_its_budget_and_makes_nothing_up(chunks: list[str], budget: int) -> None:
+def test_summary_stays_within_its_budget_and_adds_no_sentence(
+    chunks: list[str], budget: int
+) -> None:
     told = summary("", tuple(chunks), budget)
     assert count_tokens(told) <= budget
     assert {entry.line for entry in entries([told])} <= {entry.line for entry in entries(chunks)}
-    again = summary(told, (), budget)  # a caption may move behind the sentences that stand with it
+    again = summary(told, (), budget)  # a caption may move behind the sentences next to it
     assert Counter(entry.line for entry in entries([again])) == Counter(
         entry.line for entry in entries([told])
     )
 
 
-def test_a_long_window_is_summarised_within_its_budget() -> None:
+def test_long_window_nearly_fills_the_budget_of_its_summary() -> None:
     chunks = tuple(
         f"[9:10 am on {1 + n % 28} June 2023] Bob: Fact {n} is about topic{n % 37} and "
         f"place{n % 53}."
@@ -116,7 +118,7 @@ def test_a_long_window_is_summarised_within_its_budget() -> None:
     assert 400 < count_tokens(summary("", chunks)) <= 512
 
 
-def test_sentences_go_to_the_fields_that_their_words_speak_for() -> None:
+def test_sentences_are_put_into_the_fields_that_fit_their_words() -> None:
     filled = read_form(TEMPLATE, form("", FIRST + SECOND))
     assert any("sister Clara" in line for line in filled["family"])
     assert any("company opened an office" in line for line in filled["work"])
@@ -125,7 +127,7 @@ def test_sentences_go_to_the_fields_that_their_words_speak_for() -> None:
     assert all(line.startswith("[") for lines in filled.values() for line in lines)
 
 
-def test_a_form_is_brought_up_to_date() -> None:
+def test_form_is_updated_and_keeps_its_headings() -> None:
     both = form(form("", FIRST), SECOND)
     assert "Clara" in both
     assert both == form(both, ())
@@ -134,18 +136,18 @@ def test_a_form_is_brought_up_to_date() -> None:
     ] == TEMPLATE.splitlines()
 
 
-def test_a_field_keeps_a_few_sentences() -> None:
+def test_field_keeps_five_sentences() -> None:
     chunks = tuple(
         f"[9:10 am on 9 June 2023] Bob: My sister met friend number {n}." for n in range(30)
     )
     assert len(read_form(TEMPLATE, form("", chunks))["family"]) == 5
 
 
-def test_a_field_of_unknown_kind_goes_by_its_name() -> None:
+def test_field_of_unknown_kind_is_filled_by_its_name() -> None:
     assert "salmon" in form("", FIRST, "- Salmon:\n- Boats:")
 
 
-def test_our_template_can_be_read() -> None:
+def test_built_in_working_memory_template_is_readable() -> None:
     template = load_builtin("working_memory_template").user
     names = field_names(template)
     assert len(names) == len(set(names)) == 12
@@ -165,11 +167,11 @@ def test_our_template_can_be_read() -> None:
         ("", {}),
     ],
 )
-def test_a_reply_is_read_by_its_fields(text: str, expected: dict[str, list[str]]) -> None:
+def test_form_is_read_by_its_fields(text: str, expected: dict[str, list[str]]) -> None:
     assert read_form(TEMPLATE, text) == expected
 
 
-def test_a_form_comes_back_as_it_was_written() -> None:
+def test_form_that_was_written_is_read_back() -> None:
     filled = {"family": ["Bob", "Clara"], "plans": ["a boat"]}
     assert {
         name: lines
@@ -178,7 +180,7 @@ def test_a_form_comes_back_as_it_was_written() -> None:
     } == filled
 
 
-def test_notes_are_what_was_said_and_not_what_was_said_before() -> None:
+def test_notes_contain_only_the_new_chunks() -> None:
     prompt = NotesPrompt(
         before="Ann: I adopted a puppy called Biscuit.",
         said=("[1:56 pm on 8 May 2023] Bob: I opened a bakery in Lisbon.",),
@@ -193,7 +195,7 @@ def test_notes_are_what_was_said_and_not_what_was_said_before() -> None:
     ("question", "reply"),
     [("Where is Bob's bakery?", "yes"), ("Which boat did Clara sail?", "no")],
 )
-def test_a_text_bears_on_a_question_by_its_words(question: str, reply: str) -> None:
+def test_text_is_relevant_if_it_shares_words_with_the_question(question: str, reply: str) -> None:
     text = "Bob: I opened a bakery in Lisbon."
     prompt = RelevancePrompt(question=question, text=text, system_text="", user_template="")
     assert bears_on(prompt) == reply

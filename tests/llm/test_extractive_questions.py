@@ -1,4 +1,4 @@
-"""What a question asks for, and how quantities are read."""
+"""What kind of answer a question asks for, and how quantities are read."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from memeval.llm.extractive.words import stem
         ("Tell me about the boat.", Kind.WHAT),
     ],
 )
-def test_kind(question: str, kind: Kind) -> None:
+def test_kind_of_a_question(question: str, kind: Kind) -> None:
     assert analyse(question).kind is kind
 
 
-def test_parts_of_a_question() -> None:
+def test_names_dates_topic_and_terms_of_a_question() -> None:
     asked = analyse("What fantasy books did Ann's sister buy in Lisbon on 3 May, 2023?")
     assert asked.names == {"ann", "lisbon"}
     assert asked.dates == ("3 May 2023",)
@@ -46,7 +46,7 @@ def test_parts_of_a_question() -> None:
     assert not {"may", "2023", "3"} & set(asked.terms)
 
 
-def test_options() -> None:
+def test_options_of_an_or_question() -> None:
     assert analyse("Does Ann prefer the red boat or the old house?").options == (
         "the red boat",
         "the old house",
@@ -75,7 +75,7 @@ def test_forms_of_a_word_share_a_stem(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     ("one", "other"), [("cat", "car"), ("glass", "glad"), ("boat", "boot"), ("2022", "2023")]
 )
-def test_other_words_do_not(one: str, other: str) -> None:
+def test_different_words_have_different_stems(one: str, other: str) -> None:
     assert stem(one) != stem(other)
 
 
@@ -94,7 +94,9 @@ def test_other_words_do_not(one: str, other: str) -> None:
         ("We talked a lot", "how long did they talk?", None),
     ],
 )
-def test_duration(sentence: str, question: str, expected: str | None) -> None:
+def test_duration_that_answers_the_question(
+    sentence: str, question: str, expected: str | None
+) -> None:
     assert duration(sentence, question) == expected
 
 
@@ -108,5 +110,7 @@ def test_duration(sentence: str, question: str, expected: str | None) -> None:
         ("We met at a lake", "how many people?", None),
     ],
 )
-def test_count(sentence: str, question: str, expected: str | None) -> None:
+def test_count_that_answers_the_question(
+    sentence: str, question: str, expected: str | None
+) -> None:
     assert count(sentence, question) == expected

@@ -49,30 +49,30 @@ def arguments(asked: ToolPrompt) -> Any:
     return (calls[0].name, json.loads(calls[0].arguments)) if calls else None
 
 
-def test_it_searches_with_the_rare_words_first() -> None:
+def test_first_search_uses_the_rare_words() -> None:
     words = rare_words(QUESTION)
     assert words[-1] == "puppy"
     assert not {"What", "did", "the", "her"} & set(words)
     assert arguments(prompt(SEARCH)) == ("search_memory", {"query": " ".join(words)})
 
 
-def test_a_pattern_holds_each_of_the_words() -> None:
+def test_grep_pattern_contains_the_rare_words() -> None:
     name, given = arguments(prompt(LIST, GREP))
     assert name == "grep"
     assert given["pattern"].split("|")[-1] == "puppy"
 
 
-def test_then_it_searches_with_a_name_that_it_found() -> None:
+def test_second_search_starts_with_a_name_found_by_the_first() -> None:
     seen = ("[4 March 2021] Ilse: My sister Ottoline gave me a blanket.",)
     _, given = arguments(prompt(SEARCH, made=("{}",), seen=seen))
     assert given["query"].startswith("Ottoline ")
 
 
-def test_it_answers_when_no_name_was_found() -> None:
+def test_answers_if_the_first_search_found_no_name() -> None:
     assert arguments(prompt(SEARCH, made=("{}",), seen=("nothing here",))) is None
 
 
-def test_if_it_found_nothing_it_tries_single_words() -> None:
+def test_single_words_are_tried_if_nothing_was_found() -> None:
     _, given = arguments(prompt(SEARCH, made=("{}",)))
     assert len(given["query"].split()) == 1
 
@@ -86,11 +86,11 @@ def test_if_it_found_nothing_it_tries_single_words() -> None:
         prompt(),
     ],
 )
-def test_it_answers_in_the_end(asked: ToolPrompt) -> None:
+def test_answers_after_three_calls_when_last_or_without_a_search_tool(asked: ToolPrompt) -> None:
     assert next_calls(asked) == ()
 
 
-def test_its_answer_is_that_of_the_reader_with_what_it_saw() -> None:
+def test_answer_equals_that_of_the_reader_on_the_seen_texts() -> None:
     seen = ("[4 March 2021] Ilse: My sister Ottoline gave me a blue blanket for the puppy.",)
     by_tools = prompt(SEARCH, seen=seen, last=True)
     asked = AnswerPrompt(QUESTION, seen)
@@ -101,7 +101,7 @@ def test_its_answer_is_that_of_the_reader_with_what_it_saw() -> None:
     assert replies[0] == replies[1]
 
 
-def test_it_chooses_with_what_it_saw() -> None:
+def test_choice_with_tools_is_one_of_the_labels() -> None:
     chosen = ChoosePrompt("Who?", (), ("Ann likes tea", "Bob"))
     asked = ToolPrompt(chosen, "", (SEARCH,), seen=("Ann likes tea",), last=True)
     assert asyncio.run(ExtractiveModel().complete(asked, role=Role.ANSWER)).text in ("0", "1")
@@ -128,16 +128,18 @@ ADD = {
         ("I will not forget Mara's cake.", {"text": "Ines: I will not forget Mara's cake."}),
     ],
 )
-def test_what_a_sentence_wants_changed_is_changed(said: str, due: dict[str, str]) -> None:
+def test_deletion_or_correction_in_a_sentence_calls_the_matching_tool(
+    said: str, due: dict[str, str]
+) -> None:
     session = SessionPrompt(context=(f"Ines: {said}",), system_text="", user_template="")
     (call,) = next_calls(ToolPrompt(session, "", (ADD, *CHANGING)))
     assert json.loads(call.arguments) == due
-    # Without the tools it is a note like any other.
+    # Without these tools, the sentence is noted like any other.
     notes = next_calls(ToolPrompt(session, "", (ADD,)))
     assert {note.name for note in notes} <= {"add_memory"}
 
 
-def test_the_tools_say_what_they_did() -> None:
+def test_change_tools_report_their_result() -> None:
     asked: list[Any] = []
 
     async def forget(request: Any) -> int | None:
@@ -159,7 +161,7 @@ def test_the_tools_say_what_they_did() -> None:
         ({"type": "object", "properties": {"text": {"enum": {"a": 1}}}}, NOTED),
         ({"enum": "abc"}, "label"),
         ("any", "label"),
-        # A definition may hold itself.
+        # A definition may contain itself.
         (
             {
                 "$defs": {"Node": {"type": "array", "items": {"$ref": "#/$defs/Node"}}, "b": 5},
@@ -171,13 +173,13 @@ def test_the_tools_say_what_they_did() -> None:
         ),
     ],
 )
-def test_schemas_come_from_outside(schema: Any, least: Any) -> None:
+def test_arguments_are_filled_for_malformed_and_recursive_schemas(schema: Any, least: Any) -> None:
     assert filled(schema, note="note", label="label") == least
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["$defs", "definitions"])
-def test_a_schema_whose_parts_hold_each_other_is_read_in_a_bounded_time(place: str) -> None:
+def test_schema_with_mutually_recursive_parts_is_read_in_bounded_time(place: str) -> None:
     names = [f"part{number}" for number in range(30)]
     inside = {name: {"$ref": f"#/{place}/{name}"} for name in names}
     parts = {name: {"type": "object", "properties": inside, "required": names} for name in names}
@@ -187,6 +189,6 @@ def test_a_schema_whose_parts_hold_each_other_is_read_in_a_bounded_time(place: s
     assert filled(schema, note="a", label="b").keys() == set(names)
 
 
-def test_a_schema_that_is_its_own_part_ends() -> None:
+def test_schema_that_refers_only_to_itself_ends() -> None:
     schema = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}
     assert without_references(schema) == {"$ref": "#/$defs/a"}

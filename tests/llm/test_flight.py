@@ -1,5 +1,5 @@
-"""One flight per home: identical requests that are under way at once are asked for and paid once,
-whoever dies or fails meanwhile.
+"""One flight per home: identical concurrent requests are sent and paid once, even if processes die
+or calls fail.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def model_of(
 PROMPT = ChatPrompt(({"role": "user", "content": "who?"},))
 
 
-def test_callers_of_one_process_share_a_flight_and_meter_it_alike(tmp_path: Path) -> None:
+def test_callers_in_one_process_share_a_flight_and_its_usage(tmp_path: Path) -> None:
     async def scene(server: ScriptedEndpoint) -> list[Usage]:
         cache = Cache(tmp_path / "c.sqlite")
         endpoint, model = model_of(server, cache)
@@ -113,7 +113,7 @@ def test_callers_of_one_process_share_a_flight_and_meter_it_alike(tmp_path: Path
     assert not usages[0].cached
 
 
-def test_who_waits_shares_the_failure_and_a_later_call_asks_again(tmp_path: Path) -> None:
+def test_concurrent_callers_share_a_failure_and_a_later_call_retries(tmp_path: Path) -> None:
     async def scene(server: ScriptedEndpoint) -> list[object]:
         cache = Cache(tmp_path / "c.sqlite")
         endpoint, model = model_of(server, cache)
@@ -134,7 +134,7 @@ def test_who_waits_shares_the_failure_and_a_later_call_asks_again(tmp_path: Path
 
 
 @pytest.mark.parametrize("cancelled", [0, 1, 2])
-def test_where_one_is_cancelled_another_takes_over(tmp_path: Path, cancelled: int) -> None:
+def test_another_caller_takes_over_from_a_cancelled_one(tmp_path: Path, cancelled: int) -> None:
     may_reply = threading.Event()
 
     def reply(_: object) -> str:
@@ -170,7 +170,7 @@ def test_batches_cancelled_before_they_begin_can_be_asked_for_again(tmp_path: Pa
         flights = Flights[str](FileLeases(tmp_path), size=1)
         keys = [content_key({"a": "request", "number": number}) for number in range(3)]
         first = asyncio.create_task(flights.fetch(keys, look, ask))
-        # It has requested its batches now, and none of them has begun.
+        # The batches are requested now, and none of them has begun.
         await asyncio.sleep(0)
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -182,7 +182,7 @@ def test_batches_cancelled_before_they_begin_can_be_asked_for_again(tmp_path: Pa
     assert len(asyncio.run(scene())) == 3
 
 
-def test_a_lease_that_never_ends_is_waited_for_no_longer_than_patience(tmp_path: Path) -> None:
+def test_lease_held_by_another_is_waited_for_only_for_the_patience(tmp_path: Path) -> None:
     leases = FileLeases(tmp_path)
     asked: list[str] = []
 
@@ -217,9 +217,7 @@ def test_processes_share_flights_of_replies_and_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_processes_that_are_killed_lose_what_was_under_way_and_no_more(
-    tmp_path: Path, seed: int
-) -> None:
+def test_killed_processes_lose_only_calls_under_way(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     with ScriptedEndpoint(latency_s=0.03) as server, ExitStack() as stack:
         workers = [stack.enter_context(worker(tmp_path, server, 120, 600)) for _ in range(3)]
@@ -242,10 +240,10 @@ def test_processes_that_are_killed_lose_what_was_under_way_and_no_more(
         assert len(prompts) - 120 <= 2 * 8, "at most what was under way when a process died"
 
 
-def test_a_flight_over_processes_is_read_back_as_another_runs(tmp_path: Path) -> None:
-    """What two embed at once, in one process or two, is metered by who paid.
+def test_vectors_paid_by_another_run_are_metered_as_cached(tmp_path: Path) -> None:
+    """Concurrent embedding, in one process or two, is metered by who paid.
 
-    Its tokens are the same.
+    The token counts are equal.
     """
 
     async def scene(server: ScriptedEndpoint, origin: str) -> tuple[Usage, ...]:
@@ -273,7 +271,7 @@ def test_a_flight_over_processes_is_read_back_as_another_runs(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("reported", [0, 1, 7, 100, 12345])
-def test_shares_add_up(reported: int) -> None:
+def test_shares_add_up_to_the_reported_tokens(reported: int) -> None:
     texts = [f"text {'word ' * number}" for number in range(17)]
     parts = shares(reported, texts)
     assert sum(parts.values()) == reported
@@ -281,5 +279,5 @@ def test_shares_add_up(reported: int) -> None:
     assert min(parts.values()) >= 0
 
 
-def test_where_nothing_is_reported_nothing_is_shared_out() -> None:
+def test_shares_are_empty_if_no_tokens_were_reported() -> None:
     assert shares(None, ["a", "b"]) == {}

@@ -1,4 +1,4 @@
-"""After a first Ctrl-C, calls under way end, and no other one begins."""
+"""After the first Ctrl-C, calls under way are finished and no new call begins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def hold(flights: InFlight, until: asyncio.Event) -> str:
     return "ended"
 
 
-def test_what_is_under_way_ends_and_nothing_begins() -> None:
+def test_finish_waits_for_open_requests_and_blocks_new_ones() -> None:
     async def play() -> None:
         flights, until = InFlight(), asyncio.Event()
         first = asyncio.create_task(hold(flights, until))
@@ -45,9 +45,9 @@ def test_what_is_under_way_ends_and_nothing_begins() -> None:
     asyncio.run(play())
 
 
-def test_requests_of_some_work_are_held_back_alone() -> None:
+def test_finish_part_blocks_only_requests_of_its_work() -> None:
     class Work:
-        """Work that requests belong to."""
+        """A job that requests belong to."""
 
     async def play() -> None:
         flights, until, ending, other = InFlight(), asyncio.Event(), Work(), Work()
@@ -75,7 +75,7 @@ def test_requests_of_some_work_are_held_back_alone() -> None:
     asyncio.run(play())
 
 
-def test_a_call_that_does_not_end_is_waited_for_no_longer_than_it_may() -> None:
+def test_finish_waits_for_a_hanging_call_only_up_to_its_limit() -> None:
     async def play() -> None:
         flights = InFlight()
         held = asyncio.create_task(hold(flights, asyncio.Event()))
@@ -87,7 +87,7 @@ def test_a_call_that_does_not_end_is_waited_for_no_longer_than_it_may() -> None:
     asyncio.run(play())
 
 
-def test_calls_of_other_processes_are_waited_for_too() -> None:
+def test_finish_waits_for_calls_of_other_processes() -> None:
     async def play() -> None:
         ended = asyncio.Event()
 
@@ -103,7 +103,7 @@ def test_calls_of_other_processes_are_waited_for_too() -> None:
     asyncio.run(play())
 
 
-def test_an_endpoint_finishes_its_request_and_sends_no_other() -> None:
+def test_endpoint_finishes_its_open_request_and_sends_no_other() -> None:
     async def play(address: str) -> None:
         settings = EndpointSettings(
             base_url=address, api_key="k", max_concurrency=1, timeout_s=5.0, patience_s=60.0

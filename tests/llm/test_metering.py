@@ -43,7 +43,7 @@ def test_totals_keep_every_token_and_do_not_depend_on_order(
     assert totals(many) == summed
 
 
-def test_a_part_that_nobody_counted_makes_the_sum_unknown() -> None:
+def test_sum_with_an_uncounted_part_is_unknown() -> None:
     known, unknown = (
         Usage(Role.ANSWER, "m", "openai", 5, 1),
         Usage(Role.ANSWER, "m", "openai", None, 1),
@@ -52,7 +52,7 @@ def test_a_part_that_nobody_counted_makes_the_sum_unknown() -> None:
     assert summed.prompt_tokens is None
 
 
-def test_concurrent_questions_have_ledgers_of_their_own_in_threads_too() -> None:
+def test_concurrent_questions_have_separate_ledgers_in_threads_too() -> None:
     async def one(scope: str) -> str:
         with metered(Ledger(scope=scope)):
             await asyncio.sleep(0)
@@ -67,7 +67,7 @@ def test_concurrent_questions_have_ledgers_of_their_own_in_threads_too() -> None
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("tokens", [(1234, 56, 0), (300_001, 99_999, 12_345), (3, 1, 3)])
-def test_each_price_is_that_of_the_table_to_the_last_digit(tokens: tuple[int, int, int]) -> None:
+def test_every_price_equals_that_of_genai_prices(tokens: tuple[int, int, int]) -> None:
     prompt, completion, cached = tokens
     used = PricedUsage(input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached)
     priced = 0
@@ -88,7 +88,7 @@ def test_each_price_is_that_of_the_table_to_the_last_digit(tokens: tuple[int, in
     assert priced > 1000
 
 
-def test_a_call_of_a_known_model_is_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_price_of_a_known_model_is_not_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     usage = Usage(Role.ANSWER, "gpt-4o-mini", "openai", 100, 10)
     before = cost_usd(usage)
     looked_up: list[object] = []
@@ -100,7 +100,7 @@ def test_a_call_of_a_known_model_is_not_looked_up(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("model", ["gemini-2.5-pro", "sonar"])
-def test_many_calls_cost_what_each_of_them_does(model: str) -> None:
+def test_summed_calls_cost_as_much_as_the_single_calls(model: str) -> None:
     provider = "perplexity" if model == "sonar" else "google"
     call = Usage(Role.INGEST, model, provider, 3_000, 100, cached_tokens=1_000)
     (summed,) = totals([call] * 200)
@@ -114,7 +114,7 @@ def test_many_calls_cost_what_each_of_them_does(model: str) -> None:
     assert cost_usd(summed) == pytest.approx(200 * float(each.total_price))
 
 
-def test_prices() -> None:
+def test_prices_of_known_unknown_offline_and_cached_usage() -> None:
     million = Usage(Role.ANSWER, "gpt-4o-mini", "openai", 1_000_000, 0)
     assert cost_usd(million) == pytest.approx(0.15)
     assert cost_usd(Usage(Role.ANSWER, "nobody-knows-it", "unknown", 10, 10)) is None
@@ -137,5 +137,5 @@ def test_prices() -> None:
         ("http://127.0.0.1:8000/v1", "unknown"),
     ],
 )
-def test_providers(address: str, provider: str) -> None:
+def test_provider_of_a_url(address: str, provider: str) -> None:
     assert provider_of(address) == provider

@@ -1,4 +1,6 @@
-"""The stand-in: every kind of prompt gets a reply in its own form, and a run on it says so."""
+"""The mock model: it replies to every kind of prompt in the expected form, and a run with it says
+so.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ def reply(prompt: Prompt) -> str:
     return asyncio.run(MockModel().complete(prompt, role=Role.JUDGE)).text
 
 
-def test_a_judgement_is_in_the_form_that_the_judge_reads() -> None:
+def test_judgement_has_the_form_that_the_judge_reads() -> None:
     def judged(answer: str, max_tokens: int | None = None) -> str:
         return reply(
             JudgePrompt("Which pet?", ("a cat", "Tofu"), answer, "", "{answer}", max_tokens)
@@ -26,7 +28,7 @@ def test_a_judgement_is_in_the_form_that_the_judge_reads() -> None:
     assert (judged("tofu", 10), judged("a dog", 10)) == ("yes", "no")
 
 
-def test_other_prompts_are_answered_as_offline() -> None:
+def test_other_prompts_are_answered_as_by_the_offline_model() -> None:
     assert "Tofu" in reply(
         AnswerPrompt("What is the cat called?", ("Ann: My cat is called Tofu.",))
     )

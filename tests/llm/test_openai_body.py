@@ -1,4 +1,4 @@
-"""What is sent with a prompt: limits, and parameters by the settings of a role."""
+"""The parameters sent with a prompt: limits, and settings of the role."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JUDGEMENT = JudgePrompt("Who?", ("gold",), "answer", "", "{answer}", max_tokens=
 
 
 def sent(tmp_path: Path, prompt: Prompt, monkeypatch: Any, **more: Any) -> dict[str, Any]:
-    """The parameters of the request, without its messages."""
+    """Parameters of the request, without its messages."""
     values = {"model": "m", "temperature": 0.5, "max_tokens": 100, **more}
     host = values.pop("provider", "unknown")
     monkeypatch.setattr("memeval.llm.openai.provider_of", lambda address: host)
@@ -81,7 +81,7 @@ PLAIN = {"model": "m", "temperature": 0.5, "max_tokens": 100, "seed": 3}
         ),
     ],
 )
-def test_what_is_sent(
+def test_parameters_sent_for_a_prompt(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     prompt: Prompt,

@@ -1,4 +1,4 @@
-"""The time that a system itself works, with clocks that the test sets."""
+"""The time that a system itself works, with clocks set by the test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memeval.systems.indexed import IndexedSystem, Ranked
 
 @dataclass
 class Time:
-    """Clocks that stand still unless the test moves them."""
+    """Clocks that stand still until the test moves them."""
 
     wall: float = 0.0
     thread: float = 0.0
@@ -39,23 +39,23 @@ class Time:
         )
 
     def compute(self, seconds: float) -> None:
-        """This thread computes, and nothing else does."""
+        """This thread computes, and no other does."""
         self.wall += seconds
         self.thread += seconds
         self.process += seconds
 
     def sleep(self, seconds: float, *, others: float = 0.0) -> None:
-        """This thread waits; `others` is what other threads compute meanwhile."""
+        """This thread waits; `others` is the computing time of other threads meanwhile."""
         self.wall += seconds
         self.process += others
         self.waits += 1
 
     def preempted(self, seconds: float) -> None:
-        """Another program has the processor."""
+        """Another program uses the processor."""
         self.wall += seconds
 
 
-def test_computing_takes_its_processor_time_whatever_else_the_machine_does() -> None:
+def test_computing_counts_its_processor_time_despite_preemption() -> None:
     clock = Time()
     own = clock.own()
     with own.running():
@@ -65,7 +65,7 @@ def test_computing_takes_its_processor_time_whatever_else_the_machine_does() -> 
     assert own.measured_s == pytest.approx(0.04)
 
 
-def test_a_wait_of_the_systems_own_counts() -> None:
+def test_own_wait_of_the_system_counts() -> None:
     clock = Time()
     own = clock.own()
     with own.running():
@@ -75,7 +75,7 @@ def test_a_wait_of_the_systems_own_counts() -> None:
     assert own.measured_s == pytest.approx(0.03)
 
 
-def test_a_wait_for_pythons_lock_does_not_count() -> None:
+def test_wait_for_the_gil_does_not_count() -> None:
     clock = Time()
     own = clock.own()
     with own.running():
@@ -86,7 +86,7 @@ def test_a_wait_for_pythons_lock_does_not_count() -> None:
 
 
 @pytest.mark.parametrize(("waited", "measured"), [(0.005, 0.01), (0.1, None)])
-def test_a_worker_threads_wait_that_may_be_either_is_not_measured(
+def test_long_ambiguous_wait_in_a_worker_thread_is_not_measured(
     waited: float, measured: float | None
 ) -> None:
     clock = Time()
@@ -98,20 +98,20 @@ def test_a_worker_threads_wait_that_may_be_either_is_not_measured(
     assert own.measured_s == pytest.approx(measured)
 
 
-def test_work_that_waits_for_nothing_takes_its_processor_time_alone() -> None:
+def test_work_marked_as_computing_counts_only_its_processor_time() -> None:
     clock = Time()
     own = clock.own()
     with own.running():
         clock.sleep(0.02)
         with own.computing():
             clock.compute(0.01)
-            # For Python's lock, whose holder other programs kept from going on.
+            # Waits for Python's lock, whose holder other programs kept from going on.
             clock.sleep(0.5, others=0.1)
 
     assert own.measured_s == pytest.approx(0.03)
 
 
-def test_calls_of_models_and_queues_are_left_out() -> None:
+def test_model_calls_and_queues_do_not_count() -> None:
     clock = Time()
     own = clock.own()
     with own.running():
@@ -132,7 +132,7 @@ class Wait:
     time: Time
     seconds: float
     loop_s: float = 0.0
-    """What the event loop computes for others meanwhile."""
+    """What the event loop computes for others during the wait."""
 
     def __await__(self):  # type: ignore[no-untyped-def]
         yield self
@@ -143,7 +143,7 @@ class Wait:
 
 
 def play(system: object, ledger: Ledger) -> object:
-    """Runs a coroutine as the pipeline does, on a loop of our own."""
+    """Runs a coroutine as the pipeline does, on a minimal loop of the test."""
     with metered(ledger):
         steps = Steps(system).__await__()  # type: ignore[arg-type]
         try:
@@ -156,7 +156,7 @@ def play(system: object, ledger: Ledger) -> object:
 @pytest.mark.parametrize(
     ("loop_s", "measured"), [(0.0, 0.05), (0.002, 0.048), (0.04, None)], ids=str
 )
-def test_a_coroutines_wait_counts_without_the_event_loops_other_work(
+def test_wait_of_a_coroutine_counts_without_other_work_of_the_event_loop(
     loop_s: float, measured: float | None
 ) -> None:
     clock = Time()
@@ -171,7 +171,7 @@ def test_a_coroutines_wait_counts_without_the_event_loops_other_work(
     assert ledger.own.measured_s == pytest.approx(measured)
 
 
-def test_a_models_call_within_a_coroutine_is_no_work_of_the_system() -> None:
+def test_model_call_within_a_coroutine_does_not_count() -> None:
     clock = Time()
     ledger = Ledger(own=clock.own())
 
@@ -188,8 +188,8 @@ def test_a_models_call_within_a_coroutine_is_no_work_of_the_system() -> None:
     assert ledger.own.measured_s == pytest.approx(0.03)
 
 
-def test_a_lock_and_the_queue_for_a_thread_do_not_count() -> None:
-    """One search after the other under a lock: each takes what it takes, whatever its position."""
+def test_waits_for_a_lock_or_a_thread_do_not_count() -> None:
+    """Searches one after another under a lock: each is measured alone, whatever its position."""
     clock = Time()
     lock = asyncio.Lock()
 
@@ -207,7 +207,7 @@ def test_a_lock_and_the_queue_for_a_thread_do_not_count() -> None:
     assert [ledger.own.measured_s for ledger in ledgers] == pytest.approx([0.06] * 8)
 
 
-def test_a_blocking_request_takes_its_wall_time_in_its_thread() -> None:
+def test_blocking_request_in_a_thread_counts_its_wall_time() -> None:
     clock = Time()
     ledger = Ledger(own=clock.own())
 
@@ -220,15 +220,15 @@ def test_a_blocking_request_takes_its_wall_time_in_its_thread() -> None:
     assert ledger.own.measured_s == pytest.approx(0.2)
 
 
-def test_the_garbage_collector_is_not_the_systems_work() -> None:
+def test_garbage_collection_does_not_count() -> None:
     began, began_all = thread_time(), time.thread_time()
     gc.collect()
 
-    # The collector's walk takes milliseconds; what remains are the calls themselves.
+    # The collection takes milliseconds; only the time of the calls themselves remains.
     assert thread_time() - began < (time.thread_time() - began_all) / 2
 
 
-def test_a_call_counts_what_it_took_when_it_was_paid_for() -> None:
+def test_call_times_add_up_by_role_and_one_unknown_time_makes_them_none() -> None:
     ledger = Ledger()
     ledger.took(Role.EMBED, 0.2)
     ledger.took(Role.ANSWER, 0.5)
@@ -241,7 +241,7 @@ def test_a_call_counts_what_it_took_when_it_was_paid_for() -> None:
 
 
 class _Entries(list[Retrieved]):
-    """Six entries, each of which takes a second to read."""
+    """Six entries that each take a second to read."""
 
     def __init__(self, clock: Time) -> None:
         super().__init__(Retrieved(text=str(position), turn_ids=()) for position in range(6))
@@ -267,7 +267,7 @@ class _Ranking(IndexedSystem[Any]):
     def close(self) -> None: ...
 
 
-def test_what_is_ranked_for_the_metrics_alone_takes_no_time_of_the_system() -> None:
+def test_entries_ranked_only_for_the_metrics_take_no_time_of_the_system() -> None:
     clock = Time()
     own = clock.own()
     with metered(Ledger(own=own)), own.running():

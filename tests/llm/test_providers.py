@@ -1,4 +1,4 @@
-"""The providers that are options: each reaches its own address with its own key."""
+"""The providers that are options of llm: each has its own URL and key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROVIDERS = {
         "AWS_BEARER_TOKEN_BEDROCK",
     ),
 }
-"""Address and variable of the key, by option."""
+"""URL and environment variable of the key, by option."""
 WITHOUT_SEED = ("anthropic", "gemini", "mistral", "bedrock")
 
 
@@ -30,7 +30,7 @@ def config_of(*words: str) -> RunConfig:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", PROVIDERS)
-def test_a_provider_is_called_at_its_address_with_its_key(
+def test_provider_has_its_own_url_key_and_seed_setting(
     option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address, variable = PROVIDERS[option]
@@ -50,7 +50,7 @@ def test_a_provider_is_called_at_its_address_with_its_key(
     ("option", "address"),
     [("ollama", "http://localhost:11434/v1"), ("vllm", "http://localhost:8000/v1")],
 )
-def test_a_server_on_this_machine_needs_no_key(
+def test_local_server_needs_no_key(
     option: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -60,7 +60,7 @@ def test_a_server_on_this_machine_needs_no_key(
     assert settings.base_url == address
 
 
-def test_a_deployment_of_azure_is_called_at_its_resource(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_azure_deployment_has_its_url_and_api_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "the-key-of-azure")
     words = ["llm=azure", "llm.base_url=https://mine.openai.azure.com", "llm.model=my-deployment"]
 
@@ -72,10 +72,12 @@ def test_a_deployment_of_azure_is_called_at_its_resource(monkeypatch: pytest.Mon
     assert sampling_of(llm, "llm").model == "my-deployment"
 
 
-def test_the_model_that_judges_is_the_providers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_of_a_thinking_provider_gets_the_same_token_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", "the-key-of-gemini")
 
     config = config_of("llm=gemini", "judge=llm")
 
-    # It thinks before its verdict, and its thinking counts.
+    # The model thinks before its verdict, and its thinking counts as output.
     assert config.llm.judge.max_tokens == config.llm.max_tokens == 4096

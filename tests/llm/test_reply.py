@@ -1,5 +1,5 @@
-"""What a reply holds: sound values pass, odd ones are mended by a rule and named, the rest is asked
-for again.
+"""How replies are read: sound values pass, odd ones are mended by a rule and noted, the rest is
+requested again.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ ODD_COUNTS = [
 
 @pytest.mark.parametrize("odd", ODD_COUNTS, ids=lambda value: str(value)[:12])
 @pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens"])
-def test_what_is_no_count_is_estimated_and_said(name: str, odd: Any) -> None:
+def test_invalid_token_count_is_estimated_and_noted(name: str, odd: Any) -> None:
     counts, notes = usage_of({**GOOD, name: odd}, ASKED, "Paris it is")
     assert counts["estimated"] is True
     assert counts[name] == 3
@@ -78,7 +78,7 @@ def test_what_is_no_count_is_estimated_and_said(name: str, odd: Any) -> None:
 @pytest.mark.parametrize(
     "usage", ["text", 7, -7, True, [], [1], {"prompt_tokens": None}, {"total": 1}], ids=str
 )
-def test_a_usage_that_is_none_is_estimated_and_said(usage: Any) -> None:
+def test_invalid_usage_is_estimated_and_noted(usage: Any) -> None:
     counts, notes = usage_of(usage, ASKED, "Paris")
     assert counts == {
         "prompt_tokens": 3,
@@ -90,7 +90,7 @@ def test_a_usage_that_is_none_is_estimated_and_said(usage: Any) -> None:
 
 
 @pytest.mark.parametrize("usage", [None, {}])
-def test_no_usage_is_estimated_without_a_word(usage: Any) -> None:
+def test_missing_usage_is_estimated_without_a_note(usage: Any) -> None:
     counts, notes = usage_of(usage, ASKED, "Paris")
     assert counts["estimated"] is True
     assert notes == ()
@@ -110,7 +110,7 @@ def test_no_usage_is_estimated_without_a_word(usage: Any) -> None:
         {"cached_tokens": 8},
     ],
 )
-def test_odd_details_leave_the_counts_as_they_are(details: Any) -> None:
+def test_invalid_usage_details_are_noted_and_leave_the_counts(details: Any) -> None:
     counts, notes = usage_of({**GOOD, "prompt_tokens_details": details}, ASKED, "Paris")
     assert counts == {**GOOD, "cached_tokens": 0, "estimated": False}
     assert notes == (ODD_USAGE,)
@@ -145,18 +145,18 @@ def test_details_may_be_absent(details: Any) -> None:
         (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "not JSON"),
     ],
 )
-def test_what_is_no_json_object_is_told(content: bytes, told: str) -> None:
+def test_body_that_is_no_json_object_is_unsound(content: bytes, told: str) -> None:
     with pytest.raises(UnsoundReplyError, match=told):
         parse(content)
 
 
-def test_numbers_of_any_length_are_read() -> None:
+def test_number_of_5000_digits_is_parsed() -> None:
     digits = b"9" * 5000
     usage = parse(b'{"usage": {"prompt_tokens": ' + digits + b', "completion_tokens": 2}}')["usage"]
     assert usage_of(usage, ASKED, "Paris")[0]["prompt_tokens"] == 3
 
 
-def test_of_keys_that_come_twice_the_last_counts() -> None:
+def test_last_of_duplicate_keys_counts() -> None:
     assert parse(b'{"a": 1, "a": 2}') == {"a": 2}
 
 
@@ -183,7 +183,7 @@ def test_content_is_read_in_every_form(content: Any, text: str) -> None:
     assert read_chat(reply(content), ASKED).text == text
 
 
-def test_reasoning_beside_the_content_is_not_part_of_it() -> None:
+def test_reasoning_next_to_the_content_is_not_part_of_it() -> None:
     beside = {"reasoning_content": "hm", "reasoning": "hm", "refusal": None}
     chat = read_chat(reply("Paris", message=beside), ASKED)
     assert (chat.text, chat.raw, chat.notes) == ("Paris", None, ())
@@ -213,7 +213,7 @@ def test_a_refusal_is_an_answer() -> None:
         {"text": "x"},
     ],
 )
-def test_a_reply_without_text_is_asked_for_again(content: Any) -> None:
+def test_reply_without_text_is_unsound(content: Any) -> None:
     with pytest.raises(UnsoundReplyError):
         read_chat(reply(content), ASKED)
 
@@ -233,23 +233,23 @@ def test_a_reply_without_text_is_asked_for_again(content: Any) -> None:
         {"error": "overloaded"},
     ],
 )
-def test_a_reply_without_choices_is_asked_for_again(sent: dict[str, Any]) -> None:
+def test_reply_without_choices_is_unsound(sent: dict[str, Any]) -> None:
     with pytest.raises(UnsoundReplyError, match="overloaded" if "error" in sent else "no"):
         read_chat(sent, ASKED)
 
 
-def test_a_reply_that_ended_by_an_error_is_asked_for_again() -> None:
+def test_reply_with_finish_reason_error_is_unsound() -> None:
     with pytest.raises(UnsoundReplyError, match="ended with an error"):
         read_chat(reply("Par", "error"), ASKED)
 
 
 @pytest.mark.parametrize("content", [None, "", "<think>and so on", "<think>a</think>"])
-def test_nothing_before_the_limit_is_a_cut_reply(content: Any) -> None:
+def test_empty_reply_at_the_token_limit_is_a_cut_reply(content: Any) -> None:
     with pytest.raises(CutReplyError):
         read_chat(reply(content, "length"), ASKED)
 
 
-def test_nothing_behind_a_filter_is_a_filtered_reply() -> None:
+def test_empty_reply_behind_a_filter_is_a_filtered_reply() -> None:
     with pytest.raises(FilteredReplyError):
         read_chat(reply(None, "content_filter"), ASKED)
 
@@ -285,7 +285,7 @@ def test_nothing_behind_a_filter_is_a_filtered_reply() -> None:
         ({"type": "length"}, None),
     ],
 )
-def test_reasons_are_told_in_one_vocabulary(said: Any, read: str | None) -> None:
+def test_finish_reasons_are_mapped_to_one_vocabulary(said: Any, read: str | None) -> None:
     assert finish_reason(said) == read
     if isinstance(said, list | dict | bool | int | None):
         assert read_chat(reply("Paris", said), ASKED).finish_reason is None
@@ -306,12 +306,12 @@ def test_reasons_are_told_in_one_vocabulary(said: Any, read: str | None) -> None
         ("\ud83d\ude00", "😀"),
     ],
 )
-def test_what_no_reader_can_hold_is_taken_out_and_said(text: str, clean: str) -> None:
+def test_control_characters_are_removed_and_noted(text: str, clean: str) -> None:
     assert without_controls(text) == (clean, True)
     chat = read_chat(json.loads(json.dumps(reply(f"so {text}"))), ASKED)
     assert chat.text == f"so {clean}".strip()
     chat.text.encode()
-    if text != "\ud83d\ude00":  # which JSON makes one character of
+    if text != "\ud83d\ude00":  # JSON turns this into one character
         assert chat.notes == (CHARACTERS,)
 
 
@@ -345,7 +345,7 @@ def test_ordinary_text_stays(text: str) -> None:
         ),
     ],
 )
-def test_thinking_is_no_part_of_the_answer(whole: str, text: str) -> None:
+def test_thinking_is_removed_from_the_answer_and_noted(whole: str, text: str) -> None:
     assert without_thinking(whole) == (text, True)
     chat = read_chat(reply(whole), ASKED)
     assert (chat.text, chat.raw) == (text, whole)
@@ -355,7 +355,7 @@ def test_thinking_is_no_part_of_the_answer(whole: str, text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["Paris", "I think so", "a < b and c > d", "The tag <think> opens it", "think: yes"]
 )
-def test_words_that_look_like_it_stay(text: str) -> None:
+def test_text_that_only_resembles_thinking_is_kept(text: str) -> None:
     assert without_thinking(text) == (text, False)
 
 
@@ -428,17 +428,17 @@ def vectors(*rows: Any, **more: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_unsound_vectors_are_asked_for_again(sent: dict[str, Any], told: str) -> None:
+def test_unsound_vectors_are_refused(sent: dict[str, Any], told: str) -> None:
     with pytest.raises(UnsoundReplyError, match=told):
         read_vectors(sent, 2, None)
 
 
-def test_vectors_of_another_width_are_asked_for_again() -> None:
+def test_vectors_of_another_width_are_refused() -> None:
     with pytest.raises(UnsoundReplyError, match="have 2 numbers, but this model's have 3"):
         read_vectors(vectors([1.0, 0.0]), 1, 3)
 
 
-def test_vectors_come_in_the_order_of_their_index_and_of_length_one() -> None:
+def test_vectors_are_ordered_by_index_and_normalised() -> None:
     sent = {
         "data": [{"index": 1, "embedding": [0, 2]}, {"index": 0, "embedding": [3.0, 4.0]}],
         "usage": {"prompt_tokens": 5},
@@ -448,7 +448,7 @@ def test_vectors_come_in_the_order_of_their_index_and_of_length_one() -> None:
     assert (sound.tokens, sound.notes) == (5, ())
 
 
-def test_vectors_without_any_index_come_as_they_came() -> None:
+def test_vectors_without_an_index_keep_their_order() -> None:
     assert read_vectors(
         {"data": [{"embedding": [0.0, 1.0]}, {"embedding": [1.0, 0.0]}]}, 2, 2
     ).vectors.tolist() == [[0, 1], [1, 0]]
@@ -460,7 +460,7 @@ def test_vectors_in_base64_are_read() -> None:
 
 
 @pytest.mark.parametrize("odd", [*ODD_COUNTS[:6], [5]], ids=str)
-def test_an_odd_usage_of_a_batch_is_left_to_be_counted(odd: Any) -> None:
+def test_invalid_usage_of_a_batch_is_none_and_noted(odd: Any) -> None:
     sound = read_vectors(vectors([1.0], usage={"prompt_tokens": odd}), 1, None)
     assert (sound.tokens, sound.notes) == (None, (ODD_USAGE,))
 
@@ -479,7 +479,7 @@ def test_an_odd_usage_of_a_batch_is_left_to_be_counted(odd: Any) -> None:
         (b"abcdefg", False),
     ],
 )
-def test_stored_vectors_are_checked(packed: bytes, sound: bool) -> None:
+def test_stored_vector_is_checked_for_width_and_length(packed: bytes, sound: bool) -> None:
     assert sound_vector(packed, 2) is sound
 
 
@@ -491,7 +491,7 @@ def test_stored_vectors_are_checked(packed: bytes, sound: bool) -> None:
     [None, "0.5", True, float("nan"), float("inf"), 10**400, [0.5], {}],
     ids=lambda value: str(value)[:9],
 )
-def test_an_odd_score_is_asked_for_again(score: Any) -> None:
+def test_ranking_with_an_invalid_score_is_refused(score: Any) -> None:
     rows = [{"index": 0, "relevance_score": 0.5}, {"index": 1, "relevance_score": score}]
     with pytest.raises(UnsoundReplyError):
         read_ranking({"results": rows}, 2)
@@ -502,7 +502,7 @@ def test_scores_come_in_the_order_of_the_documents() -> None:
     assert read_ranking({"results": rows, "usage": {"total_tokens": 4}}, 2).scores == (1.0, 0.9)
 
 
-# What was stored
+# Stored entries
 
 ENTRY = {
     "text": "Paris",
@@ -554,14 +554,14 @@ def test_a_sound_entry_is_read_back() -> None:
     ],
     ids=str,
 )
-def test_an_unsound_entry_counts_as_none(changes: dict[str, Any]) -> None:
+def test_unsound_cache_entry_reads_as_none(changes: dict[str, Any]) -> None:
     assert stored(**changes) is None
 
 
 @pytest.mark.parametrize(
     "value", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000, b"{}", b"7" * 5000]
 )
-def test_what_is_no_entry_counts_as_none(value: bytes) -> None:
+def test_value_that_is_no_cache_entry_reads_as_none(value: bytes) -> None:
     assert stored_chat(value) is None
     assert stored_ranking(value, 1) is None
 
@@ -584,12 +584,12 @@ def test_an_entry_of_an_earlier_release_is_cleaned() -> None:
     [None, [], [0.5], [0.5, "1"], [0.5, None], [0.5, float("nan")], [0.5, True], "ab"],
     ids=str,
 )
-def test_an_unsound_ranking_in_the_cache_counts_as_none(scores: Any) -> None:
+def test_unsound_ranking_in_the_cache_reads_as_none(scores: Any) -> None:
     entry = {"scores": scores, "tokens": 4, "estimated": False, "latency_s": 0.1, "wait_s": 0.0}
     assert stored_ranking(json.dumps(entry).encode(), 2) is None
 
 
-def test_all_of_them_are_failures_of_a_model() -> None:
+def test_reply_errors_are_model_errors() -> None:
     assert all(
         issubclass(kind, ModelError)
         for kind in (UnsoundReplyError, CutReplyError, FilteredReplyError)

@@ -1,5 +1,5 @@
-"""The request slots at an endpoint: one limit over the tasks, loops and threads of a process, of
-which each of several processes has its part.
+"""The request slots at an endpoint: one limit for all tasks, loops and threads of a process, which
+has its part of the total limit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from memeval.llm.slots import Slot, Slots, slots_at, slots_of_process
 
 
 async def crowd(slots: list[Slots], each: int) -> int:
-    """Lets many enter at once; returns the most that were in at a time."""
+    """Lets many enter at the same time; returns the largest number inside."""
     inside = most = 0
 
     async def visit(one: Slots) -> None:
@@ -45,13 +45,13 @@ def test_the_parts_of_a_limit_add_up_to_it(limit: int, processes: int) -> None:
     assert slots_of_process(limit, processes, "") == min(parts)
 
 
-def test_no_more_are_in_at_once_than_the_limit() -> None:
+def test_concurrent_holders_never_exceed_the_limit() -> None:
     slots = slots_with(5)
     assert asyncio.run(crowd([slots], 50)) == 5
     assert asyncio.run(crowd([slots], 50)) == 5, "on another loop as well"
 
 
-def test_who_waits_for_a_slot_sends_before_a_reply_is_worked_on() -> None:
+def test_waiting_call_is_sent_before_the_previous_reply_is_processed() -> None:
     order = []
 
     async def visit(slots: Slots, name: str) -> None:
@@ -69,7 +69,7 @@ def test_who_waits_for_a_slot_sends_before_a_reply_is_worked_on() -> None:
     assert order == ["a sends", "b sends", "a works", "c sends", "b works", "c works"]
 
 
-def test_the_lower_limit_holds_for_all_who_ask_at_one_address() -> None:
+def test_lowest_limit_holds_for_all_endpoints_at_one_url() -> None:
     slots = slots_with(5)
     slots.limit("another", 3)
     assert asyncio.run(crowd([slots], 50)) == 3
@@ -79,7 +79,7 @@ def test_the_lower_limit_holds_for_all_who_ask_at_one_address() -> None:
     assert asyncio.run(crowd([slots], 50)) == 2
 
 
-def test_who_waits_goes_on_when_the_lowest_limit_is_gone() -> None:
+def test_waiting_call_continues_when_the_lowest_limit_is_removed() -> None:
     async def scene() -> None:
         slots = slots_with(2)
         slots.limit("another", 1)
@@ -95,7 +95,7 @@ def test_who_waits_goes_on_when_the_lowest_limit_is_gone() -> None:
 
 
 @pytest.mark.parametrize(("address", "key"), [("another", "key"), ("address", "another")])
-def test_another_address_or_key_has_slots_of_its_own(address: str, key: str) -> None:
+def test_another_url_or_key_has_its_own_slots(address: str, key: str) -> None:
     one, other = slots_at("address", "key"), slots_at(address, key)
     assert slots_at("address", "key") is one
     one.limit("an endpoint", 2)
@@ -103,7 +103,7 @@ def test_another_address_or_key_has_slots_of_its_own(address: str, key: str) -> 
     assert asyncio.run(crowd([one, other], 20)) == 5
 
 
-def test_who_is_cancelled_while_waiting_or_inside_leaves_no_slot_behind() -> None:
+def test_cancelled_holders_and_waiters_release_their_slots() -> None:
     slots = slots_with(2)
 
     async def stay() -> None:
@@ -123,7 +123,7 @@ def test_who_is_cancelled_while_waiting_or_inside_leaves_no_slot_behind() -> Non
     assert asyncio.run(crowd([slots], 9)) == 2
 
 
-def test_who_is_cancelled_as_it_is_handed_a_slot_hands_it_on() -> None:
+def test_waiter_cancelled_while_it_gets_a_slot_passes_it_on() -> None:
     slots = slots_with(1)
 
     async def scene() -> None:
@@ -166,7 +166,7 @@ def test_a_process_has_its_part_of_the_limit(limit: int, processes: int, part: i
     assert slots_of_process(limit, processes, "http://host/v1") == part
 
 
-def test_fewer_slots_than_processes_are_refused_with_the_way_out() -> None:
+def test_fewer_slots_than_processes_are_refused_with_a_hint() -> None:
     with pytest.raises(UserError, match="4 processes can't share max_concurrency=3") as refusal:
         slots_of_process(3, 4, "http://host/v1")
     assert "hydra.launcher.n_jobs=3" in refusal.value.hints[0]

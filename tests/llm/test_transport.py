@@ -1,4 +1,4 @@
-"""Calls over aiohttp, alone and under openai's client: what is sent, to whom, and what for."""
+"""Calls over aiohttp, alone and under openai's client: what is sent, and to whom."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ print("openai" in sys.modules, "httpx2" in sys.modules)
 
 
 class Recorder(ThreadingHTTPServer):
-    """A proxy, or an endpoint, that notes what it is sent."""
+    """A proxy or endpoint that records its requests."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -73,7 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_error(502)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def recorder() -> Iterator[Recorder]:
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The certificate of a server on this machine, and its key: its own authority."""
+    """Path of a file with the key and the self-signed certificate of a local server."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "of the test")])
     now = datetime.now(UTC)
@@ -117,7 +117,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def secure(recorder: Recorder, authority: Path) -> str:
-    """The address of the recorder, which now speaks TLS only."""
+    """The URL of the recorder, which now speaks only TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority)
     recorder.socket = context.wrap_socket(recorder.socket, server_side=True)
@@ -147,21 +147,21 @@ def send(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "loads"), [("/chat/completions", False), ("/embeddings", True)])
-def test_only_embeddings_load_the_client_of_openai(path: str, loads: bool) -> None:
+def test_only_embeddings_import_the_openai_client(path: str, loads: bool) -> None:
     done = subprocess.run(
         [sys.executable, "-c", CALL, path],
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
-        # Its endpoint is one of the tests' own.
+        # Its endpoint is a double from the tests.
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
     )
     assert done.stdout.split() == [str(loads)] * 2
 
 
 @EITHER
-def test_headers_of_the_user_replace_ours_in_any_case(
+def test_user_headers_replace_ours_regardless_of_case(
     recorder: Recorder, kind: type[Transport]
 ) -> None:
     send(kind, f"http://{recorder.address}", {"AUTHORIZATION": "theirs", "user-agent": "me"})
@@ -184,7 +184,7 @@ def test_a_proxy_of_the_environment_is_used(
 
 
 @EITHER
-def test_a_proxy_of_a_secure_endpoint_is_not_sent_the_key(
+def test_proxy_of_an_https_endpoint_does_not_get_the_key(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch, kind: type[Transport]
 ) -> None:
     monkeypatch.setenv("https_proxy", f"http://me:p%40ss@{recorder.address}")
@@ -198,7 +198,7 @@ def test_a_proxy_of_a_secure_endpoint_is_not_sent_the_key(
 
 
 @EITHER
-def test_an_address_without_a_proxy_is_called_directly(
+def test_url_excluded_by_no_proxy_is_called_directly(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch, kind: type[Transport]
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
@@ -208,7 +208,7 @@ def test_an_address_without_a_proxy_is_called_directly(
 
 
 @EITHER
-def test_nothing_of_this_machine_is_sent(
+def test_no_headers_or_keys_of_the_environment_are_sent(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch, kind: type[Transport]
 ) -> None:
     for name in ("OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_API_KEY"):
@@ -242,7 +242,7 @@ def test_nothing_of_this_machine_is_sent(
     ],
 )
 @BOTH_PATHS
-def test_azure_is_called_as_azure_wants_it(
+def test_azure_gets_its_url_and_authentication_headers(
     recorder: Recorder,
     monkeypatch: pytest.MonkeyPatch,
     path: str,
@@ -286,7 +286,7 @@ print(asyncio.run(call(sys.argv[1])))
 
 
 def call_securely(address: str, path: str) -> str:
-    """What a process of its own prints: the authorities are read once per process."""
+    """What a separate process prints: the certificate authorities are read once per process."""
     done = subprocess.run(
         [sys.executable, "-c", SECURE_CALL, address, path],
         capture_output=True,
@@ -299,7 +299,7 @@ def call_securely(address: str, path: str) -> str:
 
 @pytest.mark.slow
 @BOTH_PATHS
-def test_an_authority_of_the_environment_is_trusted(
+def test_certificate_authority_from_the_environment_is_trusted(
     recorder: Recorder, secure: str, authority: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
@@ -310,7 +310,7 @@ def test_an_authority_of_the_environment_is_trusted(
 
 @pytest.mark.slow
 @BOTH_PATHS
-def test_an_endpoint_with_an_unknown_certificate_is_sent_nothing(
+def test_endpoint_with_an_untrusted_certificate_gets_no_request(
     recorder: Recorder, secure: str, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)

@@ -520,7 +520,7 @@ REFUSALS = (
     "### Answer\nThe conversation does not say.",
     "Reasoning: The memories talk about dogs.\nAnswer: There is no mention of a cat.",
 )
-"""As a whole they say that what was asked is not known."""
+"""Answers that, as a whole, say that the asked fact is not known."""
 
 ANSWERS = (
     "Not much",
@@ -863,4 +863,4 @@ ANSWERS = (
     "Three",
     "?",
 )
-"""They hold the words of refusals, or go on to answer after one."""
+"""Answers that contain words of refusals, or go on to answer after one."""

@@ -36,7 +36,7 @@ TEXT = st.text(st.sampled_from("abcdefgh AB.,;!?'\"-()$0123é the and "), max_si
 
 
 @pytest.mark.parametrize(("category", "prediction", "gold", "official", "mem0"), GOLDEN)
-def test_the_golden_table(
+def test_f1_scores_equal_the_golden_table(
     category: int, prediction: str, gold: str, official: float, mem0: float | None
 ) -> None:
     assert locomo_f1(prediction, gold, category) == pytest.approx(official, abs=5e-7)
@@ -58,7 +58,7 @@ def test_scores_lie_between_0_and_1_and_f1_is_symmetric(one: str, other: str) ->
 
 
 @given(TEXT)
-def test_a_text_is_its_own_best_answer(text: str) -> None:
+def test_text_scores_full_marks_against_itself(text: str) -> None:
     assert exact_match(text, text) == 1.0
     assert token_f1(text, text) == float(bool(normalise(text)))
     assert bleu1(text, text) == pytest.approx(float(bool(words(text))))
@@ -89,7 +89,7 @@ def test_bleu1_equals_nltk(prediction: str, gold: str) -> None:
     assert bleu1(prediction, gold) == pytest.approx(float(official), abs=1e-12)
 
 
-def test_metrics_load_neither_nltk_whole_nor_pandas() -> None:
+def test_metrics_import_neither_nltk_nor_pandas() -> None:
     code = (
         "import sys; from memeval.metrics.mem0 import bleu1; from memeval.metrics.tokens import "
         "token_f1;"
@@ -126,7 +126,7 @@ def test_words_do_not_depend_on_an_installed_punkt_model() -> None:
         ("red red", "red red blue", 2 / 3, False, True),
     ],
 )
-def test_the_keyword_score(
+def test_keyword_overlap_and_keyword_pass(
     answer: str, gold: str, overlap: float, exact: bool, passed: bool
 ) -> None:
     assert keyword_overlap(answer, gold) == pytest.approx(overlap)
@@ -154,12 +154,12 @@ def test_keywords_drop_stop_words_and_single_letters() -> None:
         ("27 May 2023", "7 May 2023", False),
     ],
 )
-def test_a_gold_inside_an_answer_is_whole_words(answer: str, gold: str, inside: bool) -> None:
+def test_contains_matches_whole_words(answer: str, gold: str, inside: bool) -> None:
     assert contains(answer, gold) == float(inside)
 
 
 @given(TEXT, TEXT)
-def test_what_equals_the_gold_contains_it(answer: str, gold: str) -> None:
+def test_answer_equal_to_the_gold_contains_it(answer: str, gold: str) -> None:
     assert contains(gold, gold) == 1.0
     assert contains(answer, gold) >= exact_match(answer, gold)
 
@@ -170,7 +170,7 @@ def question(*gold: str, category: int = 4, answerable: bool = True) -> EvalQues
     )
 
 
-def test_the_facade_takes_the_best_gold_for_each_metric() -> None:
+def test_answer_metrics_take_the_best_gold_for_each_metric() -> None:
     scores = answer_metrics("7 May", question("May 7th", "7 May 2023", "on the 7 May"))
     assert list(scores) == [
         "token_f1",
@@ -186,13 +186,13 @@ def test_the_facade_takes_the_best_gold_for_each_metric() -> None:
     assert answer_metrics("The 7 May!", question("x", "7 may"))["exact_match"] == 1.0
 
 
-def test_the_facade_uses_the_official_rule_of_the_category_for_locomo_alone() -> None:
+def test_only_locomo_metrics_use_the_official_rule_of_the_category() -> None:
     asked = question("pottery, camping, painting, swimming", category=1)
     assert locomo_metrics("pottery, camping", asked)["token_f1"] == pytest.approx(1 / 2)
     assert answer_metrics("pottery, camping", asked)["token_f1"] == pytest.approx(2 / 3)
 
 
-def test_a_question_without_an_answer_is_scored_by_the_official_rule_or_not_at_all() -> None:
+def test_unanswerable_question_is_scored_only_by_locomos_official_rule() -> None:
     adversarial = question(category=5, answerable=False)
     for text, score in (("Not mentioned.", 1.0), ("I don't know", 0.0)):
         scores = locomo_metrics(text, adversarial)

@@ -1,4 +1,4 @@
-"""The reading rule of numbered choices, case by case, and on real replies."""
+"""How replies to numbered choices are read, by single cases and on real replies."""
 
 from __future__ import annotations
 
@@ -123,16 +123,16 @@ def test_the_exact_text_of_a_choice_is_read(reply: str, index: int) -> None:
         "July 2023 or 20 May 2023",
     ],
 )
-def test_what_names_no_choice_is_unparsed(reply: str) -> None:
+def test_reply_that_names_no_choice_is_unparsed(reply: str) -> None:
     assert read_index(reply, CHOICES) is None
 
 
-def test_an_index_without_a_choice_is_none() -> None:
+def test_index_out_of_range_is_read_only_as_a_text() -> None:
     assert read_index("7", ("red", "blue")) is None
     assert read_index("7", ("red", "7")) == 1
 
 
-def test_choices_that_read_alike() -> None:
+def test_duplicate_choices_read_as_the_first_unless_only_case_differs() -> None:
     assert read_index("2021", ("2020", "2021", "2022", "2021")) == 1
     assert read_index("the sun", ("The Sun", "the sun")) == 1
     assert read_index("THE SUN", ("The Sun", "the sun")) is None
@@ -148,7 +148,7 @@ WORDY = (
     "3 - 4 weeks",
     "2. Liga",
 )
-"""Texts that begin with words which may stand before an index, or look like one."""
+"""Choices that begin with words that may precede an index, or that look like one."""
 FRAMES = (
     *(
         "{}",
@@ -211,7 +211,7 @@ def test_each_text_is_found_in_each_frame(choices: tuple[str, ...], frame: str) 
         ("Answer: not the Friday before 2 May", WORDY, None),
     ],
 )
-def test_a_text_is_compared_before_words_are_passed_over(
+def test_whole_text_is_compared_before_leading_words_are_skipped(
     reply: str, choices: tuple[str, ...], index: int | None
 ) -> None:
     assert read_index(reply, choices) == index
@@ -230,7 +230,7 @@ def items(data_dir: Path) -> list[dict[str, Any]]:
 
 
 def readings(items: list[dict[str, Any]], run: str) -> list[tuple[int, int | None, int | None]]:
-    """Right index, ours, and the recorded one."""
+    """Right index, our reading, and the recorded reading."""
     return [
         (
             item["correct_choice_index"],
@@ -246,7 +246,7 @@ def readings(items: list[dict[str, Any]], run: str) -> list[tuple[int, int | Non
     ("run", "recorded", "ours", "lenient", "unparsed"),
     [(FIRST, 12, 30, 37, 5), (SECOND, 16, 17, 19, 1)],
 )
-def test_the_reading_decides_the_score(
+def test_accuracy_depends_on_how_replies_are_read(
     items: list[dict[str, Any]], run: str, recorded: int, ours: int, lenient: int, unparsed: int
 ) -> None:
     rows = readings(items, run)
@@ -264,7 +264,9 @@ def test_every_index_that_was_recorded_is_read(items: list[dict[str, Any]], run:
 
 
 @pytest.mark.real_data
-def test_what_was_reported_right_is_not_right_by_substring(items: list[dict[str, Any]]) -> None:
+def test_substring_matches_reported_as_right_are_read_as_other_choices(
+    items: list[dict[str, Any]],
+) -> None:
     found = {
         item["question_id"]: read_index(item["responses"][SECOND]["raw"], item["choices"])
         for item in items
@@ -277,7 +279,7 @@ def test_what_was_reported_right_is_not_right_by_substring(items: list[dict[str,
 
 
 @pytest.mark.real_data
-def test_replies_that_no_rule_reads(items: list[dict[str, Any]]) -> None:
+def test_replies_that_are_not_read(items: list[dict[str, Any]]) -> None:
     unread = {
         run: [
             item["question_id"]
@@ -298,13 +300,15 @@ def test_replies_that_no_rule_reads(items: list[dict[str, Any]]) -> None:
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("frame", FRAMES)
-def test_each_real_choice_is_found_in_each_frame(items: list[dict[str, Any]], frame: str) -> None:
+def test_each_real_choice_is_found_in_each_frame_by_text_or_index(
+    items: list[dict[str, Any]], frame: str
+) -> None:
     for item in items:
         choices = [str(choice) for choice in item["choices"]]
         for index, text in enumerate(choices):
             read = read_index(frame.format(text, index=index), choices)
-            # Without an index, a digit names the choice of that number, and a text that occurs
-            # twice the first.
+            # Without an index, a digit names the choice of that number, and a duplicate text names
+            # its first choice.
             alone = int(text) if len(text) == 1 else choices.index(text)
             expected = index if "{index}" in frame else alone
             assert read == expected, (item["question_id"], text)

@@ -1,4 +1,4 @@
-"""How figures read."""
+"""How figures are written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memeval.metrics import formats
         (3.1e6, "3.1M"),
     ],
 )
-def test_short_counts(value: float | None, said: str) -> None:
+def test_short_count_has_at_most_five_characters(value: float | None, said: str) -> None:
     assert formats.short_count(value) == said
     assert len(said) <= 5
 
@@ -68,7 +68,7 @@ def test_intervals_show_both_ends() -> None:
         (None, "ms", "–"),
     ],
 )
-def test_differences(value: float | None, unit: str, said: str) -> None:
+def test_signed_figure_with_its_unit(value: float | None, unit: str, said: str) -> None:
     assert formats.figure(value, unit, signed=True) == said
 
 

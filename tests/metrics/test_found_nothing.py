@@ -1,4 +1,4 @@
-"""A run in which no question got anything from its memory is told from one that found little."""
+"""A run in which no question got anything from its memory differs from a run that found little."""
 
 from __future__ import annotations
 
@@ -30,16 +30,18 @@ BY_TOOLS = (AgentStep(text="It is Quill."),)
         ({"retrieved": (), "context_tokens": 7, "steps": BY_TOOLS, "context": "ref"}, False),
         ({"retrieved": (), "steps": BY_TOOLS, "context": reference("")}, True),
         ({"retrieved": CHUNK, "context_tokens": 7, "context": "ref"}, False),
-        # Chunks that name the right turns, and hold no text.
+        # Chunks that name the right turns but have no text.
         ({"retrieved": CHUNK, "context_tokens": 0, "context": "ref"}, True),
         ({"retrieved": CHUNK, "context_tokens": 0, "status": Status.RETRIEVED}, True),
-        # The system answered by itself: what it read is not known.
+        # The system answered by itself, so what it read is unknown.
         ({"retrieved": CHUNK, "context_tokens": 0}, False),
         ({"retrieved": CHUNK, "context_tokens": 0, "steps": BY_TOOLS, "context": "ref"}, False),
         ({"retrieved": None, "context_tokens": 0, "context": "ref"}, False),
     ],
 )
-def test_what_reached_the_reader(members: dict[str, Any], expected: bool) -> None:
+def test_found_nothing_depends_on_what_reached_the_reader(
+    members: dict[str, Any], expected: bool
+) -> None:
     row = record(**members)
     assert found_nothing([row], INGESTS) == expected
     assert not found_nothing([row, record(retrieved=CHUNK, context_tokens=7)], INGESTS)

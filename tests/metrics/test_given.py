@@ -1,4 +1,4 @@
-"""Whether a text gives a value, and how an answer is judged by it."""
+"""Whether a text contains a value, and how an answer is judged by it."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ NOT_GIVEN = [
 
 
 @pytest.mark.parametrize(("value", "text"), GIVEN)
-def test_a_value_is_given_in_any_surface(value: str, text: str) -> None:
+def test_value_is_found_in_any_notation(value: str, text: str) -> None:
     assert is_given(value, text)
 
 
 @pytest.mark.parametrize(("value", "text"), NOT_GIVEN)
-def test_a_part_of_another_word_is_not_the_value(value: str, text: str) -> None:
+def test_value_within_a_longer_word_is_not_found(value: str, text: str) -> None:
     assert not is_given(value, text)
 
 
-def test_a_value_is_replaced_only_where_it_is_given() -> None:
+def test_value_is_replaced_only_where_it_is_a_whole_word() -> None:
     assert replace_given("TKT-100 and TKT-1000", "TKT-100", "ABC-7") == "ABC-7 and TKT-1000"
 
 
-# Of ten thousand answers whose content is known, none is misjudged.
+# No answer with known content is misjudged, out of ten thousand.
 
 SCRIPTS = ("бжвгдорлн", "αβγδηθμν", "कखगचजटतन", "مكتبدرسن", "서울부산광주", "カキクサシス")
 SYLLABLES = ("bre", "vel", "zum", "tor", "kaf", "nix", "dro", "qui", "mol", "pha")
@@ -121,7 +121,7 @@ def in_another_surface(rng: Random, value: str) -> str:
 
 
 def inside_another_word(rng: Random, value: str) -> str:
-    """A text that holds the letters of a value, and not the value."""
+    """A text with the letters of a value, but without the value."""
     if not value.isascii():
         return value[:-1]
 
@@ -129,7 +129,7 @@ def inside_another_word(rng: Random, value: str) -> str:
 
 
 @pytest.mark.parametrize("answers", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_answers_with_known_content_are_judged_right(answers: int) -> None:
+def test_no_answer_with_known_content_is_misjudged(answers: int) -> None:
     rng, misjudged = Random(7), []
     for _ in range(answers):
         values = {made_value(rng) for _ in range(4)}
@@ -184,26 +184,26 @@ def test_the_worst_outcome_counts(answer: str, expected: Given) -> None:
     assert outcome(answer, traces) == expected
 
 
-def test_no_trace_of_a_deleted_value_is_right() -> None:
+def test_answer_without_the_deleted_value_is_right() -> None:
     traces = Traces(kind="deleted", deleted=("Kiew",))
     assert outcome("I don't know.", traces) == Given.RIGHT
     assert outcome("", traces) == Given.RIGHT
 
 
-def test_a_store_may_hold_what_is_anothers_and_a_search_may_not_find_it() -> None:
+def test_foreign_value_is_a_breach_if_found_by_a_search_but_not_if_stored() -> None:
     traces = Traces(kind="tenant", foreign=("Kiew",))
     kept = trace_metrics("No idea.", {"context": (), "probe": (), "store": ("Kiew",)}, traces)
     found = trace_metrics("No idea.", {"context": (), "probe": ("Kiew",)}, traces)
     assert (kept["breach_rate"], found["breach_rate"]) == (0.0, 1.0)
 
 
-def test_each_depth_has_its_own_rate_and_one_that_was_not_looked_at_has_none() -> None:
+def test_each_inspected_depth_has_a_rate_and_others_have_none() -> None:
     traces = Traces(kind="deleted", deleted=("Kiew",))
     metrics = trace_metrics("No idea.", {"context": (), "probe": ("Kiew",)}, traces)
     assert metrics == {"leak_rate/answer": 0.0, "leak_rate/context": 0.0, "leak_rate/probe": 1.0}
 
 
-def test_stale_is_an_older_value_without_the_newest() -> None:
+def test_context_is_stale_with_an_older_value_without_the_newest() -> None:
     traces = Traces(kind="updated", right=("Oslo",), older=("Rom",))
     both = trace_metrics("Oslo", {"context": ("Rom", "Oslo")}, traces)
     old = trace_metrics("Oslo", {"context": ("Rom",)}, traces)
@@ -212,7 +212,7 @@ def test_stale_is_an_older_value_without_the_newest() -> None:
     assert old["known_rate/answer"] == 1.0
 
 
-def test_what_comes_back_is_told_apart_by_what_happened_since() -> None:
+def test_returned_value_counts_under_what_happened_before() -> None:
     traces = Traces(kind="returned", deleted=("Kiew",))
     metrics = trace_metrics("Kiew", {"context": (), "probe": ("Kiew",)}, traces, after="import")
     assert metrics == {"return_rate": 1.0, "return_rate/import": 1.0}
@@ -230,7 +230,7 @@ def life(case: int, kind: str, name: str, values: Sequence[int]) -> list[Record]
     ]
 
 
-def test_selective_forgetting_has_the_interval_of_the_part_that_varies() -> None:
+def test_selective_forgetting_has_the_interval_of_its_varying_part() -> None:
     shares = [[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 0]]
     known, leaked = "known_rate/context", "leak_rate/probe"
     clusters = [str(case) for case in range(4) for _ in range(3)]
@@ -252,7 +252,7 @@ def test_selective_forgetting_has_the_interval_of_the_part_that_varies() -> None
     assert due.high is not None
     assert found["selective_forgetting_ci95_low"] == pytest.approx(1 - due.high)
 
-    # One case shows no spread, and what was not probed has no figure.
+    # One case shows no spread, and a kind that was not probed has no figure.
     alone = life_measures(measured([1], [0], 0))
     assert (alone["selective_forgetting"], alone["selective_forgetting_ci95_low"]) == (1.0, None)
     assert "selective_forgetting" not in life_measures(life(0, "neighbour", known, [1]))

@@ -1,4 +1,4 @@
-"""How metrics are headed, counted and explained."""
+"""Titles, units and explanations of metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memeval.metrics.tools import COUNTED, EACH
         ("session_first_rank", "session first rank"),
     ],
 )
-def test_a_paper_says_of_which_evidence_a_share_is(name: str, title: str) -> None:
+def test_paper_title_names_the_kind_of_evidence(name: str, title: str) -> None:
     assert paper_title(name) == title
 
 
@@ -34,25 +34,27 @@ def test_a_paper_says_of_which_evidence_a_share_is(name: str, title: str) -> Non
         ("stored_repeated", "stored twice", (PAGE,)),
     ],
 )
-def test_a_figure_has_one_title_everywhere(name: str, title: str, columns: tuple[str, ...]) -> None:
+def test_metric_has_the_same_title_in_all_views(
+    name: str, title: str, columns: tuple[str, ...]
+) -> None:
     metric = metrics()[name]
     assert dict(metric.columns) == dict.fromkeys(columns, title)
     assert dict(metric.lines) == {SHOW: title, REPORT: title}
 
 
-def test_a_rate_is_shown_where_it_has_a_heading() -> None:
+def test_rate_is_shown_only_if_it_has_a_heading() -> None:
     breach, known = metrics()["breach_rate"], metrics()["known_rate/answer"]
     assert dict(breach.columns) == {TABLE: "breach", PAGE: "breach"}
     assert dict(breach.lines) == dict.fromkeys((SHOW, REPORT, TILE), "breach rate")
     assert not known.columns and not known.lines and not known.texts
 
 
-def test_figures_are_counted_in_their_unit() -> None:
+def test_metrics_have_their_units() -> None:
     units = [metrics()[name].unit for name in ("tool_calls", "writes", "without_call")]
     assert units == [EACH, COUNTED, POINTS]
 
 
-def test_what_is_shown_if_it_was_measured_says_so() -> None:
+def test_metrics_shown_only_if_measured_are_marked_optional() -> None:
     everywhere = {TABLE, PAGE, SHOW, REPORT}
     assert set(metrics()["steps"].optional) == everywhere
     assert set(metrics()["stored_growth"].optional) == {SHOW, REPORT}
@@ -66,7 +68,7 @@ def test_what_is_shown_if_it_was_measured_says_so() -> None:
         ("obeyed_rate", "answers that obey a stored text"),
     ],
 )
-def test_a_heading_is_explained(name: str, hint: str) -> None:
+def test_heading_has_a_hint(name: str, hint: str) -> None:
     metric: Metric = metrics()[name]
     assert metric.hint == hint
     assert metric.more_is_better is False

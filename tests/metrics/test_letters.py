@@ -66,7 +66,7 @@ CHOICES = ("RIPv1", "IGRP", "EIGRP", "OSPF, version 3", "a router", "RIPv2")
         ("<answer>A, C</answer>", (0, 2)),
     ],
 )
-def test_reads_what_a_reply_chooses(reply: str, expected: tuple[int, ...]) -> None:
+def test_chosen_letters_of_a_reply_are_read(reply: str, expected: tuple[int, ...]) -> None:
     assert read_letters(reply, CHOICES, multi_select=False) == expected
     assert read_letters(reply, CHOICES, multi_select=True) == expected
 
@@ -105,7 +105,7 @@ def test_reads_what_a_reply_chooses(reply: str, expected: tuple[int, ...]) -> No
     ],
 )
 @pytest.mark.parametrize("multi_select", [False, True])
-def test_reads_nothing_by_guessing(reply: str, multi_select: bool) -> None:
+def test_ambiguous_reply_is_not_read(reply: str, multi_select: bool) -> None:
     assert read_letters(reply, CHOICES, multi_select=multi_select) is None
 
 
@@ -120,7 +120,7 @@ def test_reads_nothing_by_guessing(reply: str, multi_select: bool) -> None:
         ("OSPF, version 3; RIPv2", (3, 5)),
     ],
 )
-def test_lines_and_texts_count_together_only_where_several_may_be_chosen(
+def test_lists_of_lines_or_texts_are_read_only_with_multi_select(
     reply: str, expected: tuple[int, ...]
 ) -> None:
     assert read_letters(reply, CHOICES, multi_select=True) == expected
@@ -175,11 +175,11 @@ def test_labels_with_their_texts_are_read_whole(reply: str) -> None:
     ],
 )
 @pytest.mark.parametrize("multi_select", [False, True])
-def test_a_list_is_read_whole_or_not_at_all(reply: str, multi_select: bool) -> None:
+def test_list_with_a_wrong_label_or_text_is_not_read(reply: str, multi_select: bool) -> None:
     assert read_letters(reply, FORMATS, multi_select=multi_select) is None
 
 
-def test_a_text_with_a_comma_beside_its_label() -> None:
+def test_choice_text_with_a_comma_is_read_with_its_label() -> None:
     assert read_letters("A. JSON, D. INI, old", FORMATS, multi_select=True) == (0, 3)
     assert read_letters("D. INI, old", FORMATS, multi_select=False) == (3,)
     assert read_letters("C. YAML, because A is for programs", FORMATS, multi_select=False) == (2,)
@@ -204,7 +204,7 @@ def test_a_written_list_is_read_back(chosen: set[int], separator: str) -> None:
 
 
 @given(st.text(max_size=60), st.booleans())
-def test_what_is_read_exists(reply: str, multi_select: bool) -> None:
+def test_letters_read_are_sorted_unique_and_valid(reply: str, multi_select: bool) -> None:
     found = read_letters(reply, CHOICES, multi_select=multi_select)
     assert found is None or (
         list(found) == sorted(set(found)) and set(found) <= set(range(len(CHOICES))) and found
@@ -222,7 +222,7 @@ def test_what_is_read_exists(reply: str, multi_select: bool) -> None:
         ((), (), 1, 1),
     ],
 )
-def test_sets_compare(
+def test_exact_set_and_jaccard(
     chosen: tuple[int, ...], right: tuple[int, ...], exact: float, partial: float
 ) -> None:
     assert exact_set(chosen, right) == exact

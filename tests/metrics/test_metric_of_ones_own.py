@@ -1,4 +1,4 @@
-"""A metric of one's own: one object, and every view, comparison and gate has it."""
+"""A custom metric: one object that every view, comparison and gate includes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SMALL = ("dataset.limit_cases=2", "tracking=none", "judge=keyword")
 
 
 def invents(answer: str, gold: str) -> float:
-    """Share of the words of an answer that the gold does not have."""
+    """Share of the words of an answer that the gold answer lacks."""
     words = answer.lower().split()
     known = gold.lower().split()
     return sum(word not in known for word in words) / len(words) if words else 0.0
@@ -77,7 +77,7 @@ def summaries(runs: list[memeval.Run]) -> list[RunSummary]:
     return [RunSummary.read(run.folder) for run in runs]
 
 
-def test_a_run_has_its_mean_and_that_of_each_category(summaries: list[RunSummary]) -> None:
+def test_run_has_the_mean_overall_and_per_category(summaries: list[RunSummary]) -> None:
     for summary in summaries:
         value = summary.metrics["invented_words"]
         assert value is not None and 0 < value <= 1
@@ -86,7 +86,7 @@ def test_a_run_has_its_mean_and_that_of_each_category(summaries: list[RunSummary
         assert letters_of_run is not None and letters_of_run > 1
 
 
-def test_tables_and_the_report_have_it(
+def test_tables_show_and_report_include_the_metric(
     runs: list[memeval.Run], summaries: list[RunSummary], capsys: pytest.CaptureFixture[str]
 ) -> None:
     value = summaries[0].metrics["invented_words"]
@@ -106,14 +106,14 @@ def test_tables_and_the_report_have_it(
     assert f"invented words:          {shown}\n" in capsys.readouterr().out
 
 
-def test_the_page_has_it(runs: list[memeval.Run], summaries: list[RunSummary]) -> None:
+def test_page_includes_the_metric(runs: list[memeval.Run], summaries: list[RunSummary]) -> None:
     several = render(page_data([PageRun.read(run.folder) for run in runs]))
     assert 'title="words that the gold does not have"' in several
     assert f'data-value="{summaries[0].metrics["invented_words"]}"' in several
     assert "<dt>Invented</dt>" in render(page_data([PageRun.read(runs[0].folder)]))
 
 
-def test_mlflow_has_it(summaries: list[RunSummary]) -> None:
+def test_mlflow_gets_the_metric(summaries: list[RunSummary]) -> None:
     value = summaries[0].metrics["invented_words"]
     assert logged_metrics(summaries[0].metrics)["invented_words"] == value
     assert value is not None
@@ -121,7 +121,7 @@ def test_mlflow_has_it(summaries: list[RunSummary]) -> None:
 
 
 @pytest.mark.parametrize(("word", "unit"), [("invented", "points"), ("letters", "letters")])
-def test_runs_are_compared_by_it(
+def test_runs_are_compared_by_the_metric(
     runs: list[memeval.Run], word: str, unit: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert compare([*(run.key for run in runs), "--metric", word, "--json"]) == 0
@@ -130,7 +130,7 @@ def test_runs_are_compared_by_it(
     assert comparison["differences"][0]["result"]["mean"] != 0
 
 
-def test_a_gate_calls_more_of_what_should_be_little_a_loss(
+def test_gate_counts_an_increase_as_a_loss_if_less_is_better(
     runs: list[memeval.Run], tmp_path: Path
 ) -> None:
     low, high = sorted(runs, key=lambda run: run.metrics["invented_words"] or 0.0)
@@ -145,7 +145,7 @@ def test_a_gate_calls_more_of_what_should_be_little_a_loss(
     assert len(verdict["lost"]) > len(verdict["gained"])
 
 
-def test_what_is_finished_is_measured_again_for_a_metric_that_is_new(
+def test_finished_run_is_measured_again_for_a_new_metric(
     runs: list[memeval.Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "_ADDED", {})
@@ -156,7 +156,7 @@ def test_what_is_finished_is_measured_again_for_a_metric_that_is_new(
     assert "invented_words" not in again.metrics
 
 
-def test_one_that_fails_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_metric_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def divide(answer: str, gold: str) -> float:
         return len(answer) / 0
 
@@ -166,21 +166,23 @@ def test_one_that_fails_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> No
         memeval.run(*SMALL, system="bm25", progress=False)
 
 
-def test_the_best_gold_is_the_one_with_less_of_what_should_be_little() -> None:
+def test_best_gold_gives_the_lowest_value_if_less_is_better() -> None:
     from memeval.metrics.answer import answer_metrics
 
     question = EvalQuestion("q", "c", "Which?", ("red", "a red car"), 1, "one")
     assert answer_metrics("a red car", question)["invented_words"] == 0.0
 
 
-def test_names_and_headings_are_taken_once() -> None:
+def test_duplicate_name_or_heading_is_refused() -> None:
     with pytest.raises(UserError, match="there are two metrics 'token_f1'"):
         registry.add(Metric("token_f1"))
     with pytest.raises(UserError, match="'f1' and 'token_f1' have the same heading at 'table': F1"):
         registry.add(Metric("f1", columns={TABLE: "F1"}))
 
 
-def test_without_a_gold_only_what_needs_none_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_gold_only_metrics_that_need_none_are_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from memeval.metrics.answer import answer_metrics
 
     monkeypatch.setattr(registry, "_ADDED", {})

@@ -22,7 +22,7 @@ PIECES = (
     *("--", "-", "$5", "can't", "cannot", "he's ", "'tis ", "gonna", "wanna ", "more'n", "d'ye"),
     *("3. ", "x.)", "u.s. ", "i.e.", "[", "]", "*", "&", "n't ", "'ll ", "é", "中", "。", "\u00a0"),
 )
-"""What the rules of words and sentences turn on.
+"""Pieces of text that the rules for words and sentences depend on.
 
 The dashes that NLTK 3.9.3 began to split at are left out.
 """
@@ -58,17 +58,17 @@ iti ous ive ize ed ing eed ied ies s sses y
         ("", []),
     ],
 )
-def test_words_are_those_of_nltk_3_8_to_3_9_2(text: str, expected: list[str]) -> None:
+def test_words_equal_those_of_nltk_3_8_to_3_9_2(text: str, expected: list[str]) -> None:
     assert [*words(text)] == expected
 
 
-def test_a_dash_does_not_move_bleu1() -> None:
+def test_dash_does_not_change_bleu1() -> None:
     assert bleu1("By dancing—taking dance breaks.", "by dancing") == pytest.approx(0.2)
 
 
 @settings(deadline=None)  # the first example imports NLTK, which takes seconds
 @given(TEXT)
-def test_words_are_nltks_where_no_dash_is(text: str) -> None:
+def test_words_and_sentences_equal_nltks_in_text_without_dashes(text: str) -> None:
     from nltk.tokenize.destructive import NLTKWordTokenizer
     from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
@@ -133,20 +133,20 @@ def test_stems(word: str, expected: str) -> None:
 
 @settings(deadline=None)
 @given(LETTERS, st.sampled_from(SUFFIXES), st.sampled_from(("", *SUFFIXES)))
-def test_stems_are_nltks(start: str, middle: str, end: str) -> None:
+def test_stems_equal_nltks(start: str, middle: str, end: str) -> None:
     from nltk.stem.porter import PorterStemmer
 
     word = start + middle + end
     assert stem(word) == PorterStemmer().stem(word)
 
 
-def test_a_word_without_end_is_left_as_it_is() -> None:
-    word = "y" * 200_000  # NLTK's stemmer asks itself about each y, until Python's stack is full
+def test_very_long_word_is_left_unchanged() -> None:
+    word = "y" * 200_000  # NLTK's stemmer recurses for each y until Python's stack is full
     assert stem(word) == word
     assert token_f1(word, word) == 1.0
 
 
-def test_the_metrics_need_no_nltk() -> None:
+def test_metrics_work_without_nltk() -> None:
     code = (
         "import sys; sys.modules['nltk'] = None;"
         "from memeval.metrics.mem0 import bleu1; from memeval.metrics.tokens import token_f1;"
@@ -156,8 +156,8 @@ def test_the_metrics_need_no_nltk() -> None:
 
 
 @pytest.mark.parametrize("predicted", range(1, 61))
-def test_an_exact_half_is_a_half(predicted: int) -> None:
-    """With p words predicted and e expected, F1 is a half where 4 · common = p + e."""
+def test_f1_of_exactly_one_half_is_not_rounded(predicted: int) -> None:
+    """With p predicted and e expected words, F1 is one half if 4 · common = p + e."""
     for common in range(1, predicted + 1):
         expected = 4 * common - predicted
         if expected < common:
@@ -170,7 +170,7 @@ def test_an_exact_half_is_a_half(predicted: int) -> None:
         assert mem0_f1(answer, gold) == 0.5, (common, predicted, expected)
 
 
-def test_f1_of_nothing_is_nothing() -> None:
+def test_f1_without_common_words_is_zero() -> None:
     from collections import Counter
 
     assert (

@@ -27,7 +27,7 @@ def choosing(
 
 def test_bias_is_half_the_distance_between_the_shares() -> None:
     assert position_bias([(0, 0), (1, 1), (2, 2)]) == 0
-    assert position_bias([(0, 1), (1, 0)]) == 0  # all wrong, and no position preferred
+    assert position_bias([(0, 1), (1, 0)]) == 0  # all wrong, but no position preferred
     assert position_bias([(place, 0) for place in range(10)]) == pytest.approx(0.9)
     assert position_bias([(0, 0), (1, 0), (2, 2), (3, 2)]) == 0.5
     assert position_bias([]) is None
@@ -43,7 +43,7 @@ def test_measures_of_a_run() -> None:
     ]
     measures = position_measures(rows)
     assert measures["accuracy_all_types"] == pytest.approx(2 / 3)
-    assert measures["unparsed_rate"] == 0.25  # failures are no replies
+    assert measures["unparsed_rate"] == 0.25  # failed calls are not replies
     assert measures["random_accuracy"] == pytest.approx(0.1)
     assert {name: value for name, value in measures.items() if name.startswith("accuracy_at")} == {
         "accuracy_at_position/0": 0.5,
@@ -52,13 +52,13 @@ def test_measures_of_a_run() -> None:
     assert measures["position_bias"] == pytest.approx(1 / 3)
 
 
-def test_guessing_depends_on_how_many_choices_there_are() -> None:
+def test_random_accuracy_depends_on_the_number_of_choices() -> None:
     assert position_measures([choosing(0, 0, choices=4), choosing(0, 0, choices=2)])[
         "random_accuracy"
     ] == pytest.approx(0.375)
 
 
-def test_nothing_is_measured_of_nothing() -> None:
+def test_position_measures_without_records_are_none() -> None:
     assert position_measures([]) == {
         "accuracy_all_types": None,
         "unparsed_rate": None,

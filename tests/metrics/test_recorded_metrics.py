@@ -66,7 +66,7 @@ def test_every_recorded_value_is_reproduced(
 @pytest.mark.parametrize(
     ("name", "passed"), [("full_context_gpt_4o_mini", 0.540), ("vague_wrong_answers", 0.0675)]
 )
-def test_the_keyword_judge_forgives(
+def test_keyword_judge_passes_the_recorded_share_of_answers(
     data_dir: Path, questions: dict[str, EvalQuestion], name: str, passed: float
 ) -> None:
     verdicts = [
@@ -76,7 +76,7 @@ def test_the_keyword_judge_forgives(
     assert mean(verdicts) == pytest.approx(passed, abs=5e-4)
 
 
-def test_gold_as_its_own_prediction_and_the_constant_answer(
+def test_locomo_f1_of_the_gold_itself_and_of_a_constant_answer(
     questions: dict[str, EvalQuestion],
 ) -> None:
     itself, constant = defaultdict(list), defaultdict(list)
@@ -98,7 +98,7 @@ def test_gold_as_its_own_prediction_and_the_constant_answer(
     assert overall == pytest.approx(0.228, abs=5e-4)
 
 
-def test_answers_of_one_conversation_are_not_independent(data_dir: Path) -> None:
+def test_clustered_error_and_design_effect_of_real_answers(data_dir: Path) -> None:
     judged = rows(data_dir.parent / "outputs/locomo/mem0_2025.jsonl")
     values = [float(row["recorded_judge_labels"][0]) for row in judged]
     clusters = [row["question_id"].partition("/")[0] for row in judged]
@@ -113,7 +113,7 @@ Units = list[tuple[tuple[str, ...], str]]
 
 
 def units(case: EvalCase, unit: str) -> Units:
-    """Turn ids and text of each unit of the reference."""
+    """Turn ids and text of each chunk of the reference."""
     turns = [
         [((turn.turn_id,), f"{turn.speaker}: {turn.text}") for turn in session.turns]
         for session in case.sessions
@@ -130,7 +130,7 @@ _INDEX: dict[tuple[str, str], tuple[Any, Units]] = {}
 
 
 def ranked(case: EvalCase, unit: str, text: str) -> list[tuple[str, ...]]:
-    """Units of a case by rank_bm25's score for a question, ties by position."""
+    """Turn ids of the chunks of a case, by rank_bm25's score for a question; ties by position."""
     from rank_bm25 import BM25Okapi
 
     if (case.case_id, unit) not in _INDEX:
@@ -194,7 +194,7 @@ def test_every_recorded_retrieval_metric_of_conv_26_is_reproduced(
         ("session", "ranking_session_", (0.583240, 0.823684, 0.902771, 0.967503)),
     ],
 )
-def test_the_bm25_reference_over_all_questions(
+def test_recall_of_the_bm25_reference_over_all_questions(
     cases: list[EvalCase], unit: str, prefix: str, recalls: tuple[float, ...]
 ) -> None:
     found = [metrics_of(case, asked, unit) for case in cases for asked in case.questions]

@@ -14,18 +14,18 @@ SMALLEST_RECALL = 0.95
 MOST_FALSE_ALARMS = 0.01
 
 
-def test_refusals() -> None:
+def test_refusals_are_recognised() -> None:
     assert [text for text in REFUSALS if not is_refusal(text)] == []
 
 
-def test_answers() -> None:
+def test_answers_are_not_taken_for_refusals() -> None:
     assert [text for text in ["", " ", "...", *ANSWERS] if is_refusal(text)] == []
 
 
 @pytest.mark.parametrize(
     "frame", ["Answer: {}", "**{}**", "> {}", '"{}"', "  {}\n", "I looked.\n\n**Final answer:** {}"]
 )
-def test_marks_around_a_refusal_change_nothing(frame: str) -> None:
+def test_refusal_is_recognised_in_any_formatting(frame: str) -> None:
     framed = [frame.format(text) for text in REFUSALS]
     curled = [text.replace("'", "’") for text in framed]
     assert [text for text in framed + curled if not is_refusal(text)] == []
@@ -54,7 +54,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
     ("name", "refusals"),
     [("full_context_gpt_4o_mini", 9), ("mem0_2025", 212), ("vague_wrong_answers", 0)],
 )
-def test_right_answers_of_real_systems_are_no_refusals(
+def test_right_answers_of_real_systems_are_rarely_taken_for_refusals(
     data_dir: Path, name: str, refusals: int
 ) -> None:
     judged = rows(data_dir.parent / f"outputs/locomo/{name}.jsonl")
@@ -69,8 +69,10 @@ def test_right_answers_of_real_systems_are_no_refusals(
 
 
 @pytest.mark.real_data
-def test_real_answers_to_questions_without_an_answer(data_dir: Path) -> None:
-    """Against the recorded judgements of chains of reasoning: before, 13 of 27 were found."""
+def test_refusals_in_real_answers_to_unanswerable_questions(data_dir: Path) -> None:
+    """Compared with recorded judgements of answers with reasoning. An earlier rule found 13 of the
+    27.
+    """
     folder = data_dir.parent / "outputs/longmemeval"
     judged = {
         row["question_id"]: row["autoeval_label"]["label"]
@@ -91,8 +93,10 @@ def test_real_answers_to_questions_without_an_answer(data_dir: Path) -> None:
 
 
 @pytest.mark.real_data
-def test_refusals_written_as_gold(data_dir: Path) -> None:
-    """LongMemEval's golds of abstention refuse, all others answer; so do LoCoMo's and BEAM's."""
+def test_golds_that_refuse_are_recognised(data_dir: Path) -> None:
+    """LongMemEval's golds of abstention questions refuse and all others answer; likewise in LoCoMo
+    and BEAM.
+    """
     longmemeval = json.loads(
         (data_dir / "longmemeval/longmemeval_oracle_evidence_turns_500.json").read_text(
             encoding="utf-8"

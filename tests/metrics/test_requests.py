@@ -1,4 +1,6 @@
-"""Requests to a memory count once, however often a memory that can't be saved repeats them."""
+"""Requests to a memory count once, however often they are repeated because the memory cannot be
+saved.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def ingest(name: str, done: Sequence[OperationDone], case: str = "c", seed: int 
 
 
 REBUILT = [
-    # The questions' order decides that of the rows.
+    # The order of the questions determines that of the rows.
     ingest("end", [forgotten(0, ms=9.0), forgotten(1, ms=9.0), forgotten(2)]),
     ingest("s4", [forgotten(0)]),
     ingest("s5", [forgotten(0, ms=9.0), forgotten(1)]),
@@ -43,7 +45,7 @@ CONTINUED = [
 ]
 
 
-def test_a_memory_that_is_built_again_has_the_figures_of_one_that_is_continued() -> None:
+def test_rebuilt_memory_has_the_same_figures_as_a_continued_one() -> None:
     figures = measure_operations(REBUILT)
     assert figures == measure_operations(CONTINUED)
     assert figures == measure_operations(REBUILT[::-1])
@@ -53,12 +55,12 @@ def test_a_memory_that_is_built_again_has_the_figures_of_one_that_is_continued()
     assert figures["operations/forget/ms"] == 4.0
 
 
-def test_requests_of_other_cases_and_repeats_are_others() -> None:
+def test_requests_of_different_cases_and_seeds_count_separately() -> None:
     rows = [ingest("s4", [forgotten(0)], case, seed) for case in ("a", "b") for seed in (0, 1)]
     assert len(requests_of(rows)) == 4
 
 
-def test_operations_of_rows_without_numbers_count_as_before() -> None:
+def test_operations_without_numbers_are_all_counted() -> None:
     rows = [ingest("s4", [forgotten(None)]), ingest("s5", [forgotten(None), forgotten(None)])]
     assert measure_operations(rows)["operations/forget/items"] == 6
 

@@ -23,19 +23,19 @@ from memeval.metrics.retrieval import (
 RANKS = st.lists(st.none() | st.integers(1, 30), max_size=6)
 
 
-def test_a_rank_is_that_of_the_first_unit_that_covers_the_turn() -> None:
+def test_rank_is_that_of_the_first_chunk_that_covers_the_turn() -> None:
     ranking = [("a", "b"), ("c",), ("b", "d")]
     assert evidence_ranks(ranking, ["b", "d", "x", "c"]) == [1, 3, None, 2]
 
 
-def test_equal_ranks_at_another_top_k_have_their_own_metrics() -> None:
+def test_recall_at_k_is_none_if_top_k_is_smaller() -> None:
     ranks = EvidenceRanks((2,), (1,))
     few, many = (retrieval_metrics(ranks, ranks, top_k) for top_k in (3, 10))
     assert (few["recall_at_10"], many["recall_at_10"]) == (None, 1.0)
     assert retrieval_metrics(ranks, None, 3)["recall_at_10"] is None
 
 
-def test_metrics_by_hand() -> None:
+def test_metrics_equal_values_computed_by_hand() -> None:
     ranks = [2, None, 7]
     assert recall_at(ranks, 1) == 0.0
     assert recall_at(ranks, 5) == pytest.approx(1 / 3)
@@ -52,22 +52,22 @@ def test_metrics_by_hand() -> None:
     assert ndcg_at([11], 10) == 0.0
 
 
-def test_two_pieces_of_evidence_in_one_unit_both_gain_up_to_the_cap() -> None:
+def test_evidence_in_the_same_chunk_counts_each_but_ndcg_is_at_most_1() -> None:
     assert ndcg_at([1, 1], 10) == 1.0
     assert ndcg_at([3, 3], 10) == pytest.approx(1 / (1 + 1 / log2(3)))
 
 
-def test_the_ideal_has_no_more_than_k_ranks() -> None:
+def test_ideal_ranking_of_ndcg_has_at_most_k_ranks() -> None:
     assert ndcg_at(list(range(1, 13)), 10) == pytest.approx(1.0)
 
 
-def test_no_evidence_is_none_everywhere_and_never_0() -> None:
+def test_all_metrics_without_evidence_are_none() -> None:
     none = EvidenceRanks((), ())
     for shown, ranking in ((none, none), (None, None)):
         assert set(retrieval_metrics(shown, ranking, 20).values()) == {None}
 
 
-def test_the_names() -> None:
+def test_names_of_all_metrics() -> None:
     one = [f"{name}_at_{k}" for name in ("recall", "hit", "recall_all") for k in (1, 5, 10, 20)] + [
         "mrr",
         "ndcg_at_10",
@@ -77,7 +77,7 @@ def test_the_names() -> None:
     assert names == [*one, "recall_shown", *(f"ranking_{name}" for name in one)]
 
 
-def test_what_the_reader_was_not_shown_is_no_recall() -> None:
+def test_evidence_that_the_reader_was_not_shown_is_not_recalled() -> None:
     ranking = EvidenceRanks((1, 4, 12, None), (1, 3))
     shown = EvidenceRanks((1, None, None, None), (1, None))
     metrics = retrieval_metrics(shown, ranking, 3)
@@ -91,7 +91,7 @@ def test_what_the_reader_was_not_shown_is_no_recall() -> None:
     assert metrics["ranking_session_recall_at_5"] == 1.0
 
 
-def test_a_system_that_shows_less_than_it_may_has_missed_the_rest() -> None:
+def test_evidence_not_shown_within_top_k_counts_as_missed() -> None:
     ranking, shown = EvidenceRanks((2, 7), (1,)), EvidenceRanks((2, None), (1,))
     metrics = retrieval_metrics(shown, ranking, 10)
     assert (metrics["recall_at_10"], metrics["ranking_recall_at_10"]) == (0.5, 1.0)
@@ -108,7 +108,7 @@ def test_turn_and_session_metrics_are_not_mixed_up() -> None:
     ) == (0.0, 1.0, 0.0, 1.0)
 
 
-def test_sessions_rank_where_their_first_turn_stands() -> None:
+def test_session_ranks_at_its_first_retrieved_turn() -> None:
     sessions = {"a1": "a", "a2": "a", "b1": "b", "c1": "c"}
     assert session_ranking([("b1",), ("a2", "c1"), ("a1",)], sessions) == [("b",), ("a",), ("c",)]
     assert ranks_of(
@@ -116,7 +116,7 @@ def test_sessions_rank_where_their_first_turn_stands() -> None:
     ) == EvidenceRanks((3, 2, 2), (2, 3))
 
 
-def test_a_turn_that_the_case_does_not_hold_is_an_error() -> None:
+def test_turn_that_the_case_lacks_raises_a_key_error() -> None:
     with pytest.raises(KeyError):
         session_ranking([("ghost",)], {"a": "s"})
 
@@ -147,7 +147,7 @@ def test_metrics_grow_with_k_and_bound_each_other(ranks: list[int | None], k: in
         ([[]], [], 1.0, 1.0),
     ],
 )
-def test_evidence_recall_as_locomo_counts_it(
+def test_evidence_recall_by_locomos_official_rule(
     retrieved: list[list[str]], cited: list[str], turns: float, sessions: float
 ) -> None:
     assert official_evidence_recall(retrieved, cited) == pytest.approx(turns)

@@ -1,4 +1,4 @@
-"""What a memory wrote of a conversation, counted by hand."""
+"""What a memory stored of a conversation, counted by hand."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def test_items_are_counted() -> None:
     assert count_items(items, conversation()) == StoredItems(
         turns=4,
         items=5,
-        # The second says what the first says.
+        # The second item repeats the first.
         repeated=1,
-        # `went` is in two turns of four; nobody said `sort`; a note without text says nothing.
+        # `went` is in two of four turns; nobody said `sort`; a note without text states nothing.
         without_fact=3,
         placed=3,
         late=2,
@@ -44,12 +44,12 @@ def test_items_are_counted() -> None:
 
 
 @pytest.mark.parametrize("turn_ids", [None, "t1", [["t1"]], 3])
-def test_an_item_may_name_its_turns_in_any_form(turn_ids: Any) -> None:
+def test_item_with_malformed_turn_ids_is_counted_but_not_placed(turn_ids: Any) -> None:
     counted = count_items([{"text": "a heron", "turn_ids": turn_ids}], conversation())
     assert (counted.items, counted.placed) == (1, 0)
 
 
-def test_shares_are_those_of_all_items_and_what_is_missing_is_not_measured() -> None:
+def test_shares_are_over_all_items_and_unmeasured_ones_are_left_out() -> None:
     first = StoredItems(turns=10, items=8, repeated=4, without_fact=0, placed=0, late=0)
     second = StoredItems(turns=30, items=2, repeated=0, without_fact=0, placed=0, late=0)
     measured = stored_measures([("a", first), ("b", second)])
@@ -63,12 +63,13 @@ def test_shares_are_those_of_all_items_and_what_is_missing_is_not_measured() -> 
     nothing = StoredItems(turns=10, items=0, repeated=0, without_fact=0, placed=0, late=0)
     assert stored_measures([("a", nothing)]) == {"stored_items_per_turn": 0.0}
     assert stored_measures([]) == {}
-    # Of a case with checkpoints the memory of most turns counts, in whichever order they come.
+    # For a case with checkpoints, the memory with the most turns counts, in whichever order they
+    # come.
     for rows in ([("a", second), ("a", first)], [("a", first), ("a", second)]):
         assert stored_measures(rows)["stored_items_per_turn"] == pytest.approx(2 / 30)
 
 
-def test_a_row_keeps_the_count() -> None:
+def test_ingest_row_keeps_the_stored_items() -> None:
     stored = StoredItems(turns=4, items=5, repeated=1, without_fact=3, placed=3, late=2)
     row = IngestRow(id="ingest c", chunks=4, compressions=0, stored=stored)
     assert IngestRow.from_json(row.to_json()) == row

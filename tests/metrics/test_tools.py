@@ -22,7 +22,7 @@ def record(*calls: StepCall, **more: object) -> Record:
     return Record("q", steps=steps, evidence=("t1", "t2"), **more)  # type: ignore[arg-type]
 
 
-def test_a_question_by_tools() -> None:
+def test_tool_metrics_of_a_question() -> None:
     found = record(call("t1", "t9"), call("t1"), call(fault="tool_failed"), step_limit=True)
     values = {metric.name: metric.of_question(found) for metric in METRICS if metric.of_record}
     assert values == {
@@ -36,14 +36,14 @@ def test_a_question_by_tools() -> None:
     }
 
 
-def test_what_was_not_measured_is_none() -> None:
+def test_unmeasured_tool_metrics_are_none() -> None:
     direct = Record("q", evidence=("t1",))
     assert {metric.of_question(direct) for metric in METRICS if metric.of_record} == {None}
     assert evidence_seen(Record("q", steps=(AgentStep(),))) is None
     assert measure_tools([direct], [Ingest("c", 0, IngestRow("c", 1, 0), ())]) == {}
 
 
-def test_a_repeat_by_tools() -> None:
+def test_tool_metrics_of_a_repeat() -> None:
     first = record(call("t1"), times=StepTimes(tools_ms=(2.0,)), metrics={"write_recall": 1.0})
     second = record(
         call("t1", "t2"),
@@ -74,7 +74,7 @@ def test_a_repeat_by_tools() -> None:
         "write_recall": 0.5,
     }
 
-    # One memory that can't say what it holds makes the whole unknown.
+    # One memory that cannot say what it stores makes the total unknown.
     rows.append(Ingest("d", 0, IngestRow("d", 1, 0, written=wrote), ()))
     figures = measure_tools([], rows)
     assert figures["write_items"] is None

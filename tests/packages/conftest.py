@@ -28,7 +28,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _environment(home: Path) -> Iterator[None]:
-    """For the tests of this folder alone: what is of the session outlives them."""
+    """Sets the environment of the tests of this folder only; session fixtures outlive them and set
+    their own.
+    """
     with environment_of(home):
         yield
 

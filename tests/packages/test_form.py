@@ -1,4 +1,6 @@
-"""What no package has: bytes that its figures do not show, and content that harms who opens it."""
+"""What no package may contain: bytes that its figures do not show, and content that harms its
+reader.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ Entries = dict[str, bytes]
 
 
 def problem_of(path: Path) -> str:
-    """The first problem of level 1; empty if there is none."""
+    """The first problem of level 1; empty if none."""
     level = next(iter(verify_package(path)))
     return level.problems[0] if level.problems else ""
 
@@ -30,7 +32,7 @@ def entries_of(path: Path) -> Entries:
 
 
 def write_again(entries: Entries, path: Path) -> Path:
-    """The entries with a manifest that fits them."""
+    """Writes the entries with a manifest that matches them."""
     manifest = json.loads(entries["manifest.json"])
     for name in manifest["entries"]:
         digest = hashlib.sha256(entries[name]).hexdigest()
@@ -56,7 +58,7 @@ def one_of(entries: Entries, ending: str) -> str:
         ("extract_version", 63),
     ],
 )
-def test_an_edit_of_what_the_zip_file_says_of_an_entry_is_found(
+def test_edited_zip_metadata_of_an_entry_is_found(
     packed: Packed, tmp_path: Path, name: str, value: object
 ) -> None:
     path = tmp_path / "edited.memeval"
@@ -73,7 +75,9 @@ def test_an_edit_of_what_the_zip_file_says_of_an_entry_is_found(
 
 
 @pytest.mark.parametrize("offset", [4, 10, 12])
-def test_so_is_one_before_the_entry_itself(packed: Packed, tmp_path: Path, offset: int) -> None:
+def test_edited_local_header_of_an_entry_is_found(
+    packed: Packed, tmp_path: Path, offset: int
+) -> None:
     content = bytearray(packed.path.read_bytes())
     content[offset] ^= 1
     path = tmp_path / "edited.memeval"
@@ -81,7 +85,7 @@ def test_so_is_one_before_the_entry_itself(packed: Packed, tmp_path: Path, offse
     assert "describes them inconsistently" in problem_of(path)
 
 
-def test_a_manifest_of_other_bytes_is_found(packed: Packed, tmp_path: Path) -> None:
+def test_manifest_with_an_additional_byte_is_found(packed: Packed, tmp_path: Path) -> None:
     entries, path = entries_of(packed.path), tmp_path / "edited.memeval"
     write_entries(path, {**entries, "manifest.json": entries["manifest.json"] + b"\n"})
     assert "manifest.json is not written as pack writes it" in problem_of(path)

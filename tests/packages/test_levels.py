@@ -1,4 +1,4 @@
-"""`verify PACKAGE`: what is sound passes, and what was edited is found at level 1, 2 or 3."""
+"""`verify PACKAGE`: sound packages pass, and edits are found at level 1, 2 or 3."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def entries_of(path: Path) -> Entries:
 
 
 def found_at(path: Path) -> int:
-    """The first level with a problem; 0 for none."""
+    """The first level with a problem; 0 if none."""
     return next((level.number for level in verify_package(path) if level.problems), 0)
 
 
-def test_what_was_packed_is_sound(packed: Packed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_packed_runs_are_sound(packed: Packed, capsys: pytest.CaptureFixture[str]) -> None:
     levels = {level.name: level for level in verify_package(packed.path, Checks(data=True))}
     assert not any(level.problems for level in levels.values())
     assert levels["figures"].did.startswith("all figures of 2 runs and 1 comparison recomputed")
@@ -86,7 +86,7 @@ def test_runs_of_many_kinds_are_sound(
         lambda run: run["tags"].update(data_version="2"),
     ],
 )
-def test_what_the_data_says_is_made_again(
+def test_edit_of_figures_and_titles_from_the_data_is_found(
     change: Callable[[Any], object], home: Path, tmp_path: Path
 ) -> None:
     words = ("dataset=demo_longmemeval", "system=oracle", "dataset.limit_cases=2")
@@ -103,7 +103,7 @@ def test_what_the_data_says_is_made_again(
 
 
 def edited_import(changes: Mapping[str, float], tmp_path: Path) -> Path:
-    """A package of imported answers with other figures in run.json."""
+    """A package of imported answers with edited figures in run.json."""
     few = ("dataset=demo", "dataset.limit_cases=2", "tracking=none")
     run = memeval.run(*few, "system=bm25", progress=False)
     answers = shutil.copy(run.folder / "hypotheses.jsonl", tmp_path / "theirs.jsonl")
@@ -129,11 +129,13 @@ def edited_import(changes: Mapping[str, float], tmp_path: Path) -> Path:
     ],
 )
 @pytest.mark.usefixtures("home")
-def test_figures_of_imported_answers_are_made_again(name: str, tmp_path: Path) -> None:
+def test_edited_ingest_and_cost_figures_of_imported_answers_are_found(
+    name: str, tmp_path: Path
+) -> None:
     assert found_at(edited_import({name: 7.0}, tmp_path)) == 2
 
 
-def test_an_edited_accuracy_is_a_problem_of_the_figures(packed: Packed, tmp_path: Path) -> None:
+def test_edited_accuracy_is_found_by_both_implementations(packed: Packed, tmp_path: Path) -> None:
     key, entries = packed.runs[0].key, entries_of(packed.path)
     content = json.loads(entries[f"runs/{key}/run.json"])
     content["metrics"]["accuracy"] += 0.01
@@ -148,12 +150,12 @@ def test_an_edited_accuracy_is_a_problem_of_the_figures(packed: Packed, tmp_path
 
 
 @pytest.mark.usefixtures("home")
-def test_imported_answers_of_before_have_what_the_judge_spent(tmp_path: Path) -> None:
+def test_totals_of_older_imports_may_cover_only_the_judge(tmp_path: Path) -> None:
     path = edited_import({"tokens/total": 0.0, "cost_usd_uncached/total": 0.0}, tmp_path)
     assert found_at(path) == 0
 
 
-def test_a_text_that_is_missing_is_found(packed: Packed, tmp_path: Path) -> None:
+def test_missing_or_rewritten_text_is_found(packed: Packed, tmp_path: Path) -> None:
     path, entries = tmp_path / "edited.memeval", entries_of(packed.path)
     first, *others = entries["texts.jsonl"].splitlines(keepends=True)
     for lines in (others, [first.replace(b'"id":', b'"id": '), *others]):
@@ -162,7 +164,7 @@ def test_a_text_that_is_missing_is_found(packed: Packed, tmp_path: Path) -> None
         assert any("texts.jsonl" in line for line in next(verify_package(path)).problems)
 
 
-def test_what_a_writer_did_is_packed_and_made_again(
+def test_steps_of_a_writer_are_packed_and_read_back(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
@@ -179,7 +181,7 @@ def test_what_a_writer_did_is_packed_and_made_again(
         assert texts is not None and "text" in json.loads(texts.get(call.arguments) or "")
 
 
-# What an archive must not hold: refused before anything is unpacked.
+# Archives with forbidden content: refused before anything is unpacked.
 
 
 def _evil(name: str, entries: Entries, path: Path) -> None:
@@ -212,7 +214,7 @@ def _evil(name: str, entries: Entries, path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["up", "run named up", "twice", "unlisted", "link", "comment", "packed otherwise"]
 )
-def test_an_evil_archive_is_refused(name: str, packed: Packed, tmp_path: Path) -> None:
+def test_malicious_archive_is_refused(name: str, packed: Packed, tmp_path: Path) -> None:
     path = tmp_path / "evil.memeval"
     _evil(name, entries_of(packed.path), path)
     (level,) = verify_package(path)
@@ -221,7 +223,7 @@ def test_an_evil_archive_is_refused(name: str, packed: Packed, tmp_path: Path) -
 
 
 def _hidden(name: str, whole: bytes) -> bytes:
-    """A file in which another program would find something else."""
+    """A file in which another program would find other content."""
     directory = int.from_bytes(whole[-6:-2], "little")
     if name == "before":
         return b"junk" + whole
@@ -238,7 +240,9 @@ def _hidden(name: str, whole: bytes) -> bytes:
 @pytest.mark.parametrize(
     "name", ["before", "behind", "between", "name", "size", "checksum", "encrypted"]
 )
-def test_a_file_holds_its_entries_alone(name: str, packed: Packed, tmp_path: Path) -> None:
+def test_file_with_content_besides_its_entries_is_refused(
+    name: str, packed: Packed, tmp_path: Path
+) -> None:
     path = tmp_path / "hidden.memeval"
     path.write_bytes(_hidden(name, packed.path.read_bytes()))
     (level,) = verify_package(path)
@@ -255,7 +259,7 @@ def test_a_zip_bomb_stops_at_its_listed_size(packed: Packed, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"not a zip", bytes(range(256)) * 9])
-def test_what_is_no_package_is_a_problem_and_no_traceback(
+def test_invalid_package_is_reported_without_a_traceback(
     content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "x.memeval"
@@ -267,11 +271,11 @@ def test_what_is_no_package_is_a_problem_and_no_traceback(
     assert "Traceback" not in capsys.readouterr().err
 
 
-# Single edits, with every digest on the way made anew: the strongest form of each.
+# Single edits with all affected digests recomputed: the strongest form of each edit.
 
 
 def rewritten(entries: Entries, key: str) -> Entries:
-    """The entries with the digests of rows, run.json and manifest made for what they hold now."""
+    """The entries, with the digests of rows, run.json and manifest recomputed for their content."""
     begin = f"runs/{key}/"
     run = json.loads(entries[begin + "run.json"])
     for name in ("config.yaml", "records.jsonl"):
@@ -308,7 +312,7 @@ def rewritten(entries: Entries, key: str) -> Entries:
 
 
 def changed_line(content: bytes, number: int, change: Callable[[Any], None]) -> bytes:
-    """The lines with one of them changed and, where it is a row, sealed again."""
+    """The lines with one of them changed and, if it is a row, sealed again."""
     lines = content.splitlines(keepends=True)
     rows = [json.loads(line) for line in lines]
     headers = [at for at, row in enumerate(rows) if "header" in row]
@@ -336,7 +340,7 @@ def other_answer(row: dict[str, Any]) -> None:
 
 
 def edits(entries: Entries, key: str, chance: random.Random) -> Iterator[tuple[str, Entries]]:
-    """Single edits: their kind, and the entries after them."""
+    """Single edits: the kind of each, and the entries after it."""
     begin = f"runs/{key}/"
 
     def edited(name: str, content: bytes) -> Entries:
@@ -429,10 +433,10 @@ def test_single_edits_are_found(home: Path, tmp_path: Path, count: int) -> None:
     for number, (kind, edited) in zip(
         range(count), edits(entries, key, random.Random(1)), strict=False
     ):
-        # Half of them as they are, half with every digest made anew.
+        # Half of the edits as they are, half with every digest recomputed.
         content = edited if number % 2 else rewritten(edited, key)
         if content in unchanged:
-            continue  # such as a text that has no end of its own
+            continue  # such as a text line that lacks the replaced end
 
         write_entries(path, content)
         level = found_at(path)
@@ -479,12 +483,12 @@ TOLD: dict[str, tuple[str, Callable[[Any], object]]] = {
     "a member of a verdict more": ("verdicts.jsonl", lambda row: row["verdict"].update(more=1)),
     "a member of an ingest more": ("ingest.jsonl", lambda row: row.update(more=1)),
 }
-"""An entry of a run, and a single edit of it, which leaves all figures as they are."""
+"""An entry of a run, and a single edit of it that leaves all figures unchanged."""
 
 
 @pytest.mark.sampled(kept=12)
 @pytest.mark.parametrize("name", TOLD)
-def test_an_edit_that_moves_no_figure_is_found(
+def test_edit_that_changes_no_figure_is_found(
     name: str, runs: list[memeval.FinishedRun], packed: Packed, tmp_path: Path
 ) -> None:
     key = runs[0].key
@@ -504,7 +508,7 @@ def test_an_edit_that_moves_no_figure_is_found(
 
 
 @pytest.mark.slow
-def test_a_note_that_the_rows_make_is_missed(home: Path, tmp_path: Path) -> None:
+def test_missing_note_is_found(home: Path, tmp_path: Path) -> None:
     run = memeval.run(
         "dataset=demo_lifecycle",
         "system=bm25",
@@ -538,7 +542,7 @@ def test_a_note_that_the_rows_make_is_missed(home: Path, tmp_path: Path) -> None
         lambda _, manifest: manifest["data"][0].update(texts=False),
     ],
 )
-def test_surroundings_are_those_of_the_runs(
+def test_edited_environment_is_found(
     change: Callable[[Any, Any], object],
     runs: list[memeval.FinishedRun],
     packed: Packed,
@@ -554,15 +558,15 @@ def test_surroundings_are_those_of_the_runs(
     assert found_at(path) == 1
 
 
-def test_prices_models_and_private_hosts(
+def test_run_with_a_model_verifies_with_its_prices_and_the_local_endpoint(
     monkeypatch: pytest.MonkeyPatch,
     home: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Of a run with a model: dollars are made again from the packaged prices, the host is replaced,
-    and levels 3 and 4 ask the endpoint that is here. Without its prices, its costs alone aren't
-    compared, and it can't be packed.
+    """For a run with a model, dollars are recomputed from the packaged prices, the host is
+    replaced, and levels 3 and 4 call the local endpoint. Without its prices, only its costs are not
+    compared, and it cannot be packed.
     """
     prices = tmp_path / "prices.yaml"
     prices.write_text("date: 2026-01-31\nmodels: {gpt-x: {input: 0.4, output: 1.6}}\n")
@@ -591,10 +595,10 @@ def test_prices_models_and_private_hosts(
         levels = {one.name: one for one in verify_package(path, checks)}
         assert [level.problems for level in levels.values()] == [[]] * 6
         assert "2 of 2 verdicts have the same verdict again" in levels["verdicts"].did
-        # Neither does the run that was retrieved alone end the check, nor is asking proposed.
+        # The retrieve-only run does not end the check, and no call is proposed for it.
         assert levels["verdicts"].unchecked == [f"{found.key}: nothing was judged"]
         assert "1 of 1 answers have the same verdict again" in levels["answers"].did
-        assert len(memeval.load_runs()) == before  # in a home of their own
+        assert len(memeval.load_runs()) == before  # the checks run in their own home
 
     entries = entries_of(path)
     content = b"\n".join(entries.values()).decode()
@@ -617,7 +621,7 @@ def test_prices_models_and_private_hosts(
         (b"  name: bm25", b"  name: bm25\n  class: evil:Evil", "its author's own class"),
     ],
 )
-def test_nothing_that_a_package_names_is_read_or_imported(
+def test_files_and_classes_named_by_a_package_are_not_used(
     old: bytes, new: bytes, said: str, packed: Packed, runs: list[memeval.FinishedRun],
     tmp_path: Path,
 ) -> None:  # fmt: skip
@@ -664,14 +668,14 @@ def test_a_signature_is_made_and_checked(
     assert found_at(path) == 5
 
 
-def test_unpacked_runs_lie_beside_own_ones(
+def test_unpacked_runs_are_kept_apart_from_own_runs(
     packed: Packed,
     runs: list[memeval.FinishedRun],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    # Into the home that they are from: the hardest case, as all keys are there already.
+    # Into the home that they come from: the hardest case, as all keys exist there already.
     before = sorted(path.name for path in (runs[0].folder.parent).iterdir())
     for _ in range(2):
         assert run_command(["unpack", str(packed.path)]) == 0
@@ -696,7 +700,7 @@ def test_unpacked_runs_lie_beside_own_ones(
     assert "package" in lines[0]
     assert sum(packed.id[:8] in line for line in lines) == 2, "only those that came in one"
 
-    # An imported run is not handed on as one's own.
+    # An unpacked run cannot be packed as one's own.
     assert run_command(["pack", taken[0].key, "-o", str(tmp_path / "x.memeval")]) == 2
     assert "came in a package" in capsys.readouterr().err
     assert run_command(["pack", "system=no_memory", "-o", str(tmp_path / "x.memeval")]) == 0
@@ -714,7 +718,7 @@ def test_unpacked_runs_lie_beside_own_ones(
         ("granularity=chunk", "granularity.size=60", "granularity.overlap=8"),
     ],
 )
-def test_texts_that_are_withheld_are_restored_as_the_run_cut_them(
+def test_withheld_texts_are_restored_with_the_runs_chunking(
     cut: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = memeval.run(
@@ -742,7 +746,7 @@ class LongAgo(datetime):
 
 
 @pytest.mark.parametrize("command", ["register", "pack", "table"])
-def test_a_file_needs_a_folder(
+def test_output_file_in_a_missing_folder_is_refused(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("dataset=demo", "-o", str(tmp_path / "missing" / "file.memeval"))
@@ -752,16 +756,18 @@ def test_a_file_needs_a_folder(
     assert "continues" not in said
 
 
-def test_a_system_is_registered_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_registering_a_system_twice_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["dataset=demo", "--systems", "bm25,bm25", "-o", str(tmp_path / "said.json")]
     assert run_command(["register", *words]) == 2
     assert "names a system twice" in capsys.readouterr().err
 
 
-def test_answers_of_a_run_that_was_not_registered_are_reported(
+def test_answers_of_unregistered_runs_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run under another judge reuses answers, which may have been looked at already."""
+    """A run under another judge reuses answers, which somebody may have seen already."""
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
     words = ["dataset=demo", "dataset.limit_questions=2", "tracking=none"]
     first = memeval.run(*words, "system=bm25", progress=False)
@@ -780,7 +786,7 @@ def test_answers_of_a_run_that_was_not_registered_are_reported(
     ]
 
 
-def test_what_was_said_beforehand_is_compared(
+def test_registration_is_compared_with_the_packed_runs(
     runs: list[memeval.FinishedRun],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -791,7 +797,7 @@ def test_what_was_said_beforehand_is_compared(
     options = ["--systems", "no_memory,bm25", "--direction", "higher", "--smallest", "2"]
     options += ["--metric", "recall@10"]
     assert run_command(["register", *words, *options, "-o", str(said)]) == 0
-    assert run_command(["register", *words, "-o", str(said)]) == 2  # never over what was said
+    assert run_command(["register", *words, "-o", str(said)]) == 2  # it is never overwritten
     assert json.loads(said.read_bytes())["metric"] == "recall_at_10"
     keys = [run.key for run in runs]
     assert all(f"{key} has run here before" in capsys.readouterr().err for key in keys[:1])
@@ -827,7 +833,7 @@ def test_what_was_said_beforehand_is_compared(
         assert run_command(["verify", str(path)]) == 0
         assert "said beforehand, signed by an unknown key" in capsys.readouterr().out
 
-        # Another statement, sealed anew: the signature is not of it.
+        # Another statement, sealed again: the signature does not match it.
         entries = entries_of(path)
         register = json.loads(entries["register.json"])
         register["said"].pop(SEAL)

@@ -1,4 +1,4 @@
-"""`pack`: what is in a package, and what must not be."""
+"""`pack`: what a package contains, and what it must not contain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY = "sk-Canary7h1sKeyMustNotLeave0000"
 
 
 def text_of(path: Path) -> str:
-    """All that a package holds, as one string."""
+    """The whole content of a package, as one string."""
     with zipfile.ZipFile(path) as archive:
         return "\n".join(archive.read(name).decode() for name in archive.namelist())
 
@@ -39,7 +39,7 @@ def test_the_same_runs_give_the_same_bytes(
     assert again.id == packed.id
 
 
-def test_a_corrected_accuracy_stays_out_of_it(
+def test_corrected_accuracy_is_not_packed(
     packed: Packed, runs: list[memeval.FinishedRun], tmp_path: Path
 ) -> None:
     shown = []
@@ -51,7 +51,7 @@ def test_a_corrected_accuracy_stays_out_of_it(
     assert again.path.read_bytes() == packed.path.read_bytes()
 
 
-def test_a_package_is_read_as_a_home_is(packed: Packed, runs: list[memeval.FinishedRun]) -> None:
+def test_package_is_read_like_a_home(packed: Packed, runs: list[memeval.FinishedRun]) -> None:
     with open_package(packed.path) as package:
         assert [run.key for run in package.runs] == sorted(run.key for run in runs)
         for run in package.runs:
@@ -66,14 +66,14 @@ def test_a_package_is_read_as_a_home_is(packed: Packed, runs: list[memeval.Finis
     assert read_manifest(packed.path) == packed.manifest
 
 
-def test_nothing_of_the_machine_is_in_it(packed: Packed, home: Path) -> None:
+def test_package_contains_no_paths_or_times_of_the_machine(packed: Packed, home: Path) -> None:
     content = text_of(packed.path)
     assert str(home) not in content and str(Path.home()) + "/" not in content
     with zipfile.ZipFile(packed.path) as archive:
         assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
-def test_what_must_not_leave_is_replaced_and_counted(
+def test_paths_hosts_and_secrets_are_replaced_and_counted(
     monkeypatch: pytest.MonkeyPatch, runs: list[memeval.FinishedRun], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "canary-machine.corp.example")
@@ -92,7 +92,7 @@ def test_what_must_not_leave_is_replaced_and_counted(
         ("3/4 of and/or 12:30", "3/4 of and/or 12:30"),
     ):
         assert cleaner.ours(given) == expected
-    # A text that is measured keeps what only looks like a path.
+    # A measured text keeps what only looks like a path.
     assert cleaner.text("it is in /etc/hosts") == "it is in /etc/hosts"
     assert cleaner.text("ask llm.corp.example") == f"ask {host_digest('llm.corp.example:8000')}"
     assert {"secret", "path", "host"} == set(cleaner.counts)
@@ -102,7 +102,7 @@ def test_what_must_not_leave_is_replaced_and_counted(
     assert command == "python -m memeval evaluate '[path]/a b.jsonl' 'dataset.path=[path]/y.json'"
 
 
-def test_a_machine_without_names_of_its_own_has_nothing_to_replace(
+def test_common_host_name_and_folders_are_not_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, folder in (("HOME", "/root"), ("MEMEVAL_HOME", "/x"), ("MEMEVAL_DATA_DIR", "/y")):
@@ -150,13 +150,13 @@ def test_a_run_without_its_rows_is_refused(
     assert "has a problem: answers/" in said and "is missing: the records can't be" in said
 
 
-def test_a_stopped_or_invalid_run_is_packed_and_says_so(
+def test_stopped_or_invalid_run_is_packed_with_its_mark(
     runs: list[memeval.FinishedRun],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Marked here and not made: what counts is that the mark is carried."""
+    """The mark is set here without a stopped run: the test is whether it is carried over."""
     read = RunSummary.read.__func__  # type: ignore[attr-defined]
     monkeypatch.setattr(
         RunSummary,
@@ -201,7 +201,7 @@ def _edited(run: memeval.FinishedRun, tmp_path: Path) -> Run:
         (["-o", "x.memeval", "--sign", "/no/key"], "no key file"),
     ],
 )
-def test_a_mistake_is_one_line(
+def test_user_error_is_one_line(
     words: list[str], said: str, runs: list[memeval.FinishedRun], capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = [] if "no-such-run" in words else [runs[0].key]

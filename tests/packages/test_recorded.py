@@ -1,4 +1,6 @@
-"""Real answers with recorded verdicts, judged, packed and checked: the figures of the reference."""
+"""Real answers with recorded verdicts, judged, packed and checked: the figures equal the
+reference.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ FILES = ("mem0_2025", "full_context_gpt_4o_mini", "vague_wrong_answers")
 
 
 @pytest.mark.real_data
-def test_figures_of_recorded_systems_survive_the_package(
+def test_packed_figures_of_recorded_systems_equal_the_reference(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path / "home"))

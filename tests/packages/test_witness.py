@@ -1,4 +1,6 @@
-"""The witness: a second implementation gives the same figures, without a line in common."""
+"""The witness: an independent second implementation, without shared code, gives the same
+figures.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +52,14 @@ def test_intervals_of_a_share(right: str, asked: str, low: float, high: float) -
         ("5 4 6 3 2", "10 10 10 10 10", 0.0625, None, None),
     ],
 )
-def test_flips(sums: str, sizes: str, p: float, low: float | None, high: float | None) -> None:
+def test_p_and_interval_by_sign_flips(
+    sums: str, sizes: str, p: float, low: float | None, high: float | None
+) -> None:
     own = flipped([float(one) for one in sums.split()], [float(one) for one in sizes.split()])
     assert own == CLOSE((p, low, high))
 
 
-def test_weights_fractions_and_draws_agree_with_the_other_implementation() -> None:
+def test_random_weighted_runs_agree_with_the_other_implementation() -> None:
     chance = random.Random(7)
     for groups in (2, 3, 7, 18):
         cases = [str(chance.randrange(groups)) for _ in range(90)]
@@ -87,7 +91,7 @@ def test_weights_fractions_and_draws_agree_with_the_other_implementation() -> No
         assert adjusted(rows) == CLOSE(max_t_ps([list(row.values()) for row in rows]))
 
 
-def test_it_is_small_and_loads_nothing_of_memeval() -> None:
+def test_witness_is_small_and_imports_nothing_else_of_memeval() -> None:
     folder = Path(__file__).parents[2] / "memeval" / "witness"
     assert sum(len(path.read_text().splitlines()) for path in folder.glob("*.py")) <= 500
     code = (

@@ -1,1 +1,1 @@
-"""Nothing to share but the folder: pytest puts it on the path, and `sample_pages` is found."""
+"""Empty: its presence makes pytest put this folder on the path, so that `sample_pages` is found."""

@@ -40,29 +40,31 @@ CATEGORIES = (("1", "multi_hop"), ("2", "temporal"), ("3", "open_domain"), ("4",
 SYSTEMS = ("bm25", "rag", "dense", "hybrid", "mem0", "letta", "graph", "summary", "window", "none")
 SKILL = (0.42, 0.5, 0.44, 0.53, 0.4, 0.46, 0.38, 0.35, 0.3, 0.05)
 SHOWN = 10
-"""Chunks that each reader is shown."""
+"""Number of chunks that each reader is shown."""
 
 
 BY_TOOLS = "conv-26/q6"
-"""The question that was answered by tools."""
+"""The question that was answered with tools."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much there is in the made-up runs."""
+    """The size of the made-up runs."""
 
     cells: int = 2
     cases: int = 3
     questions: int = 20
-    """For each conversation."""
+    """Per conversation."""
     turns: int = 60
     repeats: int = 1
     words: int = 24
-    """Of each turn, answer and reason of a judge."""
+    """Length of each turn, answer and judge's reason, in words."""
 
 
 def write_runs(root: Path, size: Size) -> list[Path]:
-    """Writes run folders below `root`, as several systems on the same questions leave them."""
+    """Writes run folders below `root`, as several systems on the same questions would leave
+    them.
+    """
     return [_write_run(root, size, cell) for cell in range(size.cells)]
 
 
@@ -97,7 +99,7 @@ def _write_run(root: Path, size: Size, cell: int) -> Path:
 
 
 def turns_of(size: Size, case: int) -> dict[str, str]:
-    """The turns of a conversation, by id; the same for every cell."""
+    """The turns of a conversation, by id; the same for every run."""
     rng = random.Random(f"case {case}")
     return {
         f"D{number // 20 + 1}:{number % 20 + 1}": (
@@ -164,7 +166,7 @@ def _record(
 
 
 def _with_texts(record: Record, turns: dict[str, str], texts: TextStore) -> Record:
-    """The record with the references of its chunks and its context."""
+    """The record with references to the texts of its chunks and its context."""
     chunks = record.retrieved or ()
     shown = [turns[chunk.turn_ids[0]] for chunk in chunks]
     return structs.replace(
@@ -179,7 +181,9 @@ def _with_texts(record: Record, turns: dict[str, str], texts: TextStore) -> Reco
 
 
 def _steps(record: Record, turns: dict[str, str], texts: TextStore) -> tuple[AgentStep, ...]:
-    """A reply with a call that held the evidence and one that failed, an empty one, the answer."""
+    """A reply with a call that returned the evidence and a call that failed, an empty reply, and
+    the answer.
+    """
     evidence = record.evidence[0]
     found = StepCall(
         name="grep",
@@ -200,7 +204,7 @@ def _steps(record: Record, turns: dict[str, str], texts: TextStore) -> tuple[Age
 
 
 def _written(rows: Sequence[Record], texts: TextStore) -> IngestRow:
-    """The row of a writer that kept the evidence of the question that was answered by tools."""
+    """The row of a writer that kept the evidence of the question that was answered with tools."""
     record = next(row for row in rows if row.question_id == BY_TOOLS)
     call = StepCall(
         name="add_memory",
@@ -241,7 +245,7 @@ def _summary(
             "coverage": len(scores) / len(rows),
             "context_tokens": 200.0 + 90 * cell,
             "tokens/total": 900_000.0,
-            # The first cell paid for the replies of the second.
+            # The first run paid for the replies of the second.
             "cost_usd/total": 0.0 if cell == 1 else 0.2 + 0.13 * cell * (1.7 if cell % 3 else 0.6),
             "cost_usd_uncached/total": 0.2 + 0.13 * cell * (1.7 if cell % 3 else 0.6),
             "latency_ms/answer/p50": 500.0 + 60 * cell,
@@ -290,7 +294,7 @@ def as_drawn(row: DifferenceData) -> DifferenceRow:
 
 
 def sample_comparison(folders: list[Path], sentence: str = "bm25 against rag") -> ComparisonData:
-    """What a comparison of runs with the first of them found."""
+    """A made-up comparison of the runs with the first of them."""
     runs = [RunSummary.read(folder) for folder in folders]
     names = [str(run.params["system"]) for run in runs]
     first = runs[0].metrics["accuracy"] or 0.0

@@ -1,4 +1,4 @@
-"""The board: tables by protocol, the same bytes twice, pages in a browser, and `board check`."""
+"""The board: tables by protocol, reproducible bytes, pages in a browser, and `board check`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from memeval.results import Record
 HOSTILE = (
     "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>\u202e{{7*7}}\x00"
 )
-"""Runs a script wherever it is not shown as text; nor may XML hold its last character."""
+"""Runs a script wherever it is not shown as text; its last character is not allowed in XML."""
 
 
 COLLISIONS = """[...document.querySelectorAll('.scatter')].flatMap((plot) => {
@@ -62,7 +62,7 @@ COLLISIONS = """[...document.querySelectorAll('.scatter')].flatMap((plot) => {
     text + other !== '' && own.left < box.right && box.left < own.right &&
     own.top + 2 < box.bottom && box.top + 2 < own.bottom).map(([other]) => [text, other]));
 })"""
-"""Names of a picture that cover each other, or a point."""
+"""Names in a plot that overlap each other or a point."""
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def run_of(system: str, *words: str) -> memeval.FinishedRun:
 
 @pytest.fixture(scope="module")
 def packages(home: Path) -> dict[str, Packed]:
-    """Baselines; a system; and the system under another judge."""
+    """Packages of baselines, of a system, and of the system under another judge."""
     folder = home / "packages"
     folder.mkdir()
     runs = {name: run_of(name) for name in ("bm25", "no_memory", "oracle", "random_k")}
@@ -110,7 +110,7 @@ def board(packages: dict[str, Packed], home: Path) -> Board:
 
 
 @pytest.mark.slow
-def test_a_table_holds_one_protocol_and_the_figures_of_its_comparison(
+def test_table_has_one_protocol_and_the_figures_of_its_comparison(
     board: Board, packages: dict[str, Packed]
 ) -> None:
     assert sorted(len(table.rows) for table in board.tables) == [1, 4]
@@ -155,7 +155,9 @@ def test_a_table_holds_one_protocol_and_the_figures_of_its_comparison(
     }
 
 
-def test_published_figures_stand_beside_runs_on_the_same_data(home: Path, board: Board) -> None:
+def test_published_figures_are_matched_to_runs_with_their_differences(
+    home: Path, board: Board
+) -> None:
     assert not any(row.published for table in board.tables for row in table.rows)
 
     summary = memeval.load_runs()[0].summary
@@ -168,7 +170,7 @@ def test_published_figures_stand_beside_runs_on_the_same_data(home: Path, board:
     assert {one.system for one in found} >= {"mem0", "mem0 platform"}
 
 
-def test_protocols_of_equal_words_are_told_apart(board: Board) -> None:
+def test_protocols_with_equal_words_get_distinguishing_words(board: Board) -> None:
     tables = [board.tables[0], board.tables[0]]
     tables[1] = structs.replace(tables[1], protocol={**tables[1].protocol, "labels": "corrected"})
     first, second = told_apart(tables)
@@ -179,7 +181,7 @@ def test_protocols_of_equal_words_are_told_apart(board: Board) -> None:
     assert told_apart(board.tables) == board.tables
 
 
-def test_a_picture_has_the_frontier_and_names_most_points(board: Board) -> None:
+def test_plot_marks_the_frontier_and_names_most_points(board: Board) -> None:
     row = structs.replace(board.tables[0].rows[0], kind="system", low=0.3, high=0.8)
     row = structs.replace(row, context_tokens=9.0, latency_p50_ms=None)
     rows = [
@@ -196,7 +198,7 @@ def test_a_picture_has_the_frontier_and_names_most_points(board: Board) -> None:
     assert pictures([structs.replace(row, usd_per_1000=1.0)] * 2) == []
 
 
-def test_questions_say_who_is_right(board: Board, packages: dict[str, Packed]) -> None:
+def test_questions_show_which_systems_are_right(board: Board, packages: dict[str, Packed]) -> None:
     (table,) = [table for table in board.tables if len(table.rows) == 4]
     questions = {one.id: one for one in board.questions[table.id]}
     with open_package(packages["own"].path) as own:
@@ -209,7 +211,7 @@ def test_questions_say_who_is_right(board: Board, packages: dict[str, Packed]) -
             assert (answer.outcome == "right") == record.is_right
             assert sum(len(one.systems) for one in question.answers) == 4
 
-    # Texts that are withheld are no question, whatever else is there.
+    # Questions with withheld texts are left out, whatever else is there.
     with open_package(packages["own"].path) as own:
         scores = {own.runs[0].key: RunScores({}, {}, None, 1)}
         (entries,) = entries_of([(own, scores)]).values()
@@ -242,7 +244,7 @@ def test_a_gold_is_suspect_if_wrong_answers_agree(
 
 
 @pytest.mark.slow
-def test_packages_of_one_system_that_differ_are_listed(
+def test_differing_packages_of_one_system_and_disputes_are_listed(
     packages: dict[str, Packed], home: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "packages"
@@ -267,7 +269,7 @@ def test_packages_of_one_system_that_differ_are_listed(
         collect(folder)
 
 
-def test_answers_of_another_program_have_the_name_of_their_file_and_no_cost(
+def test_imported_answers_have_the_name_of_their_file_and_no_cost(
     packages: dict[str, Packed], tmp_path: Path
 ) -> None:
     ids = [record.question_id for record in memeval.load_runs()[0].read_records()]
@@ -292,8 +294,8 @@ def test_answers_of_another_program_have_the_name_of_their_file_and_no_cost(
     assert [row.usd_per_1000 for row in table.rows] == [None, None]
 
 
-def test_what_only_is_called_like_a_baseline_is_not_one(board: Board, home: Path) -> None:
-    """`evaluate` and classes of one's own may have any name."""
+def test_run_that_only_has_a_baselines_name_is_a_system(board: Board, home: Path) -> None:
+    """`evaluate` and custom classes may use any name."""
     base = memeval.load_runs()[0].summary
     for change in ({"tags": {"imported": "true"}}, {"params": {"system.class": "x:Y"}}):
         params = {"system": "bm25"} | change.get("params", {})
@@ -304,7 +306,7 @@ def test_what_only_is_called_like_a_baseline_is_not_one(board: Board, home: Path
     assert kind_of(summary) == "baseline"
 
 
-def test_the_command_line(
+def test_board_and_board_check_commands(
     packages: dict[str, Packed],
     home: Path,
     tmp_path: Path,
@@ -327,13 +329,13 @@ def test_the_command_line(
     assert str(tmp_path).encode() not in b"".join(first.values())
     assert all(path.stat().st_mode & 0o777 == 0o644 for path in first)
 
-    # Sound packages are remembered, and the site does not tell.
+    # Sound packages are remembered, which does not change the site.
     (site / "tables" / "0123456789ab.html").write_text("of an earlier board")
     assert run_command(["board", str(folder), "-o", str(site)]) == 0
     assert "checked:  3 of them earlier" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in site.rglob("*.*")} == first
 
-    # Several processes find the same.
+    # Several processes give the same result.
     monkeypatch.setattr("memeval.packages.board.checking.FEW", 1)
     assert run_command(["board", str(folder), "-o", str(site), "--again"]) == 0
     assert "checked:" not in capsys.readouterr().out
@@ -349,7 +351,7 @@ def test_the_command_line(
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_a_system_has_one_package_under_a_protocol_unless_it_is_replaced(
+def test_board_check_requires_a_replacement_to_supersede_the_package(
     packages: dict[str, Packed], home: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "packages"
@@ -373,7 +375,7 @@ def test_a_system_has_one_package_under_a_protocol_unless_it_is_replaced(
     assert "more than 10" in check_package(folder / "new.memeval", most_bytes=10)[0]
 
 
-def test_init_writes_the_folder_of_a_board(
+def test_init_writes_a_board_with_a_working_check(
     packages: dict[str, Packed],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -394,7 +396,7 @@ def test_init_writes_the_folder_of_a_board(
     assert check["env"] == {"BASE": "${{ github.event.pull_request.base.sha }}"}
     assert workflow["permissions"] == {"contents": "read"}
 
-    # The command of the workflow, with the one file of a pull request.
+    # The workflow's command, for a pull request with one file.
     def git(*words: str) -> str:
         who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
         return subprocess.run(
@@ -420,7 +422,7 @@ def test_init_writes_the_folder_of_a_board(
 
 
 def many(board: Board, count: int) -> Board:
-    """The board with a table of many rows, and as many protocols."""
+    """The board with a table of many rows, and with as many protocols."""
     tables = []
     for number, table in enumerate([board.tables[0]] * count):
         rows = tuple(
@@ -440,7 +442,7 @@ def test_the_first_page_stays_small(board: Board) -> None:
     assert len(pages["index.html"].encode()) < 150_000
     assert pages["index.html"].count('class="baseline"') > 30
 
-    # Names as long as names get, in three bytes a letter.
+    # Names of the greatest length, with three bytes per letter.
     names: dict[str, Any] = {"label": "記" * 80, "flags": ("憶" * 80,) * 3}
     long = [structs.replace(row, **names) for row in large.tables[0].rows]
     tables = [structs.replace(table, rows=tuple(long), words="憶" * 120) for table in large.tables]
@@ -457,7 +459,7 @@ def _first_pages(board: Board) -> Iterator[tuple[str, str]]:
 
 
 def hostile(board: Board) -> Board:
-    """The board with a hostile string in every text, where a package could hold one."""
+    """The board with a hostile string in every text where a package could contain one."""
     tables = []
     for table in board.tables:
         rows: list[Row] = []
@@ -526,7 +528,7 @@ def hostile(board: Board) -> Board:
     )
 
 
-def test_the_feed_and_board_json_can_be_read(board: Board) -> None:
+def test_feed_json_and_links_are_valid_with_hostile_texts(board: Board) -> None:
     board = hostile(board)
     files = dict(site_files(board))
     feed = ElementTree.fromstring(files["feed.xml"])
@@ -552,7 +554,7 @@ def test_the_feed_and_board_json_can_be_read(board: Board) -> None:
 @pytest.mark.browser
 @pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"no Chromium at {CHROMIUM}")
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-def test_pages_in_a_browser(board: Board, tmp_path: Path) -> None:
+def test_pages_in_a_browser_are_safe_accessible_and_sortable(board: Board, tmp_path: Path) -> None:
     for name, one in (("plain", board), ("hostile", hostile(board))):
         write_board(one, tmp_path / name)
 
@@ -573,7 +575,7 @@ def test_pages_in_a_browser(board: Board, tmp_path: Path) -> None:
             assert seen.requests == [page.as_uri() for page in pages]
             assert seen.complaints == []
 
-            # By keyboard: search, then sort.
+            # By keyboard: search, filter, then sort.
             table = seen.page.locator("table").filter(has_text="no_memory")
             section = seen.page.locator("section").filter(has=table)
             section.get_by_label("Search").focus()

@@ -1,4 +1,4 @@
-"""What is in the page: figures, marks, texts once each, and nothing that a text could end."""
+"""The content of the page: figures, marks, each text once, and no text that ends its element."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def blocks_of(page: str) -> list[dict[str, Any]]:
 
 
 def cells_of(page: str) -> list[dict[str, str]]:
-    """The rows of the table of the cells, by its headers."""
+    """The rows of the table of runs, by its headers."""
     (table,) = re.findall(r'<table class="sortable cells">(.*?)</table>', page, re.DOTALL)
     head, body = table.split("<tbody>")
     names = [words(cell) for cell in re.findall(r"<th[^>]*>(.*?)</th>", head, re.DOTALL)]
@@ -82,14 +82,14 @@ def words(markup: str) -> str:
 
 
 @pytest.mark.slow
-def test_cells_are_compared_by_what_a_fresh_run_costs(page: str) -> None:
+def test_runs_are_compared_by_the_cost_of_a_fresh_run(page: str) -> None:
     first, second = cells_of(page)
     assert (first["cost $"], first["billed $"]) == ("0.2", "0.2")
     assert (second["cost $"], second["billed $"]) == ("0.421", "0")
     assert (second["retrieval p50"], second["p95"]) == ("3.0 ms", "6.5 ms")
 
 
-def test_the_index_holds_every_question_with_how_each_cell_answered(
+def test_index_contains_every_question_with_its_outcome_in_each_run(
     page: str, folders: list[Path]
 ) -> None:
     index = index_of(page)
@@ -102,7 +102,7 @@ def test_the_index_holds_every_question_with_how_each_cell_answered(
         assert marks.count("r") == sum(row.score == 1.0 for row in rows) > 0
 
 
-def test_a_block_holds_the_texts_of_its_questions_once(page: str, folders: list[Path]) -> None:
+def test_block_contains_the_texts_of_its_questions_once(page: str, folders: list[Path]) -> None:
     index, blocks = index_of(page), blocks_of(page)
     assert len(blocks) > 1 and index["block"] == sorted(index["block"])
 
@@ -125,7 +125,7 @@ def test_a_block_holds_the_texts_of_its_questions_once(page: str, folders: list[
         assert len(whole) == len(set(whole)) <= SIZE.cases * SIZE.turns
 
 
-def test_texts_that_are_not_on_this_machine(folders: list[Path], tmp_path: Path) -> None:
+def test_missing_texts_are_left_out(folders: list[Path], tmp_path: Path) -> None:
     moved = tmp_path / "runs" / folders[0].name
     shutil.copytree(folders[0], moved)
     write_page([moved], tmp_path / "page.html")
@@ -140,7 +140,7 @@ HOSTILE = "</script><script>window.hit = 1</script><img src=x onerror='window.hi
 
 
 def hostile_run(folders: list[Path], root: Path) -> Path:
-    """A run whose texts and names would be markup, if anything let them."""
+    """A run whose texts and names would be markup if they were not escaped."""
     folder = root / "runs" / folders[0].name
     shutil.copytree(folders[0], folder)
     rows = [
@@ -175,9 +175,7 @@ def hostile_run(folders: list[Path], root: Path) -> Path:
     return folder
 
 
-def test_nothing_in_a_text_ends_the_element_that_holds_it(
-    folders: list[Path], tmp_path: Path
-) -> None:
+def test_no_text_ends_its_element(folders: list[Path], tmp_path: Path) -> None:
     write_page([hostile_run(folders, tmp_path)], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
 
@@ -187,7 +185,7 @@ def test_nothing_in_a_text_ends_the_element_that_holds_it(
     assert html.escape(HOSTILE, quote=False).replace("\u202e", "\\u202e")[:40] in page
 
 
-def test_the_policy_allows_this_script_and_this_style_and_no_address(page: str) -> None:
+def test_policy_allows_only_the_pages_own_script_and_style(page: str) -> None:
     (policy,) = re.findall(r'Content-Security-Policy" content="(.*?)"', page)
     assert html.unescape(policy).startswith("default-src 'none'; script-src 'sha256-")
     assert not re.search(r"(?:src|href)=[\"'](?!#)", page)
@@ -208,14 +206,14 @@ def test_the_policy_allows_this_script_and_this_style_and_no_address(page: str) 
         ([], "-"),
     ],
 )
-def test_marks(rows: list[Record], expected: str) -> None:
+def test_mark_of_a_question(rows: list[Record], expected: str) -> None:
     assert mark(rows) == expected
 
 
 @pytest.mark.parametrize(
     ("turns", "expected"), [(("D1", "D2"), "a"), (("D1", "D9"), "s"), (("D9",), "n")]
 )
-def test_how_much_of_the_evidence_the_reader_was_shown(
+def test_share_of_the_evidence_that_the_reader_was_shown(
     turns: tuple[str, ...], expected: str
 ) -> None:
     row = record(evidence=("D1", "D2"), retrieved=(RetrievedChunk(turns),))
@@ -235,7 +233,7 @@ def made_run(folders: list[Path], *rows: Record) -> PageRun:
     return structs.replace(PageRun.read(folders[0]), records=by_question)
 
 
-def test_what_an_imported_answer_took_is_not_known(folders: list[Path]) -> None:
+def test_cost_and_tokens_of_an_imported_answer_are_unknown(folders: list[Path]) -> None:
     own = made_run(folders, record(question_id="a"))
     tags = {**own.summary.tags, "imported": "true"}
     imported = structs.replace(own, summary=replace(own.summary, tags=tags))
@@ -247,7 +245,7 @@ def test_what_an_imported_answer_took_is_not_known(folders: list[Path]) -> None:
     assert (theirs["cost"], theirs["sent"], theirs["received"]) == (None, None, None)
 
 
-def test_verdicts_that_disagree_on_one_answer(folders: list[Path]) -> None:
+def test_disagreeing_verdicts_on_the_same_answer_are_marked(folders: list[Path]) -> None:
     wrong = verdict(Label.WRONG)
     first = made_run(folders, record(question_id="a"), record(question_id="b"))
     second = made_run(
@@ -261,13 +259,13 @@ def test_verdicts_that_disagree_on_one_answer(folders: list[Path]) -> None:
     assert index["marks"] == ["rr-", "wwr"]
 
 
-def test_questions_of_one_conversation_stand_together(folders: list[Path]) -> None:
+def test_questions_of_one_conversation_are_adjacent(folders: list[Path]) -> None:
     first = made_run(folders, record(question_id="a1", case_id="a"), record(case_id="b"))
     second = made_run(folders, record(question_id="a2", case_id="a"))
     assert list(questions_of([first, second])) == ["a1", "a2", "q"]
 
 
-def test_a_comparison_in_words_and_figures(folders: list[Path], tmp_path: Path) -> None:
+def test_comparison_is_shown_in_words_and_figures(folders: list[Path], tmp_path: Path) -> None:
     sentence = "bm25 <b>50.1 %</b> is higher than rag."
     comparison = sample_comparison(folders, sentence)
     write_page(folders, tmp_path / "page.html", comparison)
@@ -282,7 +280,7 @@ def test_a_comparison_in_words_and_figures(folders: list[Path], tmp_path: Path) 
 
 
 def priced(folder: Path, cost: float, accuracy: float, system: str = "rag") -> RunSummary:
-    """A run that costs something."""
+    """A run with the given cost."""
     return replace(
         PageRun.read(folder).summary,
         metrics={"accuracy": accuracy, "context_tokens": cost},
@@ -291,21 +289,21 @@ def priced(folder: Path, cost: float, accuracy: float, system: str = "rag") -> R
 
 
 def frontier(cells: list[RunSummary]) -> Panel:
-    """The only price in which the cells differ."""
+    """The panel of the only price in which the runs differ."""
     (panel,) = price_panels(cells, [cell.name for cell in cells])
     return panel
 
 
-def test_the_frontier_is_that_of_the_plots_in_files(folders: list[Path]) -> None:
+def test_frontier_equals_that_of_the_plot_files(folders: list[Path]) -> None:
     costs = [(0.2, 0.51), (26.9, 0.586), (108.3, 0.749), (177.2, 0.699), (26.9, 0.5)]
     cells = [priced(folders[0], *pair) for pair in costs]
-    # The oracle is handed the evidence: it does not say what can be had for its price.
+    # The oracle is given the evidence: it does not show what is achievable for its price.
     panel = frontier([*cells, priced(folders[0], 1.0, 0.99, "oracle")])
     assert [mark.is_best for mark in panel.marks] == [True, True, True, False, False, False]
     assert panel.area == "frontier, 54.3 % on average over 0.2 to 177 tokens"
 
 
-def test_a_cell_that_costs_nothing_is_at_the_beginning_of_a_logarithmic_axis(
+def test_run_without_cost_is_at_the_start_of_the_logarithmic_axis(
     folders: list[Path],
 ) -> None:
     panel = frontier([priced(folders[0], cost, 0.5) for cost in (0, 400, 450, 27_000)])
@@ -314,7 +312,7 @@ def test_a_cell_that_costs_nothing_is_at_the_beginning_of_a_logarithmic_axis(
     assert list(panel.across.ticks.values()) == ["0", "300", "1,000", "3,000", "10,000"]
 
 
-def test_the_page_draws_the_marks_of_the_plots_in_files(tmp_path: Path) -> None:
+def test_page_draws_the_same_marks_as_the_plot_files(tmp_path: Path) -> None:
     folders = write_runs(tmp_path, Size(cells=3))
     page = page_data([PageRun.read(folder) for folder in folders])
     text = render(page)
@@ -330,11 +328,11 @@ def test_the_page_draws_the_marks_of_the_plots_in_files(tmp_path: Path) -> None:
     ("value", "expected"),
     [(0.3, "plus3"), (0.11, "plus2"), (-0.04, "minus1"), (0.001, "none"), (None, "none")],
 )
-def test_shades(value: float | None, expected: str) -> None:
+def test_shade_of_a_difference(value: float | None, expected: str) -> None:
     assert shade(value, 0.3) == expected
 
 
-def test_the_strip_of_conversations_is_weighted_under_a_sample(folders: list[Path]) -> None:
+def test_accuracy_per_conversation_is_weighted_for_a_sample(folders: list[Path]) -> None:
     wrong = verdict(Label.WRONG)
 
     def of_sample(*verdicts: Verdict) -> PageRun:
@@ -357,7 +355,7 @@ def test_the_strip_of_conversations_is_weighted_under_a_sample(folders: list[Pat
     assert strip.differences == (None, -0.5)
 
 
-def test_the_words_of_the_page_are_those_of_the_glossary(page: str) -> None:
+def test_words_on_the_page_equal_the_glossary(page: str) -> None:
     glossary = (Path(__file__).parents[2] / "docs" / "glossary.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\w+) \| (.+) \|$", glossary.replace("`", ""), re.MULTILINE)
     assert re.findall(r"<dt>(\w+)</dt><dd>(.+)</dd>", page) == rows[1:]

@@ -1,4 +1,6 @@
-"""The page in a real browser: offline, by keyboard, dark and light, on a phone, hostile text."""
+"""The page in a real browser: offline, by keyboard, dark and light, on a phone, with hostile
+text.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ FLAGS = (
     "--disable-background-networking --disable-component-update --disable-sync"
 )
 AXE = files("axe_playwright_python") / "axe.min.js"
-"""axe-core, which is not ours to ship."""
+"""axe-core, which memeval does not ship."""
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"no Chromium at {CHROMIUM}"),
@@ -58,7 +60,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def started_chromium() -> Iterator[Browser]:
-    """A browser. While it is open nothing else of the process may run a loop of its own."""
+    """A browser. While it is open, nothing else in the process may run an event loop."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -68,7 +70,7 @@ def started_chromium() -> Iterator[Browser]:
 
 
 class Seen:
-    """A page, with what it asked for and complained of."""
+    """A page, with its requests and its errors."""
 
     def __init__(self, chromium: Browser, **options: Any) -> None:
         self.page: Page = chromium.new_page(
@@ -94,7 +96,7 @@ def seen(chromium: Browser) -> Iterator[Seen]:
     made.page.close()
 
 
-def test_it_opens_from_disk_and_asks_for_nothing(seen: Seen, address: str) -> None:
+def test_page_opens_from_disk_and_requests_nothing(seen: Seen, address: str) -> None:
     seen.page.goto(address)
     assert "bm25" in (seen.page.locator(".lead").text_content() or "")
     seen.page.locator("[data-view=questions]").click()
@@ -105,7 +107,7 @@ def test_it_opens_from_disk_and_asks_for_nothing(seen: Seen, address: str) -> No
     assert seen.requests == [address] and seen.complaints == []
 
 
-def test_a_question_has_an_address(seen: Seen, address: str, folders: list[Path]) -> None:
+def test_question_has_a_url(seen: Seen, address: str, folders: list[Path]) -> None:
     seen.page.goto(f"{address}#q=conv-27/q12")
     seen.shows("conv-27/q12")
     (row, _) = PageRun.read(folders[0]).records["conv-27/q12"]
@@ -133,7 +135,7 @@ def test_chunks_mark_the_evidence_and_repeats_can_be_chosen(
     seen.shows(name)
     answer = seen.page.locator("#question .answer").first
     answer.get_by_text("10 chunks retrieved").click()
-    # They are drawn when the browser tells that the list was opened.
+    # Chunks are drawn when the browser reports that the list was opened.
     answer.locator(".chunk").last.wait_for()
     assert answer.locator(".chunk").count() == 10
     marked = answer.locator(".chunk.evidence")
@@ -151,7 +153,7 @@ def test_chunks_mark_the_evidence_and_repeats_can_be_chosen(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 380])
-def test_the_timeline_of_a_case_is_beside_its_question(
+def test_timeline_of_a_case_is_next_to_its_question(
     chromium: Browser, folders: list[Path], tmp_path: Path, width: int
 ) -> None:
     folder = tmp_path / "runs" / folders[0].name
@@ -182,7 +184,9 @@ def test_the_timeline_of_a_case_is_beside_its_question(
 
 
 @pytest.mark.slow
-def test_filters_count_what_they_should(seen: Seen, address: str, folders: list[Path]) -> None:
+def test_filters_count_the_matching_questions(
+    seen: Seen, address: str, folders: list[Path]
+) -> None:
     runs = [PageRun.read(folder) for folder in folders]
 
     def outcomes(cell: int, name: str) -> set[float | None]:
@@ -224,7 +228,7 @@ def mark_in_page(page: Page, cell: int, name: str) -> str:
     return found
 
 
-def test_keys(seen: Seen, address: str) -> None:
+def test_keys_move_between_questions_unless_typed_in_a_field(seen: Seen, address: str) -> None:
     seen.page.goto(f"{address}#q=conv-26/q0")
     seen.shows("conv-26/q0")
     seen.page.keyboard.press("j")
@@ -243,7 +247,7 @@ def test_keys(seen: Seen, address: str) -> None:
     assert seen.page.locator("#filters input").input_value() == "jkf"
 
 
-def test_tables_sort(seen: Seen, address: str) -> None:
+def test_tables_sort_in_both_directions(seen: Seen, address: str) -> None:
     seen.page.goto(address)
     cells = seen.page.locator("table.cells")
     cells.get_by_role("button", name="accuracy").click()
@@ -254,7 +258,7 @@ def test_tables_sort(seen: Seen, address: str) -> None:
     assert cells.locator("tbody tr td:first-child").all_text_contents() == order[::-1]
 
 
-def test_light_and_dark(seen: Seen, address: str) -> None:
+def test_light_and_dark_follow_the_system_or_the_button(seen: Seen, address: str) -> None:
     background = "getComputedStyle(document.documentElement).backgroundColor"
     seen.page.goto(address)
     light = seen.page.evaluate(background)
@@ -293,7 +297,7 @@ def test_a_phone_shows_it_without_scrolling_sideways(
     seen.page.close()
 
 
-def test_it_prints_what_is_looked_at_without_controls(seen: Seen, address: str) -> None:
+def test_print_shows_the_question_without_controls(seen: Seen, address: str) -> None:
     seen.page.goto(f"{address}#q=conv-26/q3")
     seen.shows("conv-26/q3")
     seen.page.emulate_media(media="print")
@@ -303,7 +307,7 @@ def test_it_prints_what_is_looked_at_without_controls(seen: Seen, address: str) 
     assert seen.page.pdf().startswith(b"%PDF")
 
 
-def test_text_of_models_stays_text(seen: Seen, folders: list[Path], tmp_path: Path) -> None:
+def test_hostile_text_of_models_stays_text(seen: Seen, folders: list[Path], tmp_path: Path) -> None:
     target = tmp_path / "hostile.html"
     write_page([hostile_run(folders, tmp_path)], target)
     seen.page.goto(f"{target.as_uri()}#questions")
@@ -319,10 +323,10 @@ def test_text_of_models_stays_text(seen: Seen, folders: list[Path], tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["blob", "srcdoc"])
-def test_it_works_in_the_closed_frame_of_another_page(
+def test_page_works_in_a_sandboxed_frame(
     seen: Seen, address: str, tmp_path: Path, how: str
 ) -> None:
-    """As MLflow shows an artifact: scripts run, storage and addresses are out of reach."""
+    """As MLflow shows an artifact: scripts run, but storage and the URL are out of reach."""
     outer = tmp_path / "outer.html"
     outer.write_text("<!doctype html><title>outer</title><body></body>", encoding="utf-8")
     text = Path(address.removeprefix("file://")).read_text(encoding="utf-8")
@@ -403,7 +407,7 @@ def test_the_steps_of_a_question_show_calls_results_and_evidence(
     wrote.wait_for()
     assert f"evidence {evidence}" in (wrote.text_content() or "")
 
-    # The first lines make way for the whole result.
+    # The first lines are replaced by the whole result.
     assert found.locator(".first").is_visible()
     found.locator("summary").click()
     found.locator(".whole").wait_for()
@@ -413,7 +417,7 @@ def test_the_steps_of_a_question_show_calls_results_and_evidence(
 
 
 @pytest.mark.slow
-def test_ten_cells_of_1540_questions_open(seen: Seen, tmp_path: Path) -> None:
+def test_page_with_ten_runs_of_1540_questions_opens(seen: Seen, tmp_path: Path) -> None:
     folders = write_runs(tmp_path, Size(cells=10, cases=10, questions=154, turns=590))
     target = tmp_path / "report.html"
     write_page(folders, target, sample_comparison(folders))

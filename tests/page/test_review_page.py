@@ -1,4 +1,4 @@
-"""The review over HTTP, and its page in a real browser, by keyboard alone."""
+"""The review over HTTP, and its page in a real browser, by keyboard only."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def written(server: ReviewServer, number: int) -> dict[str, Any]:
 def ask(
     server: ReviewServer, what: str, body: Any = None, **headers: str | None
 ) -> tuple[int, Any, http.client.HTTPResponse]:
-    """What the server replies to the page, or to one that differs from it by its headers."""
+    """The server's reply to the page, or to a client whose headers differ from the page's."""
     sent = {"Host": f"127.0.0.1:{server.server_port}"}
     if body is not None:
         sent |= {"Origin": server.origin, "Content-Type": "application/json"}
@@ -108,7 +108,7 @@ def ask(
     return reply.status, json.loads(read) if is_json else read.decode(), reply
 
 
-def test_a_review_over_http(server: ReviewServer) -> None:
+def test_review_over_http_saves_undoes_and_refuses_changes(server: ReviewServer) -> None:
     status, page, reply = ask(server, "")
     policy = reply.headers["Content-Security-Policy"]
     assert status == 200 and "mine.json" in page and "unsafe" not in policy
@@ -127,7 +127,7 @@ def test_a_review_over_http(server: ReviewServer) -> None:
     assert (status, saved["state"], saved["reason"]) == (200, "rejected", "vague")
     assert written(server, 0)["status"] == "rejected"
 
-    # Another tab shows the question as it was.
+    # Another tab still shows the question as it was.
     status, refused, _ = ask(server, "save", {**request, "change": {"question": "Other?"}})
     assert status == 409 and refused["question"] == saved
     assert "changed elsewhere" in refused["error"]
@@ -151,7 +151,7 @@ def test_a_review_over_http(server: ReviewServer) -> None:
     assert server.review.path.read_bytes() == before
 
 
-def test_nobody_else_is_answered(server: ReviewServer) -> None:
+def test_requests_from_elsewhere_are_refused(server: ReviewServer) -> None:
     port = server.server_port
     for what in ("/", "/questions", f"/{server.token}", "/wrong/", f"/{server.token}x/"):
         status, content, _ = ask(server, what)
@@ -221,7 +221,7 @@ def test_a_review_by_keyboard_alone(chromium: Browser, server: ReviewServer, wid
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         assert found_by_axe(page) == []
 
-    # An edit is saved when its field is left, and a decision takes its key.
+    # An edit is saved when its field is left; then the key of a decision works.
     keyboard.press("e")
     keyboard.press("End")
     keyboard.type(" aruj?")
@@ -246,7 +246,7 @@ def test_a_review_by_keyboard_alone(chromium: Browser, server: ReviewServer, wid
     keyboard.press("j")
     shows("c/q2")
 
-    # The evidence: Tab reaches its turn, arrows the others, Space changes them.
+    # The evidence: Tab reaches its turn, arrows reach the others, Space changes them.
     page.locator("#scroll").focus()
     keyboard.press("Tab")
     keyboard.press("ArrowDown")
@@ -256,7 +256,7 @@ def test_a_review_by_keyboard_alone(chromium: Browser, server: ReviewServer, wid
     shows("c/q1")
     assert written(server, 2)["evidence"] == ["t30", "t31"]
 
-    # What another tab changed is shown, and what was typed here stays at hand.
+    # A change by another tab is shown, and the text typed here is kept.
     ben = ReviewFile(server.review.path, "Ben")
     version = next(one.version for one in ben.questions() if one.name == "c/q1")
     ben.save("c/q1", version, Change(question="Edited by Ben?"))
@@ -270,7 +270,7 @@ def test_a_review_by_keyboard_alone(chromium: Browser, server: ReviewServer, wid
     page.locator("#list .text", has_text="Mine").wait_for()
     assert "Mine" in written(server, 1)["question"]
 
-    # Texts of the file are text.
+    # Texts of the file are shown as text.
     for _ in range(2):
         keyboard.press("j")
 

@@ -23,7 +23,7 @@ HURRIED = {
     "memeval.llm.outage.FIRST_UNSOUND_WAIT_S": 0.075,
     "memeval.llm.outage.QUIET_S": 0.2,
 }
-"""Waits between tries, a tenth as long. The waits themselves are tested in tests/llm."""
+"""Waits between tries, shortened to a tenth. The waits themselves are tested in tests/llm."""
 
 Command = Callable[..., Done]
 
@@ -40,7 +40,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 def start(
     home: Path, *words: str, stderr: int = subprocess.STDOUT, **more: str
 ) -> subprocess.Popen[str]:
-    """`python -m memeval ...` under way, in a process group of its own."""
+    """A running `python -m memeval ...`, in its own process group."""
     return subprocess.Popen(
         [sys.executable, "-m", "memeval", *words],
         env=environment(home, **more),
@@ -79,7 +79,7 @@ def records(home: Path) -> list[dict[str, Any]]:
 
 
 def without_times(rows: list[dict[str, Any]]) -> list[str]:
-    """Records as bytes would compare, times aside."""
+    """Records in the form in which their bytes are compared, without times."""
     return [
         json.dumps({name: value for name, value in row.items() if name != "times"}) for row in rows
     ]
@@ -94,7 +94,7 @@ def summary(home: Path) -> Mapping[str, Any]:
 
 
 def outcomes(home: Path) -> dict[str, list[str]]:
-    """The records of each run, without times and the name of who paid."""
+    """The records of each run, without times and without who paid."""
     found = {}
     for path in (home / "outputs" / "runs").glob("*/records.jsonl"):
         rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())

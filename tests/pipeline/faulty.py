@@ -1,6 +1,6 @@
 """Memory systems that misbehave, each in one way: `faulty:<Name>`.
 
-`METHODS` and `ANSWERS` are the tables they are made from.
+They are created from the tables `METHODS` and `ANSWERS`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ CALLED = "faulty: called"
 
 
 def say_called() -> None:
-    """Tells whoever reads standard error that the method which hangs was reached."""
+    """Reports on standard error that the hanging method was reached."""
     sys.stderr.write(CALLED + "\n")
     sys.stderr.flush()
 
 
 class Recalls(RecallSystem):
-    """Shows the reader its last unit."""
+    """Shows the reader its last chunk."""
 
     def reset(self) -> None:
         self.chunks: list[MemoryChunk] = []
@@ -50,7 +50,7 @@ class Recalls(RecallSystem):
 
 
 class Sound(MemorySystem):
-    """Answers with the last unit, and does nothing wrong."""
+    """A system without faults; it always gives the same answer."""
 
     @classmethod
     def uses_llm_at_ingest(cls, settings: Any) -> bool:
@@ -151,7 +151,7 @@ def deep() -> dict[str, Any]:
 
 
 def changes(action: Callable[[], Any]) -> Callable[..., Any]:
-    """A method that changes the process it runs in, and answers well."""
+    """A method that changes its process and answers correctly."""
 
     def fault(*arguments: Any) -> Any:
         action()
@@ -178,7 +178,7 @@ def other_stdout() -> None:
 
 
 METHODS: dict[str, tuple[str, Any, str]] = {}
-"""Name -> method, what it does, what becomes of the questions."""
+"""Name -> method, what it does, the resulting status of the questions."""
 
 for method, outcome in (
     ("__init__", "ingest_failed"),
@@ -295,7 +295,7 @@ METHODS |= {
 
 
 class Text(str):
-    """A text of another type."""
+    """A subclass of str."""
 
 
 def unit(text: Any = "t", turns: Any = (), score: Any = None) -> Answer:
@@ -395,7 +395,7 @@ for name, (answer, _) in ANSWERS.items():
 
 
 class OnLoop(Sound):
-    """As `Sound`, on the event loop."""
+    """Like `Sound`, but on the event loop."""
 
     in_thread = False
 

@@ -15,7 +15,7 @@ from memeval.systems.forgetting import is_meant
 
 
 class Words(RecallSystem):
-    """Ranks chunks by the words that they share with the query, and forgets nothing."""
+    """Ranks chunks by the words that they share with the query, and cannot forget."""
 
     in_thread = False
 
@@ -58,7 +58,7 @@ class Words(RecallSystem):
 
 
 class FirstOnly(Words):
-    """Deletes what ranks first for the request's words."""
+    """Deletes the chunk that ranks first for the request's words."""
 
     def forget(self, request: ForgetRequest) -> int:
         first = self.ranked(request.words)[0]
@@ -67,27 +67,27 @@ class FirstOnly(Words):
 
 
 class Listing(Words):
-    """Lists a part of what it holds."""
+    """Lists only a part of what it stores."""
 
     def dump(self) -> list[DumpItem]:
         return [{"kind": "block", "text": "I answer questions."}]
 
 
 class Unsaved(Words):
-    """Is built again for each checkpoint."""
+    """Cannot be saved, so it is built again for each checkpoint."""
 
     def save(self, folder: Path) -> None:
         raise NotImplementedError
 
 
 class Killed(Words):
-    """Kills its process once, within what `KILLED_IN` names: an operation, or an ingest of a
-    session.
+    """Kills its process once, during the operation or the ingest of the session that `KILLED_IN`
+    names.
     """
 
     def ingest(self, chunk: MemoryChunk) -> None:
         super().ingest(chunk)
-        # Not with the first chunk: a part of the session is stored.
+        # Not at the first chunk, so that a part of the session is stored.
         if chunk.turn_ids[0].endswith(":3"):
             self.die_in(chunk.session_id)
 
@@ -105,14 +105,14 @@ class Killed(Words):
 
 
 class Rebuilt(Killed):
-    """Forgets, and is built again for each checkpoint."""
+    """Forgets, but cannot be saved, so it is built again for each checkpoint."""
 
     def save(self, folder: Path) -> None:
         raise NotImplementedError
 
 
 class WholeSession(Words):
-    """Deletes every session that names the person, in whichever sentence."""
+    """Deletes every session that names the person in any sentence."""
 
     def forget(self, request: ForgetRequest) -> int:
         name = ForgetRequest(words="", about=" ".join(request.about.split()[:2]))
@@ -123,7 +123,7 @@ class WholeSession(Words):
 
 
 class Marking(Words):
-    """Only marks what is deleted; maintenance forgets the marks."""
+    """Only marks deleted chunks; maintenance drops the marks."""
 
     def reset(self) -> None:
         super().reset()
@@ -163,7 +163,7 @@ class OneIndex(Words):
         return list(self.store.values())
 
     def recall(self, query: Query, depth: int) -> Sequence[Retrieved]:
-        # Turns of another case are none of this one's ranking.
+        # Turns of another case do not belong into the ranking of this case.
         return [
             Retrieved(text=chunk.text, turn_ids=()) for chunk in self.ranked(query.text)[:depth]
         ]
@@ -183,7 +183,7 @@ class OneIndexByUser(OneIndex):
 
 
 class OneStoreByUser(Words):
-    """Keeps several users in one store, filtered by who asks."""
+    """Keeps several users in one store, filtered by the user who asks."""
 
     def recall(self, query: Query, depth: int) -> Sequence[Retrieved]:
         mine = [chunk for chunk in self.ranked(query.text) if chunk.user == query.user]
@@ -191,17 +191,17 @@ class OneStoreByUser(Words):
 
 
 class Obeying(Words):
-    """Says what the first order that it holds wants said, whatever the question."""
+    """Answers every question with the words that the first stored order demands."""
 
     async def answer(self, query: Query) -> Answer:
         texts = [chunk.content for chunk in self.chunks]
         order = next(text for text in texts if "when anyone asks about" in text)
-        # It does not say what it was shown.
+        # It does not report what it was shown.
         return Answer(text=order.rpartition(", say ")[2])
 
 
 class Lying(Words):
-    """Says that it forgets, and keeps everything."""
+    """Reports that it forgot, and keeps everything."""
 
     def forget(self, request: ForgetRequest) -> int:
         return 1

@@ -1,5 +1,5 @@
-"""A system whose first process is killed while it answers, as the kernel does where memory is
-short.
+"""Systems whose process is killed while it answers, as the kernel does if memory runs out, or that
+are slow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from memeval.systems.controls.no_memory import NoMemory
 
 
 class KilledOnce(NoMemory):
-    """Kills the first process that has a question once two others were asked, or KILLED_AFTER."""
+    """Kills the first process that gets a question after two others (or KILLED_AFTER) were
+    asked.
+    """
 
     async def answer(self, query: Query) -> Answer:
         mark = Path(os.environ["KILLED_MARK"])
@@ -25,7 +27,7 @@ class KilledOnce(NoMemory):
             file.write("x")
 
         if asked.stat().st_size > int(os.environ.get("KILLED_AFTER", "2")):
-            # Only one process makes the file.
+            # Only one process can create the file.
             with suppress(FileExistsError):
                 mark.touch(exist_ok=False)
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -34,7 +36,7 @@ class KilledOnce(NoMemory):
 
 
 class KilledAlways(NoMemory):
-    """Kills the process that it runs in."""
+    """Kills its own process."""
 
     async def answer(self, query: Query) -> Answer:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -42,7 +44,7 @@ class KilledAlways(NoMemory):
 
 
 class Hangs(NoMemory):
-    """Lets nothing else happen in its process while the mark is there."""
+    """Blocks its whole process while the mark exists."""
 
     async def answer(self, query: Query) -> Answer:
         mark = Path(os.environ["KILLED_MARK"])
@@ -54,7 +56,7 @@ class Hangs(NoMemory):
 
 
 class Slow(NoMemory):
-    """Takes its time while the mark is there."""
+    """Answers slowly while the mark exists."""
 
     async def answer(self, query: Query) -> Answer:
         mark = Path(os.environ["KILLED_MARK"])
@@ -66,7 +68,7 @@ class Slow(NoMemory):
 
 
 class Noted(NoMemory):
-    """Leaves a file for each process that it runs in, and takes its time."""
+    """Leaves a file for each process that it runs in, and answers slowly."""
 
     async def answer(self, query: Query) -> Answer:
         Path(os.environ["KILLED_MARK"], str(os.getpid())).touch()
@@ -75,7 +77,7 @@ class Noted(NoMemory):
 
 
 class Built(NoMemory):
-    """Writes down how many memories are built at once."""
+    """Records how many memories are built concurrently."""
 
     building = 0
 

@@ -1,4 +1,4 @@
-"""`judge=auto` is the protocol's own judge where there is a model, else its offline stand-in."""
+"""`judge=auto` is the protocol's own judge if there is a model, else its offline stand-in."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def endpoint() -> Iterator[ScriptedEndpoint]:
 
 
 def reply(body: Mapping[str, Any]) -> str:
-    """Yes to a judge that has ten tokens for its reply, else as scripted."""
+    """Replies yes to a judge that has ten tokens for its reply, else as scripted."""
     return "Yes." if body["max_tokens"] == 10 else scripted_reply(body)
 
 
@@ -77,7 +77,7 @@ def printed(summaries: list[RunSummary]) -> str:
         ("demo_netops", "keyword", "llm"),
     ],
 )
-def test_the_judge_is_the_protocols(
+def test_auto_judge_is_the_protocols_judge_offline_and_with_a_model(
     dataset: str, offline: str, with_model: str, endpoint: ScriptedEndpoint
 ) -> None:
     assert opened(f"dataset={dataset}").config.judge.name == offline
@@ -95,13 +95,13 @@ def test_longmemeval_is_judged_by_its_own_protocol(endpoint: ScriptedEndpoint, h
     assert printed([summary]).startswith("judge: longmemeval (scripted, at 127.0.0.1:")
 
 
-def test_a_chosen_judge_stays(endpoint: ScriptedEndpoint) -> None:
+def test_chosen_judge_is_kept(endpoint: ScriptedEndpoint) -> None:
     cell = opened("dataset=demo", "judge=mem0", *model(endpoint))
 
     assert cell.config.judge.name == "mem0"
 
 
-def test_no_table_mixes_judges_in_silence() -> None:
+def test_table_of_different_judges_has_a_warning() -> None:
     offline = run("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=2")
     other = replace(offline, judge=JudgeIdentity("token_f1"))
 

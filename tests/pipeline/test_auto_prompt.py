@@ -1,4 +1,4 @@
-"""`prompt=auto` answers each question in the form that it asks for."""
+"""`prompt=auto` answers each question in the form that the question asks for."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def reply(body: Mapping[str, Any]) -> str:
 
 
 def style_of(body: Mapping[str, Any]) -> str:
-    """Under which template a request for an answer was made; empty for other requests."""
+    """The template of a request for an answer; empty for other requests."""
     system = str(body["messages"][0]["content"])
     return SYSTEM_TEXT.get(system) or SYSTEM_TEXT.get(system.partition("\n")[0], "")
 
@@ -65,7 +65,7 @@ def run(endpoint: ScriptedEndpoint, *words: str) -> RunSummary:
 
 
 def styles(endpoint: ScriptedEndpoint) -> dict[str, set[str]]:
-    """The questions that were asked under each template."""
+    """The questions asked under each template."""
     asked: dict[str, set[str]] = {}
     for _, body in endpoint.requests:
         question = str(body["messages"][-1]["content"]).rpartition("Question: ")[2]
@@ -76,7 +76,7 @@ def styles(endpoint: ScriptedEndpoint) -> dict[str, set[str]]:
 
 
 @pytest.mark.slow
-def test_locomo_is_answered_in_few_words(endpoint: ScriptedEndpoint) -> None:
+def test_locomo_uses_the_short_prompt(endpoint: ScriptedEndpoint) -> None:
     summary = run(endpoint, "dataset=demo", "dataset.limit_cases=1", "judge=keyword")
 
     assert set(styles(endpoint)) == {"short"}
@@ -84,7 +84,9 @@ def test_locomo_is_answered_in_few_words(endpoint: ScriptedEndpoint) -> None:
 
 
 @pytest.mark.slow
-def test_a_preference_of_longmemeval_gets_a_whole_answer(endpoint: ScriptedEndpoint) -> None:
+def test_preference_questions_of_longmemeval_use_the_whole_prompt(
+    endpoint: ScriptedEndpoint,
+) -> None:
     words = ("dataset=demo_longmemeval", "judge=keyword")
     run(endpoint, *words, "dataset.categories=[single-session-preference]")
     assert set(styles(endpoint)) == {"whole"}
@@ -96,7 +98,7 @@ def test_a_preference_of_longmemeval_gets_a_whole_answer(endpoint: ScriptedEndpo
 
 
 @pytest.mark.slow
-def test_each_task_of_memory_agent_bench_has_its_form(endpoint: ScriptedEndpoint) -> None:
+def test_each_task_of_memory_agent_bench_uses_its_prompt(endpoint: ScriptedEndpoint) -> None:
     words = ("dataset=demo_memory_agent_bench", "judge=keyword")
     forms = {
         "recsys_redial_demo": "whole",
@@ -111,7 +113,7 @@ def test_each_task_of_memory_agent_bench_has_its_form(endpoint: ScriptedEndpoint
 
 
 @pytest.mark.slow
-def test_choices_are_asked_as_choices(endpoint: ScriptedEndpoint) -> None:
+def test_choices_use_the_choose_prompt(endpoint: ScriptedEndpoint) -> None:
     run(endpoint, "dataset=demo_locomo_mc10", "dataset.limit_cases=1")
 
     assert set(styles(endpoint)) == {"choose"}
@@ -127,7 +129,7 @@ def test_a_whole_answer_keeps_its_lines(endpoint: ScriptedEndpoint, home: Path) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("style", ["short", "cot"])
-def test_a_prompt_for_few_words_says_where_more_is_asked_for(
+def test_short_prompt_for_a_question_that_asks_for_more_is_noted(
     endpoint: ScriptedEndpoint, style: str
 ) -> None:
     words = ("dataset=demo_longmemeval", "judge=keyword", f"prompt={style}")
@@ -142,7 +144,7 @@ def test_a_prompt_for_few_words_says_where_more_is_asked_for(
 
 
 @pytest.mark.slow
-def test_no_mismatch_is_said_where_there_is_none(endpoint: ScriptedEndpoint) -> None:
+def test_matching_prompt_is_not_noted_as_a_mismatch(endpoint: ScriptedEndpoint) -> None:
     auto = run(endpoint, "dataset=demo_longmemeval", "judge=keyword")
     short = run(endpoint, "dataset=demo", "judge=keyword", "prompt=short", "dataset.limit_cases=1")
 
@@ -157,7 +159,7 @@ def test_offline_auto_is_short_and_changes_no_key() -> None:
         assert auto.templates.by_form == {}
 
 
-def test_a_style_of_the_systems_own_stays() -> None:
+def test_own_style_of_a_system_overrides_auto() -> None:
     cell = open_cell(
         compose_config(
             ["system=cogcanvas_cot", "llm=openai", "llm.base_url=http://127.0.0.1:1/v1"]
@@ -170,7 +172,7 @@ def test_a_style_of_the_systems_own_stays() -> None:
 
 
 class Brief(LanguageModel):
-    """A model that says one word."""
+    """A model that replies with one word."""
 
     name, deterministic, sends_messages = "brief", True, True
 
@@ -182,10 +184,10 @@ class Brief(LanguageModel):
     ("own_style", "way_out"),
     [(False, "use prompt=auto"), (True, "no prompt=... changes that style")],
 )
-def test_a_style_of_the_systems_own_is_not_put_down_to_the_prompt(
+def test_mismatch_note_does_not_blame_the_prompt_for_a_systems_own_style(
     own_style: bool, way_out: str
 ) -> None:
-    """A cell may be under `prompt=auto` already."""
+    """A run may use `prompt=auto` already."""
     reader = CellReader(Brief(), load_builtin("answer_cot"), "cot", 0, own_style=own_style)
     ledger = Ledger(answer_form=AnswerForm.WHOLE)
     with metered(ledger):

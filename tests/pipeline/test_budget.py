@@ -1,4 +1,4 @@
-"""A budget is never exceeded, and what was paid for is not lost."""
+"""A budget is never exceeded, and paid results are not lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def asking(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
 
 
 def rows_stored(home: Path, folder: str) -> int:
-    """Rows of a folder of outputs, without headers and ingests."""
+    """Number of rows in a folder of outputs, without headers and ingest rows."""
     lines = [
         json.loads(line)
         for path in (home / "outputs" / folder).glob("*.jsonl")
@@ -35,7 +35,7 @@ def rows_stored(home: Path, folder: str) -> int:
 
 
 @pytest.mark.slow
-def test_calls_are_spent_to_the_last_and_a_larger_budget_goes_on(
+def test_all_calls_of_the_budget_are_used_and_a_larger_one_continues(
     memeval: Command, tmp_path: Path
 ) -> None:
     with ScriptedEndpoint(latency_s=0.01) as endpoint:
@@ -45,7 +45,7 @@ def test_calls_are_spent_to_the_last_and_a_larger_budget_goes_on(
         assert stopped.returncode == 1
         assert "stopped: 25 of budget.calls=25 are spent" in stopped.stderr
         assert stopped.stderr.count("the same command with a larger budget continues it") == 1
-        # Cells whose prompts are equal share a call: there may be more rows than calls.
+        # Runs with equal prompts share a call, so there may be more rows than calls.
         assert rows_stored(tmp_path, "answers") + rows_stored(tmp_path, "verdicts") >= 25
 
         memeval(*words, "budget.calls=1000")
@@ -54,20 +54,22 @@ def test_calls_are_spent_to_the_last_and_a_larger_budget_goes_on(
 
 
 def stopped_runs(home: Path) -> list[RunSummary]:
-    """The summaries of the runs that say that they were stopped."""
+    """The summaries of the runs that are marked as stopped."""
     folders = [path.parent for path in (home / "outputs" / "runs").glob("*/run.json")]
     return [run for run in map(RunSummary.read, folders) if run.status == "stopped"]
 
 
 @pytest.mark.slow
-def test_a_stopped_run_says_so_everywhere_and_goes_on(memeval: Command, tmp_path: Path) -> None:
+def test_stopped_run_is_marked_everywhere_and_can_be_continued(
+    memeval: Command, tmp_path: Path
+) -> None:
     with ScriptedEndpoint() as endpoint:
         words = ("system=bm25", *SMALL[:2], *MODEL, f"llm.base_url={endpoint.base_url}")
         small = ("llm.max_concurrency=2",)
         done = memeval(*words, *small, "budget.calls=30", check=False)
         (run,) = stopped_runs(tmp_path)
         records = sum(run.statuses.values())
-        # How many calls were answers, and how many judged them, is a matter of time.
+        # The number of calls for answers and for verdicts depends on timing.
         assert records == rows_stored(tmp_path, "answers") > 0
         assert not run.valid
         assert run.notes[0].text.startswith("stopped: 30 of budget.calls=30 are spent")
@@ -86,7 +88,7 @@ def test_a_stopped_run_says_so_everywhere_and_goes_on(memeval: Command, tmp_path
 
 
 def logged(home: Path) -> list[tuple[str, str]]:
-    """The status of each logged cell that is not deleted, and its tag."""
+    """Status and tag of each logged run that is not deleted."""
     with closing(sqlite3.connect(home / "mlruns" / "mlflow.db")) as database:
         return database.execute(
             "SELECT r.status, t.value FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid "
@@ -109,7 +111,9 @@ def test_a_run_that_could_not_begin_is_stopped_without_figures(
 
 
 @pytest.mark.slow
-def test_a_stopped_sweep_leaves_what_each_cell_has(memeval: Command, tmp_path: Path) -> None:
+def test_stopped_sweep_keeps_its_finished_rows_and_can_be_continued(
+    memeval: Command, tmp_path: Path
+) -> None:
     with ScriptedEndpoint(latency_s=0.01) as endpoint:
         words = tuple(word for word in asking(endpoint) if "max_concurrency" not in word)
         words = (*words, "llm.max_concurrency=2")
@@ -137,7 +141,8 @@ def test_tokens_and_dollars_are_never_exceeded(
 
     assert done.returncode == 1
     assert f"of {budget}" in done.stderr
-    # 0.003 dollars buy fewer than 20,000 tokens of gpt-4o-mini, at 0.15 for a million sent.
+    # 0.003 dollars buy fewer than 20,000 tokens of gpt-4o-mini, at 0.15 dollars per million prompt
+    # tokens.
     assert 2_000 < sum(spent) <= 20_000
 
 
@@ -151,7 +156,7 @@ def test_a_single_run_is_stopped_as_well(memeval: Command, tmp_path: Path) -> No
     assert "stopped: 5 of budget.calls=5" in done.stderr
 
 
-def test_a_price_that_is_unknown_is_refused_with_a_budget_in_dollars(memeval: Command) -> None:
+def test_dollar_budget_with_an_unknown_price_is_refused(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:
         words = [word for word in asking(endpoint) if not word.startswith("llm.model=")]
         done = memeval(*words, "llm.model=my-own", "budget.usd=1", check=False)
@@ -175,7 +180,7 @@ def test_other_commands_and_another_launcher_refuse_a_budget(memeval: Command) -
     assert "judge probe ignores budgets" in probed.stderr
 
 
-def test_a_cost_is_confirmed_or_refused(memeval: Command) -> None:
+def test_cost_above_confirm_above_usd_is_refused_without_a_terminal(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:
         words = asking(endpoint)
         refused = memeval(*words, "confirm_above_usd=0.0001", check=False)
@@ -187,7 +192,7 @@ def test_a_cost_is_confirmed_or_refused(memeval: Command) -> None:
     assert "there is no terminal" in refused.stderr
 
 
-def test_what_is_made_again_is_asked_about(memeval: Command, tmp_path: Path) -> None:
+def test_cost_of_a_fresh_stage_needs_confirmation(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         words = ("system=bm25", *SMALL, *MODEL, f"llm.base_url={endpoint.base_url}")
         memeval(*words)
@@ -199,7 +204,7 @@ def test_what_is_made_again_is_asked_about(memeval: Command, tmp_path: Path) -> 
     assert again.returncode == 2 and "there is no terminal" in again.stderr
 
 
-def test_a_gate_asks_first_and_evaluate_does_not_promise_to(
+def test_gate_asks_for_confirmation_and_evaluate_refuses_the_option(
     memeval: Command, tmp_path: Path
 ) -> None:
     baseline, answers = str(tmp_path / "baseline.json"), tmp_path / "answers.jsonl"

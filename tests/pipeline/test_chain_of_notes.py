@@ -1,4 +1,4 @@
-"""`prompt=con`: notes on each chunk, and an answer from the notes."""
+"""`prompt=con`: notes on each chunk, and an answer based on the notes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from memeval.runs.compose.config import compose_config
 
 
 class Noting:
-    """A model that notes chunks that hold a word, and answers with what it is shown."""
+    """A model that notes chunks that contain a word, and answers with the number of chunks
+    shown.
+    """
 
     sends_messages = True
 
@@ -48,7 +50,7 @@ def reader(model: Noting, *, noting: bool) -> CellReader:
     )
 
 
-def test_the_answer_is_given_from_notes_on_each_chunk() -> None:
+def test_answer_is_based_on_notes_on_each_chunk() -> None:
     model = Noting()
     query = Query("What does Ann drink?", asked_at=datetime(2024, 5, 8, 13, 56))
     reply = asyncio.run(reader(model, noting=True).answer(query, ["a: tea", "b: rain", "c: tea"]))
@@ -67,14 +69,14 @@ def test_the_answer_is_given_from_notes_on_each_chunk() -> None:
     assert "What does Ann drink?" in sent and "1:56 pm on 8 May 2024" in sent
 
 
-def test_without_notes_the_chunks_are_shown() -> None:
+def test_chunks_are_shown_if_notes_are_off() -> None:
     model = Noting()
     asyncio.run(reader(model, noting=False).answer(Query("?"), ["a", "b"]))
     (answer,) = model.prompts
     assert isinstance(answer, AnswerPrompt) and answer.context == ("a", "b")
 
 
-def test_choices_are_read_from_the_chunks() -> None:
+def test_choices_are_answered_from_chunks_without_notes() -> None:
     model = Noting()
     with pytest.raises(AssertionError):  # the double answers no such prompt
         asyncio.run(reader(model, noting=True).answer(Query("?", choices=("x", "y")), ["tea"]))
@@ -82,7 +84,7 @@ def test_choices_are_read_from_the_chunks() -> None:
     assert len(model.prompts) == 1
 
 
-def test_the_notes_are_part_of_the_key_and_need_a_model() -> None:
+def test_notes_are_part_of_the_identity_and_need_a_model() -> None:
     cot = open_cell(compose_config(["tracking=none", *["prompt=cot", "llm=mock"]]), "")
     con = open_cell(compose_config(["tracking=none", *["prompt=con", "llm=mock"]]), "")
     assert cot.templates.note is None

@@ -1,9 +1,9 @@
-"""Every kind of file of a home, damaged in every way: the same figures again, or one clear error;
-never a traceback.
+"""Every kind of file in a home, damaged in every way: the result is the same figures or one clear
+error, never a traceback.
 
-A run is made once. For each damage its home is copied, one file is damaged, and the same command
-runs again on the command line's own entry. What is told of damage must be told, and `verify` must
-see what it can see.
+Runs are made once. For each damage the home is copied, one file is damaged, and the same command
+runs again through the command line's entry point. Damage that can be reported must be reported, and
+`verify` must find what it can find.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Home:
     others: dict[str, str]
 
     def file(self, kind: str, keys: dict[str, str] | None = None) -> Path:
-        """A file of this kind of the run."""
+        """The first file of this kind of the run."""
         return sorted(self.path.glob(KINDS[kind].format(**(keys or self.keys))))[0]
 
 
@@ -72,7 +72,7 @@ def flip_bits(file: Path, home: Home, kind: str) -> None:
 
 
 def flip_figures(file: Path, home: Home, kind: str) -> None:
-    """What reads as sound and tells something else: wrong for correct, 9 for 1."""
+    """A file that reads as sound with other content: wrong for correct, 9 for 1."""
     text = file.read_text(encoding="utf-8")
     for old, new in (('"correct"', '"wrong"'), ('"accuracy": 0', '"accuracy": 1'), ("1", "9")):
         if old in text:
@@ -230,7 +230,7 @@ def keys_of(folder: Path) -> dict[str, str]:
 
 
 def figures(folder: Path) -> Any:
-    """What a run tells, times aside."""
+    """The figures, records and settings of a run, without times."""
     told = json.loads((folder / "run.json").read_bytes())
     metrics = {
         name: value
@@ -281,8 +281,8 @@ def home(sound: Home, tmp_path: Path) -> Home:
 def check(
     home: Home, sound: Home, environment: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> str:
-    """Runs the same command again, and returns what it said; the figures must be those of before,
-    or the error clear.
+    """Runs the same command again and returns its output; the figures must be as before, or the
+    error clear.
     """
     capfd.readouterr()
     status = run(home.path, environment, CELL)
@@ -299,7 +299,7 @@ def check(
 
 
 def is_unseen(kind: str, damage: Damage, before: bytes, file: Path) -> bool:
-    """Whether a damage changes nothing that a run is made of."""
+    """Whether a damage changes nothing that a run uses."""
     if kind in ("report", "tracked", "answers' lock", "memory's lock"):
         return True
     if not file.is_file():
@@ -309,7 +309,7 @@ def is_unseen(kind: str, damage: Damage, before: bytes, file: Path) -> bool:
 
 @pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize(("kind", "damage"), COMBINATIONS, ids=named)
-def test_a_damage_of_a_finished_run(
+def test_damaged_file_of_a_finished_run_is_found_or_made_again(
     home: Home,
     sound: Home,
     environment: pytest.MonkeyPatch,
@@ -344,7 +344,7 @@ def test_a_damage_of_a_finished_run(
 
 @pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize(("kind", "damage"), CONTINUED, ids=named)
-def test_a_damage_of_a_run_that_is_continued(
+def test_run_with_damaged_rows_or_memory_is_continued(
     home: Home,
     sound: Home,
     environment: pytest.MonkeyPatch,
@@ -362,7 +362,7 @@ def test_a_damage_of_a_run_that_is_continued(
 
     said = check(home, sound, environment, capfd)
 
-    # Rows that lost no more than their header are all sound still: each one's seal tells the key.
+    # Rows that lost only their header are still sound: the seal of each row identifies its key.
     if (
         kind in ("answers", "verdicts")
         and not unseen
@@ -373,7 +373,7 @@ def test_a_damage_of_a_run_that_is_continued(
 
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("damage", FOLDER_DAMAGES, ids=named)
-def test_a_damage_of_a_memory_folder(
+def test_damaged_memory_folder_is_made_again(
     home: Home,
     sound: Home,
     environment: pytest.MonkeyPatch,
@@ -387,7 +387,7 @@ def test_a_damage_of_a_memory_folder(
     assert run(home.path, environment, ["verify"]) == 0
 
 
-def test_leftovers_of_killed_writers_are_in_nobodys_way(
+def test_leftovers_of_killed_writers_are_ignored(
     home: Home, sound: Home, environment: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = home.path / "outputs" / "runs" / home.keys["run"]
@@ -401,12 +401,10 @@ def test_leftovers_of_killed_writers_are_in_nobodys_way(
     assert run(home.path, environment, ["verify"]) == 0
 
 
-def test_a_verdict_of_another_answer_is_made_again(
+def test_replaced_answers_are_judged_again(
     home: Home, sound: Home, environment: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The answers are lost, and others come in their place: verdicts of the lost ones say nothing
-    about them.
-    """
+    """The answers are replaced by others: verdicts on the lost answers do not apply to them."""
     from memeval.results import AnswerRow
     from memeval.results.rows import answer_or_ingest
     from memeval.results.store import read_rows, sealed_line

@@ -1,5 +1,5 @@
-"""A full disk, a tracking server that is away, no network at all: finished work stays, and the same
-command goes on.
+"""A full disk, an unreachable tracking server, no network at all: finished work is kept, and the
+same command continues.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from doubles.endpoint import ScriptedEndpoint
 from memeval import __file__ as package_file
 
 FILE_LIMIT = 8_000
-"""Bytes that a file may grow to in the run on the full disk."""
+"""Size in bytes that a file may reach in the run on the full disk."""
 
 
-def test_a_full_disk_stops_with_one_line_and_loses_nothing_finished(
+def test_full_disk_stops_with_one_line_and_keeps_finished_answers(
     memeval: Command, tmp_path: Path
 ) -> None:
     limited = (
@@ -56,7 +56,7 @@ def test_a_full_disk_stops_with_one_line_and_loses_nothing_finished(
 
 
 @pytest.mark.slow
-def test_a_tracking_server_that_is_away_costs_no_record_and_the_same_command_logs_later(
+def test_unreachable_tracking_server_loses_no_record_and_is_logged_later(
     memeval: Command, tmp_path: Path, empty_database: Path
 ) -> None:
     shutil.copy(empty_database, tmp_path / "later.db")
@@ -75,10 +75,10 @@ def test_a_tracking_server_that_is_away_costs_no_record_and_the_same_command_log
 
 
 @pytest.mark.slow
-def test_an_offline_run_asks_for_no_outside_host(
+def test_offline_run_contacts_no_outside_host(
     tmp_path: Path, give_store: Callable[[Path], None]
 ) -> None:
-    """In processes of their own: a forked one has read its `sitecustomize` already."""
+    """Uses separate processes: a forked process has read its `sitecustomize` already."""
     give_store(tmp_path)
     hooks = tmp_path / "hooks"
     hooks.mkdir()
@@ -117,9 +117,7 @@ def test_an_offline_run_asks_for_no_outside_host(
     assert "example.invalid" in seen.read_text(), "the hook would have seen a look-up"
 
 
-def test_no_call_is_sent_where_replies_might_not_fit_on_the_disk(
-    memeval: Command, tmp_path: Path
-) -> None:
+def test_no_call_is_sent_if_the_disk_is_nearly_full(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         words = ("-m", "system=bm25,no_memory", *SMALL, "llm=openai", "judge=llm")
         words = (*words, f"llm.base_url={endpoint.base_url}")

@@ -1,5 +1,5 @@
-"""`data draft` and `data grow` with a scripted model: bad proposals go, good ones stay, nothing is
-paid for twice, and a plan says the calls.
+"""`data draft` and `data grow` with a scripted model: bad proposals are dropped, good ones are
+kept, nothing is paid twice, and a plan states the calls.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def words(endpoint: ScriptedEndpoint, path: Path, number: int, *more: str) -> tu
 
 
 @pytest.mark.slow
-def test_bad_proposals_are_dropped_for_the_right_reason_and_good_ones_stay(
+def test_bad_proposals_are_dropped_for_their_reason_and_good_ones_kept(
     memeval: Command, tmp_path: Path
 ) -> None:
     path = own_file(tmp_path, invented_cases(6, 24))
@@ -72,7 +72,8 @@ def test_bad_proposals_are_dropped_for_the_right_reason_and_good_ones_stay(
     noted = json.loads(path.read_text(encoding="utf-8"))["meta"]["dropped_drafts"]
     assert {reason: noted[reason] for reason in dropped} == dropped
 
-    # What stays says who made it and how it was checked, and names the file's own turns.
+    # Kept questions state who drafted them and how they were checked, and name the file's own
+    # turns.
     assert {question["status"] for question in kept} == {"drafted"}
     assert {question["meta"]["drafted_by"] for question in kept} == {"author"}
     assert {question["meta"]["checked_by"] for question in kept} == {"checker"}
@@ -80,7 +81,7 @@ def test_bad_proposals_are_dropped_for_the_right_reason_and_good_ones_stay(
     multi = next(question for question in kept if question["category"] == "multi_hop")
     assert len(multi["evidence"]) == 2 and all("-" in turn for turn in multi["evidence"])
     assert multi["meta"]["checks"]["without one turn"] == "not right, 2 of 2"
-    # Turns are of the user, the assistant and a tool in turn: results of tools are evidence, too.
+    # The user, the assistant and a tool take turns: results of tools are evidence, too.
     assert any(int(turn[2:]) % 3 == 2 for question in kept for turn in question["evidence"])
     kinds = Counter(question["category"] for question in kept)
     assert len(kinds) == 7 and min(kinds.values()) >= 6
@@ -91,7 +92,7 @@ def test_bad_proposals_are_dropped_for_the_right_reason_and_good_ones_stay(
     assert "drafted" in done.stdout
 
 
-def test_a_plan_says_the_calls_and_a_kill_costs_nothing_twice(
+def test_plan_states_the_calls_and_a_killed_command_pays_nothing_twice(
     memeval: Command, tmp_path: Path
 ) -> None:
     path = own_file(tmp_path, invented_cases(6, 24))
@@ -129,7 +130,7 @@ def test_a_plan_says_the_calls_and_a_kill_costs_nothing_twice(
         assert len(asked) <= 12 * len(kept)
         assert abs(len(asked) - calls) <= 0.1 * len(asked)
 
-        # Nothing is left to do; cases that are added get as many questions as the others.
+        # Nothing is left to do; added cases get as many questions as the others.
         sent = endpoint.count()
         assert "0 questions drafted" in memeval(*words(endpoint, path, number)).stdout
         assert endpoint.count() == sent
@@ -146,7 +147,9 @@ def test_a_plan_says_the_calls_and_a_kill_costs_nothing_twice(
         assert refused.returncode == 2 and "no case was added since" in refused.stderr
 
 
-def test_a_budget_ends_it_and_what_is_there_stays(memeval: Command, tmp_path: Path) -> None:
+def test_budget_stops_drafting_and_keeps_the_written_questions(
+    memeval: Command, tmp_path: Path
+) -> None:
     path = own_file(tmp_path, invented_cases(3, 24))
     with ScriptedEndpoint(Drafter()) as endpoint:
         done = memeval(*words(endpoint, path, 56, "budget.calls=360"), check=False)
@@ -161,7 +164,7 @@ def test_a_budget_ends_it_and_what_is_there_stays(memeval: Command, tmp_path: Pa
         assert max(asked.values()) == 1
 
 
-def test_kinds_have_their_shares_of_what_stays_and_a_command_that_continues_asks_for_the_same(
+def test_kinds_keep_their_shares_and_a_continued_command_repeats_no_call(
     memeval: Command, tmp_path: Path
 ) -> None:
     def endpoint_of(never: str) -> tuple[ScriptedEndpoint, set[str]]:
@@ -171,7 +174,7 @@ def test_kinds_have_their_shares_of_what_stays_and_a_command_that_continues_asks
             sent.add(json.dumps(body))
             if (kind := re.search(r"\nKind: (\w+)", body["messages"][1]["content"])) is not None:
                 tries[kind[1]] += 1
-                # The first ones are dropped, and of one kind all.
+                # The first temporal proposals are dropped, and all of the kind `never`.
                 if kind[1] == never or (kind[1] == "temporal" and tries["temporal"] <= 6):
                     return "no proposal"
 
@@ -201,18 +204,16 @@ def test_kinds_have_their_shares_of_what_stays_and_a_command_that_continues_asks
         "single_hop": 16,
         "temporal": 8,
     }
-    # It ends in the second wave, whose kinds follow from what stayed of the first one.
+    # It ends in the second wave, whose kinds follow from the questions kept in the first wave.
     _, (part, again) = drafted("again", "", "budget.calls=150")
     assert part < again and len(again) == len(whole)
 
-    # What the conversations do not hold is not asked for to the end.
+    # Kinds that the conversations cannot provide are not requested until the end.
     path, _ = drafted("never", "temporal")
     assert Counter(one["category"] for one in questions_in(path)) == {"single_hop": 24}
 
 
-def test_replies_that_are_no_proposals_and_calls_that_fail_are_told(
-    memeval: Command, tmp_path: Path
-) -> None:
+def test_invalid_proposals_and_failed_calls_are_reported(memeval: Command, tmp_path: Path) -> None:
     path = own_file(tmp_path, invented_cases(2, 12))
     with ScriptedEndpoint(lambda body: "What is between the marks is data.") as endpoint:
         done = memeval(*words(endpoint, path, 2), check=False)
@@ -229,7 +230,7 @@ def test_replies_that_are_no_proposals_and_calls_that_fail_are_told(
         assert "the prompt has too many tokens" in done.stdout
 
 
-def test_a_question_that_was_dropped_may_be_asked_with_the_right_evidence(
+def test_dropped_question_may_be_proposed_again_with_the_right_evidence(
     memeval: Command, tmp_path: Path
 ) -> None:
     path = own_file(tmp_path, invented_cases(1, 12))
@@ -277,7 +278,7 @@ def test_without_a_model_simple_questions_are_drafted(memeval: Command, tmp_path
     assert all(form.fullmatch(question["question"]) for question in drafted)
 
 
-def test_a_question_that_another_command_drafted_meanwhile_stays_one(
+def test_question_drafted_meanwhile_by_another_command_is_kept(
     memeval: Command, tmp_path: Path
 ) -> None:
     cases = invented_cases(1, 12)
@@ -295,14 +296,14 @@ def test_a_question_that_another_command_drafted_meanwhile_stays_one(
     assert questions_in(path)[0] == other
 
 
-def test_questions_about_a_conversation_that_was_edited_meanwhile_are_not_written(
+def test_questions_about_a_conversation_edited_meanwhile_are_not_written(
     memeval: Command, tmp_path: Path
 ) -> None:
     cases = invented_cases(2, 12)
     path, drafter = own_file(tmp_path, cases), Drafter()
 
     def reply(body: Mapping[str, Any]) -> str:
-        # The first turn goes, so that each position is that of another turn.
+        # The first turn is removed, so each position refers to another turn.
         first, *others = cases[1]["sessions"]
         edited = [{**first, "turns": first["turns"][1:]}, *others]
         own_file(tmp_path, [cases[0], {**cases[1], "sessions": edited}])
@@ -314,7 +315,7 @@ def test_questions_about_a_conversation_that_was_edited_meanwhile_are_not_writte
         assert done.stderr.count("case 'c1' was edited while questions were drafted") == 1
         assert not questions_in(path)
 
-        # Nothing is lost: what was asked about the other case is in the cache.
+        # Nothing is lost: the replies about the other case are in the cache.
         endpoint.reply = drafter
         memeval(*words(endpoint, path, 4))
         assert len(questions_in(path)) == 4
@@ -322,9 +323,7 @@ def test_questions_about_a_conversation_that_was_edited_meanwhile_are_not_writte
         assert max(asked.values()) == 1
 
 
-def test_questions_that_many_proposals_took_count_as_there(
-    memeval: Command, tmp_path: Path
-) -> None:
+def test_existing_questions_count_whatever_their_numbers(memeval: Command, tmp_path: Path) -> None:
     cases = invented_cases(2, 12)
     late = {"question": "Which mark is late?", "answer": "none", "status": "drafted"}
     cases[1]["questions"] = [{"id": f"draft-{number}", **late} for number in (7, 9)]
@@ -332,7 +331,7 @@ def test_questions_that_many_proposals_took_count_as_there(
     assert "0 questions drafted, 2 already existed" in done.stdout
 
 
-def test_a_mistake_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_error_has_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
     path = own_file(tmp_path, invented_cases(1, 12))
     for more, message in (

@@ -1,4 +1,4 @@
-"""Faults of the world: what passes is tried again, what lasts becomes a status, and no failure is
+"""External faults: transient faults are retried, lasting faults become a status, and no failure is
 ever a score.
 """
 
@@ -15,7 +15,7 @@ CHAT = "/chat/completions"
 
 
 PATIENCE_S = {"timeout": 1.0}
-"""The limit where a fault is a hanging reply; elsewhere a busy machine may take its time."""
+"""The timeout if the fault is a hanging reply; for other faults a busy machine may be slow."""
 
 
 def model(endpoint: ScriptedEndpoint, *more: str, timeout_s: float = 60.0) -> tuple[str, ...]:
@@ -26,7 +26,7 @@ def model(endpoint: ScriptedEndpoint, *more: str, timeout_s: float = 60.0) -> tu
 
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("kind", PASSING)
-def test_passing_faults_are_tried_again(memeval: Command, tmp_path: Path, kind: str) -> None:
+def test_transient_faults_are_retried(memeval: Command, tmp_path: Path, kind: str) -> None:
     faults = Faults({kind: 0.3}, seed=3, hang_s=2.5)
     patience = PATIENCE_S.get(kind, 60.0)
     with ScriptedEndpoint(faults=faults) as endpoint:
@@ -43,8 +43,8 @@ def test_passing_faults_are_tried_again(memeval: Command, tmp_path: Path, kind: 
 def test_lasting_faults_become_statuses_and_are_not_tried_again(
     memeval: Command, tmp_path: Path, kind: str
 ) -> None:
-    # One call after the other, of which the first is answered: a key or a model that the very first
-    # call is refused for ends the run.
+    # One call at a time, the first of which succeeds: a key or model that is refused on the very
+    # first call ends the run.
     with ScriptedEndpoint(faults=Faults({kind: 0.4}, seed=5)) as endpoint:
         done = memeval(*model(endpoint, "llm.max_concurrency=1"), check=False)
         assert done.returncode == 1 and "INVALID" in done.stdout
@@ -84,7 +84,7 @@ def test_failures_are_tried_again_by_the_same_command(memeval: Command, tmp_path
 
 
 @pytest.mark.slow
-def test_a_judge_without_a_label_leaves_the_answer_unscored(
+def test_verdict_without_a_label_leaves_the_answer_unscored(
     memeval: Command, tmp_path: Path
 ) -> None:
     def reply(body: object) -> str:
@@ -118,7 +118,7 @@ def test_one_limit_holds_for_answers_judge_and_embedder(memeval: Command) -> Non
 
 
 @pytest.mark.slow
-def test_usage_and_cost_are_reported_or_marked_as_estimated(
+def test_unreported_usage_is_estimated_and_unknown_cost_is_none(
     memeval: Command, tmp_path: Path
 ) -> None:
     with ScriptedEndpoint(usage=False) as endpoint:

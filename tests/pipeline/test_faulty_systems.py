@@ -1,4 +1,4 @@
-"""What a system of one's own does is a status of its questions, a note or one clear line: never a
+"""Faults of custom systems become a status of their questions, a note or one clear line: never a
 traceback, never a lost row.
 """
 
@@ -44,7 +44,7 @@ TIMEOUT = "system.timeout_s=0.3"
 
 
 class Silent:
-    """A progress that says nothing."""
+    """A progress display that shows nothing."""
 
     def expect(self, stage: str, count: int) -> None: ...
 
@@ -71,12 +71,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @cache
 def composed(*words: str) -> RunConfig:
-    """The config of a sound system: composing takes longer than a run on a faulty one."""
+    """The config of a sound system, cached: composing takes longer than a run of a faulty
+    system.
+    """
     return compose_config([*WORDS, "system.class=faulty:Sound", *words])
 
 
 def played(name: str, *words: str) -> tuple[RunSummary, list[dict[str, Any]]]:
-    """Runs the demo set's first case on a faulty system; its summary and its records."""
+    """Runs the demo set's first case with a faulty system; returns its summary and its records."""
     sound = composed(*words)
     config = replace(sound, system={**sound.system, "class": f"faulty:{name}"})
     cell = open_cell(config, "")
@@ -98,7 +100,7 @@ def check(
 
 @pytest.mark.sampled(kept=15)
 @pytest.mark.parametrize("name", faulty.METHODS)
-def test_a_method_that_misbehaves(name: str) -> None:
+def test_faulty_method_becomes_a_status_or_a_note(name: str) -> None:
     method, _, outcome = faulty.METHODS[name]
     words = [TIMEOUT] if "Hangs" in name else []
     words += ["compression_turn=2"] if method == "compress" else []
@@ -110,7 +112,7 @@ def test_a_method_that_misbehaves(name: str) -> None:
 
 @pytest.mark.sampled(kept=20)
 @pytest.mark.parametrize("name", faulty.ANSWERS)
-def test_an_answer_that_is_none(name: str) -> None:
+def test_invalid_answer_becomes_a_status(name: str) -> None:
     outcome = faulty.ANSWERS[name][1]
     summary, rows = played(f"Answers{name}")
     if outcome == "ok" or name in ("TextEmpty", "TextBlank"):
@@ -122,7 +124,7 @@ def test_an_answer_that_is_none(name: str) -> None:
 
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("name", faulty.LOOP)
-def test_a_system_on_the_event_loop(name: str) -> None:
+def test_system_that_blocks_the_event_loop_is_interrupted(name: str) -> None:
     _, rows = played(name, TIMEOUT)
     assert [row["status"] for row in rows] == [faulty.LOOP[name]] * ASKED
     if faulty.LOOP[name] != "ok":
@@ -141,7 +143,7 @@ def test_a_system_on_the_event_loop(name: str) -> None:
         ("Sound", ""),
     ],
 )
-def test_what_a_system_changes_in_the_process_is_noted_once_and_put_back(
+def test_changes_to_the_process_are_noted_once_and_undone(
     name: str, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UNRELATED", "1")
@@ -158,7 +160,7 @@ def test_a_memory_that_fails_to_load_is_built_again() -> None:
     assert {row["status"] for row in rows} == {"ok"}
 
 
-def test_a_failed_question_is_asked_again_and_a_finished_one_is_kept(
+def test_failed_questions_are_asked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _, rows = played("AnswersNone")
@@ -168,12 +170,12 @@ def test_a_failed_question_is_asked_again_and_a_finished_one_is_kept(
     assert {row["status"] for row in rows} == {"ok"}
 
 
-def test_a_system_that_answers_itself_is_not_said_to_be_read_by_the_reader() -> None:
+def test_system_that_answers_itself_has_no_note_about_the_reader() -> None:
     summary, _ = played("Sound")
     assert not any("extractive reader" in note.text for note in summary.notes)
 
 
-def test_repeats_of_a_class_of_ones_own_need_not_agree() -> None:
+def test_repeats_of_a_custom_class_are_not_said_to_agree_by_construction() -> None:
     summary, _ = played("Recalls")
     (note,) = [note.text for note in summary.notes if "extractive reader" in note.text]
     assert "by construction" not in note
@@ -217,7 +219,7 @@ def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
         ("broken_hint:X", "the settings of this system can't be read"),
     ],
 )
-def test_a_class_that_is_none_is_one_line(
+def test_invalid_system_class_is_reported_in_one_line(
     path: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = (
@@ -246,7 +248,7 @@ def test_a_class_that_is_none_is_one_line(
     assert "\n" not in error.value.message
 
 
-def test_a_system_that_cancels_what_is_not_its_own_ends_the_run_in_one_line() -> None:
+def test_system_that_cancels_foreign_tasks_ends_the_run_in_one_line() -> None:
     with pytest.raises(WorldError, match="the system cancelled the run"):
         played("CancelsEverything")
 
@@ -266,7 +268,7 @@ def command(name: str, home: Path, *words: str) -> subprocess.Popen[str]:
 
 
 def waited_for(process: subprocess.Popen[str], what: str) -> str:
-    """Reads standard error until it tells `what`; a process that never does is killed."""
+    """Reads standard error until a line contains `what`; kills a process that never writes it."""
     assert process.stderr is not None
     said = ""
     killing = threading.Timer(60, process.kill)
@@ -311,7 +313,7 @@ def test_the_second_ctrl_c_ends_the_process_at_once(name: str, home: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["AnswerRaisesSystemExit21", "AnswerHangs", "LeavesThreads"])
-def test_the_command_line_ends_with_its_records(name: str, home: Path) -> None:
+def test_command_with_a_faulty_system_ends_and_writes_its_records(name: str, home: Path) -> None:
     process = command(name, home, TIMEOUT, "tracking=none")
     out, err = process.communicate(timeout=60)
     assert process.returncode == (0 if name == "LeavesThreads" else 1)

@@ -1,4 +1,4 @@
-"""`--fresh` runs a stage, and those after it, again although its results are there."""
+"""`--fresh` repeats a stage and those after it although their results exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STAGES = re.compile(r"(prepare|answer|judge) (\d+)/\2(?: \((\d+) reused\))?")
 
 
 def made(stderr: str) -> set[str]:
-    """The stages of which a pass did anything."""
+    """The stages in which a run did anything."""
     found = STAGES.findall(stderr)
     return {stage for stage, total, reused in found if int(total) > int(reused or 0)}
 
@@ -27,7 +27,7 @@ def made(stderr: str) -> set[str]:
         ("fresh=judge", {"judge"}),
     ],
 )
-def test_a_stage_is_run_again_on_demand(
+def test_fresh_repeats_the_stage_and_those_after_it(
     memeval: Command, tmp_path: Path, option: str, stages: set[str]
 ) -> None:
     assert made(memeval(*SMALL, "system=bm25").stderr) == {"prepare", "answer", "judge"}
@@ -42,7 +42,7 @@ def test_a_stage_is_run_again_on_demand(
     assert "already done: reused" in memeval(*SMALL, "system=bm25").stderr, "it is the same run"
 
 
-def test_cells_that_share_a_memory_build_it_once(memeval: Command) -> None:
+def test_fresh_sweep_builds_a_shared_memory_once(memeval: Command) -> None:
     memeval("-m", *SMALL, "system=bm25", "top_k=2,3")
     again = memeval("-m", *SMALL, "system=bm25", "top_k=2,3", "--fresh")
     prepared = [
@@ -55,16 +55,14 @@ def test_cells_that_share_a_memory_build_it_once(memeval: Command) -> None:
     assert prepared[1] == 0
 
 
-def test_a_stage_that_there_is_not_is_refused(memeval: Command) -> None:
+def test_unknown_stage_is_refused(memeval: Command) -> None:
     done = memeval(*SMALL, "--fresh=answers", check=False)
     assert done.returncode == 2
     assert "unknown fresh 'answers'. Did you mean: answer?" in done.stderr
 
 
 @pytest.mark.slow
-def test_the_command_that_repeats_a_run_repeats_no_fresh_start(
-    memeval: Command, tmp_path: Path
-) -> None:
+def test_command_stored_in_run_json_omits_fresh(memeval: Command, tmp_path: Path) -> None:
     memeval(*SMALL, "system=bm25", "--fresh=judge")
     [run] = (tmp_path / "outputs" / "runs").glob("*/run.json")
     assert "fresh" not in run.read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
-"""Ids and names from outside name no file: whatever they hold, nothing beyond the run's own files
-is touched.
+"""Ids and names from data never name a file: whatever they contain, only the run's own files are
+touched.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def locomo_file(path: Path, ids: list[str]) -> Path:
 
 
 @pytest.mark.slow
-def test_ids_of_cases_touch_nothing_but_their_own_folders(memeval: Command, tmp_path: Path) -> None:
+def test_hostile_case_ids_touch_only_their_own_folders(memeval: Command, tmp_path: Path) -> None:
     home = tmp_path / "deep" / "home"
     kept = home / "data" / "prepared" / "0123456789abcdef" / "case" / "kept.txt"
     kept.parent.mkdir(parents=True)
@@ -86,7 +86,7 @@ def test_ids_of_cases_touch_nothing_but_their_own_folders(memeval: Command, tmp_
 
 
 @pytest.mark.slow
-def test_folders_that_an_earlier_version_named_by_the_id_itself_stay(
+def test_folders_named_by_the_case_id_in_earlier_versions_are_kept(
     memeval: Command, tmp_path: Path
 ) -> None:
     file = locomo_file(tmp_path / "data.json", ["conv-1"])
@@ -107,7 +107,7 @@ def test_folders_that_an_earlier_version_named_by_the_id_itself_stay(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case_id", ["\ud800", " ", ""])
-def test_an_id_that_cannot_be_stored_is_one_clear_line(
+def test_case_id_that_cannot_be_stored_is_reported_in_one_line(
     memeval: Command, tmp_path: Path, case_id: str
 ) -> None:
     file = locomo_file(tmp_path / "data.json", [case_id])
@@ -140,7 +140,7 @@ def question(question_id: str) -> EvalQuestion:
         ([("a\udc80", ["q"])], "surrogate"),
     ],
 )
-def test_ids_that_meet_in_one_store_are_refused(
+def test_colliding_or_invalid_ids_are_refused(
     cases: list[tuple[str, list[str]]], told: str
 ) -> None:
     taken: set[str] = set()
@@ -152,6 +152,6 @@ def test_ids_that_meet_in_one_store_are_refused(
 @pytest.mark.parametrize(
     "name", [*HOSTILE, "", "\ud800", "con", "nul", "com1", "Locomo", "locomo.", "a b"]
 )
-def test_a_name_in_a_path_is_plain(name: str) -> None:
+def test_unsafe_name_is_replaced_by_its_digest_in_a_path(name: str) -> None:
     assert file_name(name) == digest_name(name)
     assert file_name("my_tickets-2") == "my_tickets-2"

@@ -1,4 +1,4 @@
-"""A memory is filled by one call after the other, each with the whole time limit."""
+"""A memory is filled by one call after another, each with the full time limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CALLS = [("reset", ()), *[("ingest", (number,)) for number in range(4)], ("conso
 
 
 class Slow(MemorySystem):
-    """Takes a third of the limit for each chunk, and hangs at some."""
+    """Takes a third of the limit for each chunk, and hangs at a given chunk."""
 
     in_thread = False
 
@@ -41,7 +41,7 @@ class Slow(MemorySystem):
 
 
 class Plain(Slow):
-    """The same on the loop's own thread."""
+    """The same, with a blocking method on the event loop's thread."""
 
     def ingest(self, chunk: MemoryChunk) -> None:  # type: ignore[override]
         self.seen.append(chunk)
@@ -65,7 +65,7 @@ def kind(request: pytest.FixtureRequest) -> type[Slow]:
 
 
 @pytest.mark.slow
-def test_all_calls_are_made_in_turn_though_together_they_take_longer_than_the_limit(
+def test_calls_run_in_order_and_each_has_the_full_time_limit(
     kind: type[Slow],
 ) -> None:
     system = kind()
@@ -74,19 +74,20 @@ def test_all_calls_are_made_in_turn_though_together_they_take_longer_than_the_li
 
 
 @pytest.mark.sampled(kept=2)
-def test_the_call_that_hangs_is_named_and_ends_what_follows(kind: type[Slow]) -> None:
+def test_hanging_call_is_named_and_ends_the_ingest(kind: type[Slow]) -> None:
     system = kind(hangs_at=2)
     watched = Watched(system, timeout_s=LIMIT_S)
     with pytest.raises(SystemFaultError, match=r"in ingest: did not finish within 0\.3 s"):
         asyncio.run(watched.run(CALLS))
 
     assert system.seen == ["reset", 0, 1, 2]
-    # Nothing more is asked of what was given up. A plain call on the loop's thread was interrupted.
+    # Nothing more is called on an abandoned system. A plain call on the loop's thread was
+    # interrupted instead.
     assert watched.hung == (kind is not Plain)
 
 
 @pytest.mark.parametrize("kind", [Slow, Plain])
-def test_the_loop_is_free_between_two_calls(kind: type[Slow]) -> None:
+def test_loop_runs_other_tasks_between_two_calls(kind: type[Slow]) -> None:
     turns: list[int] = []
 
     async def run() -> None:
@@ -104,7 +105,7 @@ def test_the_loop_is_free_between_two_calls(kind: type[Slow]) -> None:
     assert {1, 2, 3, 4, 5} <= set(turns)
 
 
-def test_a_run_that_is_stopped_makes_few_further_calls(kind: type[Slow]) -> None:
+def test_cancelled_ingest_makes_few_further_calls(kind: type[Slow]) -> None:
     system = kind()
     calls = [("ingest", (number,)) for number in range(30)]
 
@@ -119,7 +120,7 @@ def test_a_run_that_is_stopped_makes_few_further_calls(kind: type[Slow]) -> None
     assert 1 <= len(system.seen) < 10
 
 
-def test_a_generator_is_refused_and_named() -> None:
+def test_method_that_returns_a_generator_is_refused_by_name() -> None:
     class Yields(Slow):
         def consolidate(self) -> Any:
             yield

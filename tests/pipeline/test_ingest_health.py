@@ -1,5 +1,5 @@
-"""What ingest loses is asked for once more, counted, told and, past a stated share, a failure:
-never a sound memory.
+"""Chunks lost at ingest are requested once more, counted and reported; above a stated share, the
+ingest fails instead of leaving an incomplete memory.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def endpoint() -> Iterator[ScriptedEndpoint]:
 
 
 def unlucky() -> Callable[[int, Mapping[str, Any]], str | None]:
-    """Garbage for the first prompt that comes, however often it comes."""
+    """Garbage for the first prompt, each time it is sent."""
     first: list[str] = []
 
     def reply(number: int, body: Mapping[str, Any]) -> str | None:
@@ -90,8 +90,8 @@ def is_answer(body: Mapping[str, Any]) -> bool:
 
 
 def replies(system: str, ingest: Callable[[int, Mapping[str, Any]], str | None]) -> Reply:
-    """Answers soundly; of the calls at ingest, the n-th gets what `ingest` says, or where that is
-    None a sound reply.
+    """Replies to answer prompts soundly. The n-th call at ingest gets what `ingest` returns, or a
+    sound reply if that is None.
     """
     count = iter(range(10_000))
 
@@ -151,7 +151,7 @@ def test_a_sound_ingest_has_lost_nothing(
 @pytest.mark.slow
 @pytest.mark.parametrize("garbage", GARBAGE[:4])
 @pytest.mark.parametrize("system", SOUND)
-def test_garbage_once_is_asked_again_and_leaves_no_trace(
+def test_single_garbage_reply_is_requested_again_and_loses_nothing(
     endpoint: ScriptedEndpoint, home: Path, system: str, garbage: str
 ) -> None:
     endpoint.reply = replies(system, lambda number, body: garbage if number == 1 else None)
@@ -164,11 +164,11 @@ def test_garbage_once_is_asked_again_and_leaves_no_trace(
 @pytest.mark.slow
 @pytest.mark.parametrize("garbage", GARBAGE)
 @pytest.mark.parametrize("system", SOUND)
-def test_garbage_throughout_fails_the_case_until_the_model_is_sound(
+def test_constant_garbage_fails_the_case_until_the_model_is_sound(
     endpoint: ScriptedEndpoint, home: Path, system: str, garbage: str
 ) -> None:
     endpoint.reply = replies(system, lambda number, body: garbage)
-    # So much of it would stop the run.
+    # This much garbage would stop the run.
     summary, rows = played(endpoint, system, "stop_after_failures=null")
     assert [row["status"] for row in rows] == ["ingest_failed"] * ASKED
     assert "ingest lost " in rows[0]["error"] and "max_ingest_loss allows 1.0 %" in rows[0]["error"]
@@ -186,7 +186,7 @@ def test_garbage_throughout_fails_the_case_until_the_model_is_sound(
     assert summary.metrics["ingest_lost"] == 0
 
 
-def test_a_loss_within_the_limit_is_saved_with_its_health_and_told(
+def test_loss_within_the_limit_is_saved_with_its_health_and_noted(
     endpoint: ScriptedEndpoint, home: Path
 ) -> None:
     endpoint.reply = replies("cogcanvas_nocot", unlucky())
@@ -209,7 +209,7 @@ def test_a_loss_within_the_limit_is_saved_with_its_health_and_told(
 
 
 class Poisoned(ScriptedEndpoint):
-    """Refuses to embed texts with a word in them, for so many requests."""
+    """Refuses to embed texts that contain "poison", for a number of requests."""
 
     refusals = 0
 
@@ -222,9 +222,9 @@ class Poisoned(ScriptedEndpoint):
 
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize(("refusals", "lost"), [(0, 0), (1, 0), (2, 0), (3, 1)])
-def test_a_memory_that_mem0_drops_is_added_once_more(home: Path, refusals: int, lost: int) -> None:
-    """mem0 asks for a batch, then for each text alone, then drops the text without a word; it is
-    then added once more.
+def test_text_that_mem0_drops_is_added_once_more(home: Path, refusals: int, lost: int) -> None:
+    """mem0 embeds a batch, then each text alone, then drops the text silently; the text is then
+    added once more.
     """
     with Poisoned() as endpoint:
         endpoint.refusals = refusals
@@ -248,7 +248,7 @@ def test_a_memory_that_mem0_drops_is_added_once_more(home: Path, refusals: int, 
     assert "and a cure" in texts
 
 
-def test_prepare_tells_what_was_lost(endpoint: ScriptedEndpoint, home: Path) -> None:
+def test_prepare_reports_lost_chunks(endpoint: ScriptedEndpoint, home: Path) -> None:
     endpoint.reply = replies("cogcanvas_nocot", unlucky())
     words = [
         *WORDS,
@@ -262,7 +262,7 @@ def test_prepare_tells_what_was_lost(endpoint: ScriptedEndpoint, home: Path) -> 
 
 
 class Repeating(LanguageModel):
-    """Replies with one completion after the other, and keeps what was forgotten."""
+    """Replies with one completion after another, and records the forgotten ones."""
 
     name = "repeating"
 
@@ -288,7 +288,7 @@ class Repeating(LanguageModel):
         (["bad", "fine"], True, None, ["bad"]),
     ],
 )
-def test_a_reply_of_no_use_is_asked_for_once_more(
+def test_useless_reply_is_requested_once_more_unless_deterministic(
     said: list[str], deterministic: bool, found: str | None, forgotten: list[str]
 ) -> None:
     model = Repeating(*((text, None) for text in said), deterministic=deterministic)
@@ -305,5 +305,5 @@ def test_a_reply_of_no_use_is_asked_for_once_more(
         (1200, 1200, "ingest lost 1,200 of 1,200 chunks (100.0 %)"),
     ],
 )
-def test_health_in_words(asked_for: int, lost: int, told: str) -> None:
+def test_summary_of_ingest_health(asked_for: int, lost: int, told: str) -> None:
     assert IngestHealth(asked_for, asked_for - lost, lost).summary == told

@@ -1,4 +1,6 @@
-"""`hydra/launcher=joblib`: its processes divide the limit of an endpoint, and pay nothing twice."""
+"""`hydra/launcher=joblib`: the worker processes divide the limit of an endpoint, and pay nothing
+twice.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ needs_joblib = pytest.mark.skipif(
 
 @pytest.mark.slow
 @needs_joblib
-def test_all_processes_together_keep_the_limit(memeval: Command) -> None:
+def test_processes_share_the_limit_and_pay_nothing_twice(memeval: Command) -> None:
     with ScriptedEndpoint(latency_s=0.05) as endpoint:
         memeval(
             *JOBLIB,
@@ -37,7 +39,7 @@ def test_all_processes_together_keep_the_limit(memeval: Command) -> None:
 
 @pytest.mark.slow
 @needs_joblib
-def test_fewer_slots_than_processes_are_one_line(memeval: Command) -> None:
+def test_fewer_slots_than_processes_are_refused_in_one_line(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:
         done = memeval(
             *JOBLIB,
@@ -56,13 +58,13 @@ def test_fewer_slots_than_processes_are_one_line(memeval: Command) -> None:
 @pytest.mark.parametrize(
     ("settings", "count"), [({}, 1), ({"n_jobs": 3}, 3), ({"n_jobs": None}, 1)]
 )
-def test_processes_are_what_the_launcher_is_set_to(
+def test_number_of_processes_is_that_of_the_launcher(
     settings: dict[str, int | None], count: int
 ) -> None:
     assert processes_of(settings) == count
 
 
-def test_processes_are_counted_from_the_processors_as_joblib_does(
+def test_negative_n_jobs_counts_from_the_processors_as_in_joblib(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 8)

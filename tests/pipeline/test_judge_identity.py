@@ -1,4 +1,4 @@
-"""The object that says who judged: every setting of a judge and of its requests is in it."""
+"""The identity of a judge contains every setting of the judge and of its requests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def identity(*words: str) -> JudgeIdentity:
         ("judge.fence=false", "fence=false"),
     ],
 )
-def test_every_setting_of_a_model_judge_makes_another_judge(
+def test_every_setting_of_a_model_judge_changes_its_identity(
     word: str, shown: str, endpoint: ScriptedEndpoint
 ) -> None:
     usual, other = (
@@ -66,7 +66,9 @@ def test_every_setting_of_a_model_judge_makes_another_judge(
 
 
 @pytest.mark.slow
-def test_the_prompts_text_makes_another_judge(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
+def test_text_of_the_judges_prompt_changes_its_identity(
+    tmp_path: Path, endpoint: ScriptedEndpoint
+) -> None:
     file = tmp_path / "strict.txt"
     keys = set()
     for word in ("right", "correct"):
@@ -77,24 +79,26 @@ def test_the_prompts_text_makes_another_judge(tmp_path: Path, endpoint: Scripted
 
 
 @pytest.mark.slow
-def test_the_answers_model_makes_no_other_judge(endpoint: ScriptedEndpoint) -> None:
+def test_model_of_the_answers_does_not_change_the_judges_identity(
+    endpoint: ScriptedEndpoint,
+) -> None:
     judge = ["judge=llm", *model(endpoint), "llm.judge.model=judge"]
     assert identity(*judge) == identity(*judge, "llm.model=other", "llm.temperature=0.9")
 
 
 @pytest.mark.slow
-def test_a_threshold_makes_another_judge_and_another_protocol() -> None:
+def test_threshold_is_in_the_protocol_and_defaults_to_the_data_sets() -> None:
     for value in (0.3, 0.7):
         cell = opened("judge=token_f1", f"judge.threshold={value}")
         line = protocol(cell.config, cell.loaded.sha256, judge_identity(cell))
         assert f"judge=token_f1 (threshold={value})" in line
 
-    # The data set's own default is the judge's default, which no YAML says.
+    # The data set's own default is the judge's default, although no YAML file names it.
     assert identity("dataset=demo_opseval") == identity("dataset=demo_opseval", "judge=token_f1")
 
 
 @pytest.mark.slow
-def test_it_is_one_object_in_run_json(endpoint: ScriptedEndpoint, home: Path) -> None:
+def test_run_json_contains_the_judges_identity(endpoint: ScriptedEndpoint, home: Path) -> None:
     few = ["dataset.limit_cases=1", "dataset.limit_questions=2"]
     summary = run("dataset=demo", *few, *model(endpoint), "llm.judge.temperature=0.2")
     (path,) = home.glob("outputs/runs/*/run.json")
@@ -109,7 +113,7 @@ def test_it_is_one_object_in_run_json(endpoint: ScriptedEndpoint, home: Path) ->
 
 
 @pytest.mark.slow
-def test_a_model_judges_what_the_offline_reader_answers(
+def test_model_can_judge_the_answers_of_the_offline_reader(
     endpoint: ScriptedEndpoint, home: Path
 ) -> None:
     few = ["dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=2"]
@@ -121,7 +125,7 @@ def test_a_model_judges_what_the_offline_reader_answers(
     assert (summary.judge.model, summary.judge.address) == ("judge", endpoint.base_url)
     assert summary.params["llm"] == "extractive" and summary.params["llm.judge.model"] == "judge"
 
-    # The answers are those of the cell that has no model at all, under the same key.
+    # The answers are shared with the run without any model, under the same key.
     offline = run(*few, "judge=keyword")
     answers = (home / "outputs" / "answers").glob("*.jsonl")
     assert len([path for path in answers if not path.name.endswith(".texts.jsonl")]) == 1
@@ -131,7 +135,7 @@ def test_a_model_judges_what_the_offline_reader_answers(
     assert identity(*few, "llm=extractive", *judge[2:], "judge=auto").name == "llm"
 
 
-def test_a_judges_settings_without_its_model_are_refused() -> None:
+def test_judge_settings_without_a_model_or_key_are_refused() -> None:
     with pytest.raises(UserError, match="temperature needs llm"):
         opened("llm=extractive", "judge=keyword", "llm.judge.temperature=0.3")
     with pytest.raises(UserError, match="judge=llm needs a language model") as refused:

@@ -1,5 +1,5 @@
-"""A killed run goes on with the same command: no finished call is repeated, and the records are
-those of an uninterrupted run.
+"""A killed run is continued by the same command: no finished call is repeated, and the records
+equal those of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def arguments(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    """One address for all runs: it is part of a cell's identity."""
+    """The same port, and so the same URL, for all runs: the URL is part of a run's identity."""
     return free_port()
 
 
@@ -49,7 +49,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory, port: int) -> list[s
 
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("after", [7, 1, QUESTIONS // 2, QUESTIONS + 3])
-def test_sigkill(
+def test_run_continues_after_sigkill(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str], after: int
 ) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
@@ -75,7 +75,7 @@ def test_sigkill(
 
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
+def test_ctrl_c_or_sigterm_keeps_replies_and_says_how_to_continue(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str], number: signal.Signals
 ) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.5) as endpoint:
@@ -90,7 +90,8 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
         wait_until(endpoint, 6, process)
         process.send_signal(number)
         if number is signal.SIGTERM:
-            # As `timeout` and batch systems do: the process gets it twice, all others once.
+            # As `timeout` and batch systems do: the main process gets the signal twice, all others
+            # once.
             os.killpg(process.pid, number)
 
         _, said = process.communicate(timeout=60)
@@ -107,7 +108,7 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
 
 
 @pytest.mark.slow
-def test_a_torn_line_is_dropped_and_made_anew(
+def test_torn_lines_are_dropped_and_made_again_without_a_call(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str]
 ) -> None:
     with ScriptedEndpoint(port=port) as endpoint:
@@ -129,7 +130,7 @@ def wait_until(
     requests: int,
     process: subprocess.Popen[str] | subprocess.Popen[bytes],
 ) -> None:
-    """Until so many requests have come, or the process ended before."""
+    """Waits until the given number of requests have arrived or the process has ended."""
     deadline = time.monotonic() + 60
     while endpoint.count() < requests and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)

@@ -1,5 +1,5 @@
-"""A run with an embedder behind an endpoint, killed: the records are those of an uninterrupted run,
-tokens of embeddings included.
+"""A killed run with an embedder behind an endpoint: the records and the tokens of embeddings equal
+those of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def arguments(endpoint: ScriptedEndpoint, *more: str) -> tuple[str, ...]:
 
 
 def spent(home: Path) -> dict[str, Any]:
-    """What a run says that it moved and paid."""
+    """The tokens, calls and costs that a run reports."""
     metrics = summary(home)["metrics"]
     return {
         name: value
@@ -60,7 +60,7 @@ def spent(home: Path) -> dict[str, Any]:
 
 
 def paid_twice(endpoint: ScriptedEndpoint) -> int:
-    """Requests, and texts in them, that came more than once."""
+    """How many requests and texts arrived repeatedly."""
     asked: Counter[str] = Counter()
     for _, body in endpoint.requests:
         asked.update(body["input"] if "input" in body else [json.dumps(body)])
@@ -69,7 +69,7 @@ def paid_twice(endpoint: ScriptedEndpoint) -> int:
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    """One address for all runs: it is part of a cell's identity."""
+    """The same port, and so the same URL, for all runs: the URL is part of a run's identity."""
     return free_port()
 
 
@@ -84,7 +84,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory, port: int) -> Path:
 
 
 @pytest.mark.parametrize("after", [1, 3, 6, 12, 24])
-def test_sigkill(
+def test_killed_run_has_the_records_and_costs_of_an_uninterrupted_one(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: Path, after: int
 ) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.02) as endpoint:

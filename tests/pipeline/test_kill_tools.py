@@ -1,5 +1,5 @@
-"""A run that is killed while a model writes a memory, and again while it reads one, pays for no
-reply twice.
+"""A run that is killed while a model writes a memory, and again while it reads one, pays no
+finished call twice.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ CELL = (
     "llm=openai",
     "llm.model=gpt-4o-mini",
     "judge=keyword",
-    # One call is under way at a time: that one may be asked twice.
+    # One call is under way at a time, so only that call may be repeated.
     "llm.max_concurrency=1",
 )
 
 
 def wrote(endpoint: ScriptedEndpoint) -> int:
-    """Requests so far that are about a session."""
+    """Number of requests so far that concern a session."""
     return sum("<session-" in repr(body) for _, body in endpoint.requests)
 
 
@@ -44,7 +44,9 @@ def is_reading(endpoint: ScriptedEndpoint) -> bool:
     return endpoint.count() - wrote(endpoint) >= 4
 
 
-def test_sigkill_in_the_middle_of_tool_loops(memeval: Command, tmp_path: Path) -> None:
+def test_run_killed_in_tool_loops_repeats_only_calls_under_way(
+    memeval: Command, tmp_path: Path
+) -> None:
     with ScriptedEndpoint(latency_s=0.05) as endpoint:
         words = (*CELL, f"llm.base_url={endpoint.base_url}")
         for is_time in (is_writing, is_reading):

@@ -1,4 +1,4 @@
-"""No system is told what it is asked to find: every prompt of every system is looked through."""
+"""No system is told what it must find: every prompt of every system is searched."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from memeval.systems.registry import SYSTEMS as REGISTRY
 from memeval.systems.registry import built_in
 
 OUTSIDE = {"letta", "http", "mcp", "command", "oracle"}
-"""The first four ask a server of their own; `oracle` is the control that is handed the evidence (as
+"""The first four call a server of their own; `oracle` is the control that is given the evidence (as
 text, without its ids).
 """
 WORKS_OUT_DATES = {"cogcanvas_paper", "cogcanvas_paper_a"}
-"""Systems that work dates out by rule: what they make of "yesterday" nobody said, and may be gold.
+"""Systems that compute dates by rule: a date that they derive from "yesterday" was said by nobody,
+and may be a gold answer.
 """
 SYSTEMS = sorted(set(built_in()) - OUTSIDE - WORKS_OUT_DATES)
 CLASSES = sorted({REGISTRY.path_of(name): name for name in reversed(SYSTEMS)}.values())
-"""One name for each class; the others are the same code under other settings."""
+"""One name per class; the other names are the same code with other settings."""
 TELLTALE = re.compile(
     r"\bD\d+:\d+\b|/q\d+\b|single_hop|multi_hop|open_domain|adversarial|category", re.IGNORECASE
 )
@@ -34,13 +35,13 @@ MEM0_INSTRUCTIONS = "You are a Memory Extractor"
 
 
 def reply(body: Mapping[str, Any]) -> str:
-    """An answer to every kind of request: JSON where it is asked for, else a few words."""
+    """A reply to every kind of request: JSON if requested, else a few words."""
     text = " ".join(str(message["content"]) for message in body["messages"])
     return "[]" if "JSON" in text else "Answer: a few words"
 
 
 def prompts(endpoint: ScriptedEndpoint) -> list[str]:
-    """What was sent, without the instructions of mem0: they are the same for all that it reads."""
+    """The prompts sent, without mem0's instructions, which are the same for all texts."""
     return [
         "\n".join(
             str(message["content"])
@@ -52,7 +53,7 @@ def prompts(endpoint: ScriptedEndpoint) -> list[str]:
 
 
 def what_is_said(sample: Mapping[str, Any]) -> str:
-    """All that a system may know: the turns, their captions, the sessions' dates as they are shown,
+    """Everything that a system may know: the turns, their captions, the sessions' dates as shown,
     the questions. No ids.
     """
     talk = sample["conversation"]
@@ -74,8 +75,8 @@ def what_is_said(sample: Mapping[str, Any]) -> str:
 
 
 def look_through(sent: list[str], rows: list[dict[str, Any]], said: str) -> int:
-    """Fails where a prompt holds an id, a category or a gold answer that nobody said; returns how
-    many golds that could have leaked.
+    """Fails if a prompt contains an id, a category or a gold answer that nobody said; returns how
+    many golds could have leaked.
     """
     assert sent
     for prompt in sent:
@@ -105,7 +106,7 @@ def look_through(sent: list[str], rows: list[dict[str, Any]], said: str) -> int:
         pytest.param(SYSTEMS, "cot", id="cot, every system", marks=pytest.mark.slow),
     ],
 )
-def test_prompts_over_the_demo_set(
+def test_prompts_on_the_demo_set_contain_no_ids_categories_or_golds(
     memeval: Command, tmp_path: Path, systems: list[str], style: str
 ) -> None:
     demo = json.loads(
@@ -136,7 +137,7 @@ def test_prompts_over_the_demo_set(
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_prompts_over_a_locomo_conversation(
+def test_prompts_on_a_locomo_conversation_contain_no_ids_or_golds(
     memeval: Command, tmp_path: Path, data_dir: Path
 ) -> None:
     locomo = json.loads((data_dir / "locomo" / "locomo10.json").read_text(encoding="utf-8"))

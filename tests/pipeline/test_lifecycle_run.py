@@ -1,4 +1,4 @@
-"""A memory's life, from end to end: what is known of each kind of memory comes out of a run."""
+"""A memory's life from end to end: runs report what is known of each kind of memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_run_with_checkpoints_is_sound(memeval: Command, tmp_path: Path) -> No
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("channel", ["conversation", "operation", "both"])
-def test_the_oracle_is_the_ceiling(
+def test_oracle_leaks_nothing_and_knows_everything(
     memeval: Command, tmp_path: Path, seed: int, channel: str
 ) -> None:
     words = (
@@ -62,7 +62,7 @@ def test_the_oracle_is_the_ceiling(
 
 
 @pytest.mark.slow
-def test_a_wish_that_is_only_said_removes_nothing_from_an_index(
+def test_deletion_request_in_the_conversation_removes_nothing_from_bm25(
     memeval: Command, tmp_path: Path
 ) -> None:
     found = figures(memeval, tmp_path, "dataset.channel=conversation", system="bm25")
@@ -71,21 +71,19 @@ def test_a_wish_that_is_only_said_removes_nothing_from_an_index(
 
 
 @pytest.mark.slow
-def test_a_model_that_holds_the_tools_deletes_what_the_user_wants_gone(
-    memeval: Command, tmp_path: Path
-) -> None:
-    """The wish is only said, and the writer acts on it."""
+def test_writer_with_tools_deletes_facts_on_request(memeval: Command, tmp_path: Path) -> None:
+    """The request is only made in the conversation, and the writer acts on it."""
     words = ("writer=tools", "dataset.channel=conversation", "dataset.languages=[en,de,zh]")
     found = figures(memeval, tmp_path, *words, "dataset.n_cases=3", system="bm25")
     assert found["leak_rate/probe"] < 0.5
     assert found["known_rate/context"] > 0.2
 
 
-def test_what_an_agent_always_sees_is_context_of_a_reader_with_tools(
+def test_core_memory_of_an_agent_is_context_of_a_reader_with_tools(
     memeval: Command, tmp_path: Path
 ) -> None:
     words = ("dataset.limit_cases=1", "dataset.later_tokens=0", "dataset.categories=[current]")
-    # No chunk was dropped from the window of memgpt_lite, so that its search finds nothing.
+    # No chunk was dropped from memgpt_lite's window, so its search finds nothing.
     found = figures(memeval, tmp_path, *words, "reader=tools", system="memgpt_lite")
     assert found["known_rate/context"] == 1.0
     assert found["accuracy"] > 0.0
@@ -117,7 +115,7 @@ def test_the_writer_reads_a_session_that_is_imported_again(
 
 
 @pytest.mark.slow
-def test_what_only_ranks_first_is_gone_from_answers_and_not_from_the_store(
+def test_deleting_only_the_best_match_leaks_less_in_answers_than_in_probes(
     memeval: Command, tmp_path: Path
 ) -> None:
     found = figures(memeval, tmp_path, path="forgetful:FirstOnly")
@@ -125,7 +123,7 @@ def test_what_only_ranks_first_is_gone_from_answers_and_not_from_the_store(
 
 
 @pytest.mark.slow
-def test_what_is_found_is_stored_whatever_the_system_lists(
+def test_found_facts_count_as_stored_even_if_the_system_lists_none(
     memeval: Command, tmp_path: Path
 ) -> None:
     words = ("dataset.channel=conversation", "dataset.limit_cases=1", "dataset.later_tokens=0")
@@ -135,7 +133,7 @@ def test_what_is_found_is_stored_whatever_the_system_lists(
 
 
 @pytest.mark.slow
-def test_dropping_whole_sessions_forgets_too_much(memeval: Command, tmp_path: Path) -> None:
+def test_deleting_whole_sessions_is_over_forgetting(memeval: Command, tmp_path: Path) -> None:
     words = ("dataset.channel=operation", "dataset.languages=[en]")
     found = figures(memeval, tmp_path, *words, path="forgetful:WholeSession")
     assert [found[f"leak_rate/{depth}"] for depth in ("answer", "context", "probe")] == [0.0] * 3
@@ -143,7 +141,9 @@ def test_dropping_whole_sessions_forgets_too_much(memeval: Command, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_marks_that_maintenance_forgets_return(memeval: Command, tmp_path: Path) -> None:
+def test_deletion_marks_lost_in_maintenance_let_facts_return(
+    memeval: Command, tmp_path: Path
+) -> None:
     words = ("dataset.channel=operation", "dataset.languages=[en]")
     found = figures(memeval, tmp_path, *words, path="forgetful:Marking")
     assert found["leak_rate/probe"] == 0.0
@@ -151,7 +151,7 @@ def test_marks_that_maintenance_forgets_return(memeval: Command, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_one_index_for_all_users_is_breached_unless_it_filters(
+def test_index_shared_by_users_is_breached_unless_filtered(
     memeval: Command, tmp_path: Path
 ) -> None:
     assert figures(memeval, tmp_path, path="forgetful:OneIndex")["breach_rate"] > 0.0
@@ -163,7 +163,7 @@ SHARED = ("system.tenants=shared", "dataset.later_tokens=0")
 
 @pytest.mark.slow
 def test_built_in_systems_keep_their_users_apart(memeval: Command, tmp_path: Path) -> None:
-    """One of each family, with two users in its store."""
+    """One system of each family, with two users in its store."""
     systems = "bm25,rag,oracle,full_history,combined,cogcanvas,light,mem0_verbatim"
     memeval("-m", *SET, *SHARED, "dataset.limit_cases=1", "plots=false", f"system={systems}")
     runs = [
@@ -179,10 +179,10 @@ def test_built_in_systems_keep_their_users_apart(memeval: Command, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_users_with_an_instance_each_are_as_if_they_were_alone(
+def test_users_with_separate_instances_do_not_affect_each_other(
     memeval: Command, tmp_path: Path
 ) -> None:
-    """Also of memories that were cut on the way, and loaded for another `top_k`."""
+    """Also for memories that were compressed on the way and loaded for another `top_k`."""
     cut = ("compression_turn=rolling", "retain_recent=5", "top_k=narrow,default", "plots=false")
     words = ("-m", "dataset.limit_cases=1", "dataset.later_tokens=0", "system=memgpt_lite", *cut)
     alone, shared = tmp_path / "alone", tmp_path / "shared"
@@ -217,9 +217,7 @@ def test_a_memory_does_not_depend_on_the_checkpoints_that_are_asked(
 
 
 @pytest.mark.slow
-def test_two_users_of_one_store_are_breached_unless_it_filters(
-    memeval: Command, tmp_path: Path
-) -> None:
+def test_store_with_two_users_is_breached_unless_filtered(memeval: Command, tmp_path: Path) -> None:
     assert figures(memeval, tmp_path, *SHARED, path="forgetful:Words")["breach_rate"] > 0.0
     assert figures(memeval, tmp_path, *SHARED, path="forgetful:OneStoreByUser")["breach_rate"] == 0
     apart = figures(memeval, tmp_path, "dataset.later_tokens=0", path="forgetful:Words")
@@ -235,7 +233,7 @@ def test_a_service_has_a_namespace_for_each_user(
         sound = service.operate
 
         def of_one(operation: str, body: dict[str, Any]) -> Any:
-            """One namespace for the users of a case."""
+            """Uses one namespace for all users of a case."""
             name = body["namespace"].partition("-user-")[0]
             is_further = operation == "reset" and name != body["namespace"]
             return {} if is_further else sound(operation, body | {"namespace": name})
@@ -258,7 +256,7 @@ def test_a_service_has_a_namespace_for_each_user(
         (("system=bm25", "system.tenants=both"), "must be shared, or null, not 'both'"),
     ],
 )
-def test_what_has_no_users_says_so(
+def test_shared_tenants_without_users_are_refused(
     memeval: Command, tmp_path: Path, words: tuple[str, ...], told: str
 ) -> None:
     done = memeval(*SET, "system.tenants=shared", *words, check=False)
@@ -267,8 +265,10 @@ def test_what_has_no_users_says_so(
 
 
 @pytest.mark.parametrize("name", ["Words", "Unsaved"])
-def test_a_system_that_cannot_forget_is_said_to_be_so(memeval: Command, name: str) -> None:
-    """A memory that is built again for each checkpoint is asked more often, and counts no more."""
+def test_system_that_cannot_forget_is_reported(memeval: Command, name: str) -> None:
+    """A memory that is rebuilt for each checkpoint gets more requests, but the count is the
+    same.
+    """
     words = ("system=no_memory", f"system.class=forgetful:{name}")
     done = memeval(*SET, *words, PYTHONPATH=str(HERE))
     said = " ".join(done.stdout.split())
@@ -277,10 +277,10 @@ def test_a_system_that_cannot_forget_is_said_to_be_so(memeval: Command, name: st
 
 
 @pytest.mark.slow
-def test_the_timeline_of_a_record_says_what_the_operations_did(
+def test_timeline_of_a_record_states_the_results_of_operations(
     memeval: Command, tmp_path: Path
 ) -> None:
-    """Of a memory that goes on at each checkpoint, and of one that is built again there."""
+    """For a memory that is continued at each checkpoint, and for one that is rebuilt there."""
     small = ("dataset.tokens=0", "dataset.later_tokens=0", "dataset.limit_cases=1")
     words = (*small, "dataset.channel=operation")
     figures(memeval, tmp_path, *words, system="bm25")
@@ -291,7 +291,7 @@ def test_the_timeline_of_a_record_says_what_the_operations_did(
     }
     assert told == (("correct", "1 item"),) * 2 + (("forget", "1 item"),) * 10
     asked = [[event["kind"] for event in row["timeline"]].index("asked") for row in rows]
-    # After the fourth session, the next two and the import.
+    # After the fourth session, the next two, and the import.
     assert sorted(set(asked)) == [16, 18, 19, 21]
 
     figures(memeval, tmp_path, *words, path="forgetful:Unsaved")
@@ -303,7 +303,7 @@ def test_the_timeline_of_a_record_says_what_the_operations_did(
 
 
 @pytest.mark.slow
-def test_what_is_said_to_be_removed_stands_beside_what_vanished(
+def test_claimed_removals_are_reported_with_what_really_vanished(
     memeval: Command, tmp_path: Path
 ) -> None:
     found = figures(memeval, tmp_path, "dataset.limit_cases=1", path="forgetful:Lying")
@@ -330,8 +330,8 @@ def test_requests_count_once_whether_or_not_a_memory_is_saved(
 
 
 @pytest.mark.slow
-def test_memories_of_checkpoints_are_found_again(memeval: Command, tmp_path: Path) -> None:
-    """Each checkpoint continues the one before it, and another `top_k` ingests nothing."""
+def test_saved_checkpoints_are_reused(memeval: Command, tmp_path: Path) -> None:
+    """Each checkpoint continues the previous one, and another `top_k` ingests nothing."""
     memeval(*SET, "system=bm25")
     saved = sorted((tmp_path / "data" / "prepared").glob("*/*/*/memory.json"))
     chunks = [json.loads(path.read_text(encoding="utf-8"))["chunks"] for path in saved]
@@ -344,9 +344,7 @@ def test_memories_of_checkpoints_are_found_again(memeval: Command, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_a_memory_that_is_continued_is_the_one_that_is_built_in_one_go(
-    memeval: Command, tmp_path: Path
-) -> None:
+def test_continued_memory_equals_one_built_in_one_go(memeval: Command, tmp_path: Path) -> None:
     memeval(*SET, "system=bm25")
     whole = [row for row in records(tmp_path) if row["facets"].get("after") == "import"]
     alone = tmp_path / "alone"
@@ -357,7 +355,7 @@ def test_a_memory_that_is_continued_is_the_one_that_is_built_in_one_go(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("place", "built"), [("forget", 0), ("s5", 1), ("s7", 3)])
-def test_a_case_that_is_killed_within_its_life_goes_on_at_the_last_checkpoint(
+def test_killed_case_continues_at_the_last_checkpoint(
     memeval: Command, tmp_path: Path, place: str, built: int
 ) -> None:
     words = ("system=no_memory", "system.class=forgetful:Killed", "dataset.limit_cases=1")
@@ -378,9 +376,7 @@ def test_a_case_that_is_killed_within_its_life_goes_on_at_the_last_checkpoint(
 
 
 @pytest.mark.slow
-def test_canaries_come_out_of_what_is_shown_whole_and_of_nothing_that_is_not(
-    memeval: Command, tmp_path: Path
-) -> None:
+def test_canaries_appear_only_in_what_is_shown(memeval: Command, tmp_path: Path) -> None:
     words = ("dataset=demo", "dataset.limit_cases=2", "dataset.canaries=2")
     whole = figures(memeval, tmp_path, *words, system="full_history")
     assert whole["breach_rate"] == 1.0
@@ -424,7 +420,7 @@ OWN = {
 
 
 @pytest.mark.slow
-def test_a_file_of_ones_own_has_a_life(memeval: Command, tmp_path: Path) -> None:
+def test_own_file_with_operations_is_measured(memeval: Command, tmp_path: Path) -> None:
     path = tmp_path / "own.json"
     path.write_text(json.dumps(OWN), encoding="utf-8")
     set_ = ("dataset=json", f"dataset.path={path}", "tracking=none", "plots=false")
@@ -462,10 +458,10 @@ FORGETEVAL = [
         (("system=no_memory", "system.class=forgetful:Words"), None, 2.0),
     ],
 )
-def test_forgeteval_counts_what_a_system_cannot_express_by_itself(
+def test_forgeteval_counts_cases_that_a_system_cannot_express_separately(
     memeval: Command, tmp_path: Path, words: tuple[str, ...], passes: float | None, unable: float
 ) -> None:
-    """What was said of Tomas is purged, and what was said of Anton is not."""
+    """Facts about Tomas are purged; facts about Anton are not."""
     cases = tmp_path / "cases.json"
     cases.write_text(json.dumps(FORGETEVAL), encoding="utf-8")
     set_ = ("dataset=forgeteval", f"dataset.path={cases}", "tracking=none")
@@ -477,7 +473,7 @@ def test_forgeteval_counts_what_a_system_cannot_express_by_itself(
 
 
 @pytest.mark.slow
-def test_runs_are_compared_by_what_leaks(memeval: Command, tmp_path: Path) -> None:
+def test_compare_accepts_a_leak_rate_as_its_metric(memeval: Command, tmp_path: Path) -> None:
     memeval("-m", *SET, "dataset.limit_cases=1", "system=bm25,oracle")
     runs = sorted((tmp_path / "outputs" / "runs").iterdir())
     done = memeval("compare", *map(str, runs), "--metric", "leak_rate/probe")

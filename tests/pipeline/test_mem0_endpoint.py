@@ -1,4 +1,6 @@
-"""mem0 with a model and an embedder at an endpoint: it extracts, and what that costs is counted."""
+"""mem0 with a model and an embedder at an endpoint: it extracts memories, and the cost of that is
+counted.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def is_extraction(body: Mapping[str, Any]) -> bool:
 
 
 def reply(body: Mapping[str, Any]) -> str:
-    """One memory for each extraction, in a fence with words around it, as models write it."""
+    """One memory per extraction, in a code fence with text around it, as models write it."""
     if not is_extraction(body):
         return scripted_reply(body)
 
@@ -61,7 +63,7 @@ def reply(body: Mapping[str, Any]) -> str:
 
 
 def at(endpoint: ScriptedEndpoint) -> list[str]:
-    """A model and an embedder at the endpoint; nobody says how wide its vectors are."""
+    """A model and an embedder at the endpoint; the width of its vectors is not configured."""
     address = endpoint.base_url
     return [
         "llm=openai",
@@ -89,7 +91,7 @@ def extractions(endpoint: ScriptedEndpoint) -> int:
 
 
 @pytest.mark.slow
-def test_with_a_model_it_extracts_under_vectors_of_unknown_width(
+def test_model_extracts_memories_with_vectors_of_unknown_width(
     endpoint: ScriptedEndpoint, home: Path
 ) -> None:
     summary = run("system=mem0", *at(endpoint))
@@ -105,7 +107,7 @@ def test_with_a_model_it_extracts_under_vectors_of_unknown_width(
 
 
 @pytest.mark.slow
-def test_what_its_own_prompts_cost_is_counted_as_ingest(endpoint: ScriptedEndpoint) -> None:
+def test_calls_of_mem0s_own_prompts_count_as_ingest(endpoint: ScriptedEndpoint) -> None:
     summary = run("system=mem0", *at(endpoint))
 
     own = [body for path, body in endpoint.requests if "chat" in path and is_extraction(body)]
@@ -121,7 +123,7 @@ def test_what_its_own_prompts_cost_is_counted_as_ingest(endpoint: ScriptedEndpoi
 
 @pytest.mark.slow
 @pytest.mark.parametrize("system", ["mem0", "mem0_verbatim"])
-def test_verbatim_vectors_of_unknown_width_are_stored_too(
+def test_verbatim_memories_with_vectors_of_unknown_width_are_stored(
     endpoint: ScriptedEndpoint, system: str
 ) -> None:
     summary = run(f"system={system}", "system.infer=false", *at(endpoint))
@@ -131,14 +133,14 @@ def test_verbatim_vectors_of_unknown_width_are_stored_too(
     assert "verbatim" in flags(summary)
 
 
-def test_the_name_verbatim_holds_with_a_model_too(endpoint: ScriptedEndpoint) -> None:
+def test_mem0_verbatim_does_not_infer_even_with_a_model(endpoint: ScriptedEndpoint) -> None:
     cell = opened("system=mem0_verbatim", *at(endpoint))
 
     assert cell.config.system["infer"] is False
     assert cell.source.flags == ("verbatim",)
 
 
-def test_offline_it_stores_verbatim_and_says_so() -> None:
+def test_offline_mem0_stores_verbatim_and_says_so() -> None:
     summary = run("system=mem0")
 
     assert summary.params["system.infer"] is False
@@ -150,12 +152,12 @@ def test_offline_it_stores_verbatim_and_says_so() -> None:
     ]
 
 
-def test_offline_infer_asks_for_a_model() -> None:
+def test_infer_without_a_model_is_refused() -> None:
     with pytest.raises(UserError, match="system=mem0 needs a language model"):
         opened("system=mem0", "system.infer=true")
 
 
-def test_the_host_extracts_by_a_model_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cloud_mode_infers_without_a_model_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEM0_API_KEY", "key")
     cell = opened("system=mem0", "system.mode=cloud")
 

@@ -1,4 +1,4 @@
-"""Notes are sentences: no reprs of Python's in them."""
+"""Notes are sentences, without Python reprs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""All that memeval starts ends with it, in whatever way: the table of docs/architecture.md."""
+"""Every process that memeval starts ends with it, however memeval ends: the table in
+docs/architecture.md.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from ports import free_port
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 PROGRAM = Path(__file__).parents[1] / "systems" / "faulty_program.py"
 MARK = "MEMEVALS_OWN_TEST"
-"""A variable of each process that a test has started, directly or not."""
+"""An environment variable of each process that a test has started, directly or not."""
 FEW = ("dataset.limit_cases=1", "dataset.limit_questions=2", "tracking=none")
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 ENDING_S = 30.0
@@ -31,7 +33,7 @@ def slow(*values: object) -> object:
 
 
 def left(mark: str) -> list[str]:
-    """The command lines of the processes that carry a mark."""
+    """The command lines of the processes that have the mark in their environment."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -45,7 +47,7 @@ def left(mark: str) -> list[str]:
 
 
 def wait_for(mark: str, words: tuple[str, ...], process: subprocess.Popen[bytes]) -> None:
-    """Returns once a process with the mark runs whose command line holds each of the words."""
+    """Waits until, for each word, a process with the mark has the word in its command line."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         lines = left(mark)
@@ -88,7 +90,7 @@ def by_program(fault: str, home: Path) -> tuple[str, ...]:
 
 
 def mcp_server(home: Path) -> tuple[str, ...]:
-    """A server that never begins a session, and has a child."""
+    """A server that never begins a session and has a child process."""
     script = home / "server.sh"
     script.write_text("sleep 613 & sleep 614\n", "utf-8")
     return (
@@ -156,11 +158,9 @@ def test_processes_of_a_sweep_end_with_a_signal(tmp_path: Path, number: signal.S
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray")
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("after_s", [0.0, 2.0], ids=["while it starts", "under way"])
-def test_a_ray_cluster_of_our_own_ends_with_a_signal(
-    number: signal.Signals, after_s: float
-) -> None:
+def test_own_ray_cluster_ends_with_a_signal(number: signal.Signals, after_s: float) -> None:
     mark = uuid.uuid4().hex
-    # A short path: Ray's sockets lie below it.
+    # A short path: Ray's sockets are below it.
     with tempfile.TemporaryDirectory(prefix="r") as name:
         home = Path(name)
         words = ("-m", "system=bm25,dense", "dataset=synthetic", "dataset.n_cases=100")
@@ -182,7 +182,7 @@ def test_joblib_workers_end_with_a_signal(tmp_path: Path, number: signal.Signals
     launcher = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "tracking=none")
     process = start(tmp_path, mark, *words, *launcher)
     wait_for(mark, ("loky",), process)
-    # A terminal sends Ctrl-C to the whole group, whose workers joblib waits for.
+    # A terminal sends Ctrl-C to the whole group; joblib waits for its workers.
     send = os.killpg if number == signal.SIGINT else os.kill
     send(process.pid, number)
     process.wait(60)
@@ -191,7 +191,7 @@ def test_joblib_workers_end_with_a_signal(tmp_path: Path, number: signal.Signals
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS)
-def test_the_page_of_mlflow_ends_with_a_signal(tmp_path: Path, number: signal.Signals) -> None:
+def test_mlflow_server_ends_with_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     mark = uuid.uuid4().hex
     process = start(tmp_path, mark, "ui", "--no-open", "--port", str(free_port()))
     wait_for(mark, ("mlflow server",), process)
@@ -202,13 +202,11 @@ def test_the_page_of_mlflow_ends_with_a_signal(tmp_path: Path, number: signal.Si
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS)
-def test_the_process_that_publishes_ends_with_a_signal(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_publishing_process_ends_with_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     mark = uuid.uuid4().hex
     process = start(tmp_path, mark, "system=bm25", "dataset=synthetic", "dataset.n_cases=60")
     wait_for(mark, ("runs.publish.publisher",), process)
     process.send_signal(number)
     process.wait(60)
-    # It finishes what it is at: a store whose migrations were cut off would be lost.
+    # It finishes its current task: a store whose migrations were interrupted would be lost.
     check_nothing_left(mark, 6 * ENDING_S)

@@ -1,4 +1,4 @@
-"""The order of a sweep's cells changes no figure that cells are compared by."""
+"""The order of a sweep's runs changes no figure that runs are compared by."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ pytestmark = pytest.mark.slow
 
 LATENCY_S = 0.03
 CALLS_OF_AN_ANSWER = {"rag": 2, "bm25": 1}
-"""Requests that an answer rests on: a vector of the question, and the answer itself."""
+"""Number of requests for an answer: a vector of the question (rag only), and the answer itself."""
 MEASURED = ("latency_ms/", "duration_s", "ingest_ready_s", "retry_wait_s")
 BILLED = "cost_usd/"
 
 
 def figures_of_cells(home: Path) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """The metrics of each cell, by system and top_k."""
+    """The metrics of each run, by system and top_k."""
     cells = {}
     for path in (home / "outputs" / "runs").glob("*/run.json"):
         run = json.loads(path.read_text(encoding="utf-8"))
@@ -30,8 +30,10 @@ def figures_of_cells(home: Path) -> dict[tuple[str, str], Mapping[str, Any]]:
     return cells
 
 
-def test_permuted_cells_have_the_same_compared_figures(memeval: Command, tmp_path: Path) -> None:
-    """They share prepared memories, vectors, replies and verdicts: who comes first pays."""
+def test_order_of_runs_does_not_change_compared_figures(memeval: Command, tmp_path: Path) -> None:
+    """The runs share prepared memories, vectors, replies and verdicts: the first to need one
+    pays.
+    """
     homes = [tmp_path / "one", tmp_path / "other"]
     orders = [("rag,bm25", "3,5"), ("bm25,rag", "5,3")]
     for home, (systems, top_ks) in zip(homes, orders, strict=True):
@@ -62,5 +64,5 @@ def test_permuted_cells_have_the_same_compared_figures(memeval: Command, tmp_pat
             retrieval_ms = measured["latency_ms/retrieval/p50"]
             assert (retrieval_ms >= 1e3 * LATENCY_S) == (cell[0] == "rag"), cell
 
-    # Else nothing was shared, and the test would show nothing.
+    # Otherwise nothing was shared, and the test would prove nothing.
     assert billed_differs

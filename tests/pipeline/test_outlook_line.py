@@ -1,4 +1,4 @@
-"""What a plan says of the difference that the data could show."""
+"""The line of a plan about the smallest difference that the data could show."""
 
 from __future__ import annotations
 
@@ -29,13 +29,15 @@ OUTLOOK = Outlook(
         (1.0, "can't show any difference with 80 % power (assumed)"),
     ],
 )
-def test_a_difference_is_at_most_the_whole_scale(difference: float, told: str) -> None:
+def test_difference_of_the_whole_scale_means_none_can_be_shown(
+    difference: float, told: str
+) -> None:
     outlook = structs.replace(OUTLOOK, difference=difference)
     assert outlook_line(outlook) == f"demo: 3 questions in 3 cases {told}"
 
 
 def test_only_questions_that_enter_the_accuracy_are_counted() -> None:
-    """LoCoMo's fifth category does not."""
+    """LoCoMo's fifth category does not enter it."""
     cell = open_cell(compose_config(["dataset=demo", "system=bm25", "tracking=none"]), "")
     case = next(iter(cell.dataset.cases()))
     adversarial = sum(question.category == 5 for question in case.questions)
@@ -43,7 +45,7 @@ def test_only_questions_that_enter_the_accuracy_are_counted() -> None:
     assert counted_questions(case, cell) == len(case.questions) - adversarial
 
 
-def test_an_assumed_number_of_questions_is_an_assumption() -> None:
+def test_assumed_number_of_questions_is_marked_as_an_assumption() -> None:
     would = "With 2 questions per case, demo would have 3 questions in 3 cases"
     assert outlook_line(OUTLOOK, per_case=2) == (
         f"{would}: too few to show any difference (assumed)"
@@ -52,7 +54,7 @@ def test_an_assumed_number_of_questions_is_an_assumption() -> None:
     assert outlook_line(one).startswith("demo: 1 question in 1 case is too few")
 
 
-def test_too_few_cases_are_named_and_how_many_would_do() -> None:
+def test_too_few_cases_are_reported_with_the_number_needed() -> None:
     few = "demo: 3 questions in 3 cases are too few to show any difference"
     assert outlook_line(OUTLOOK) == f"{few} (assumed)"
     more = structs.replace(OUTLOOK, cases_needed=10, difference_then=0.268)

@@ -1,4 +1,4 @@
-"""A system of one's own that calls the model: docs/adding_a_system.md's example, at an endpoint."""
+"""A custom system that calls the model: the example of docs/adding_a_system.md, at an endpoint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).parents[1] / "systems_example"
 
 
 def facts_of(body: Mapping[str, Any]) -> str:
-    """The message itself as a fact, where facts are asked for."""
+    """The message itself as a fact if facts are requested, else a scripted reply."""
     first, last = body["messages"][0]["content"], body["messages"][-1]["content"]
     if not first.startswith("Reply with the facts"):
         return scripted_reply(body)
@@ -45,7 +45,7 @@ def play(home: Path, endpoint: ScriptedEndpoint, *more: str) -> Done:
 
 
 @pytest.mark.slow
-def test_its_calls_are_metered_and_its_facts_are_found(tmp_path: Path) -> None:
+def test_calls_of_the_example_are_metered_and_lose_nothing(tmp_path: Path) -> None:
     with ScriptedEndpoint(facts_of) as endpoint:
         done = play(tmp_path, endpoint)
         asked = sum(
@@ -71,9 +71,11 @@ def test_its_calls_are_metered_and_its_facts_are_found(tmp_path: Path) -> None:
         (a_number, r"my_facts.py:\d+ in ingest: TypeError: 'int' object is not iterable"),
     ],
 )
-def test_what_goes_wrong_is_a_status_with_its_place(tmp_path: Path, reply: Any, told: str) -> None:
+def test_fault_of_the_example_is_a_status_with_its_location(
+    tmp_path: Path, reply: Any, told: str
+) -> None:
     with ScriptedEndpoint(reply) as endpoint:
-        # As many useless replies would stop the run.
+        # This many useless replies would stop the run.
         assert play(tmp_path, endpoint, "stop_after_failures=null").returncode == 1
 
     for record in records(tmp_path):

@@ -1,4 +1,4 @@
-"""The pipeline's parts on their own: rows on disk, windows, compression points, the final answer,
+"""Parts of the pipeline on their own: rows on disk, windows, compression points, the final answer,
 measures.
 """
 
@@ -44,7 +44,7 @@ def row(question_id: str, text: str = "x") -> AnswerRow:
 
 @pytest.mark.slow
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=8), st.data())
-def test_whatever_the_file_is_cut_to_whole_rows_survive(
+def test_whole_rows_survive_any_cut_of_the_file(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("store") / "rows.jsonl"
@@ -71,7 +71,7 @@ def test_the_last_row_of_an_id_counts(tmp_path: Path) -> None:
         assert store.rows["q"].status is Status.OK
 
 
-def test_a_damaged_line_is_dropped_and_counted(tmp_path: Path) -> None:
+def test_damaged_lines_are_dropped_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     with store_at(path) as store:
         store.append(row("a"))
@@ -84,7 +84,7 @@ def test_a_damaged_line_is_dropped_and_counted(tmp_path: Path) -> None:
         assert store.dropped == 2
 
 
-def test_a_folder_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:
+def test_store_in_an_impossible_folder_raises_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError), store_at(tmp_path / "file" / "r.jsonl"):
         pass
@@ -110,7 +110,7 @@ def test_compression_points(turn: int | str, chunks: int, points: list[int]) -> 
 
 
 TALK = "ababbaab"
-"""Who speaks in each turn. Rounds: ab, ab, b, aab."""
+"""The speaker of each turn. Rounds: ab, ab, b, aab."""
 
 
 def case_of(speakers: str) -> EvalCase:
@@ -141,7 +141,7 @@ def case_of(speakers: str) -> EvalCase:
         ("session", "chunks", "middle", 1, []),
     ],
 )
-def test_a_compression_counts_and_keeps_pairs_whatever_the_granularity(
+def test_compression_counts_pairs_at_every_granularity(
     granularity: str, unit: str, turn: int | str, retain: int, cuts: list[tuple[int, int]]
 ) -> None:
     assert planned(TALK, granularity, turn=turn, unit=unit, retain=retain) == cuts
@@ -150,7 +150,7 @@ def test_a_compression_counts_and_keeps_pairs_whatever_the_granularity(
 def planned(
     speakers: str, granularity: str, *, turn: int | str, unit: str, retain: int
 ) -> list[tuple[int, int]]:
-    """After how many chunks the window is cut, and how many it keeps."""
+    """Pairs of numbers of chunks: after how many the window is cut, and how many it keeps."""
     case = case_of(speakers)
     chunks = chunks_of(case, Granularity(granularity))
     compressions = plan_compressions(turn=turn, unit=unit, retain=retain, case=case, chunks=chunks)
@@ -159,8 +159,8 @@ def planned(
 
 @pytest.mark.parametrize("unit", ["pairs", "chunks"])
 @pytest.mark.parametrize("retain", [1, 9])
-def test_what_another_user_says_in_the_same_store_is_not_counted(unit: str, retain: int) -> None:
-    """The other user's chunks come first: the window is cut as if they were not there."""
+def test_chunks_of_another_user_do_not_count_for_compression(unit: str, retain: int) -> None:
+    """The other user's chunks come first; the window is cut as if they did not exist."""
     case = replace(case_of(TALK), others=(Session("s0", None, case_of("abababab").turns),))
     chunks = chunks_of(case, Granularity("turn"))
     words = {"turn": "middle", "unit": unit, "retain": retain}
@@ -170,7 +170,7 @@ def test_what_another_user_says_in_the_same_store_is_not_counted(unit: str, reta
     assert shared == {8 + after: keeps for after, keeps in alone.items()} != {}
 
 
-def test_each_turn_is_a_pair_where_nobody_replies() -> None:
+def test_each_turn_is_a_pair_if_nobody_replies() -> None:
     assert planned("aaaa", "turn", turn=3, unit="pairs", retain=2) == [(3, 2)]
 
 
@@ -185,11 +185,11 @@ def test_each_turn_is_a_pair_where_nobody_replies() -> None:
         ("Reasoning without end\nAnswer:", "Reasoning without end\nAnswer:"),
     ],
 )
-def test_only_the_final_answer_reaches_the_judge(reply: str, answer: str) -> None:
+def test_only_the_final_answer_is_extracted_from_a_reply(reply: str, answer: str) -> None:
     assert final_answer(reply) == answer
 
 
-def test_a_window_lets_no_more_in_than_it_holds() -> None:
+def test_window_admits_a_case_while_fewer_questions_than_its_size_are_open() -> None:
     async def play() -> list[str]:
         window, seen = Window(10), []
 
@@ -207,7 +207,7 @@ def test_a_window_lets_no_more_in_than_it_holds() -> None:
     assert asyncio.run(play()) == ["a", "b", "c"]
 
 
-def test_a_window_bounds_the_text_that_is_open_and_lets_a_larger_case_in_alone() -> None:
+def test_window_bounds_the_open_text_and_admits_a_larger_case_alone() -> None:
     async def play() -> list[str]:
         window, seen = Window(100, room=10), []
 
@@ -246,7 +246,7 @@ def judged(label: str | None, category: int = 4, case: str = "c1", number: int =
     )
 
 
-def test_nothing_measured_is_none_and_never_zero() -> None:
+def test_metrics_without_scores_are_none_and_not_zero() -> None:
     metrics = measure_repeat([judged(None), judged(None, number=1)], [], HEADLINE)
     assert metrics["accuracy"] is None
     assert metrics["token_f1"] is None
@@ -268,14 +268,14 @@ def test_category_5_never_enters_accuracy() -> None:
     assert (metrics["n_questions"], metrics["n_records"]) == (2, 4)
 
 
-def test_abstained_is_not_right_and_unscored_is_in_no_mean() -> None:
+def test_abstained_is_not_right_and_unscored_is_not_counted() -> None:
     rows = [judged("correct"), judged("abstained", number=1), judged("unscored", number=2)]
     metrics = measure_repeat(rows, [], HEADLINE)
     assert metrics["accuracy"] == 0.5
     assert metrics["coverage"] == pytest.approx(2 / 3)
 
 
-def test_one_repeat_has_no_deviation_and_equal_ones_have_none_either() -> None:
+def test_deviation_is_none_for_one_repeat_and_zero_for_equal_ones() -> None:
     rows = [judged("correct"), judged("wrong", case="c2", number=1)]
     one = measure_repeat(rows, [], HEADLINE)
     assert measure_cell([one], rows, HEADLINE)["accuracy_std"] is None
@@ -293,7 +293,7 @@ def test_intervals_need_two_cases() -> None:
     )
 
 
-def test_conversations_that_agree_are_not_certainty() -> None:
+def test_interval_is_wide_although_all_answers_are_right() -> None:
     rows = [judged("correct", case=case, number=n) for case in ("c1", "c2") for n in range(3)]
     metrics = measure_cell([{}], rows, HEADLINE)
     low = metrics["accuracy_ci95_low"]
@@ -305,7 +305,7 @@ def test_a_conversation_that_holds_half_of_the_questions_is_noted() -> None:
     large = [judged("correct", case="c3", number=n) for n in range(2)]
     (note,) = dominated([*small, *large], HEADLINE)
     assert note.startswith("c3 holds half of the questions or more")
-    # Repeats are no further questions, and categories apart do not count.
+    # Repeats are not further questions, and categories outside the headline do not count.
     assert not list(dominated([*small, *large[:1], *large[:1]], HEADLINE))
     apart = [judged("correct", category=5, case="c1", number=n) for n in range(5, 15)]
     assert list(dominated([*small, *large, *apart], HEADLINE)) == [note]
@@ -315,7 +315,7 @@ def test_a_latency_that_few_answers_have_is_noted() -> None:
     timed = record(times=StepTimes(retrieval_ms=1.5))
     (note,) = few_timed([timed, record(), record()])
     assert note.startswith("retrieval ms was measured in 1 of 3 answers only")
-    # Failed questions have no latency; and where no answer has one, no figure is shown.
+    # Failed questions have no latency; and if no answer has one, no figure is shown.
     assert not list(few_timed([timed, record(status=Status.ANSWER_FAILED)]))
     assert not list(few_timed([record(), record()]))
 
@@ -346,7 +346,7 @@ def test_percentiles() -> None:
         ("", "is empty"),
     ],
 )
-def test_odd_answer_files_are_told_by_line(tmp_path: Path, line: str, told: str) -> None:
+def test_malformed_answer_file_is_refused(tmp_path: Path, line: str, told: str) -> None:
     from memeval.errors import UserError
     from memeval.pipeline.execute.imported import read_hypotheses
 
@@ -356,7 +356,7 @@ def test_odd_answer_files_are_told_by_line(tmp_path: Path, line: str, told: str)
         read_hypotheses(path)
 
 
-def test_what_was_chosen_is_no_refusal_and_no_answer_in_words() -> None:
+def test_chosen_answers_have_no_abstention_rate() -> None:
     rows = [structs.replace(judged("correct", category), choices=("a", "b")) for category in (4, 5)]
     metrics = measure_repeat(rows, [], HEADLINE)
     assert metrics["abstention_rate"] is None and metrics["abstention_rate/unanswerable"] is None

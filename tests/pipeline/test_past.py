@@ -8,7 +8,7 @@ from memeval.results import RUN_FILE
 from memeval.runs.forecast.past import read_past
 
 
-def test_a_run_that_is_gone_by_now_is_passed_over(tmp_path: Path) -> None:
+def test_vanished_run_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     (tmp_path / "gone" / RUN_FILE).symlink_to(tmp_path / "nowhere")
     read_past(tmp_path)

@@ -1,4 +1,4 @@
-"""What `recall` of one's own does wrong is told with its place, although memeval's `answer` calls
+"""Faults of a custom `recall` are reported with their location, although memeval's `answer` calls
 it.
 """
 
@@ -33,7 +33,7 @@ PARTS = SystemContext(SilentReader(), None, None, 2, 0, "case", None)  # type: i
 
 
 class Returning(RecallSystem):
-    """Its recall does what a function does."""
+    """A system whose recall calls a given function."""
 
     def __init__(self, do: Callable[[], Any]) -> None:
         super().__init__(None, PARTS)
@@ -68,29 +68,31 @@ def refused(told: str, do: Callable[[], Any], *call: Any, timeout_s: float | Non
     ],
     ids=["none", "generator", "set", "dict", "str"],
 )
-def test_what_is_no_list(value: object, told: str, call: tuple[Any, ...]) -> None:
+def test_recall_that_returns_no_list_is_refused_with_its_location(
+    value: object, told: str, call: tuple[Any, ...]
+) -> None:
     refused(told, lambda: value, *call)
 
 
 @pytest.mark.parametrize("value", [(), [GOOD], (GOOD, GOOD), np.array([GOOD], dtype=object)])
-def test_what_can_be_cut_is_taken(value: object) -> None:
+def test_recall_may_return_a_list_tuple_or_array(value: object) -> None:
     answer = asyncio.run(watched(lambda: value).call("answer", QUERY))
     assert answer.text == "Quill"
 
 
-def test_a_recall_that_takes_too_long() -> None:
+def test_slow_recall_is_reported_with_its_location() -> None:
     told = r"did not finish within 0\.05 s \(system\.timeout_s\)"
     refused(told, lambda: time.sleep(1), "answer", QUERY, timeout_s=0.05)
 
 
-def test_a_score_that_is_none() -> None:
+def test_invalid_score_is_reported_with_the_location_of_recall() -> None:
     answer = Answer(text="x", retrieved=(Retrieved("x", (), "high"),))  # type: ignore[arg-type]
     turns = CaseTurns.of(EvalCase("c", (), ()))
     with pytest.raises(SystemFaultError, match=PLACE + "Retrieved.score must be a finite number"):
         _check_answer(answer, watched(lambda: None), turns)
 
 
-def test_the_standard_tool_calls_it() -> None:
+def test_fault_of_recall_in_the_search_tool_has_its_location() -> None:
     async def search() -> Any:
         own = watched(lambda: None)
         (tool,) = await own.call("tools")

@@ -1,4 +1,4 @@
-"""`plan` says what a sweep would send, and sends nothing."""
+"""`plan` states what a sweep would send, and sends nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODEL = ("llm=openai", "llm.model=gpt-4o-mini")
 
 
 def planned(memeval: Command, *words: str) -> dict[str, Any]:
-    """What `plan --json` says."""
+    """The output of `plan --json`."""
     read: dict[str, Any] = json.loads(memeval("plan", *words, "--json").stdout)
     return read
 
@@ -82,7 +82,7 @@ def test_a_damaged_reply_does_not_count_as_cached(
 
 
 @pytest.mark.slow
-def test_12_cells_make_as_many_calls_as_planned(memeval: Command, tmp_path: Path) -> None:
+def test_sweep_of_12_runs_makes_as_many_calls_as_planned(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         words = (
             *("-m", "system=bm25,no_memory", "top_k=3,10", "judge=llm,mem0,contains"),
@@ -108,7 +108,7 @@ def test_12_cells_make_as_many_calls_as_planned(memeval: Command, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_an_ablation_that_extracts_makes_as_many_calls_as_planned(
+def test_sweep_with_extraction_makes_as_many_calls_as_planned(
     memeval: Command, tmp_path: Path
 ) -> None:
     with ScriptedEndpoint() as endpoint:
@@ -126,7 +126,7 @@ def test_an_ablation_that_extracts_makes_as_many_calls_as_planned(
     assert any("answers that don't exist yet" in note for note in before["basis"])
 
 
-def test_every_batch_is_planned_to_be_read_twice_also_if_it_is_shown_earlier_notes(
+def test_gleaning_doubles_the_planned_calls_of_the_ingest(
     memeval: Command,
 ) -> None:
     words = ("system=cogcanvas", "system.earlier=10", "judge=contains", *SMALL, *MODEL)
@@ -136,10 +136,8 @@ def test_every_batch_is_planned_to_be_read_twice_also_if_it_is_shown_earlier_not
 
 
 @pytest.mark.slow
-def test_dollars_are_those_that_are_billed_where_prompts_are_known(
-    memeval: Command, tmp_path: Path
-) -> None:
-    # The endpoint reports no tokens: both sides count them in the same way.
+def test_planned_dollars_are_billed_if_prompts_are_known(memeval: Command, tmp_path: Path) -> None:
+    # The endpoint reports no tokens, so both sides count them in the same way.
     with ScriptedEndpoint(usage=False) as endpoint:
         words = ("system=bm25", "judge=contains", *SMALL, *MODEL)
         before = planned(memeval, *words, f"llm.base_url={endpoint.base_url}")
@@ -150,7 +148,7 @@ def test_dollars_are_those_that_are_billed_where_prompts_are_known(
 
 
 @pytest.mark.slow
-def test_what_is_left_of_a_sweep_that_was_stopped_is_planned(memeval: Command) -> None:
+def test_plan_of_a_stopped_sweep_counts_the_remaining_calls(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:
         words = ("system=bm25", "judge=llm", *SMALL, *MODEL, f"llm.base_url={endpoint.base_url}")
         memeval(*words, "budget.calls=7", check=False)
@@ -160,8 +158,8 @@ def test_what_is_left_of_a_sweep_that_was_stopped_is_planned(memeval: Command) -
         assert endpoint.count() == 7 + left
 
 
-def test_a_person_reads_a_table(memeval: Command) -> None:
-    # Another launcher makes no difference, nor do its settings.
+def test_plan_without_json_is_readable_text(memeval: Command) -> None:
+    # Another launcher and its settings make no difference.
     ray = ("hydra/launcher=ray", "hydra.launcher.workers=2")
     shown = memeval("plan", "system=bm25", *SMALL, *ray).stdout
     assert "no model calls are needed" in shown
@@ -169,13 +167,13 @@ def test_a_person_reads_a_table(memeval: Command) -> None:
     assert "Nothing was run." in shown
 
 
-def test_a_wrong_word_is_refused_as_by_a_run(memeval: Command) -> None:
+def test_unknown_option_is_refused_as_by_a_run(memeval: Command) -> None:
     done = memeval("plan", "system=bm52", *SMALL, check=False)
     assert done.returncode == 2
     assert "Did you mean: bm25?" in done.stderr
 
 
-def test_cells_that_send_the_same_are_estimated_as_one(memeval: Command) -> None:
+def test_runs_that_send_the_same_prompts_are_estimated_as_one(memeval: Command) -> None:
     """bm25 shows no window, so it sends the same under each compression."""
     constants = {
         "memeval.runs.forecast.estimate.MOST_QUESTIONS": 10,
@@ -193,13 +191,13 @@ def test_cells_that_send_the_same_are_estimated_as_one(memeval: Command) -> None
     (line,) = sampled["by_role"]
     assert any("extrapolated" in note for note in sampled["basis"])
     assert sent == 12
-    # Some of the 12 questions were looked at, in 3 of 5 cells.
+    # Some of the 12 questions were read, in 3 of 5 runs.
     assert line["calls"] == pytest.approx(sent)
     assert 0 < line["known_calls"] < sent
     assert line["most_calls"] == pytest.approx(5 * sent)
 
 
-def test_a_plan_reads_about_as_many_turns_as_it_may() -> None:
+def test_plan_reads_cases_up_to_a_number_of_turns() -> None:
     turns = tuple(Turn(turn_id=f"D1:{n}", speaker="Ann", text="Hm.", time=None) for n in range(50))
     session = Session(session_id="s1", started_at=None, turns=turns)
     question = EvalQuestion(question_id="q", text="Who?", category=1, gold=("Ann",))

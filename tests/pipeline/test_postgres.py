@@ -1,5 +1,5 @@
-"""Cells on a real PostgreSQL server: the same records as on files, shared between homes, and
-nothing lost where the server or a process is killed.
+"""Runs on a real PostgreSQL server: the same records as with files, shared between homes, and
+nothing is lost if the server or a process is killed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def empty(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    """One address for all runs: it is part of a cell's identity."""
+    """The same port, and so the same URL, for all runs: the URL is part of a run's identity."""
     return free_port()
 
 
@@ -101,7 +101,7 @@ def repeated(endpoint: ScriptedEndpoint) -> int:
 
 
 @pytest.mark.slow
-def test_a_second_home_finds_what_the_first_one_made(
+def test_second_home_reuses_the_results_of_the_first(
     memeval: Command, tmp_path: Path, server: Server, port: int, on_files: list[str]
 ) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
@@ -123,7 +123,7 @@ def test_a_second_home_finds_what_the_first_one_made(
 
 
 @pytest.mark.slow
-def test_rows_of_files_are_taken_over(
+def test_rows_of_files_are_copied_into_the_database(
     memeval: Command, tmp_path: Path, server: Server, port: int, on_files: list[str]
 ) -> None:
     with ScriptedEndpoint(port=port) as endpoint:
@@ -158,7 +158,7 @@ def test_a_server_that_is_killed_is_waited_for(
 
 
 @pytest.mark.slow
-def test_a_server_that_stays_away_ends_the_run_and_loses_nothing(
+def test_unreachable_server_ends_the_run_and_loses_nothing(
     memeval: Command, tmp_path: Path, server: Server, port: int, on_files: list[str]
 ) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
@@ -182,11 +182,11 @@ def test_a_server_that_stays_away_ends_the_run_and_loses_nothing(
 
 
 @pytest.mark.slow
-def test_two_homes_share_calls_and_the_limit(
+def test_two_homes_share_calls_but_have_their_own_limits(
     tmp_path: Path, server: Server, port: int, on_files: list[str]
 ) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
-        # Another key with the same calls: no process waits for the rows of the other one.
+        # Another key with the same calls: neither process waits for the rows of the other.
         processes = [
             start(server, endpoint, tmp_path / "one"),
             start(server, endpoint, tmp_path / "other", "max_ingest_loss=0.02"),
@@ -198,14 +198,14 @@ def test_two_homes_share_calls_and_the_limit(
         # Each of the two commands has its own limit.
         assert repeated(endpoint) == 0 and 2 * LIMIT >= endpoint.peak > 1
 
-    # Who paid for a call is in the records, and differs.
+    # The records contain who paid for a call, which differs.
     expected = [outcome(json.loads(line)) for line in on_files]
     for name in ("one", "other"):
         assert [outcome(row) for row in records(tmp_path / name)] == expected
 
 
 @pytest.mark.slow
-def test_a_server_that_never_answers_holds_nothing_up_and_is_waited_for(
+def test_frozen_server_is_noticed_quickly_and_waited_for(
     tmp_path: Path, server: Server, port: int, on_files: list[str]
 ) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
@@ -228,7 +228,7 @@ def test_a_server_that_never_answers_holds_nothing_up_and_is_waited_for(
 
 
 @pytest.mark.slow
-def test_a_server_that_never_answers_again_ends_the_run_in_one_line(
+def test_server_that_stays_frozen_ends_the_run_in_one_line(
     memeval: Command, tmp_path: Path, server: Server, port: int, on_files: list[str]
 ) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
@@ -247,7 +247,7 @@ def test_a_server_that_never_answers_again_ends_the_run_in_one_line(
         (end,) = (line for line in said.splitlines() if line.startswith("memeval: "))
         assert "was unreachable for 2 s (store.patience_s)" in end
         memeval(*words(server, endpoint))
-        # Replies that arrived meanwhile are in the home.
+        # Replies that arrived meanwhile are kept in the home.
         assert repeated(endpoint) == 0
 
     assert without_times(records(tmp_path)) == on_files
@@ -258,7 +258,7 @@ def outcome(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.slow
-def test_a_killed_process_is_taken_over_from(
+def test_another_home_takes_over_from_a_killed_process(
     memeval: Command, tmp_path: Path, server: Server, port: int, on_files: list[str]
 ) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
@@ -267,7 +267,7 @@ def test_a_killed_process_is_taken_over_from(
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         memeval(*words(server, endpoint), home=tmp_path / "other")
-        # Those under way, and as many whose replies were on their way to the database.
+        # Calls under way, and as many whose replies were on their way to the database.
         assert repeated(endpoint) <= 2 * LIMIT
 
     assert without_times(records(tmp_path / "other")) == on_files
@@ -283,7 +283,7 @@ def test_a_killed_process_is_taken_over_from(
         ("postgresql://127.0.0.1:1/none", "can't be used"),
     ],
 )
-def test_an_address_that_is_none_is_one_line(memeval: Command, url: str, said: str) -> None:
+def test_invalid_store_url_is_reported_in_one_line(memeval: Command, url: str, said: str) -> None:
     done = memeval("dataset=demo", "tracking=none", f"store.url={url}", check=False)
     assert done.returncode == 2 and said in done.stderr.splitlines()[0]
     assert "secret" not in done.stderr and "Traceback" not in done.stderr
@@ -325,14 +325,14 @@ def test_a_server_without_a_free_connection_is_waited_for_at_the_start(
         ('database "none" does not exist', UserError, 1),
     ],
 )
-def test_a_server_that_is_starting_up_is_tried_again_and_a_wrong_name_is_not(
+def test_starting_server_is_tried_again_but_a_wrong_name_is_not(
     reason: str, error: type[Exception], tries: int
 ) -> None:
     asked: list[bytes] = []
 
     class Refusing(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            # Whether it speaks TLS is asked first.
+            # The client first asks whether the server speaks TLS.
             while (size := int.from_bytes(self.request.recv(4), "big")) == 8:
                 self.request.recv(4)
                 self.request.sendall(b"N")
@@ -356,7 +356,7 @@ def test_a_server_that_is_starting_up_is_tried_again_and_a_wrong_name_is_not(
 
 
 @pytest.mark.slow
-def test_a_sweep_runs_on_it_and_names_one_store(
+def test_sweep_runs_on_postgres_and_needs_one_store_for_all_runs(
     memeval: Command, tmp_path: Path, server: Server, port: int
 ) -> None:
     several = "store.patience_s=5,6"

@@ -1,5 +1,5 @@
-"""Prepare, then run: memories are built once, found by every later run, and never used when damaged
-or another's.
+"""Prepare, then run: memories are built once, found by every later run, and never used if they are
+damaged or belong to another key.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ QUICK = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "
 
 
 def memories(home: Path) -> list[Path]:
-    """Folders of whole memories: one that is still written has a name that begins with a dot."""
+    """Folders of complete memories; the name of an incomplete one begins with a dot."""
     return sorted(
         path.parent for path in (home / "data" / "prepared").glob("*/*/[!.]*/memory.json")
     )
@@ -40,7 +40,7 @@ def thinking(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
 
 
 @pytest.mark.slow
-def test_a_run_finds_what_was_prepared(memeval: Command, tmp_path: Path) -> None:
+def test_run_finds_prepared_memories(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(lambda body: "A short summary.") as endpoint:
         said = memeval("prepare", *thinking(endpoint))
         assert "1 built" in said.stdout
@@ -53,7 +53,7 @@ def test_a_run_finds_what_was_prepared(memeval: Command, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_memory_lies_where_a_person_finds_it_and_says_what_made_it(
+def test_memory_folder_is_named_by_data_set_and_system_and_has_metadata(
     memeval: Command, tmp_path: Path
 ) -> None:
     with ScriptedEndpoint(lambda body: "A short summary.") as endpoint:
@@ -72,7 +72,7 @@ def test_a_memory_lies_where_a_person_finds_it_and_says_what_made_it(
 
 
 @pytest.mark.slow
-def test_a_sweep_over_top_k_prepares_once_and_needs_no_cache_for_it(
+def test_sweep_over_top_k_uses_one_memory_without_any_cache(
     memeval: Command, tmp_path: Path
 ) -> None:
     with ScriptedEndpoint(lambda body: "A short summary.") as endpoint:
@@ -112,7 +112,9 @@ def test_a_damaged_memory_is_built_again(memeval: Command, tmp_path: Path, damag
 
 
 @pytest.mark.slow
-def test_another_key_is_another_memory(memeval: Command, tmp_path: Path) -> None:
+def test_settings_of_the_memory_change_it_but_top_k_and_judge_do_not(
+    memeval: Command, tmp_path: Path
+) -> None:
     for change in (
         (),
         ("granularity=session",),
@@ -128,7 +130,7 @@ def test_another_key_is_another_memory(memeval: Command, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_prepare_goes_on_where_it_was_killed(memeval: Command, tmp_path: Path) -> None:
+def test_prepare_continues_after_a_kill(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(lambda body: "A short summary.", latency_s=0.1) as endpoint:
         cell = [word for word in thinking(endpoint) if "limit_cases" not in word] + [
             "dataset.limit_cases=3",
@@ -153,7 +155,7 @@ def test_prepare_goes_on_where_it_was_killed(memeval: Command, tmp_path: Path) -
     assert len(bodies) - len(set(bodies)) <= 1, "only the call under way may be asked twice"
 
 
-def test_a_case_that_fails_is_named_and_the_same_command_tries_it_again(memeval: Command) -> None:
+def test_failed_case_is_named_and_tried_again_by_the_same_command(memeval: Command) -> None:
     from doubles.endpoint import Faults
 
     with ScriptedEndpoint(
@@ -167,7 +169,7 @@ def test_a_case_that_fails_is_named_and_the_same_command_tries_it_again(memeval:
         assert "1 built" in memeval("prepare", *thinking(endpoint)).stdout
 
 
-def test_prepare_takes_one_configuration(memeval: Command) -> None:
+def test_prepare_refuses_several_configurations(memeval: Command) -> None:
     refused = memeval("prepare", "-m", *SMALL, "system=rag,bm25", check=False)
     assert refused.returncode == 2
     assert "one configuration" in refused.stderr

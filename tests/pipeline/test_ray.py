@@ -1,4 +1,4 @@
-"""Sweeps on a Ray cluster: the same records as on one machine, one limit, and nothing lost where a
+"""Sweeps on a Ray cluster: the same records as on one machine, one limit, and nothing is lost if a
 worker is killed.
 """
 
@@ -49,7 +49,7 @@ start = partial(start_command, MY_OWN_KEY=KEY)
 
 
 def slow(*values: object) -> Any:
-    """A row of a table of which a sample runs by default."""
+    """A row of a parameter table that only runs with the slow tests."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
@@ -68,7 +68,7 @@ def wait_for(endpoint: ScriptedEndpoint, calls: int, process: subprocess.Popen[s
 
 
 def workers_of(cluster: RayCluster) -> list[int]:
-    """The processes of a cluster's workers: their logs are in its folder."""
+    """Process ids of the cluster's workers, which have log files open in its folder."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -85,7 +85,7 @@ def workers_of(cluster: RayCluster) -> list[int]:
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    """One address for all runs: it is part of a cell's identity."""
+    """The same port, and so the same URL, for all runs: the URL is part of a run's identity."""
     return free_port()
 
 
@@ -93,14 +93,14 @@ def port() -> int:
 def on_one_machine(
     tmp_path_factory: pytest.TempPathFactory, port: int
 ) -> tuple[dict[str, list[str]], int]:
-    """The records of our own launcher, and the calls for them."""
+    """The records by our own launcher, and the number of calls for them."""
     home = tmp_path_factory.mktemp("own")
     with ScriptedEndpoint(port=port) as endpoint:
         finish(start(home, *CELLS, f"llm.base_url={endpoint.base_url}"))
         return outcomes(home), endpoint.count()
 
 
-def test_a_cluster_of_this_machine_makes_the_same_records(memeval: Command, tmp_path: Path) -> None:
+def test_local_cluster_makes_the_same_records(memeval: Command, tmp_path: Path) -> None:
     others = [
         word for word in CELLS if not word.startswith(("system=", "dataset.limit_questions="))
     ]
@@ -113,7 +113,7 @@ def test_a_cluster_of_this_machine_makes_the_same_records(memeval: Command, tmp_
         assert f"of the {LIMIT} request slots in use" in done.stderr
         calls = endpoint.count()
         assert calls and repeated(endpoint) == 0 and endpoint.peak <= LIMIT
-        # Another home: nothing of it is known, and all calls are made again.
+        # Another home: it knows none of the results, so all calls are made again.
         memeval(*words, address, home=other, MY_OWN_KEY=KEY)
         assert endpoint.count() == 2 * calls
 
@@ -130,14 +130,16 @@ def test_a_cluster_of_this_machine_makes_the_same_records(memeval: Command, tmp_
         slow(("budget.calls=5",), "a budget can't be enforced with hydra/launcher=ray"),
     ],
 )
-def test_a_mistake_is_one_line(memeval: Command, words: tuple[str, ...], said: str) -> None:
+def test_invalid_launcher_setting_is_reported_in_one_line(
+    memeval: Command, words: tuple[str, ...], said: str
+) -> None:
     small = ("-m", "dataset=demo", "top_k=3,5", "tracking=none")
     done = memeval(*small, *RAY, *words, check=False)
     assert done.returncode == 2 and said in done.stderr.splitlines()[0]
     assert "Traceback" not in done.stderr
 
 
-def test_an_address_where_nothing_answers_is_one_line(memeval: Command) -> None:
+def test_unreachable_cluster_is_reported_in_one_line(memeval: Command) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -150,7 +152,7 @@ def test_an_address_where_nothing_answers_is_one_line(memeval: Command) -> None:
 
 
 @pytest.mark.slow
-def test_two_nodes_need_a_store_that_both_reach(memeval: Command, tmp_path: Path) -> None:
+def test_two_nodes_need_a_shared_store(memeval: Command, tmp_path: Path) -> None:
     words = ("-m", "dataset=demo", "top_k=3,5", "tracking=none", *RAY)
     with RayCluster(nodes=2) as cluster:
         done = memeval(*words, f"hydra.launcher.address={cluster.address}", check=False)
@@ -189,7 +191,7 @@ def test_two_nodes_make_the_records_of_one_machine(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("with_postgres", [False, True])
-def test_a_killed_worker_costs_its_open_calls_alone(
+def test_killed_worker_loses_only_its_open_calls(
     tmp_path: Path,
     port: int,
     on_one_machine: tuple[dict[str, list[str]], int],
@@ -216,7 +218,7 @@ def test_a_killed_worker_costs_its_open_calls_alone(
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_what_is_finished(
+def test_ctrl_c_finishes_calls_and_keeps_results(
     tmp_path: Path, port: int, on_one_machine: tuple[dict[str, list[str]], int]
 ) -> None:
     records, _ = on_one_machine
@@ -255,7 +257,7 @@ asyncio.run(main())
 
 
 @pytest.mark.slow
-def test_a_cancelled_sweep_of_python_ends_its_work_on_ray(
+def test_cancelled_python_sweep_finishes_its_calls_on_ray(
     tmp_path: Path, port: int, on_one_machine: tuple[dict[str, list[str]], int]
 ) -> None:
     records, _ = on_one_machine

@@ -1,5 +1,5 @@
-"""Odd replies through the command line: each becomes a status or is asked for again, is said, and
-spoils no later run.
+"""Odd replies through the command line: each becomes a status or is requested again, is reported,
+and spoils no later run.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def finish_of(reason: Any, content: Any = "7 May") -> Any:
     ],
     ids=["text", "negative", "digits", "details"],
 )
-def test_an_odd_usage_ends_no_run_and_is_said_once(
+def test_invalid_usage_ends_no_run_and_is_noted_once(
     memeval: Command, tmp_path: Path, usage: Any
 ) -> None:
     with ScriptedEndpoint(edit=usage_of(usage)) as endpoint:
@@ -64,7 +64,9 @@ def test_an_odd_usage_ends_no_run_and_is_said_once(
 
 
 @pytest.mark.slow
-def test_a_broken_entry_of_the_cache_is_asked_for_again(memeval: Command, tmp_path: Path) -> None:
+def test_invalid_cache_entry_is_requested_again_and_overwritten(
+    memeval: Command, tmp_path: Path
+) -> None:
     with ScriptedEndpoint() as endpoint:
         memeval(*model(endpoint))
         caches = list((tmp_path / "home").rglob("responses.sqlite")) or list(
@@ -94,7 +96,7 @@ def test_a_broken_entry_of_the_cache_is_asked_for_again(memeval: Command, tmp_pa
         ("content_filter", None, "answer_filtered"),
     ],
 )
-def test_an_answer_that_is_not_whole_is_no_score(
+def test_cut_or_filtered_answer_has_no_score(
     memeval: Command, tmp_path: Path, reason: str, content: str | None, status: str
 ) -> None:
     with ScriptedEndpoint(edit=finish_of(reason, content)) as endpoint:
@@ -116,7 +118,7 @@ def test_an_answer_that_is_not_whole_is_no_score(
         assert {row["status"] for row in rows} == {"ok"}
 
 
-def test_thinking_is_kept_in_the_row_and_said(memeval: Command, tmp_path: Path) -> None:
+def test_thinking_is_kept_in_the_row_and_noted(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(lambda body: "<think>May or June?</think>7 May\0 2023\u2028") as endpoint:
         memeval(*model(endpoint))
     rows = records(tmp_path)
@@ -128,7 +130,7 @@ def test_thinking_is_kept_in_the_row_and_said(memeval: Command, tmp_path: Path) 
 
 
 def retrieved(endpoint: ScriptedEndpoint, home: Path) -> list[Any]:
-    """What a run with this endpoint's vectors retrieves."""
+    """The chunks that a run retrieves with this endpoint's vectors."""
     vectors = ("embedder=openai", f"embedder.base_url={endpoint.base_url}")
     done = run_command_line(
         [*FEW, "system=dense", *vectors], env=environment(home), constants=HURRIED
@@ -139,17 +141,17 @@ def retrieved(endpoint: ScriptedEndpoint, home: Path) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """What is retrieved where all vectors are sound."""
+    """The chunks retrieved if all vectors are sound."""
     with ScriptedEndpoint() as endpoint:
         return retrieved(endpoint, tmp_path_factory.mktemp("sound"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", VECTOR_FAULTS)
-def test_unsound_vectors_are_asked_for_again_and_never_kept(
+def test_unsound_vectors_are_requested_again_and_never_stored(
     sound: list[Any], tmp_path: Path, kind: str
 ) -> None:
-    # The first reply tells the model's width: it must be a sound one.
+    # The first reply determines the model's width, so it must be sound.
     with ScriptedEndpoint(faults=Faults({kind: 0.5}, seed=1)) as endpoint:
         assert retrieved(endpoint, tmp_path) == sound
         assert endpoint.faulted[kind] > 0
@@ -164,7 +166,7 @@ def test_an_outage_is_shown_and_costs_no_question(memeval: Command, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_an_endpoint_that_is_not_there_is_said_at_once(memeval: Command, tmp_path: Path) -> None:
+def test_unreachable_endpoint_is_reported_without_waiting(memeval: Command, tmp_path: Path) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
@@ -176,7 +178,7 @@ def test_an_endpoint_that_is_not_there_is_said_at_once(memeval: Command, tmp_pat
     assert not list(tmp_path.glob("outputs/runs/*/run.json"))
 
 
-def test_a_dripping_reply_ends_with_its_time(memeval: Command, tmp_path: Path) -> None:
+def test_dripping_reply_ends_with_its_timeout(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(faults=Faults({"dripping": 1.0}, hang_s=60.0)) as endpoint:
         patience = ("llm.timeout_s=0.5", "llm.patience_s=1")
         memeval(*model(endpoint, *patience), check=False, constants=HURRIED)
@@ -184,7 +186,7 @@ def test_a_dripping_reply_ends_with_its_time(memeval: Command, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_the_old_bound_by_count_still_works_and_says_what_replaces_it(memeval: Command) -> None:
+def test_max_retries_still_works_with_a_deprecation_warning(memeval: Command) -> None:
     with ScriptedEndpoint(faults=Faults({"server_error": 1.0})) as endpoint:
         once = model(endpoint, "llm.max_retries=0")
         done = memeval(*once, check=False, constants=HURRIED)

@@ -1,4 +1,4 @@
-"""What a method of one's own returns as a count is a count that rows can hold, or one line about
+"""A count returned by a custom method is one that rows can store, or an error in one line about
 that method.
 """
 
@@ -58,7 +58,9 @@ def watched(value: Any) -> Watched:
 
 @pytest.mark.parametrize("operation", [FORGET, CORRECT], ids=["forget", "correct"])
 @pytest.mark.parametrize("value", ODD, ids=repr)
-def test_odd_items_are_refused_with_the_place(operation: EvalOperation, value: object) -> None:
+def test_invalid_number_of_items_is_refused_with_the_location(
+    operation: EvalOperation, value: object
+) -> None:
     with pytest.raises(SystemFaultError) as caught:
         asyncio.run(operate(watched(value), operation, ()))
 
@@ -71,7 +73,7 @@ def test_odd_items_are_refused_with_the_place(operation: EvalOperation, value: o
 @pytest.mark.parametrize(
     ("value", "items"), [(0, 0), (3, 3), (np.int64(2), 2), (2.0, 2), (None, None)]
 )
-def test_counts_are_kept_as_plain_numbers(value: object, items: int | None) -> None:
+def test_valid_counts_are_stored_as_plain_ints(value: object, items: int | None) -> None:
     done = asyncio.run(operate(watched(value), FORGET, ()))
     assert done.items == items
     assert type(done.items) is type(items)
@@ -80,7 +82,7 @@ def test_counts_are_kept_as_plain_numbers(value: object, items: int | None) -> N
 @pytest.mark.parametrize(
     "counts", [(10**20, 10**20, 0), (5, 7, -2), (5.0, 5.0, 0.0), (None, None, None)]
 )
-def test_a_health_that_rows_cannot_hold_is_refused(counts: tuple[Any, Any, Any]) -> None:
+def test_health_with_invalid_counts_is_refused(counts: tuple[Any, Any, Any]) -> None:
     health = IngestHealth(*counts)
     with pytest.raises(SystemFaultError, match=r"\.py:\d+ in health: asked, stored and lost must"):
         asyncio.run(health_of_ingest(watched(health), 5, Ledger()))

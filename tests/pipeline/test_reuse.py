@@ -1,4 +1,4 @@
-"""Nothing is done twice: proved by counting the calls that reach the endpoint."""
+"""Nothing is done twice: the calls that reach the endpoint are counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def model(endpoint: ScriptedEndpoint, judge: str = "keyword") -> tuple[str, ...]
     return (*SMALL, *reach, f"judge={judge}")
 
 
-def test_a_finished_cell_makes_no_call_and_says_so(memeval: Command, tmp_path: Path) -> None:
+def test_finished_run_makes_no_call_and_says_so(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         memeval(*model(endpoint, "llm"))
         before = records(tmp_path)
@@ -28,7 +28,7 @@ def test_a_finished_cell_makes_no_call_and_says_so(memeval: Command, tmp_path: P
         assert records(tmp_path) == before
 
 
-def test_a_new_judge_does_not_answer_again(memeval: Command, tmp_path: Path) -> None:
+def test_new_judge_reuses_the_answers(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         memeval(*model(endpoint))
         assert endpoint.count(CHAT) == QUESTIONS
@@ -43,7 +43,7 @@ def test_a_new_judge_does_not_answer_again(memeval: Command, tmp_path: Path) -> 
         assert metrics["cost_usd/judge"] > 0
 
 
-def test_a_new_top_k_does_not_ingest_again(memeval: Command) -> None:
+def test_new_top_k_reuses_vectors_and_memories(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:
         embedder = (
             "system=dense",
@@ -60,7 +60,7 @@ def test_a_new_top_k_does_not_ingest_again(memeval: Command) -> None:
 
 
 @pytest.mark.slow
-def test_a_thinking_system_ingests_once_for_all_top_k(memeval: Command) -> None:
+def test_memory_with_a_model_is_built_once_for_all_top_k(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:
         limited = ("dataset.limit_cases=1", "dataset.limit_questions=2", "granularity=session")
         embedder = ("embedder=openai", f"embedder.base_url={endpoint.base_url}")
@@ -73,9 +73,7 @@ def test_a_thinking_system_ingests_once_for_all_top_k(memeval: Command) -> None:
 
 
 @pytest.mark.slow
-def test_repeats_are_end_to_end_runs_under_their_own_seeds(
-    memeval: Command, tmp_path: Path
-) -> None:
+def test_each_repeat_runs_end_to_end_with_its_own_seed(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         memeval(*model(endpoint), "num_runs=3", "seed=7")
         assert endpoint.count(CHAT) == 3 * QUESTIONS

@@ -1,5 +1,5 @@
-"""Models by role through the command line: who is called where, with which limits and key, and what
-is made again.
+"""Models by role through the command line: which model is called where, with which limits and key,
+and what is made again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROLES = ("llm.model=answers", "llm.ingest.model=ingest", "llm.judge.model=judge"
 
 
 def reply(body: Mapping[str, Any]) -> str:
-    """A verdict of the judge; else what a sound model says, an extraction or an answer."""
+    """A verdict from the judge; from other models an extraction or an answer."""
     if body["model"] == "judge":
         return '{"reason": "scripted", "label": "CORRECT"}'
 
@@ -34,7 +34,7 @@ def at(endpoint: ScriptedEndpoint, *more: str) -> tuple[str, ...]:
 
 
 def calls(endpoint: ScriptedEndpoint) -> Counter[str]:
-    """Requests by model."""
+    """Number of requests by model."""
     return Counter(body["model"] for _, body in endpoint.requests)
 
 
@@ -49,7 +49,7 @@ def bodies(endpoint: ScriptedEndpoint, model: str) -> list[dict[str, Any]]:
         pytest.param(("system=cogcanvas",), marks=pytest.mark.slow),
     ],
 )
-def test_a_sweep_over_answer_models_extracts_once(
+def test_ingest_runs_once_for_several_answer_models(
     memeval: Command, tmp_path: Path, system: tuple[str, ...]
 ) -> None:
     roles = ("llm.ingest.model=ingest", "max_ingest_loss=1", "judge=keyword")
@@ -66,7 +66,7 @@ def test_a_sweep_over_answer_models_extracts_once(
     assert len([path for path in tmp_path.glob("data/prepared/*/*") if path.is_dir()]) == 2
 
 
-def test_azure_answers_and_judges_and_another_address_embeds(memeval: Command) -> None:
+def test_azure_answers_and_judges_and_another_url_embeds(memeval: Command) -> None:
     with ScriptedEndpoint(reply) as azure, ScriptedEndpoint() as other:
         memeval(
             *(*FEW, "system=rag", *ROLES, "llm=openai", f"llm.base_url={azure.address}"),
@@ -82,7 +82,9 @@ def test_azure_answers_and_judges_and_another_address_embeds(memeval: Command) -
     assert {path for path, _ in other.requests} == {"/v1/embeddings"}
 
 
-def test_each_role_calls_its_model_with_its_own_limit(memeval: Command, tmp_path: Path) -> None:
+def test_each_role_calls_its_model_with_its_own_token_limit(
+    memeval: Command, tmp_path: Path
+) -> None:
     with ScriptedEndpoint(reply) as endpoint:
         memeval(*at(endpoint, "system=cogcanvas", *ROLES, "max_ingest_loss=1"))
 
@@ -98,7 +100,7 @@ def test_each_role_calls_its_model_with_its_own_limit(memeval: Command, tmp_path
 
 
 @pytest.mark.slow
-def test_a_role_that_nothing_calls_has_no_settings(memeval: Command, tmp_path: Path) -> None:
+def test_settings_of_an_uncalled_role_are_not_recorded(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(reply) as endpoint:
         memeval(*at(endpoint, "system=bm25", "judge=llm", "llm.model=m"))
 
@@ -130,7 +132,7 @@ class KeyedEndpoint(ScriptedEndpoint):
 
 
 @pytest.mark.slow
-def test_roles_have_keys_addresses_and_limits_of_their_own(memeval: Command) -> None:
+def test_roles_have_their_own_keys_and_urls(memeval: Command) -> None:
     with KeyedEndpoint(reply) as answers, KeyedEndpoint(reply) as judges:
         memeval(
             *at(answers, *ROLES, "system=cogcanvas", "max_ingest_loss=1"),
@@ -148,7 +150,7 @@ def test_roles_have_keys_addresses_and_limits_of_their_own(memeval: Command) -> 
 
 
 @pytest.mark.slow
-def test_the_key_of_the_answers_goes_to_no_other_address(memeval: Command) -> None:
+def test_key_of_the_answers_is_not_sent_to_other_urls(memeval: Command) -> None:
     with (
         KeyedEndpoint(reply) as answers,
         KeyedEndpoint(reply) as judges,
@@ -178,7 +180,7 @@ def test_two_limits_for_one_key_are_refused(memeval: Command) -> None:
 
 
 @pytest.mark.slow
-def test_a_key_of_a_role_that_is_not_set_is_said_before_anything_is_called(
+def test_missing_key_of_a_role_is_reported_before_any_call(
     memeval: Command,
 ) -> None:
     with ScriptedEndpoint() as endpoint:
@@ -191,7 +193,7 @@ def test_a_key_of_a_role_that_is_not_set_is_said_before_anything_is_called(
 
 
 @pytest.mark.slow
-def test_parameters_of_the_provider_are_sent(memeval: Command) -> None:
+def test_provider_parameters_are_sent_only_for_their_role(memeval: Command) -> None:
     with ScriptedEndpoint(reply) as endpoint:
         memeval(
             *at(endpoint, "judge=llm", "llm.model=answers"),
@@ -214,7 +216,7 @@ def test_parameters_of_the_provider_are_sent(memeval: Command) -> None:
 
 
 class Refusing(ScriptedEndpoint):
-    """Refuses every request with a message of its own."""
+    """Refuses every request with the given error."""
 
     def __init__(self, error: Mapping[str, Any]) -> None:
         super().__init__(faults=Faults({"bad_request": 1.0}))
@@ -250,7 +252,7 @@ class Refusing(ScriptedEndpoint):
         ({"message": "the prompt is too long", "param": "messages"}, "too long"),
     ],
 )
-def test_a_refused_parameter_names_its_setting(
+def test_error_for_a_refused_parameter_names_its_setting(
     memeval: Command, tmp_path: Path, error: Mapping[str, Any], hint: str
 ) -> None:
     with Refusing(error) as endpoint:
@@ -263,7 +265,7 @@ def test_a_refused_parameter_names_its_setting(
 
 
 def cut_below(tokens: int) -> Any:
-    """An edit that cuts the replies of the ingest whose limit is lower."""
+    """An edit that cuts replies of the ingest model whose token limit is below `tokens`."""
 
     def edit(payload: dict[str, Any]) -> None:
         choice = payload["choices"][0]
@@ -275,7 +277,7 @@ def cut_below(tokens: int) -> Any:
 
 
 class Cutting(ScriptedEndpoint):
-    """Cuts replies of the ingest whose limit of tokens is below `tokens`."""
+    """Cuts replies of the ingest model whose token limit is below `tokens`."""
 
     def __init__(self, tokens: int) -> None:
         super().__init__(reply, edit=cut_below(tokens))
@@ -285,7 +287,7 @@ class Cutting(ScriptedEndpoint):
 
 
 @pytest.mark.slow
-def test_a_cut_extraction_is_asked_for_with_twice_the_room(
+def test_cut_extraction_is_requested_again_with_twice_the_tokens(
     memeval: Command, tmp_path: Path
 ) -> None:
     with Cutting(3000) as endpoint:
@@ -299,7 +301,9 @@ def test_a_cut_extraction_is_asked_for_with_twice_the_room(
 
 
 @pytest.mark.slow
-def test_what_stays_cut_is_counted_and_flagged(memeval: Command, tmp_path: Path) -> None:
+def test_extractions_that_stay_cut_are_counted_and_flagged(
+    memeval: Command, tmp_path: Path
+) -> None:
     with Cutting(10**6) as endpoint:
         lossy = ("max_ingest_loss=1", "stop_after_failures=null")
         done = memeval(*at(endpoint, *ROLES, "system=cogcanvas", *lossy), check=False)
@@ -313,9 +317,7 @@ def test_what_stays_cut_is_counted_and_flagged(memeval: Command, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_memory_that_lost_much_to_cut_replies_is_not_asked(
-    memeval: Command, tmp_path: Path
-) -> None:
+def test_case_with_many_cut_extractions_fails(memeval: Command, tmp_path: Path) -> None:
     with Cutting(10**6) as endpoint:
         words = at(endpoint, *ROLES, "system=cogcanvas", "stop_after_failures=null")
         memeval(*words, check=False)
@@ -327,7 +329,7 @@ def test_a_memory_that_lost_much_to_cut_replies_is_not_asked(
 
 
 @pytest.mark.slow
-def test_replies_that_are_all_cut_stop_the_run_and_name_their_limit(memeval: Command) -> None:
+def test_run_stops_if_all_extractions_are_cut_and_names_the_limit(memeval: Command) -> None:
     with Cutting(10**6) as endpoint:
         done = memeval(*at(endpoint, *ROLES, "system=cogcanvas"), check=False)
 
@@ -336,7 +338,9 @@ def test_replies_that_are_all_cut_stop_the_run_and_name_their_limit(memeval: Com
 
 
 @pytest.mark.slow
-def test_vectors_of_another_width_than_before_are_said(memeval: Command, tmp_path: Path) -> None:
+def test_vectors_of_another_width_than_before_fail_with_a_hint(
+    memeval: Command, tmp_path: Path
+) -> None:
     few = ("dataset=demo", "dataset.limit_cases=1", "tracking=none", "system=dense")
     with ScriptedEndpoint(width=64) as endpoint:
         embedder = ("embedder=openai", f"embedder.base_url={endpoint.base_url}")

@@ -1,6 +1,6 @@
-"""Rows keep what happened, against a real endpoint: what was retrieved, shown, sent and replied.
+"""Rows record what happened, against a real endpoint: what was retrieved, shown, sent and replied.
 
-Figures are made from them later.
+Figures are computed from them later.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def newest_run(home: Path) -> api.Run:
     return api.load_run(runs[-1])
 
 
-def test_what_was_sent_and_replied_is_kept(memeval: Command, in_home: Path) -> None:
+def test_prompts_replies_and_chunks_are_recorded(memeval: Command, in_home: Path) -> None:
     with ScriptedEndpoint(reply=lambda body: LONG_REPLY) as endpoint:
         model = ("llm=openai", f"llm.base_url={endpoint.base_url}", "llm.model=m")
         memeval(*SMALL, *model, "judge=keyword", "system=bm25", "top_k=3")
@@ -60,7 +60,7 @@ def test_what_was_sent_and_replied_is_kept(memeval: Command, in_home: Path) -> N
 
 
 @pytest.mark.slow
-def test_retrieval_has_a_latency_of_its_own(memeval: Command, tmp_path: Path) -> None:
+def test_retrieval_latency_excludes_the_model_call(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(latency_s=0.2) as endpoint:
         memeval(
             *SMALL,
@@ -77,7 +77,7 @@ def test_retrieval_has_a_latency_of_its_own(memeval: Command, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_offline_nothing_is_sent_and_the_context_is_kept(memeval: Command, in_home: Path) -> None:
+def test_offline_run_records_the_context_but_no_prompt(memeval: Command, in_home: Path) -> None:
     memeval(*SMALL, "system=long_context")
     run, rows = newest_run(in_home), records(in_home)
     assert all("prompt" not in row for row in rows) and run.prompt(rows[0]["question_id"]) == []
@@ -89,7 +89,7 @@ def test_offline_nothing_is_sent_and_the_context_is_kept(memeval: Command, in_ho
 
 
 @pytest.mark.slow
-def test_answers_are_whole_without_their_texts(memeval: Command, in_home: Path) -> None:
+def test_answers_are_reused_if_their_texts_are_lost(memeval: Command, in_home: Path) -> None:
     memeval(*SMALL, "system=bm25")
     before = records(in_home)
     (texts,) = (in_home / "outputs" / "answers").glob("*.texts.jsonl")
@@ -112,7 +112,7 @@ def test_answers_are_whole_without_their_texts(memeval: Command, in_home: Path) 
         '{"id":"ID","status":"ok","hypothesis":"x","ranking":[999999]}',
     ],
 )
-def test_an_invalid_row_is_left_out_and_made_again(
+def test_invalid_row_is_skipped_and_made_again(
     memeval: Command, tmp_path: Path, content: str
 ) -> None:
     memeval(*SMALL, "system=bm25")
@@ -133,16 +133,16 @@ def test_an_invalid_row_is_left_out_and_made_again(
 
 
 def values(home: Path) -> dict[str, Any]:
-    """The metrics that don't depend on the clock."""
+    """The metrics that do not depend on the clock."""
     timed = ("latency_ms", "duration_s", "retry_wait_s")
     metrics = summary(home)["metrics"]
     return {name: value for name, value in metrics.items() if not name.startswith(timed)}
 
 
-def test_another_reading_of_the_gold_reaches_finished_answers(
+def test_another_evidence_recall_applies_to_finished_answers(
     memeval: Command, tmp_path: Path
 ) -> None:
-    """The metrics are in no row of an answer: they come from the gold that the run has."""
+    """Answer rows contain no metrics: they are computed from the run's gold."""
     with ScriptedEndpoint(reply=lambda body: "an answer") as endpoint:
         model = ("llm=openai", f"llm.base_url={endpoint.base_url}", "llm.model=m", "system=bm25")
         model = (*model, "judge=keyword")

@@ -30,7 +30,7 @@ SECRET = "secret-of-a-test-0123456789"
 
 @pytest.fixture
 def credentials(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-    """The environment under which s3fs reaches a server that holds a bucket."""
+    """The environment for s3fs to reach a server with a bucket."""
     port = free_port()
     variables = {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",

@@ -16,7 +16,7 @@ from memeval.systems.registry import built_in
 
 SYSTEMS = sorted(set(built_in()) - {"letta", "http", "mcp", "command"})
 CLASSES = sorted({REGISTRY.path_of(name): name for name in reversed(SYSTEMS)}.values())
-"""One name for each class; the others are the same code under other settings."""
+"""One name per class; the other names are the same code with other settings."""
 CONTROLS = {"no_memory", "oracle", "long_context", "bm25", "dense"}
 
 
@@ -57,7 +57,9 @@ def check_order(found: dict[str, dict[str, Any]]) -> None:
         ),
     ],
 )
-def test_every_system_on_the_demo_set(memeval: Command, tmp_path: Path, systems: list[str]) -> None:
+def test_all_systems_on_the_demo_set_are_ordered_plausibly(
+    memeval: Command, tmp_path: Path, systems: list[str]
+) -> None:
     memeval(
         "-m",
         f"system={','.join(systems)}",
@@ -74,7 +76,9 @@ def test_every_system_on_the_demo_set(memeval: Command, tmp_path: Path, systems:
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_a_ladder_on_locomo(memeval: Command, tmp_path: Path, data_dir: Path) -> None:
+def test_systems_on_locomo_are_ordered_plausibly(
+    memeval: Command, tmp_path: Path, data_dir: Path
+) -> None:
     ladder = "no_memory,oracle,long_context,bm25,dense,native,cogcanvas"
     limits = ("dataset.limit_cases=1", "dataset.limit_questions=60")
     memeval(
@@ -89,11 +93,9 @@ def test_a_ladder_on_locomo(memeval: Command, tmp_path: Path, data_dir: Path) ->
 
 
 @pytest.mark.slow
-def test_native_under_middle_loses_the_first_half_and_nothing_else(
-    memeval: Command, tmp_path: Path
-) -> None:
-    """Told by the answers: on evidence in the second half native answers as with the whole
-    conversation's second half before it.
+def test_native_under_middle_forgets_the_first_half(memeval: Command, tmp_path: Path) -> None:
+    """Judged by the answers: few are right if their evidence is in the first half, more if it is in
+    the second.
     """
     cell = ("dataset=demo", "tracking=none", "dataset.categories=[4]", "dataset.images=none")
     memeval(*cell, "system=native", "compression_turn=middle")
@@ -115,5 +117,5 @@ def test_native_under_middle_loses_the_first_half_and_nothing_else(
         right = row["verdict"]["label"] == "correct"
         (late if set(row["evidence"]) <= kept else early).append(right)
     assert early and late
-    # Some early facts are said again later: a name, a place.
+    # Some early facts, such as a name or a place, are repeated later.
     assert sum(early) / len(early) < 0.2 < sum(late) / len(late)

@@ -31,7 +31,7 @@ def service() -> Iterator[ScriptedMemory]:
 
 
 @pytest.mark.slow
-def test_a_run_with_faults_and_the_same_command_again(
+def test_failed_searches_are_repeated_by_the_same_command(
     memeval: Command, tmp_path: Path, service: ScriptedMemory
 ) -> None:
     waiting: Counter[str] = Counter()
@@ -68,7 +68,7 @@ def test_a_run_with_faults_and_the_same_command_again(
 
 
 @pytest.mark.slow
-def test_a_case_that_can_not_be_ingested_is_a_status(
+def test_case_that_cannot_be_ingested_becomes_a_status(
     memeval: Command, tmp_path: Path, service: ScriptedMemory
 ) -> None:
     service.failures = [("POST", "/ingest", 400)]

@@ -30,7 +30,9 @@ def test_a_memory_is_built_once_for_two_homes(memeval: Command, tmp_path: Path) 
     assert "problems: 0" in memeval("store", "verify", home=other).stdout
 
 
-def test_a_damaged_memory_is_built_again_and_replaced(memeval: Command, tmp_path: Path) -> None:
+def test_damaged_shared_memory_is_built_again_and_replaced(
+    memeval: Command, tmp_path: Path
+) -> None:
     shared = tmp_path / "shared"
     words = (*CELL, f"store.memories=file://{shared}")
     memeval("prepare", *words, home=tmp_path / "one")
@@ -41,7 +43,7 @@ def test_a_damaged_memory_is_built_again_and_replaced(memeval: Command, tmp_path
     assert "1 found" in memeval("prepare", *words, home=tmp_path / "third").stdout
 
 
-def test_a_memory_in_an_object_store_is_fetched_as_it_was_put(tmp_path: Path) -> None:
+def test_memory_is_fetched_from_an_object_store_as_it_was_put(tmp_path: Path) -> None:
     shared = SharedMemories("memory://memories-of-a-test", 0)
     folder = tmp_path / "one" / "case"
     (folder / "deep").mkdir(parents=True)
@@ -58,7 +60,7 @@ def test_a_memory_in_an_object_store_is_fetched_as_it_was_put(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["../outside", "/outside", "a/../../outside", "", "a\\b", 1])
-def test_a_manifest_that_leads_elsewhere_is_not_followed(tmp_path: Path, name: object) -> None:
+def test_manifest_that_names_files_outside_is_ignored(tmp_path: Path, name: object) -> None:
     (tmp_path / "shared" / "key" / "case").mkdir(parents=True)
     (tmp_path / "shared" / "outside").write_text("secret")
     (tmp_path / "shared" / "key" / "case" / MANIFEST).write_text(json.dumps({"files": [name]}))
@@ -67,7 +69,7 @@ def test_a_manifest_that_leads_elsewhere_is_not_followed(tmp_path: Path, name: o
     assert not (tmp_path / "home").exists()
 
 
-def test_a_store_that_stays_away_is_named(tmp_path: Path) -> None:
+def test_unreachable_store_is_named(tmp_path: Path) -> None:
     shared = SharedMemories(f"file://{tmp_path}/shared", 0)
     (tmp_path / "shared").rmdir()
     (tmp_path / "shared").write_text("in the way")
@@ -80,13 +82,13 @@ def test_a_store_that_stays_away_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("url", ["nothing://here", "s3:/", "/a/folder", "s3://key:secret@host/a"])
-def test_what_is_no_address_is_one_line(memeval: Command, url: str) -> None:
+def test_invalid_memories_url_is_reported_in_one_line(memeval: Command, url: str) -> None:
     done = memeval(*CELL, "tracking=none", f"store.memories={url}", check=False)
     assert done.returncode == 2 and "store.memories" in done.stderr.splitlines()[0]
     assert "Traceback" not in done.stderr and "secret" not in done.stderr
 
 
-def test_an_address_that_can_not_be_written_is_refused(tmp_path: Path) -> None:
+def test_unwritable_memories_url_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="can't be used"):
         SharedMemories(f"file://{tmp_path}/file/below", 0)

@@ -1,4 +1,4 @@
-"""An edit of the code in a checkout makes exactly the stages again that run through it."""
+"""An edit of the code in a checkout repeats exactly the stages that use it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ STAGES = re.compile(r"(prepare|answer|judge) (\d+)/\2(?: \((\d+) reused\))?")
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of what a checkout needs for a run."""
+    """A copy of the parts of a checkout that a run needs."""
     if not is_checkout():
         pytest.skip("memeval runs from an installed package here")
     folder = tmp_path / "checkout"
-    # Bytecode comes along: compiling all modules takes longer than the runs.
+    # Bytecode is copied, too: compiling all modules takes longer than the runs.
     for name in ("memeval", "conf", "sweeps"):
         shutil.copytree(ROOT / name, folder / name)
     shutil.copytree(ROOT / "data" / "demo", folder / "data" / "demo")
@@ -37,12 +37,12 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def made_again(checkout: Path, *words: str) -> set[str]:
-    """The stages of which the command did anything; `figures` where it summed up the rows again."""
+    """The stages in which the command did anything; `figures` if it summarised the rows again."""
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
     environment = {name: value for name, value in environment.items() if "MEMEVAL" not in name}
     environment |= NO_PLOTS
 
-    # Half of a run's time is the compiling of modules that were not edited.
+    # Half of a run's time would be spent compiling modules that were not edited.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, "-m", "memeval", *RUN, *words]
     done = subprocess.run(
@@ -66,7 +66,7 @@ def edit(checkout: Path, module: str) -> None:
 EVERYTHING = {"prepare", "answer", "judge", "figures"}
 
 
-def test_an_edit_makes_the_stages_behind_it_again(checkout: Path) -> None:
+def test_edit_repeats_the_stages_that_use_the_module(checkout: Path) -> None:
     assert made_again(checkout) == EVERYTHING
 
     edit(checkout, "retrieval/bm25.py")
@@ -83,7 +83,7 @@ def test_an_edit_makes_the_stages_behind_it_again(checkout: Path) -> None:
     assert made_again(checkout) == set(), "this cell runs through neither"
 
 
-def test_an_edit_of_what_stages_share_makes_them_again(checkout: Path) -> None:
+def test_edit_of_shared_code_repeats_all_stages_that_use_it(checkout: Path) -> None:
     assert made_again(checkout) == EVERYTHING
     assert made_again(checkout) == set(), "nothing was edited"
 
@@ -100,8 +100,10 @@ def test_an_edit_of_what_stages_share_makes_them_again(checkout: Path) -> None:
     assert made_again(checkout) == {"figures"}
 
 
-def test_a_constant_that_shapes_the_memory_is_part_of_its_key(checkout: Path) -> None:
-    """`rolling` compresses after every 40 chunks: not a setting, but in the digest of the code."""
+def test_constant_of_the_compression_is_part_of_the_memory_key(checkout: Path) -> None:
+    """`rolling` compresses after every 40 chunks: that is not a setting, but it is in the digest of
+    the code.
+    """
     rolling = "compression_turn=rolling"
     assert made_again(checkout, rolling) == EVERYTHING
     assert made_again(checkout, rolling) == set(), "nothing was edited"
@@ -110,12 +112,12 @@ def test_a_constant_that_shapes_the_memory_is_part_of_its_key(checkout: Path) ->
     source = path.read_text(encoding="utf-8")
     assert "\nROLLING_TURNS = 40\n" in source
 
-    # Of another length: bytecode of the same second and size would be taken for the edited file's.
+    # With another length: bytecode of the same second and size would be used for the edited file.
     path.write_text(source.replace("\nROLLING_TURNS = 40\n", "\nROLLING_TURNS = 120\n"), "utf-8")
     assert made_again(checkout, rolling) == EVERYTHING
 
 
-def test_memories_that_the_mock_model_extracted_are_made_again(checkout: Path) -> None:
+def test_edit_of_the_mock_model_repeats_its_extractions(checkout: Path) -> None:
     words = ("system=graphrag_lite", "llm=mock")
     assert made_again(checkout, *words) == EVERYTHING
     edit(checkout, "llm/mock.py")

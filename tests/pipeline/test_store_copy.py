@@ -76,7 +76,7 @@ def lines(home: Path) -> dict[str, set[bytes]]:
 
 
 @needs_server
-def test_a_home_goes_to_a_database_and_comes_back_as_it_was(
+def test_home_copied_to_a_database_and_back_is_unchanged(
     memeval: Command, tmp_path: Path, server: Server
 ) -> None:
     one, other, shared = (tmp_path / name for name in ("one", "other", "shared"))
@@ -109,7 +109,7 @@ def test_a_home_goes_to_a_database_and_comes_back_as_it_was(
 
 @pytest.mark.slow
 @needs_server
-def test_a_copy_goes_on_and_leaves_what_is_in_use(
+def test_copy_skips_files_in_use_and_continues_later(
     memeval: Command, tmp_path: Path, server: Server
 ) -> None:
     memeval("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=3", "tracking=none")
@@ -128,7 +128,7 @@ def test_a_copy_goes_on_and_leaves_what_is_in_use(
 
 
 @needs_server
-def test_a_copy_takes_over_from_one_that_was_killed(
+def test_copy_takes_over_the_lock_of_a_killed_process(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leases, "LEASE_S", 0.0)
@@ -154,7 +154,7 @@ def test_a_copy_takes_over_from_one_that_was_killed(
 
 @pytest.mark.slow
 @needs_server
-def test_a_name_in_the_database_names_no_file(
+def test_path_in_a_database_name_is_never_written(
     memeval: Command, tmp_path: Path, server: Server
 ) -> None:
     memeval("store", "copy", "--to", server.url)
@@ -175,7 +175,9 @@ def test_a_name_in_the_database_names_no_file(
         ((), "one of the arguments --to --from is required"),
     ],
 )
-def test_a_mistake_is_one_line(memeval: Command, words: tuple[str, ...], said: str) -> None:
+def test_invalid_copy_arguments_are_reported_in_one_line(
+    memeval: Command, words: tuple[str, ...], said: str
+) -> None:
     done = memeval("store", "copy", *words, check=False)
     assert done.returncode == 2 and said in done.stderr
     assert "Traceback" not in done.stderr and "secret" not in done.stderr

@@ -1,4 +1,4 @@
-"""Whole cells in processes of submitit, as on a SLURM cluster, here with its local executor."""
+"""Whole runs in processes of submitit, as on a SLURM cluster; here with its local executor."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ def answers(home: Path) -> dict[str, list[str]]:
     return found
 
 
-def test_cells_in_processes_of_submitit_make_the_same_records(
-    memeval: Command, tmp_path: Path
-) -> None:
+def test_submitit_processes_give_the_same_answers(memeval: Command, tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     local = ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=5")
     with ScriptedEndpoint() as endpoint:

@@ -1,5 +1,5 @@
-"""Cells with many request slots are spread over processes: the same records, one limit, and nothing
-paid twice.
+"""Runs with many request slots are spread over processes: the same records, one limit, and nothing
+is paid twice.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ CELL = (
 )
 SWEEP = ("-m", *CELL, "hydra.launcher.processes=2")
 FEW = {"memeval.runs.compute.workers.SLOTS": 2}
-"""A second process pays from four slots on."""
+"""With this constant, a second process pays off from four slots."""
 
 
-def test_two_processes_make_the_records_of_one(memeval: Command, tmp_path: Path) -> None:
+def test_two_processes_make_the_same_records_as_one(memeval: Command, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    port = free_port()  # the URL is part of a cell's identity
+    port = free_port()  # the URL is part of a run's identity
     words = ("system=bm25,rag", "top_k=3,5")
     with ScriptedEndpoint(latency_s=0.02, port=port) as endpoint:
         url = f"llm.base_url={endpoint.base_url}"
@@ -61,7 +61,7 @@ def test_two_processes_make_the_records_of_one(memeval: Command, tmp_path: Path)
 
 @pytest.mark.skipif(count_cores() < 2, reason="needs two cores")
 @pytest.mark.parametrize("constants", [FEW, {"memeval.pipeline.open.cell.LARGE": 1}])
-def test_a_run_alone_is_spread_as_well_and_so_are_large_data(
+def test_single_run_is_spread_over_processes(
     memeval: Command, tmp_path: Path, constants: dict[str, int]
 ) -> None:
     mark = tmp_path / "mark"
@@ -75,7 +75,7 @@ def test_a_run_alone_is_spread_as_well_and_so_are_large_data(
     assert [json.loads(row)["status"] for row in rows] == ["ok"] * 12
 
 
-def test_a_killed_process_costs_only_its_calls_under_way(memeval: Command, tmp_path: Path) -> None:
+def test_killed_process_loses_only_its_calls_under_way(memeval: Command, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     words = ("system=no_memory", "system.class=killed_worker:KilledOnce", "seed=1,2")
     variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark), "KILLED_AFTER": "16"}
@@ -102,7 +102,7 @@ def test_one_conversation_gets_all_slots(memeval: Command) -> None:
 
 
 @pytest.mark.slow
-def test_no_slot_is_left_over(memeval: Command) -> None:
+def test_all_slots_are_used_with_an_odd_limit(memeval: Command) -> None:
     odd = [word.replace(f"concurrency={LIMIT}", "concurrency=5") for word in SWEEP]
     with ScriptedEndpoint(latency_s=0.2) as endpoint:
         url = f"llm.base_url={endpoint.base_url}"
@@ -112,7 +112,7 @@ def test_no_slot_is_left_over(memeval: Command) -> None:
 
 @dataclass
 class Seat:
-    """A worker as its pool sees it."""
+    """A worker as seen by its pool."""
 
     open: int
     position: int = 0
@@ -127,7 +127,7 @@ class Seat:
         self.is_ending = True
 
 
-def test_processes_without_work_give_their_slots_to_the_others(
+def test_idle_processes_end_and_give_their_slots_to_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = SimpleNamespace(monotonic=lambda: 100.0)
@@ -150,7 +150,7 @@ def test_processes_without_work_give_their_slots_to_the_others(
     assert just_idle.is_ending and busy.shares == [2, 1] and pool.most == 1
 
 
-def test_calls_need_not_wait_until_all_memories_are_built(memeval: Command, tmp_path: Path) -> None:
+def test_at_most_four_memories_are_built_concurrently(memeval: Command, tmp_path: Path) -> None:
     numbers = tmp_path / "numbers"
     data = ("dataset=synthetic", "dataset.tokens=300", "dataset.n_cases=12", *CELL[3:-2])
     words = (*data, "llm.max_concurrency=16", "tracking=none", "system=no_memory")
@@ -163,7 +163,7 @@ def test_calls_need_not_wait_until_all_memories_are_built(memeval: Command, tmp_
     assert max(built) == 4
 
 
-def test_what_both_processes_notice_is_said_once(memeval: Command) -> None:
+def test_wait_noticed_by_both_processes_is_reported_once(memeval: Command) -> None:
     port = free_port()
     url = f"llm.base_url=http://127.0.0.1:{port}/v1"
     slow = ("llm.patience_s=1", "stop_after_failures=null", "system=bm25,rag")
@@ -178,14 +178,14 @@ def test_what_both_processes_notice_is_said_once(memeval: Command) -> None:
     assert len(waits) == len(set(waits)) >= 1, done.stderr
 
 
-def test_a_dead_endpoint_is_one_mistake(memeval: Command) -> None:
+def test_dead_endpoint_is_reported_once(memeval: Command) -> None:
     url = f"llm.base_url=http://127.0.0.1:{free_port()}/v1"
     done = memeval(*SWEEP, "system=bm25,rag", url, constants=FEW, check=False)
     assert done.returncode == 2 and done.stderr.count("connection refused") == 1
     assert "Traceback" not in done.stderr
 
 
-def test_a_budget_is_kept_by_one_process(memeval: Command) -> None:
+def test_sweep_with_a_budget_makes_exactly_its_calls(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:
         words = (*SWEEP, "system=bm25,rag", "budget.calls=9", f"llm.base_url={endpoint.base_url}")
         done = memeval(*words, constants=FEW, check=False)
@@ -194,7 +194,7 @@ def test_a_budget_is_kept_by_one_process(memeval: Command) -> None:
     assert done.returncode == 1 and "9 of budget.calls=9 are spent" in done.stderr
 
 
-def test_a_unit_that_is_stopped_before_it_begins_is_reported() -> None:
+def test_case_stopped_before_it_begins_is_reported_as_failed() -> None:
     code = """
 import asyncio, pickle
 from multiprocessing.connection import Pipe

@@ -1,4 +1,6 @@
-"""Cells that only compute are spread over processes; one that dies costs its open call."""
+"""Runs that only compute are spread over processes; a process that dies loses only its open
+call.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ def test_a_case_whose_process_is_killed_is_tried_once_more(
         assert len(ids) == len(set(ids)), "what was computed before is not computed again"
 
 
-def test_a_cell_whose_processes_are_killed_fails_and_the_others_go_on(
+def test_run_whose_processes_are_killed_fails_and_others_finish(
     memeval: Command, tmp_path: Path
 ) -> None:
     classes = "system.class=killed_worker:KilledAlways,killed_worker:KilledOnce"
@@ -66,7 +68,7 @@ def test_a_cell_whose_processes_are_killed_fails_and_the_others_go_on(
     assert statuses(tmp_path) == [["ok"] * 12]
 
 
-def test_each_of_many_processes_gets_a_case(memeval: Command, tmp_path: Path) -> None:
+def test_each_of_eight_processes_gets_a_case(memeval: Command, tmp_path: Path) -> None:
     folder = tmp_path / "processes"
     folder.mkdir()
     data = ("dataset=synthetic", "dataset.tokens=300", "dataset.n_cases=16")
@@ -77,7 +79,7 @@ def test_each_of_many_processes_gets_a_case(memeval: Command, tmp_path: Path) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_the_processes_that_compute(
+def test_ctrl_c_or_sigterm_ends_the_computing_processes(
     memeval: Command, tmp_path: Path, number: signal.Signals
 ) -> None:
     mark = tmp_path / "mark"
@@ -97,7 +99,7 @@ def test_ctrl_c_ends_the_processes_that_compute(
 
 
 @pytest.mark.slow
-def test_the_second_ctrl_c_ends_a_sweep_at_once(memeval: Command, tmp_path: Path) -> None:
+def test_second_ctrl_c_ends_a_sweep_immediately(memeval: Command, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     mark.touch()
     words = (*WORDS, "system.class=killed_worker:Hangs", "top_k=1,2")
@@ -111,7 +113,7 @@ def test_the_second_ctrl_c_ends_a_sweep_at_once(memeval: Command, tmp_path: Path
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=4) == 130
     mark.unlink()
-    _, said = process.communicate(timeout=30)  # its processes hold the same stream
+    _, said = process.communicate(timeout=30)  # its processes still have the same stream open
     assert "stopped at once" in said and "same command continues" in said
     assert "Traceback" not in said
 
@@ -120,7 +122,7 @@ def test_the_second_ctrl_c_ends_a_sweep_at_once(memeval: Command, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_process_that_hangs_ends_after_its_parent_was_killed(tmp_path: Path) -> None:
+def test_hanging_process_ends_after_its_parent_was_killed(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     mark.touch()
     words = (*WORDS, "system.class=killed_worker:Hangs")
@@ -130,18 +132,18 @@ def test_a_process_that_hangs_ends_after_its_parent_was_killed(tmp_path: Path) -
     asked = mark.with_suffix(".asked")
     deadline = time.monotonic() + 30
 
-    # A system that hangs touches the file again and again.
+    # The hanging system touches the file repeatedly.
     while time.time() - asked.stat().st_mtime < 3:
         assert time.monotonic() < deadline, "its process still runs"
         time.sleep(0.1)
 
-    process.communicate(timeout=30)  # at whose end no process holds the same stream
+    process.communicate(timeout=30)  # afterwards no process has the same stream open
 
 
 def start_until_asked(
     home: Path, words: Sequence[str], mark: Path, variables: Mapping[str, str]
 ) -> subprocess.Popen[str]:
-    """A sweep under way, whose system waits for the mark to go."""
+    """A running sweep whose system waits until the mark is removed."""
     process = subprocess.Popen(
         [sys.executable, "-m", "memeval", *words],
         env=environment(home, **variables),

@@ -1,4 +1,4 @@
-"""The parts of a sweep: turns, shared files, what is shown, and the processes that compute."""
+"""The parts of a sweep: turns, shared files, the display, and the worker processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from memeval.runs.plan import Plan
 from memeval.store.contract import FileStore
 
 
-def test_turns_are_taken_in_the_sweeps_order() -> None:
+def test_cells_take_turns_in_the_sweeps_order() -> None:
     order: list[int] = []
 
     async def cell(turns: Turns, number: int) -> None:
@@ -45,7 +45,7 @@ def test_turns_are_taken_in_the_sweeps_order() -> None:
     assert order == [0, 1, 2, 3]
 
 
-def test_a_turn_is_not_lost_with_a_cell_that_is_cancelled() -> None:
+def test_turn_of_a_cancelled_cell_passes_to_the_next_cell() -> None:
     async def main() -> bool:
         turns = Turns()
         await turns.take(0)
@@ -53,7 +53,7 @@ def test_a_turn_is_not_lost_with_a_cell_that_is_cancelled() -> None:
         third = asyncio.create_task(turns.take(2))
         await asyncio.sleep(0)
         turns.give(0)
-        second.cancel()  # it has been given the turn, and has not run since
+        second.cancel()  # it was given the turn, but has not run since
         await asyncio.wait({second, third})
         return third.done() and not third.cancelled()
 
@@ -76,7 +76,7 @@ class File:
         self.closed = True
 
 
-def test_cells_share_an_open_file_which_the_last_one_closes() -> None:
+def test_cells_share_an_open_file_and_the_last_one_closes_it() -> None:
     made: list[File] = []
 
     def make() -> File:
@@ -99,7 +99,7 @@ def test_cells_share_an_open_file_which_the_last_one_closes() -> None:
     asyncio.run(main())
 
 
-def test_a_file_that_another_process_holds_is_waited_for_and_others_go_on() -> None:
+def test_file_held_by_another_process_is_reported_and_waited_for() -> None:
     told: list[Path] = []
     holders = ["another"]
 
@@ -117,7 +117,7 @@ def test_a_file_that_another_process_holds_is_waited_for_and_others_go_on() -> N
     assert told == [Path("a")]
 
 
-def test_one_cell_at_a_time_works_on_a_case() -> None:
+def test_cells_work_on_the_same_case_one_at_a_time() -> None:
     events: list[str] = []
 
     async def cell(stores: Stores, name: str, case: str) -> None:
@@ -137,7 +137,7 @@ def test_one_cell_at_a_time_works_on_a_case() -> None:
 
 
 @pytest.mark.parametrize(("processes", "places"), [(0, 64), (2, 64), (4, 32), (16, 8)])
-def test_each_process_has_cases_of_its_own(processes: int, places: int) -> None:
+def test_slots_of_a_case_depend_on_the_number_of_processes(processes: int, places: int) -> None:
     none: Any = None
     run = CellRun.__new__(CellRun)
     run._lane = Lane(none, none, Window(256), processes=processes)
@@ -145,7 +145,7 @@ def test_each_process_has_cases_of_its_own(processes: int, places: int) -> None:
     assert run._room(case).places == places
 
 
-def test_what_is_shown_fits_eighty_columns() -> None:
+def test_progress_lines_of_a_large_sweep_fit_80_columns() -> None:
     cells: Any = [
         SimpleNamespace(
             number=n, is_finished=False, cell=SimpleNamespace(name=f"cell {n}", command="")
@@ -174,7 +174,9 @@ def test_what_is_shown_fits_eighty_columns() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_the_live_display_is_legible(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_display_fits_its_width_and_shows_stages(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cells = [
         SimpleNamespace(
             number=number,
@@ -208,11 +210,11 @@ def test_the_live_display_is_legible(width: int, monkeypatch: pytest.MonkeyPatch
     assert len(lines) == 4
 
 
-def test_durations_for_people() -> None:
+def test_durations_are_written_in_seconds_minutes_and_hours() -> None:
     assert [duration(seconds) for seconds in (4.4, 61, 7300)] == ["4 s", "1 min 1 s", "2 h 1 min"]
 
 
 @pytest.mark.parametrize("processes", [0, -1, "many"])
-def test_a_number_of_processes_that_is_none_is_refused(processes: Any) -> None:
+def test_invalid_number_of_processes_is_refused(processes: Any) -> None:
     with pytest.raises(UserError, match=r"hydra\.launcher\.processes must be at least 1"):
         SweepLauncher(processes).launch([], 0)

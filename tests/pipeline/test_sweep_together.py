@@ -1,4 +1,6 @@
-"""The cells of a sweep run as one piece of work: checked first, side by side, each call once."""
+"""The runs of a sweep are checked together before the first call, run concurrently, and make each
+call once.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ def asking(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
 
 
 def all_records(home: Path) -> dict[str, list[str]]:
-    """The records of each run, without what took how long."""
+    """The records of each run without timings."""
     return {
         path.parent.name: without_times(
             [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -36,7 +38,9 @@ def all_records(home: Path) -> dict[str, list[str]]:
 
 
 def without_usage(records: dict[str, list[str]]) -> dict[str, list[Any]]:
-    """The records without who paid: of two cells that ask the same thing, the first one to ask."""
+    """The records without usage: of two cells that make the same request, only the first one
+    pays.
+    """
     return {
         run: [{**json.loads(row), "usage": None} for row in rows] for run, rows in records.items()
     }
@@ -48,12 +52,14 @@ def asked_for(endpoint: ScriptedEndpoint) -> Counter[str]:
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    """One address for all runs: it is part of a cell's identity."""
+    """The same port for all runs: the URL is part of a cell's identity."""
     return free_port()
 
 
 @pytest.mark.slow
-def test_a_wrong_name_in_a_later_cell_costs_nothing(memeval: Command, tmp_path: Path) -> None:
+def test_wrong_name_in_a_later_cell_stops_the_sweep_before_any_call(
+    memeval: Command, tmp_path: Path
+) -> None:
     with ScriptedEndpoint() as endpoint:
         words = ("-m", "top_k=1,2,3,4,5,6,7", "system=bm25,bm52", *asking(endpoint))
         done = memeval(*words, "embedder=tfidf", check=False)
@@ -65,9 +71,7 @@ def test_a_wrong_name_in_a_later_cell_costs_nothing(memeval: Command, tmp_path: 
     assert not (tmp_path / "outputs" / "runs").exists()
 
 
-def test_a_key_that_is_not_set_is_found_before_the_first_call(
-    memeval: Command, tmp_path: Path
-) -> None:
+def test_unset_api_key_is_reported_before_the_first_call(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         addresses = f"llm.base_url={endpoint.base_url},https://api.openai.com/v1"
         words = (*SMALL, *MODEL, addresses, "llm.api_key_env=KEY_THAT_IS_NOT_SET")
@@ -78,13 +82,13 @@ def test_a_key_that_is_not_set_is_found_before_the_first_call(
     assert "KEY_THAT_IS_NOT_SET" in done.stderr
 
 
-def test_a_sweep_that_is_named_runs_as_one(memeval: Command, tmp_path: Path) -> None:
+def test_named_sweep_runs_all_its_cells(memeval: Command, tmp_path: Path) -> None:
     memeval("+sweep=top_k_curve", *SMALL, "system=no_memory")
     assert len(all_records(tmp_path)) > 1
 
 
 @pytest.mark.slow
-def test_records_are_those_of_cells_that_are_run_one_by_one(
+def test_sweep_gives_the_same_records_as_cells_run_one_by_one(
     memeval: Command, tmp_path: Path, port: int
 ) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
@@ -102,7 +106,7 @@ def test_records_are_those_of_cells_that_are_run_one_by_one(
 
 
 @pytest.mark.slow
-def test_offline_records_are_those_of_cells_that_are_run_one_by_one(
+def test_offline_sweep_gives_the_same_records_as_cells_run_one_by_one(
     memeval: Command, tmp_path: Path
 ) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
@@ -114,9 +118,7 @@ def test_offline_records_are_those_of_cells_that_are_run_one_by_one(
 
 
 @pytest.mark.slow
-def test_cells_that_differ_in_their_judge_share_each_answer(
-    memeval: Command, tmp_path: Path
-) -> None:
+def test_cells_that_differ_only_in_judge_share_answers(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(latency_s=0.02) as endpoint:
         own = [word for word in asking(endpoint) if word != "judge=llm"]
         words = (*own, "judge=keyword,llm,token_f1")
@@ -138,7 +140,7 @@ def wait_for_calls(endpoint: ScriptedEndpoint, count: int, process: subprocess.P
 
 
 @pytest.mark.slow
-def test_two_invocations_at_once_ask_for_each_thing_once(tmp_path: Path, port: int) -> None:
+def test_two_concurrent_invocations_make_each_call_once(tmp_path: Path, port: int) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.02) as endpoint:
         words = (*CELLS, *asking(endpoint))
         processes = [start(tmp_path, *words, stderr=subprocess.PIPE) for _ in range(2)]
@@ -151,7 +153,9 @@ def test_two_invocations_at_once_ask_for_each_thing_once(tmp_path: Path, port: i
 
 
 @pytest.mark.slow
-def test_a_sweep_that_was_killed_goes_on(memeval: Command, tmp_path: Path, port: int) -> None:
+def test_killed_sweep_resumes_and_repeats_only_calls_in_flight(
+    memeval: Command, tmp_path: Path, port: int
+) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     with ScriptedEndpoint(port=port) as endpoint:
         memeval(*CELLS, *asking(endpoint), home=whole)
@@ -170,7 +174,7 @@ def test_a_sweep_that_was_killed_goes_on(memeval: Command, tmp_path: Path, port:
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_sweep_and_the_same_command_goes_on(
+def test_ctrl_c_ends_a_sweep_and_the_same_command_resumes_it(
     memeval: Command, tmp_path: Path, port: int
 ) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:

@@ -1,4 +1,4 @@
-"""Every sweep that ships runs, on the demo set."""
+"""Every sweep that ships runs on the demo set."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ OWN_DATA = {
     "haystack_scale": ("dataset.tokens=300,600", "dataset.n_cases=2"),
     "lifecycle": ("dataset.tokens=60", "dataset.later_tokens=60"),
 }
-"""Sweeps over data sets of their own, and how they are kept small; the others run on the demo set.
+"""Sweeps with their own data sets, and overrides that keep them small; all others run on the demo
+set.
 """
 SMOKE = "smoke"
 SMOKE_SHARES = 12
-"""Parts of that sweep, of which `make test` runs one."""
+"""Number of shares that the sweep is split into; `make test` runs one."""
 SERVED = {"letta", "http", "mcp", "command"}
 """Systems that need a server."""
 TWIN = "smoke_endpoint"
 """The sweep that needs an endpoint."""
 TWIN_SHARES = 70
-"""Parts of that sweep, of which `make test` runs one."""
+"""Number of shares that the sweep is split into; `make test` runs one."""
 SWEEPS_OF_DATA = sorted({path.stem for path in SWEEPS.glob("*.yaml")} - {SMOKE, TWIN})
 EXPLAINED = (
     "A biased cut: dataset.limit_questions=",
@@ -48,8 +49,8 @@ EXPLAINED = (
     "rows: ",
     "time: ",
 )
-"""How the notes begin that say something of the data, of how it was cut, of what mem0 has
-installed, or of a system that answers all questions in its own style.
+"""Prefixes of the notes that are expected: about the data, how it was cut, the installed parts of
+mem0, or a system that answers all questions in its own style.
 """
 
 
@@ -76,7 +77,7 @@ def test_every_cell_of_smoke_runs_offline(memeval: Command, tmp_path: Path, shar
 
 
 def check_table(memeval: Command, tmp_path: Path, sweep: str, *words: str) -> None:
-    """Runs a sweep, or cells of it, on one conversation, and reads the table at its end."""
+    """Runs a sweep, or some of its cells, on one conversation, and checks the table at the end."""
     done = memeval("-m", f"+sweep={sweep}", *words, "dataset.limit_cases=1", "tracking=none")
     (table,) = (tmp_path / "outputs" / "sweeps").glob("*/comparison.csv")
     with table.open(encoding="utf-8", newline="") as file:
@@ -96,7 +97,9 @@ def cells_of(sweep: str) -> list[dict[str, str]]:
 
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("share", range(TWIN_SHARES))
-def test_every_cell_runs_against_an_endpoint(memeval: Command, tmp_path: Path, share: int) -> None:
+def test_every_cell_of_smoke_endpoint_runs_against_an_endpoint(
+    memeval: Command, tmp_path: Path, share: int
+) -> None:
     numbers = range(1 + share, 1 + len(cells_of(TWIN)), TWIN_SHARES)
     chosen = ",".join(f"{TWIN}-{number}" for number in numbers)
 
@@ -106,7 +109,7 @@ def test_every_cell_runs_against_an_endpoint(memeval: Command, tmp_path: Path, s
             f"+sweep={TWIN}",
             f"+cell={chosen}",
             "tracking=none",
-            # A cell in which nothing was found, such as oracle where the data name no evidence.
+            # The command fails if nothing was found, e.g. oracle on data that names no evidence.
             check=False,
             OPENAI_BASE_URL=endpoint.base_url,
         )
@@ -131,7 +134,7 @@ def test_every_cell_runs_against_an_endpoint(memeval: Command, tmp_path: Path, s
         assert not unexplained, (run["name"], unexplained)
 
 
-def test_the_twin_has_every_system_on_every_data_set_and_every_judge_of_each() -> None:
+def test_smoke_endpoint_covers_every_system_data_set_and_judge() -> None:
     chosen = cells_of(TWIN)
     datasets = {cell["dataset"] for cell in chosen}
     assert datasets == {cell["dataset"] for cell in cells_of("smoke")}
@@ -151,25 +154,25 @@ def usual_offline(dataset: str) -> str:
     return usual_judge(adapter.answers[0], adapter.benchmark, has_model=False)
 
 
-def test_the_smoke_sweep_leaves_out_no_system_no_adapter_and_no_judge() -> None:
+def test_smoke_covers_every_system_adapter_judge_and_granularity() -> None:
     chosen = cells_of("smoke")
     assert {cell["system"] for cell in chosen} == set(built_in()) - SERVED
     classes = built_in_classes("dataset")
     used = {classes[cell["dataset"]] for cell in chosen}
-    # What is one's own has no file to run on: tests/cli/test_own_json_cli.py has one.
-    # ForgetEval's cases do not ship: their text is their authors'.
+    # A custom data set has no file to run on: tests/cli/test_own_json_cli.py has one. ForgetEval's
+    # cases do not ship because their text belongs to their authors.
     assert used | {classes["json"], classes["forgeteval"]} == set(classes.values())
     asked = {cell.get("judge") or usual_offline(cell["dataset"]) for cell in chosen}
     # `auto` is resolved to one of the others; `recorded` reads verdicts of another run's file.
     assert asked | {"auto", "recorded"} == set(options("judge"))
     cut = {cell.get("granularity", "turn") for cell in chosen}
-    # No data set that ships holds observations: LoCoMo's own file does.
+    # No data set that ships has observations; the published LoCoMo file does.
     assert cut | {"observation"} == set(options("granularity"))
 
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_bm25_through_the_command_line_is_the_reference(
+def test_bm25_on_the_command_line_reproduces_the_reference_ranks(
     memeval: Command, tmp_path: Path, data_dir: Path
 ) -> None:
     memeval(

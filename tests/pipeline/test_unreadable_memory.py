@@ -1,4 +1,4 @@
-"""An extraction whose replies can't be read is not paid for again by each cell that shares it."""
+"""An extraction with unreadable replies is paid for once, not again by each cell that shares it."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def test_cells_that_share_a_failed_extraction_pay_for_it_once(
     assert all("max_ingest_loss" in row["error"] for row in rows)
 
 
-def test_replies_of_which_none_can_be_read_stop_the_run(memeval: Command) -> None:
+def test_unreadable_replies_in_a_row_stop_the_run(memeval: Command) -> None:
     with ScriptedEndpoint(unreadable) as endpoint:
         done = memeval(
             *sweep(endpoint, "1", "stop_after_failures=3", "llm.max_concurrency=1"), check=False
         )
-        # One more may have been sent meanwhile.
+        # One more request may have been sent meanwhile.
         assert 3 <= endpoint.count() <= 4
 
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""What `store verify` says of a cache's entries."""
+"""What `store verify` reports about a cache's entries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from memeval.store.inventory import Item, Kind
         ("DROP TABLE seals", ["can't be read: no such table"]),
     ],
 )
-def test_each_entry_needs_its_checksum(tmp_path: Path, statement: str, problems: list[str]) -> None:
+def test_entries_without_a_valid_checksum_are_reported(
+    tmp_path: Path, statement: str, problems: list[str]
+) -> None:
     path = tmp_path / "responses.sqlite"
     cache = Cache(path)
     cache.put_all({"a": b"{}", "b": b"{}"}, "run")

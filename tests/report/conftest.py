@@ -1,1 +1,1 @@
-"""Nothing to share but the folder: pytest puts it on the path, and `sample_runs` is found."""
+"""Exists only so that pytest adds this folder to `sys.path` and tests can import `sample_runs`."""

@@ -54,7 +54,7 @@ def summary(
     run_key: str | None = None,
     **changes: object,
 ) -> RunSummary:
-    """A finished cell on LoCoMo."""
+    """A finished run on LoCoMo."""
     rng = random.Random(f"{system}{top_k}")
     skill = SKILL[system] * (0.8 + 0.02 * top_k)
     name = f"{system} turn k={top_k} never keyword short extractive"

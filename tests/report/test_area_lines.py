@@ -23,7 +23,7 @@ def test_each_system_has_the_area_of_its_own_runs() -> None:
         run("dense", 100, 10.0, 0.1),
         run("dense", 1000, 10_000.0, 0.5),
     ]
-    # From 100 tokens, of which bm25's first run is, to 10,000: two decades.
+    # From 100 tokens (bm25's first run) to 10,000: two decades.
     assert area_lines(runs) == [
         "area below the frontier, bm25: 30.0 % on average over 100 to 10,000 tokens of context",
         "area below the frontier, dense: 10.0 % on average over 100 to 10,000 tokens of context",

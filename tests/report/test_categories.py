@@ -1,4 +1,4 @@
-"""A column of categories holds the same questions for all runs, whatever they are called."""
+"""A category column contains the same questions in all runs, whatever the runs call it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from memeval.results import RunSummary
 
 
 def named(naming: str) -> RunSummary:
-    """A run that calls its categories by a naming, with a share for each id."""
+    """A run that names its categories by the given naming, with a different accuracy per category
+    id.
+    """
     names = category_names(naming)
     rows = [
         replace(row, name=names[int(row.category)], accuracy=int(row.category) / 10)
@@ -33,12 +35,12 @@ def runs() -> list[RunSummary]:
     return [named("official"), named("mem0_paper")]
 
 
-def test_one_naming_keeps_its_names() -> None:
+def test_runs_with_one_naming_keep_its_names() -> None:
     titles = titles_of([named("official"), named("official")])
     assert columns_of(titles)[:2] == ["multi_hop", "temporal"]
 
 
-def test_two_namings_share_a_column_by_their_id(runs: list[RunSummary]) -> None:
+def test_two_namings_share_a_column_by_category_id(runs: list[RunSummary]) -> None:
     titles = titles_of(runs)
     assert columns_of(titles) == [
         "1: multi_hop / single_hop",
@@ -52,7 +54,7 @@ def test_two_namings_share_a_column_by_their_id(runs: list[RunSummary]) -> None:
         assert sorted(share or 0 for share in shares) == [0.1, 0.2, 0.3, 0.4, 0.5]
 
 
-def test_tables_page_and_csv_have_the_same_column_for_the_same_questions(
+def test_tables_page_and_csv_share_columns_across_namings(
     runs: list[RunSummary],
 ) -> None:
     header, _, *rows = comparison_markdown(runs).splitlines()
@@ -68,12 +70,12 @@ def test_tables_page_and_csv_have_the_same_column_for_the_same_questions(
     assert "accuracy/single_hop" not in read[0]
 
 
-def test_data_sets_do_not_lend_each_other_names() -> None:
+def test_data_sets_keep_their_own_category_names() -> None:
     titles = category_titles([("a", "1", "recall"), ("b", "1", "temporal"), ("a", "1", "recall")])
     assert titles == {("a", "1"): "recall", ("b", "1"): "temporal"}
 
 
-def test_columns_are_in_natural_order_and_those_of_a_data_set_together() -> None:
+def test_columns_are_grouped_by_data_set_in_natural_order() -> None:
     first = summary().categories[0]
 
     def sizes(dataset: str, *categories: str) -> RunSummary:

@@ -1,4 +1,4 @@
-"""Cells side by side."""
+"""Comparison tables: several cells side by side."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def printed(cells: list[RunSummary], width: int) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [120, 1000])
-def test_all_but_one_figure_of_a_sweep_over_two_settings_fit_into_120_columns(
+def test_sweep_over_two_settings_fits_120_columns_by_moving_equal_figures(
     width: int,
 ) -> None:
     cells = [
@@ -40,7 +40,7 @@ def test_all_but_one_figure_of_a_sweep_over_two_settings_fit_into_120_columns(
         summary("rag", 20, repeats=1, valid=False),
     ]
     lines = printed(cells, width)
-    # Intervals take their room: at 120 columns one figure gives way, and is named.
+    # Intervals take space: at 120 columns, figures that are equal in all rows move below the table.
     assert (len(lines) > 2 + len(cells)) is (width == 120)
     if width == 120:
         assert lines.pop().strip() == (
@@ -73,7 +73,7 @@ def test_all_but_one_figure_of_a_sweep_over_two_settings_fit_into_120_columns(
     assert not any("…" in line for line in lines)
 
 
-def test_a_deterministic_zero_is_told_from_a_measured_one() -> None:
+def test_deterministic_zero_deviation_differs_from_a_measured_one() -> None:
     cell = summary(repeats=3)
     metrics = {**cell.metrics, "accuracy_std": 0.0}
     same = tuple(replace(one, metrics={"accuracy": 0.31}) for one in cell.repeats)
@@ -81,18 +81,18 @@ def test_a_deterministic_zero_is_told_from_a_measured_one() -> None:
     assert "| 0 det |" in comparison_markdown([zero])
     assert "| 0.0 |" in comparison_markdown([replace(zero, tags={})])
 
-    # A deviation that is 0 by rounding alone is not one of repeats that agree.
+    # A deviation that is 0 only by rounding does not mean that the repeats agree.
     other = replace(same[0], metrics={"accuracy": 0.3100001})
     assert "| 0.0 |" in comparison_markdown([replace(zero, repeats=(*same, other))])
 
 
-def test_markdown_is_a_whole_table() -> None:
+def test_markdown_table_has_all_rows_and_columns() -> None:
     lines = comparison_markdown([summary("bm25"), summary("rag")]).splitlines()
     assert len(lines) == 4 and len({line.count("|") for line in lines}) == 1
     assert lines[0].startswith("| system | questions | accuracy [95%] | multi hop |")
 
 
-def test_a_table_of_retrieval_alone_has_no_accuracy_and_counts_all_questions() -> None:
+def test_retrieval_only_table_has_no_accuracy_and_counts_all_questions() -> None:
     answered = summary("bm25")
     metrics = {**answered.metrics, "accuracy": None, "n_records": 1986.0, "recall_at_10": 0.5}
     tags = {**answered.tags, "stages": "retrieve"}
@@ -104,7 +104,7 @@ def test_a_table_of_retrieval_alone_has_no_accuracy_and_counts_all_questions() -
     assert "accuracy" in header, "another run has one"
 
 
-def test_csv_has_every_figure_unrounded_and_nothing_for_what_is_unknown() -> None:
+def test_csv_has_unrounded_figures_and_empty_fields_for_unknown() -> None:
     cells = [summary("no_memory"), summary("rag", 20)]
     rows = list(csv.DictReader(io.StringIO(comparison_csv(cells))))
     assert [row["system"] for row in rows] == ["no_memory", "rag"]
@@ -116,7 +116,7 @@ def test_csv_has_every_figure_unrounded_and_nothing_for_what_is_unknown() -> Non
     )
 
 
-def test_no_cells_at_all() -> None:
+def test_empty_comparison_can_be_written_and_printed() -> None:
     assert comparison_markdown([]) == "| run |\n| --- |\n"
     assert comparison_csv([]).startswith("run_key,name,dataset")
     assert printed([], 80)
@@ -130,7 +130,7 @@ def test_only_settings_that_differ_are_columns() -> None:
     }
 
 
-def test_the_head_of_a_table_names_the_judges_own_model() -> None:
+def test_table_heading_names_the_judges_own_model() -> None:
     judge = JudgeIdentity("llm", model="judges")
     cells = [summary(params={"llm.model": model}, judge=judge) for model in ("a", "b")]
     assert judged_by(cells) == "judge: llm (judges)"
@@ -139,7 +139,7 @@ def test_the_head_of_a_table_names_the_judges_own_model() -> None:
     assert judged_by([*cells, other]).startswith("judges: llm (judges), llm (judges, temperature=0")
 
 
-def test_a_setting_of_one_system_is_no_column_for_all() -> None:
+def test_setting_of_one_system_is_a_column_only_if_it_varies_there() -> None:
     rag = [
         summary("rag", params={"system": "rag", "system.chunk_size": size, "top_k": 10})
         for size in (128, 256)
@@ -168,7 +168,7 @@ def test_a_setting_that_only_some_runs_of_a_data_set_have_tells_them_apart() -> 
     assert labels([*cells, other]) == ["demo", "demo canaries=5", "locomo"]
 
 
-def test_a_setting_that_some_runs_lack_is_named_among_many_others() -> None:
+def test_label_of_many_settings_still_names_one_that_some_runs_lack() -> None:
     names = ("dataset.path", "judge", "llm", "prompt", "reader", "reranker", "top_k")
     usual: dict[str, object] = {"dataset": "demo", **dict.fromkeys(names, "a")}
     other = summary(params={"dataset": "demo", **dict.fromkeys(names, "b")})
@@ -192,7 +192,7 @@ def test_settings_of_the_same_last_name_keep_their_groups() -> None:
     assert list(differing(cells).values()) == ["llm.model", "embedder.model"]
 
 
-def test_a_setting_without_a_value_is_named() -> None:
+def test_setting_without_a_value_is_labelled_null() -> None:
     cells = [
         summary(params={"dataset": "demo", "system": "bm25", "context_tokens": tokens})
         for tokens in (None, 100)
@@ -200,12 +200,12 @@ def test_a_setting_without_a_value_is_named() -> None:
     assert labels(cells) == ["context_tokens=null", "context_tokens=100"]
 
 
-def test_labels_fall_back_to_the_name() -> None:
+def test_label_of_a_single_run_is_its_name() -> None:
     assert labels([summary("bm25")]) == ["bm25 turn k=10 never keyword short extractive"]
     assert labels([summary("bm25", 5), summary("bm25", 10)]) == ["k=5", "k=10"]
 
 
-def test_imported_files_of_one_name_are_told_apart_by_their_folders() -> None:
+def test_imported_files_with_the_same_name_are_labelled_by_folder() -> None:
     def cells(*files: str) -> list[RunSummary]:
         return [summary(params={"system": "imported", "system.file": file}) for file in files]
 
@@ -220,7 +220,7 @@ def test_imported_files_of_one_name_are_told_apart_by_their_folders() -> None:
     ]
 
 
-def test_labels_over_many_settings_name_what_is_unusual() -> None:
+def test_labels_over_many_settings_name_only_unusual_values() -> None:
     usual: dict[str, object] = {f"dataset.s{number}": number for number in range(7)}
     usual["stages"] = "all"
     cells = [summary(params={"system": "rag", "top_k": k, **usual}) for k in (3, 5)]
@@ -235,7 +235,7 @@ def test_labels_over_many_settings_name_what_is_unusual() -> None:
     ]
 
 
-def test_a_choice_of_questions_that_cells_share_is_named_once_above_them() -> None:
+def test_biased_cut_shared_by_all_cells_is_named_once_in_the_title() -> None:
     cut = {"biased_cut": "first 20 of each conversation"}
     cells = [
         summary("bm25", tags=cut),
@@ -249,7 +249,7 @@ def test_a_choice_of_questions_that_cells_share_is_named_once_above_them() -> No
     assert str(alone.columns[-1].header) != "flags"
 
 
-def test_data_sets_get_a_table_each() -> None:
+def test_each_data_set_has_its_own_table() -> None:
     cells = [summary("bm25"), replace(summary("rag"), dataset="memory_agent_bench"), summary("rag")]
     text = comparison_markdown(cells)
     assert [line for line in text.splitlines() if line.startswith("#")] == [
@@ -264,7 +264,7 @@ def test_data_sets_get_a_table_each() -> None:
     assert "#" not in comparison_markdown([summary("bm25"), summary("rag")])
 
 
-def test_headers_leave_out_what_all_categories_begin_with_and_break_long_words() -> None:
+def test_headers_drop_the_common_prefix_and_break_long_words() -> None:
     assert shorten(["facts_mh_6k", "facts_sh_6k"]) == {
         "facts_mh_6k": "mh 6k",
         "facts_sh_6k": "sh 6k",
@@ -275,7 +275,7 @@ def test_headers_leave_out_what_all_categories_begin_with_and_break_long_words()
     assert fold("temporal hop") == "temporal\nhop"
 
 
-def test_the_abilities_of_a_data_set_have_columns_in_their_order() -> None:
+def test_abilities_have_columns_in_the_data_sets_order() -> None:
     cell = summary()
     row = cell.categories[0]
     abilities = {"ABS": None, "TR": 0.25, "IE": 0.5}

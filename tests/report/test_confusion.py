@@ -52,7 +52,7 @@ def test_replies_are_counted_by_right_and_chosen_position(tmp_path: Path) -> Non
     assert matrix.bias == pytest.approx(0.25)
 
 
-def test_the_table_has_a_row_a_position_and_a_column_for_what_could_not_be_read(
+def test_table_has_a_row_per_position_and_a_column_for_unparsed_replies(
     tmp_path: Path,
 ) -> None:
     matrix = read_confusion(written(tmp_path))
@@ -68,7 +68,7 @@ def test_the_table_has_a_row_a_position_and_a_column_for_what_could_not_be_read(
 @pytest.mark.parametrize(
     "records", [(), (record(),), (choosing(0, 0, labels=ChoiceLabels.LETTERS),)]
 )
-def test_runs_without_numbered_choices_have_none(
+def test_runs_without_numbered_choices_have_no_matrix(
     tmp_path: Path, records: tuple[Record, ...]
 ) -> None:
     assert read_confusion(written(tmp_path, records)) is None
@@ -76,7 +76,7 @@ def test_runs_without_numbered_choices_have_none(
 
 
 @pytest.mark.slow
-def test_the_plot_is_drawn_and_is_the_same_each_time(tmp_path: Path) -> None:
+def test_plot_repeats_byte_for_byte(tmp_path: Path) -> None:
     matrix = read_confusion(written(tmp_path))
     assert matrix is not None
     first, second = (
@@ -86,7 +86,7 @@ def test_the_plot_is_drawn_and_is_the_same_each_time(tmp_path: Path) -> None:
     assert first == second and first.startswith(b"\x89PNG") and len(first) > 5_000
 
 
-def test_a_report_shows_both_where_there_was_a_choice(tmp_path: Path) -> None:
+def test_report_has_table_and_plot_if_questions_have_choices(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, summary())
     write_report(folder)
     assert "Positions" not in (folder / "report.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Texts from outside do nothing in a report, a table or a spreadsheet."""
+"""Untrusted text is inert in a report, a table and a spreadsheet."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_mark_keeps_its_meaning(text: str) -> None:
+def test_no_markup_character_keeps_its_meaning(text: str) -> None:
     for shown in (inline(text), inline(f"a {text}")):
         assert "\n" not in shown and "\x1b" not in shown
         assert not re.search(r"(?<!\\)(?:\\\\)*[\[\]`*|]", shown)
@@ -76,13 +76,13 @@ def test_no_mark_keeps_its_meaning(text: str) -> None:
         ("", ""),
     ],
 )
-def test_cells_of_a_spreadsheet(value: object, written: object) -> None:
+def test_formulas_are_quoted_in_spreadsheet_cells(value: object, written: object) -> None:
     assert csv_cell(value) == written
 
 
 @pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("text", HOSTILE)
-def test_tables_of_hostile_names_are_whole(text: str, tmp_path: Path) -> None:
+def test_tables_with_hostile_names_stay_intact(text: str, tmp_path: Path) -> None:
     plain = [summary(system) for system in ("bm25", "rag")]
     cells = [
         replace(cell, params={**cell.params, "llm.model": text * times})
@@ -101,7 +101,7 @@ def test_tables_of_hostile_names_are_whole(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_report_of_hostile_texts_is_whole(text: str, tmp_path: Path) -> None:
+def test_report_with_hostile_texts_stays_intact(text: str, tmp_path: Path) -> None:
     cell = summary("rag", repeats=2)
     categories = tuple(replace(row, name=text, category=text) for row in cell.categories)
     hostile = replace(

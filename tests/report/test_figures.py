@@ -16,7 +16,7 @@ def test_a_deviation_of_one_repeat_is_a_dash_and_a_deterministic_zero_is_named()
     assert deviation(model, 0.0123) == "1.2"
 
 
-def test_flags() -> None:
+def test_flags_of_a_run_are_listed_in_order() -> None:
     assert flags(summary()) == []
     marked = summary(
         valid=False,

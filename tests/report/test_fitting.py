@@ -1,4 +1,4 @@
-"""A table fits its width: settings fold, columns are dropped and named, nothing is cut."""
+"""A table fits its width: setting values fold, dropped columns are named, and no figure is cut."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ def test_any_number_of_settings_fits(width: int, varied: int) -> None:
     assert set(shown) & set(fitted.dropped) == set()
     assert set(KEPT) - {"run"} <= set(shown)
 
-    # A figure has room for all of it; only words fold.
+    # Figures keep their full width; only words fold.
     for column, size in zip(fitted.columns, fitted.widths, strict=True):
         if column >= len(names) and header[column] != "flags":
             assert size >= len(VALUES[column - len(names)])
 
 
-def test_the_least_needed_goes_first() -> None:
+def test_least_important_columns_are_dropped_first() -> None:
     header = ["system", *FIGURES]
     fitted = fit(header, [["rag", *VALUES]], settings=1, width=80, fold=fold)
     assert fitted.dropped[0] not in ("cost $", "coverage", "re-run std")
     assert {"context", "tokens"} <= set(fitted.dropped)
 
 
-def test_without_a_need_nothing_is_dropped() -> None:
+def test_wide_table_drops_nothing() -> None:
     header = ["system", *FIGURES]
     fitted = fit(header, [["rag", *VALUES]], settings=1, width=400, fold=fold)
     assert fitted.dropped == () and fitted.columns == tuple(range(len(header)))
 
 
-def test_what_is_equal_in_all_rows_goes_first_and_is_said() -> None:
+def test_columns_equal_in_all_rows_are_removed_first_and_reported() -> None:
     header = ["system", *FIGURES]
     other = ["115", "36.5 [21.7, 51.3]", "–", "38.8", "71.0", "29.5", "65.6", "72.8", "315",
              "55.7k", "0.0123", "0.0004", "100", ""]  # fmt: skip

@@ -1,4 +1,4 @@
-"""report.md says what was measured, and says so where it was not."""
+"""report.md says what was measured, and marks what was not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memeval.report.markdown import report, write_report
 from memeval.report.page.build import cell_data
 
 
-def test_a_whole_report(tmp_path: Path) -> None:
+def test_report_has_all_sections(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, summary("rag", repeats=3))
     write_report(folder)
     text = (folder / "report.md").read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def test_a_whole_report(tmp_path: Path) -> None:
     assert text.count("ReadTimeout: no reply \\| after 60 s") == 6
 
 
-def test_tables_are_whole(tmp_path: Path) -> None:
+def test_every_table_row_has_as_many_cells_as_its_header(tmp_path: Path) -> None:
     lines = report(summary("rag", repeats=3, params={"a|b": "c|d\ne"})).splitlines()
     width = 0
     for line in lines:
@@ -51,7 +51,7 @@ def test_tables_are_whole(tmp_path: Path) -> None:
         width = cells
 
 
-def test_an_unknown_cost_is_never_nothing() -> None:
+def test_unknown_cost_is_not_shown_as_zero() -> None:
     text = report(summary())
     assert (
         "| cost of a fresh run | unknown |" in text
@@ -72,7 +72,7 @@ def test_an_unknown_cost_is_never_nothing() -> None:
     assert "| cost of a fresh run | $0.31 |" in billed and "| billed | $0 |" in billed
 
 
-def test_what_imported_answers_cost_is_not_known() -> None:
+def test_cost_of_imported_answers_is_unknown() -> None:
     cell = summary()
     judged = {**cell.metrics, "cost_usd/total": 0.02, "cost_usd_uncached/total": 0.02}
     imported = replace(cell, metrics=judged, tags={**cell.tags, "imported": "true"})
@@ -80,7 +80,7 @@ def test_what_imported_answers_cost_is_not_known() -> None:
     text = report(imported)
     assert "| cost of a fresh run | unknown |" in text
     assert "A fresh run, without our response cache: unknown." in text
-    # What the judge was paid was paid.
+    # The judge's cost is known, so it is billed.
     assert "| billed | $0.02 |" in text
     assert spent(imported) == (None, None) and spent(replace(cell, metrics=judged))[1] == 0.02
     (tile,) = [tile for tile in cell_data([imported])[0].tiles if tile.title.startswith("Cost")]
@@ -88,7 +88,7 @@ def test_what_imported_answers_cost_is_not_known() -> None:
     assert texts_at(TAGS, imported)["cost"] == ""
 
 
-def test_one_repeat_has_no_deviation_and_a_deterministic_one_says_why() -> None:
+def test_deviation_of_one_repeat_is_a_dash_and_deterministic_says_why() -> None:
     assert "| std over repeats, points | – |" in report(summary())
     cell = summary(repeats=3)
     assert "| std over repeats, points | 0 (deterministic reader) |" in report(
@@ -96,7 +96,7 @@ def test_one_repeat_has_no_deviation_and_a_deterministic_one_says_why() -> None:
     )
 
 
-def test_an_invalid_cell_says_so_first() -> None:
+def test_invalid_run_is_reported_first_with_its_bounds() -> None:
     cell = summary(valid=False)
     text = report(
         replace(

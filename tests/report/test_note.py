@@ -1,4 +1,4 @@
-"""Notes in run.json: with their kind, and as earlier files have them."""
+"""Notes in run.json: with their kind, and in the form of earlier files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CAVEAT = Note(NoteKind.REMARK, "All but one have no score in the other table.")
 
 
 def rewrite(folder: Path, **members: Any) -> None:
-    """Changes members of a `run.json`, and seals it again."""
+    """Changes members of a `run.json`, and seals the file again."""
     content = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
     del content[SEAL]
     text = json.dumps(sealed({**content, **members}))
@@ -41,7 +41,9 @@ def test_a_note_keeps_its_kind_in_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "first"), [("finished", NoteKind.REMARK), (STOPPED, NoteKind.STOPPED)]
 )
-def test_a_file_with_texts_alone_is_read(tmp_path: Path, status: str, first: NoteKind) -> None:
+def test_notes_of_earlier_files_without_kinds_are_read(
+    tmp_path: Path, status: str, first: NoteKind
+) -> None:
     summary("rag").write(tmp_path)
     rewrite(tmp_path, notes=["The budget is spent.", "A caveat."], status=status)
 
@@ -49,7 +51,7 @@ def test_a_file_with_texts_alone_is_read(tmp_path: Path, status: str, first: Not
     assert RunSummary.read(tmp_path).notes == expected
 
 
-def test_a_note_of_an_unknown_kind_is_named(tmp_path: Path) -> None:
+def test_unknown_kind_of_note_is_refused(tmp_path: Path) -> None:
     summary("rag").write(tmp_path)
     rewrite(tmp_path, notes=[{"kind": "guess", "text": "A caveat."}])
 
@@ -57,7 +59,7 @@ def test_a_note_of_an_unknown_kind_is_named(tmp_path: Path) -> None:
         RunSummary.read(tmp_path)
 
 
-def test_the_kind_and_not_the_text_says_why_a_run_is_invalid(
+def test_kind_of_a_note_and_not_its_text_says_why_a_run_is_invalid(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     invalid = replace(summary("rag"), valid=False, notes=(CAVEAT, LOST))
@@ -68,7 +70,7 @@ def test_the_kind_and_not_the_text_says_why_a_run_is_invalid(
     assert capsys.readouterr().out == f"note: {CAVEAT.text}\n"
 
 
-def test_the_kind_and_not_the_place_says_what_stopped_a_run() -> None:
+def test_stop_note_is_recognised_by_kind_and_not_by_position() -> None:
     stop = Note(NoteKind.STOPPED, "The budget is spent.")
     stopped = replace(summary("rag"), valid=False, status=STOPPED, notes=(CAVEAT, stop))
     assert banner(stopped) == ["> **STOPPED.** The budget is spent. The same command continues it."]

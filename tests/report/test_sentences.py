@@ -1,4 +1,4 @@
-"""What a run found, in words."""
+"""The result of a run, in words."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def test_one_question_is_in_the_singular(questions: int, result: str) -> None:
         (2, "retrieve", "2 questions; only the retrieval was measured, so no answer was judged."),
     ],
 )
-def test_nothing_was_scored(questions: int, stages: str, result: str) -> None:
+def test_sentence_says_that_nothing_was_scored(questions: int, stages: str, result: str) -> None:
     cell = summary()
-    # As in the table, those that are not in the accuracy count if nothing was answered.
+    # If nothing was answered, questions that accuracy leaves out are counted too, as in the table.
     counted = "n_records" if stages == "retrieve" else "n_questions"
     metrics = {**cell.metrics, counted: questions, "accuracy": None}
     tags = {**cell.tags, "stages": stages}

@@ -15,7 +15,7 @@ from memeval.results.verdict_row import verdict_json
 HALF = verdict(Label.WRONG, score=0.25, graded=True, parts={"items": (0.5, 0.0)})
 
 
-def test_a_graded_score_counts_as_it_is() -> None:
+def test_graded_score_counts_unrounded_in_accuracy() -> None:
     rows = [record(verdict=HALF), record(verdict=verdict()), record(verdict=verdict(Label.WRONG))]
     assert [row.score for row in rows] == [0.25, 1.0, 0.0]
     assert [row.is_right for row in rows] == [False, True, False]
@@ -27,7 +27,7 @@ def test_a_graded_verdict_that_is_unscored_has_no_score() -> None:
     assert (row.score, row.is_right) == (None, None)
 
 
-def test_it_is_written_and_read_again() -> None:
+def test_graded_verdict_survives_a_round_trip() -> None:
     line = json.loads(json_line(record(verdict=HALF).to_json()))
     assert Record.from_json(line).verdict == HALF
 
@@ -35,7 +35,7 @@ def test_it_is_written_and_read_again() -> None:
     assert VerdictRow.from_json(row.to_json()).verdict == HALF
 
 
-def test_other_verdicts_are_written_as_before() -> None:
+def test_ungraded_verdicts_have_no_members_of_graded_ones() -> None:
     assert {"graded", "parts"}.isdisjoint(verdict_json(verdict()))
 
 
@@ -43,7 +43,7 @@ def test_other_verdicts_are_written_as_before() -> None:
     "odd",
     [{"graded": "yes"}, {"parts": [1]}, {"parts": {"items": ["1"]}}, {"parts": {"items": 1}}],
 )
-def test_odd_members_are_refused(odd: dict[str, object]) -> None:
+def test_malformed_members_of_a_graded_verdict_are_refused(odd: dict[str, object]) -> None:
     row = VerdictRow(id="q", status=Status.OK, verdict=HALF).to_json()
     row["verdict"] |= odd
     (name,) = odd

@@ -1,4 +1,4 @@
-"""Prices of one's own models."""
+"""Prices of the user's own models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ models:
 
 @pytest.fixture(autouse=True)
 def _no_prices(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Set and deleted, so that what a test sets is taken back.
+    # Set before it is deleted, so that monkeypatch undoes whatever a test sets.
     monkeypatch.setenv(VARIABLE, "")
     monkeypatch.delenv(VARIABLE)
 
@@ -31,7 +31,7 @@ def usage(model: str, prompt: int = 1_000_000, cached: int = 0) -> Usage:
     return Usage(Role.ANSWER, model, "unknown", prompt, 500_000, cached_tokens=cached)
 
 
-def test_models_of_the_file_have_its_prices(tmp_path: Path) -> None:
+def test_models_in_the_price_file_have_its_prices(tmp_path: Path) -> None:
     assert cost_usd(usage("mine")) is None
     path = tmp_path / "prices.yaml"
     path.write_text(SOUND, encoding="utf-8")
@@ -45,7 +45,7 @@ def test_models_of_the_file_have_its_prices(tmp_path: Path) -> None:
     assert own is not None and own.date == "2026-01-31"
 
 
-def test_the_setting_goes_before_the_home(tmp_path: Path) -> None:
+def test_price_file_of_the_setting_overrides_the_one_in_the_home(tmp_path: Path) -> None:
     home, named = tmp_path / "prices.yaml", tmp_path / "named.yaml"
     home.write_text(SOUND, encoding="utf-8")
     named.write_text(SOUND.replace("mine", "other"), encoding="utf-8")
@@ -77,13 +77,13 @@ def test_the_setting_goes_before_the_home(tmp_path: Path) -> None:
         ("{date: 2026-01-31, models: {a: {input: 1, output: .nan}}}", "a.output must be a number"),
     ],
 )
-def test_a_file_that_is_wrong_is_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_invalid_price_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "prices.yaml"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=message.replace(".", r"\.")):
         name_prices(str(path), path)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_missing_price_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="can't be read"):
         name_prices(str(tmp_path / "none.yaml"), tmp_path / "prices.yaml")

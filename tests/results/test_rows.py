@@ -1,4 +1,4 @@
-"""Rows that parse and are still not sound: left out and counted, wherever they are read."""
+"""Rows that parse as JSON but are invalid: skipped and counted, wherever they are read."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def is_taken(row: Mapping[str, Any], parse: Callable[[Mapping[str, Any]], Any]) 
     return bool(found.rows)
 
 
-def test_sound_rows_are_taken() -> None:
+def test_valid_rows_are_read() -> None:
     assert (
         is_taken(ANSWER, answer_or_ingest)
         and is_taken(INGEST, answer_or_ingest)
@@ -158,16 +158,16 @@ def test_sound_rows_are_taken() -> None:
 
 
 @pytest.mark.parametrize("change", ODD_ANSWERS, ids=repr)
-def test_odd_answers_are_left_out_and_counted(change: dict[str, Any]) -> None:
+def test_invalid_answers_are_skipped_and_counted(change: dict[str, Any]) -> None:
     assert not is_taken({**ANSWER, **change}, answer_or_ingest)
 
 
 @pytest.mark.parametrize("change", ODD_VERDICTS, ids=repr)
-def test_odd_verdicts_are_left_out_and_counted(change: dict[str, Any]) -> None:
+def test_invalid_verdicts_are_skipped_and_counted(change: dict[str, Any]) -> None:
     assert not is_taken({**VERDICT, **change}, VerdictRow.from_json)
 
 
-def test_a_huge_number_is_odd_too() -> None:
+def test_row_with_a_huge_number_is_invalid() -> None:
     assert not is_taken({**ANSWER, "times": {"wait_s": 10**400}}, answer_or_ingest)
     assert not is_taken({**ANSWER, "context_tokens": 10**14}, answer_or_ingest)
 
@@ -179,7 +179,7 @@ def test_a_refusal_names_the_path_of_the_member() -> None:
 
 
 @pytest.mark.parametrize("name", ["id", "status", "hypothesis"])
-def test_a_missing_field_is_odd_too(name: str) -> None:
+def test_row_without_a_required_field_is_invalid(name: str) -> None:
     assert not is_taken(
         {key: value for key, value in ANSWER.items() if key != name}, answer_or_ingest
     )
@@ -215,28 +215,28 @@ STORED_VERDICT = (
         (STORED_VERDICT, VerdictRow.from_json),
     ],
 )
-def test_a_stored_line_is_written_again_byte_by_byte(line: bytes, parse: Any) -> None:
-    """Seals are over bytes: another order of members would make all stored rows be another's."""
+def test_stored_line_is_rewritten_byte_for_byte(line: bytes, parse: Any) -> None:
+    """Seals cover bytes: another order of members would invalidate all stored rows."""
     content = sealed_line(HEADER, {"header": HEADER}) + line + b"\n"
     (row,) = read_rows(content, HEADER, parse).rows.values()
     assert sealed_line(HEADER, row.to_json()) == line + b"\n"
 
 
 @pytest.mark.parametrize("time", ["2023-05-07T13:56:00+00:00", "2023-05-07T13:56:00.125000-05:30"])
-def test_a_time_with_an_offset_is_written_as_python_writes_it(time: str) -> None:
+def test_time_with_an_offset_is_written_in_pythons_iso_format(time: str) -> None:
     chunk = {"text": None, "turn_ids": [], "time": time}
     row = answer_or_ingest({**ANSWER, "retrieved": [chunk]})
     assert row.to_json()["retrieved"] == [chunk]
 
 
 @pytest.mark.parametrize("row", [ANSWER, INGEST])
-def test_a_row_is_written_as_it_was_read(row: dict[str, Any]) -> None:
+def test_row_survives_a_round_trip(row: dict[str, Any]) -> None:
     typed = answer_or_ingest(row)
     assert answer_or_ingest(typed.to_json()) == typed
     assert isinstance(typed, AnswerRow | IngestRow)
 
 
-def test_a_verdict_is_written_as_it_was_read() -> None:
+def test_verdict_survives_a_round_trip() -> None:
     typed = VerdictRow.from_json(VERDICT)
     assert VerdictRow.from_json(typed.to_json()) == typed
 
@@ -250,7 +250,7 @@ def test_a_verdict_is_written_as_it_was_read() -> None:
         {"times": StepTimes(answer_ms=NAN)},
     ],
 )
-def test_what_json_does_not_hold_is_not_stored(tmp_path: Path, odd: dict[str, Any]) -> None:
+def test_values_that_json_cannot_represent_are_refused(tmp_path: Path, odd: dict[str, Any]) -> None:
     row = replace(AnswerRow(id="q", status=Status.OK, hypothesis="7 May"), **odd)
     with answers_at(tmp_path / "rows.jsonl") as store:
         with pytest.raises(ValueError, match="can't be stored"):
@@ -258,7 +258,7 @@ def test_what_json_does_not_hold_is_not_stored(tmp_path: Path, odd: dict[str, An
         assert not store.rows
 
 
-def test_every_single_flipped_bit_of_a_row_is_seen() -> None:
+def test_every_single_flipped_bit_in_a_row_is_detected() -> None:
     line = sealed_line(HEADER, VERDICT)
     for place in range(len(line) - 1):
         for bit in (1, 2, 32):
@@ -267,13 +267,13 @@ def test_every_single_flipped_bit_of_a_row_is_seen() -> None:
             assert not read_rows(bytes(damaged), HEADER, VerdictRow.from_json).rows, (place, bit)
 
 
-def test_rows_of_another_key_are_not_taken() -> None:
+def test_rows_of_another_key_are_skipped() -> None:
     other = {**HEADER, "answer": "fedcba9876543210"}
     theirs = sealed_line(other, {"header": other}) + sealed_line(other, ANSWER)
     assert read_rows(theirs, HEADER, answer_or_ingest).dropped == 2
 
 
-def test_rows_without_seals_are_left_out_and_counted() -> None:
+def test_rows_without_seals_are_skipped_and_counted() -> None:
     header = json.dumps({"header": HEADER}).encode() + b"\n"
     row = json.dumps(ANSWER).encode() + b"\n"
     read = read_rows(header + row, HEADER, answer_or_ingest)
@@ -290,7 +290,7 @@ def answer(text: str, question_id: str = "q") -> AnswerRow:
     return AnswerRow(id=question_id, status=Status.OK, hypothesis=text)
 
 
-def test_a_file_of_another_key_is_continued_under_its_own_header(tmp_path: Path) -> None:
+def test_rows_of_two_keys_in_one_file_are_read_under_their_own_header(tmp_path: Path) -> None:
     path, other = tmp_path / "rows.jsonl", {"answer": "other", "seed": 1}
     with answers_at(path, other) as store:
         store.append(answer("7 May"))
@@ -317,7 +317,7 @@ def test_only_a_newline_ends_a_row(tmp_path: Path, mark: str) -> None:
     assert read_hypotheses(answers).answers == {"q": f"a{mark}b"}
 
 
-def test_half_a_character_is_stored_as_a_replacement(tmp_path: Path) -> None:
+def test_lone_surrogate_is_stored_as_a_replacement_character(tmp_path: Path) -> None:
     with answers_at(tmp_path / "rows.jsonl") as store:
         store.append(answer("\ud800"))
     with answers_at(tmp_path / "rows.jsonl") as store:
@@ -326,24 +326,24 @@ def test_half_a_character_is_stored_as_a_replacement(tmp_path: Path) -> None:
 
 
 class FullDisk(RowStore[AnswerRow | IngestRow]):
-    """A file of rows on a disk that takes no line."""
+    """A file of rows on a disk that is full."""
 
     def _write(self, row: Mapping[str, Any]) -> str:
         raise StorageError("the disk is full")
 
 
-def test_a_file_that_takes_no_header_is_closed_and_free_for_others(tmp_path: Path) -> None:
+def test_file_whose_header_cannot_be_written_is_closed_and_unlocked(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     full = FullDisk(path, HEADER, answer_or_ingest)
     with pytest.raises(StorageError, match="the disk is full"):
         full.__enter__()
 
-    # It is refused as busy if the lock was kept.
+    # It would be refused as busy if the lock were still held.
     with answers_at(path):
         pass
 
 
-def test_a_verdict_is_about_one_answer() -> None:
+def test_verdict_applies_only_to_the_answer_it_judged() -> None:
     verdict = VerdictRow(id="q", status=Status.OK, judged=answer_digest("7 May"))
     assert is_about(verdict, answer("7 May")) and not is_about(verdict, answer("8 May"))
     assert not is_about(VerdictRow(id="q", status=Status.OK), answer("x"))
@@ -366,19 +366,19 @@ def test_a_verdict_is_about_one_answer() -> None:
         '{"digest": "x"}',
     ],
 )
-def test_a_damaged_summary_is_one_kind_of_error(tmp_path: Path, content: str) -> None:
+def test_damaged_summary_always_raises_value_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "run.json").write_text(content, encoding="utf-8")
     with pytest.raises(ValueError):
         RunSummary.read(tmp_path)
 
 
-def test_a_seal_holds_what_json_keeps() -> None:
+def test_seal_survives_json_and_detects_changes() -> None:
     content = sealed({"a": [1, 2.5, None, "ü\ud800"], "b": {"c": True}})
     assert is_sealed(json.loads(json.dumps(content)))
     assert not is_sealed({**content, "a": []}) and not is_sealed({"a": 1})
 
 
-def test_what_is_created_is_its_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+def test_created_files_are_private_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         (tmp_path / "theirs").mkdir(mode=0o755)
@@ -398,7 +398,7 @@ def test_what_is_created_is_its_owners_alone_whatever_the_umask(tmp_path: Path) 
     assert (tmp_path / "theirs").stat().st_mode & 0o777 == 0o755
 
 
-def test_a_write_that_fails_leaves_nothing_beside_the_old_file(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_old_file_and_leaves_no_other(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("old")
     with pytest.raises(UnicodeEncodeError):
         write_atomically(tmp_path / "run.json", "\ud800")

@@ -1,4 +1,6 @@
-"""Texts that rows refer to: stored once, never trusted, and no answer depends on them."""
+"""Texts that rows refer to: each stored once and checked when read; answers do not depend on
+them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def test_a_text_is_stored_once(tmp_path: Path) -> None:
     assert [Texts(path).get(ref) for ref in refs[:3]] == list(CHUNKS)
 
 
-def test_a_prompt_takes_its_context_by_reference(tmp_path: Path) -> None:
+def test_prompt_stores_its_context_by_reference(tmp_path: Path) -> None:
     path = tmp_path / "a.texts.jsonl"
     context = "\n".join(CHUNKS)
     with TextStore(path) as store:
@@ -43,7 +45,7 @@ def test_a_prompt_takes_its_context_by_reference(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=5), st.text(max_size=3))
-def test_what_is_joined_is_read_as_it_was(
+def test_joined_text_is_read_unchanged(
     tmp_path_factory: pytest.TempPathFactory, parts: list[str], separator: str
 ) -> None:
     path = tmp_path_factory.mktemp("texts") / "a.texts.jsonl"
@@ -65,7 +67,7 @@ def test_a_torn_line_is_dropped_and_written_again(tmp_path: Path) -> None:
     assert Texts(path).get(refs[2]) == CHUNKS[2]
 
 
-def test_an_edited_text_is_not_shown(tmp_path: Path) -> None:
+def test_edited_text_is_not_returned(tmp_path: Path) -> None:
     path = tmp_path / "a.texts.jsonl"
     with TextStore(path) as store:
         ref = store.put(CHUNKS[0])
@@ -86,14 +88,14 @@ def test_an_edited_text_is_not_shown(tmp_path: Path) -> None:
         '{"id":"%s","text":3}',
     ],
 )
-def test_whatever_a_line_holds_is_no_error(tmp_path: Path, line: str) -> None:
+def test_malformed_line_reads_as_a_missing_text(tmp_path: Path, line: str) -> None:
     path, ref = tmp_path / "a.texts.jsonl", reference("x")
     path.write_text(line.replace("%s", ref) + "\n")
     assert Texts(path).get(ref) is None and Texts(path).get(None) is None
     assert Texts(tmp_path / "none.texts.jsonl").get(ref) is None
 
 
-def test_secrets_and_halves_of_characters_are_not_stored(tmp_path: Path) -> None:
+def test_secrets_and_lone_surrogates_are_not_stored(tmp_path: Path) -> None:
     path = tmp_path / "a.texts.jsonl"
     keep_secret("sk-verysecret-0123456789")
     with TextStore(path) as store:

@@ -21,7 +21,7 @@ def reference(texts: list[str], query: str) -> np.ndarray:
     return np.asarray(BM25Okapi([terms(text) for text in texts]).get_scores(terms(query)))
 
 
-def test_terms_are_lower_case_letters_and_digits() -> None:
+def test_terms_are_lower_case_words_and_numbers() -> None:
     assert terms("Ann's WELL-known 7th café!") == ["ann", "s", "well", "known", "7th", "café"]
 
 
@@ -39,35 +39,35 @@ def test_scores_and_order_are_those_of_rank_bm25(texts: list[str], query: str) -
     assert index.ranking(query, "reversed")[0] == np.argsort(expected)[::-1].tolist()
 
 
-def test_a_term_in_most_documents_keeps_rank_bm25s_floor() -> None:
+def test_term_in_most_documents_keeps_the_floor_of_rank_bm25() -> None:
     texts = ["Ann: tea", "Ann: coffee", "Ann: water", "Bob: tea"]
     assert Bm25Index(texts).scores("ann").tolist() == reference(texts, "ann").tolist()
     assert Bm25Index(texts).scores("ann")[0] > 0
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", "!!!"]])
-def test_a_corpus_without_terms_scores_nothing(texts: list[str]) -> None:
+def test_documents_without_terms_score_zero(texts: list[str]) -> None:
     order, scores = Bm25Index(texts).ranking("anything")
     assert order == list(range(len(texts)))
     assert scores == [0.0] * len(texts)
 
 
 @pytest.mark.parametrize("query", ["", "?!", "unheard"])
-def test_a_query_that_matches_nothing_leaves_the_order(query: str) -> None:
+def test_query_without_matches_keeps_the_order(query: str) -> None:
     assert Bm25Index(["a b", "c", "d e f"]).ranking(query) == ([0, 1, 2], [0.0, 0.0, 0.0])
 
 
-def test_one_document() -> None:
+def test_single_document_is_found() -> None:
     assert Bm25Index(["only this"]).ranking("this")[0] == [0]
 
 
-def test_an_equal_score_goes_to_the_earlier_document() -> None:
+def test_equal_scores_are_ordered_by_position() -> None:
     assert Bm25Index(["x y", "same words", "z", "same words", "t", "u"]).ranking("words")[0][
         :2
     ] == [1, 3]
 
 
-def test_an_index_keeps_two_numbers_for_each_term_of_a_document() -> None:
+def test_index_stores_two_numbers_per_term_of_a_document() -> None:
     texts = [
         " ".join(str((7 * number + word) % 211) for word in range(12)) for number in range(5000)
     ]

@@ -1,4 +1,4 @@
-"""How BM25 cuts texts, and which of equal scores comes first."""
+"""How BM25 splits texts into tokens, and how it orders equal scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXTS = [
 ]
 
 
-def test_space_keeps_case_punctuation_and_empty_words() -> None:
+def test_space_tokenizer_keeps_case_punctuation_and_empty_words() -> None:
     model = BM25Okapi([text.split(" ") for text in TEXTS])
     for query in ("small tern", "Tern", "a  boat."):
         assert Bm25Index(TEXTS, "space").scores(query) == pytest.approx(
@@ -28,7 +28,7 @@ def test_space_keeps_case_punctuation_and_empty_words() -> None:
     assert Bm25Index(TEXTS, "space").scores("tern")[0] == 0.0 < Bm25Index(TEXTS).scores("tern")[0]
 
 
-def test_ties() -> None:
+def test_ties_are_ordered_by_position_or_reversed() -> None:
     index = Bm25Index(TEXTS)
     assert index.ranking("wind", "position")[0] == [6, 0, 1, 2, 3, 4, 5]
     assert index.ranking("wind", "reversed")[0] == np.argsort(index.scores("wind"))[::-1].tolist()
@@ -37,6 +37,6 @@ def test_ties() -> None:
     ) == list(range(7))
 
 
-def test_no_text_but_empty_ones() -> None:
+def test_corpus_of_empty_texts_keeps_its_order() -> None:
     assert Bm25Index(["", ""], "space").ranking("x")[0] == [0, 1]
     assert Bm25Index([], "space").ranking("x") == ([], [])

@@ -20,18 +20,18 @@ TEXTS = [
 ]
 
 
-def test_the_formula() -> None:
+def test_scores_follow_the_formula_of_reciprocal_rank_fusion() -> None:
     fused = dict(reciprocal_rank_fusion([[3, 1], [1, 2]]))
     assert fused == pytest.approx({1: 1 / 62 + 1 / 61, 3: 1 / 61, 2: 1 / 62})
     assert [position for position, _ in reciprocal_rank_fusion([[3, 1], [1, 2]])] == [1, 3, 2]
 
 
-def test_ties_stand_in_order_of_position() -> None:
+def test_ties_are_ordered_by_position() -> None:
     assert [position for position, _ in reciprocal_rank_fusion([[5, 0], [2, 7]])] == [2, 5, 0, 7]
 
 
 @given(RANKINGS, st.integers(1, 100))
-def test_every_position_comes_once_and_scores_fall(rankings: list[list[int]], k: int) -> None:
+def test_every_position_occurs_once_and_scores_descend(rankings: list[list[int]], k: int) -> None:
     fused = reciprocal_rank_fusion(rankings, k)
     assert sorted(position for position, _ in fused) == sorted(
         {position for ranking in rankings for position in ranking}
@@ -48,7 +48,7 @@ def test_the_order_of_the_rankings_does_not_matter(rankings: list[list[int]]) ->
 
 
 @given(st.lists(st.integers(0, 30), unique=True))
-def test_one_ranking_stays_as_it_is(ranking: list[int]) -> None:
+def test_single_ranking_is_unchanged(ranking: list[int]) -> None:
     assert [position for position, _ in reciprocal_rank_fusion([ranking])] == ranking
 
 
@@ -63,14 +63,14 @@ def search(texts: list[str], query: str, depth: int) -> list[tuple[int, float]]:
     return asyncio.run(play())
 
 
-def test_the_index_ranks_what_both_hold_first() -> None:
+def test_text_found_by_words_and_by_meaning_is_first() -> None:
     found = search(TEXTS, "Biscuit and the bakery", 4)
     assert found[0][0] == 3
     assert search(TEXTS, "Biscuit and the bakery", 2) == found[:2]
     assert search([], "anything", 3) == []
 
 
-def test_a_text_without_a_term_of_the_query_gains_nothing_by_words() -> None:
+def test_text_without_a_query_term_gains_nothing_from_bm25() -> None:
     assert max(score for _, score in search(TEXTS, "zzz", 4)) <= 1 / 61
 
 
@@ -95,13 +95,13 @@ def test_entities_are_speakers_names_and_nouns(line: str, names: set[str]) -> No
     assert not {"Wow", "great", "I", ""} & {*entities(line), *entities(line).values()}
 
 
-def test_the_words_of_a_question_meet_the_entities_of_a_line() -> None:
+def test_words_of_a_question_match_entities_of_a_line() -> None:
     assert set(content_words("Which violinists does she know?")) & set(
         entities("Bob: my sister is a violinist")
     )
 
 
-def test_the_graph_weighs_neighbours_by_how_much_they_share() -> None:
+def test_graph_weighs_neighbours_by_shared_chunks() -> None:
     graph = EntityGraph(
         ["Ann: a puppy called Biscuit", "Ann: a bakery in Lisbon\nBob: the bakery", "Bob: a boat"]
     )
@@ -115,6 +115,6 @@ def test_the_graph_weighs_neighbours_by_how_much_they_share() -> None:
     assert [position for position, _ in graph.ranking(weights)] == [0, 1]
 
 
-def test_an_empty_graph_leads_nowhere() -> None:
+def test_empty_graph_finds_nothing() -> None:
     graph = EntityGraph([])
     assert graph.ranking(graph.one_hop({})) == []

@@ -44,7 +44,7 @@ def test_a_word_longer_than_a_window_is_cut() -> None:
     assert [end - start for start, end in windows("x" * 25, 10, 0)] == [10, 10, 5]
 
 
-def test_new_chunks_know_their_turns_and_show_their_session() -> None:
+def test_new_chunks_have_turns_and_stay_within_a_session() -> None:
     found = rechunk(
         [turn("D1:1", "one two three"), turn("D1:2", "four five six"), turn("D2:1", "seven", "s2")],
         24,
@@ -58,7 +58,7 @@ def test_new_chunks_know_their_turns_and_show_their_session() -> None:
     assert found[1].text == "[1:56 pm on 8 May 2023] four five six"
 
 
-def test_turns_of_a_larger_chunk_are_told_apart_by_their_lines() -> None:
+def test_turns_of_a_multi_turn_chunk_are_recognised_by_line() -> None:
     whole = MemoryChunk(
         "s1", "Ann: one two\nBob: three four", TIME, "s1", ("D1:1", "D1:2"), ("Ann", "Bob")
     )
@@ -69,7 +69,7 @@ def test_turns_of_a_larger_chunk_are_told_apart_by_their_lines() -> None:
     ]
 
 
-def test_turns_that_hold_line_breaks_count_as_one_with_their_chunk() -> None:
+def test_turns_with_line_breaks_are_not_separated() -> None:
     whole = MemoryChunk(
         "s1", "Ann: one\ntwo\nBob: three", TIME, "s1", ("D1:1", "D1:2"), ("Ann", "Bob")
     )
@@ -77,7 +77,7 @@ def test_turns_that_hold_line_breaks_count_as_one_with_their_chunk() -> None:
 
 
 @pytest.mark.parametrize("size", [20, 60, 500])
-def test_a_chunk_covers_exactly_the_turns_whose_words_it_holds(size: int) -> None:
+def test_chunk_lists_every_turn_whose_words_it_contains(size: int) -> None:
     turns = [turn(f"D1:{number}", f"word{number}x and word{number}y") for number in range(1, 30)]
     for chunk in rechunk(turns, size, size // 3):
         assert set(chunk.turn_ids) >= {

@@ -27,7 +27,7 @@ def lexical(query: str, ranked: Ranked) -> list[tuple[int, float]]:
     return asyncio.run(Reordering(LexicalReranker(), CORPUS).reorder(query, ranked))
 
 
-def test_the_formula() -> None:
+def test_score_averages_similarity_and_idf_coverage() -> None:
     def idf(held: int) -> float:
         return math.log(1 + (4 - held + 0.5) / (held + 0.5))
 
@@ -37,7 +37,7 @@ def test_the_formula() -> None:
     assert math.isclose(score, 0.5 * 0.4 + 0.5 * coverage)
 
 
-def test_a_rare_word_of_the_question_outweighs_a_little_similarity() -> None:
+def test_rare_query_word_outweighs_a_small_difference_in_similarity() -> None:
     assert [position for position, _ in lexical("Ann Norway", [(1, 0.5), (2, 0.5), (0, 0.4)])] == [
         0,
         1,
@@ -45,7 +45,7 @@ def test_a_rare_word_of_the_question_outweighs_a_little_similarity() -> None:
     ]
 
 
-def test_without_a_known_word_the_first_order_stands() -> None:
+def test_query_without_known_words_keeps_the_order() -> None:
     candidates = [(2, 0.3), (0, 0.3), (1, 0.1)]
     assert [position for position, _ in lexical("zebra?", candidates)] == [
         2,
@@ -54,19 +54,19 @@ def test_without_a_known_word_the_first_order_stands() -> None:
     ]
 
 
-def test_similarities_outside_the_unit_range_are_cut() -> None:
+def test_similarities_are_clipped_to_0_and_1() -> None:
     assert lexical("zebra", [(0, 1.7), (1, -0.2)]) == [(0, 0.5), (1, 0.0)]
 
 
 class Shortest(Reranker):
-    """A reranker of a user's own: the shorter, the better."""
+    """A custom reranker: the shorter a text, the better."""
 
     async def scores(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
         return [-float(len(candidate.text)) for candidate in candidates]
 
 
 class Broken(Reranker):
-    """Says what it was told to say."""
+    """Returns the scores in `said`."""
 
     said: Sequence[float] = ()
 
@@ -76,7 +76,7 @@ class Broken(Reranker):
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that adds the reranker `shortest`, and one under a built-in name."""
+    """A package that adds the reranker `shortest`, and another one under a built-in name."""
     points = dict.fromkeys(("shortest", "endpoint"), f"{__name__}:Shortest")
     install(tmp_path, "my-rerankers", {GROUP: points})
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -84,7 +84,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("name", [f"{__name__}:Shortest", "shortest"])
-def test_a_reranker_of_ones_own_is_found_by_path_and_by_name(name: str) -> None:
+def test_custom_reranker_is_found_by_class_path_and_by_name(name: str) -> None:
     reranker = build_named(name)
     assert isinstance(reranker, Shortest)
     ranked = [(0, 0.9), (1, 0.5), (3, 0.1)]
@@ -93,7 +93,7 @@ def test_a_reranker_of_ones_own_is_found_by_path_and_by_name(name: str) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_package_takes_no_name_of_ours() -> None:
+def test_package_cannot_replace_a_built_in_reranker() -> None:
     assert isinstance(build_named("lexical"), LexicalReranker)
     assert build_named("none") is None
     with pytest.raises(UserError, match="reranker=endpoint is in two packages"):
@@ -110,13 +110,13 @@ def test_a_package_takes_no_name_of_ours() -> None:
         ("nowhere.to_be_found:Thing", "no module named 'nowhere'"),
     ],
 )
-def test_a_wrong_reranker_is_named(name: str, message: str) -> None:
+def test_unknown_reranker_is_named(name: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         build_named(name)
 
 
 @pytest.mark.parametrize("said", [(), (1.0,), (1.0, float("nan")), (1.0, float("inf"))])
-def test_scores_that_do_not_fit_are_a_failed_call(said: tuple[float, ...]) -> None:
+def test_wrong_number_of_scores_or_non_finite_score_fails_the_call(said: tuple[float, ...]) -> None:
     broken = Broken()
     broken.said = said
     with pytest.raises(ModelError, match="the reranker gave"):

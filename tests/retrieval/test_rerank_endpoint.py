@@ -1,5 +1,5 @@
-"""A cross-encoder behind an endpoint, against a double on loopback: shape, cache, meter, retries,
-failures, and `rag` on top.
+"""A cross-encoder behind an endpoint, tested against a double on loopback: request, cache,
+metering, retries, failures, and `rag` on top.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CANDIDATES = [(0, 0.9), (1, 0.5), (2, 0.4)]
 
 
 def at_endpoint(base_url: str | None, **more: Any) -> RerankerConfig:
-    """The settings of a cross-encoder at an address."""
+    """The settings of a cross-encoder at a URL."""
     return RerankerConfig(name="endpoint", base_url=base_url, **{"model": "cross-encoder", **more})
 
 
@@ -106,7 +106,7 @@ def ask(
     return run(choice, lambda fitted: fitted.reorder(query, candidates), ledger, origin)
 
 
-def test_the_request_and_what_is_made_of_the_reply(server: RerankDouble) -> None:
+def test_request_and_scores_of_the_reply(server: RerankDouble) -> None:
     assert ask(server) == [(1, 1.0), (2, 0.5), (0, 0.0)]
     (request,) = server.requests
     assert request.json() == {
@@ -123,14 +123,14 @@ def test_only_the_candidates_are_sent_and_ties_keep_their_order(server: RerankDo
     assert server.requests[0].json()["documents"] == [CORPUS[2], CORPUS[0]]
 
 
-def test_the_address_may_name_the_path(server: RerankDouble) -> None:
+def test_base_url_may_include_the_path(server: RerankDouble) -> None:
     choice = at_endpoint(server.base_url + "/rerank/")
     run(choice, lambda fitted: fitted.reorder("green tea", CANDIDATES))
     assert server.requests[0].path == "/v1/rerank"
 
 
 @pytest.mark.parametrize(("query", "candidates"), [("  ", CANDIDATES), ("tea", [])])
-def test_nothing_to_rank_is_sent_nowhere(
+def test_empty_query_or_candidates_send_no_request(
     server: RerankDouble, query: str, candidates: list[Any]
 ) -> None:
     assert ask(server, query, candidates=candidates) == candidates
@@ -141,7 +141,7 @@ def is_cached(ledger: Ledger) -> bool:
     return any(usage.cached for usage in ledger.usages)
 
 
-def test_what_was_ranked_once_is_never_paid_for_again(server: RerankDouble) -> None:
+def test_cached_ranking_is_not_paid_for_again(server: RerankDouble) -> None:
     first, second = Ledger(scope="q1"), Ledger(scope="q2")
     answers = [
         ask(server, ledger=first, origin="run 1"),
@@ -150,11 +150,11 @@ def test_what_was_ranked_once_is_never_paid_for_again(server: RerankDouble) -> N
     assert answers[0] == answers[1]
     assert len(server.requests) == 1
     assert [is_cached(ledger) for ledger in (first, second)] == [False, True]
-    # The second one takes what it took when it was paid for.
+    # The second call records the duration of the one that was paid for.
     assert second.calls_s(Role.EMBED) == first.calls_s(Role.EMBED) != 0
 
 
-def test_what_the_same_run_paid_for_stays_billed_to_it(server: RerankDouble) -> None:
+def test_repeat_in_the_same_run_stays_billed_to_that_run(server: RerankDouble) -> None:
     ledgers = [Ledger(), Ledger()]
     for ledger in ledgers:
         ask(server, ledger=ledger, origin="run 1")
@@ -170,13 +170,15 @@ def test_what_the_same_run_paid_for_stays_billed_to_it(server: RerankDouble) -> 
         {"candidates": [CANDIDATES[1], CANDIDATES[0], CANDIDATES[2]]},
     ],
 )
-def test_another_request_is_another_entry(server: RerankDouble, other: dict[str, Any]) -> None:
+def test_each_different_request_has_its_own_cache_entry(
+    server: RerankDouble, other: dict[str, Any]
+) -> None:
     ask(server)
     ask(server, **other)
     assert len(server.requests) == 2
 
 
-def test_tokens_are_the_endpoints_own_where_it_tells_them(server: RerankDouble) -> None:
+def test_tokens_are_those_reported_by_the_endpoint(server: RerankDouble) -> None:
     ledger = Ledger()
     ask(server, ledger=ledger)
     (usage,) = ledger.usages
@@ -189,7 +191,7 @@ def test_tokens_are_the_endpoints_own_where_it_tells_them(server: RerankDouble) 
     assert not usage.estimated
 
 
-def test_tokens_are_counted_where_it_does_not() -> None:
+def test_tokens_are_estimated_if_the_endpoint_reports_none() -> None:
     ledger = Ledger()
     with RerankDouble(usage=False) as server:
         ask(server, ledger=ledger)
@@ -198,13 +200,13 @@ def test_tokens_are_counted_where_it_does_not() -> None:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_what_may_pass_is_tried_again(server: RerankDouble, status: int) -> None:
+def test_transient_failure_is_retried(server: RerankDouble, status: int) -> None:
     server.failures = [("POST", "/rerank", status)] * 2
     assert ask(server)[0] == (1, 1.0)
     assert len(server.requests) == 3
 
 
-def test_a_refusal_is_a_fault_of_the_world_and_is_not_kept(server: RerankDouble) -> None:
+def test_refusal_fails_the_call_and_is_not_cached(server: RerankDouble) -> None:
     server.failures = [("POST", "/rerank", 401)]
     with pytest.raises(ModelError, match="HTTP 401"):
         ask(server)
@@ -232,7 +234,7 @@ def test_a_refusal_is_a_fault_of_the_world_and_is_not_kept(server: RerankDouble)
         ),
     ],
 )
-def test_a_reply_without_a_whole_ranking_is_a_fault(
+def test_reply_without_a_complete_ranking_fails_the_call(
     server: RerankDouble, reply: dict[str, Any], told: str
 ) -> None:
     server.reply = reply
@@ -242,7 +244,7 @@ def test_a_reply_without_a_whole_ranking_is_a_fault(
     assert ask(server)[0] == (1, 1.0)
 
 
-def test_rerankers_of_one_run_share_the_limit_of_their_address() -> None:
+def test_rerankers_of_one_run_share_the_connection_limit() -> None:
     async def work(server: RerankDouble) -> list[Any]:
         network = RunNetwork()
         rerankers = [build_reranker(at_endpoint(server.base_url), network) for _ in range(3)]
@@ -276,7 +278,7 @@ def test_rerankers_of_one_run_share_the_limit_of_their_address() -> None:
         ),
     ],
 )
-def test_what_is_missing_is_named(
+def test_missing_setting_is_named(
     choice: RerankerConfig, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RERANK_API_KEY", raising=False)
@@ -284,13 +286,15 @@ def test_what_is_missing_is_named(
         build_reranker(choice, RunNetwork())
 
 
-def test_the_key_is_sent(monkeypatch: pytest.MonkeyPatch, server: RerankDouble) -> None:
+def test_key_is_sent_as_a_bearer_token(
+    monkeypatch: pytest.MonkeyPatch, server: RerankDouble
+) -> None:
     monkeypatch.setenv("RERANK_API_KEY", "secret")
     ask(server)
     assert server.requests[0].headers["authorization"] == "Bearer secret"
 
 
-def test_outside_of_a_run_there_is_no_endpoint() -> None:
+def test_endpoint_reranker_outside_a_run_is_refused() -> None:
     with pytest.raises(UserError, match="needs the endpoints of a run"):
         build_reranker(at_endpoint("http://localhost:9/v1"))
 
@@ -318,7 +322,7 @@ def context(network: RunNetwork, top_k: int, address: str) -> SystemContext:
 def answered(
     system_class: type[Rag] | type[Hybrid], server: RerankDouble, top_k: int, question: str
 ) -> Answer:
-    """The answer of a system that reranks at the double."""
+    """The answer of a system that reranks through the double."""
 
     async def inside() -> Answer:
         network = RunNetwork()
@@ -327,7 +331,7 @@ def answered(
         try:
             for number, text in enumerate([*CORPUS, "Bob plays chess", "Ann sings"]):
                 chunk = MemoryChunk(f"{number}", text, None, f"s{number}", (f"D1:{number}",), ())
-                # Only a system that may ask a model at ingest must be awaited.
+                # Only a system that may call a model at ingest must be awaited.
                 stored = system.ingest(chunk)
                 if isawaitable(stored):
                     await stored
@@ -342,7 +346,7 @@ def answered(
 
 
 @pytest.mark.parametrize("system_class", [Rag, Hybrid])
-def test_it_reorders_twice_top_k_and_keeps_the_rest(
+def test_best_two_times_top_k_are_reranked_and_the_rest_kept(
     server: RerankDouble, system_class: type[Rag] | type[Hybrid]
 ) -> None:
     answer = answered(system_class, server, 1, "likes green tea")
@@ -358,7 +362,7 @@ def test_a_failing_endpoint_fails_the_question(server: RerankDouble) -> None:
 
 
 def composed(server: RerankDouble, *words: str) -> RunConfig:
-    """A config with a model and a reranker behind one address and key."""
+    """A config with a model and a reranker that share a URL and a key."""
     return compose_config(
         [
             *("llm=openai", f"llm.base_url={server.base_url}", "llm.model=m"),
@@ -368,7 +372,7 @@ def composed(server: RerankDouble, *words: str) -> RunConfig:
     )
 
 
-def test_a_run_shares_one_endpoint_among_model_and_reranker(server: RerankDouble) -> None:
+def test_model_and_reranker_at_one_url_share_one_endpoint(server: RerankDouble) -> None:
     config = composed(server, "llm.max_concurrency=2")
 
     async def work() -> int:
@@ -385,7 +389,7 @@ def test_a_run_shares_one_endpoint_among_model_and_reranker(server: RerankDouble
     assert asyncio.run(work()) <= 2
 
 
-def test_what_the_system_is_set_to_counts_where_nothing_is_chosen() -> None:
+def test_systems_reranker_applies_only_if_none_is_chosen() -> None:
     models = Models(compose_config(["system=rag"]), "run")
     assert models.reranker("none") is None
     assert isinstance(models.reranker("lexical"), LexicalReranker)

@@ -1,5 +1,5 @@
-"""The group `reranker` from the command line: what is chosen, its identity, its refusals, and runs
-against a double of a reranking service.
+"""The group `reranker` on the command line: selection, identity, error messages, and runs against a
+double of a reranking service.
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ def at(server: RerankDouble) -> tuple[str, ...]:
         (("system=cogcanvas_norerank", "llm=mock", "reranker=lexical"), "lexical"),
     ],
 )
-def test_a_cell_reranks_by_what_is_chosen_else_by_what_its_system_is_set_to(
-    words: tuple[str, ...], name: str
-) -> None:
+def test_chosen_reranker_overrides_the_one_of_the_system(words: tuple[str, ...], name: str) -> None:
     cell = opened(*words)
     assert cell.config.reranker.name == name
     assert params(cell)["reranker"] == name
@@ -72,7 +70,7 @@ def test_a_cell_reranks_by_what_is_chosen_else_by_what_its_system_is_set_to(
 
 
 @pytest.mark.slow
-def test_an_ablation_is_the_choice_of_no_reranker() -> None:
+def test_ablation_equals_choosing_no_reranker() -> None:
     chosen = opened("system=cogcanvas", "llm=mock", "reranker=none")
     named = opened("system=cogcanvas_norerank", "llm=mock")
     assert chosen.keys(0) == named.keys(0)
@@ -104,7 +102,7 @@ def test_an_ablation_is_the_choice_of_no_reranker() -> None:
         (("system=rag", "reranker=[lexical]"), "reranker=[lexical] is a list"),
     ],
 )
-def test_a_mistake_is_one_line(
+def test_mistake_is_reported_in_one_line(
     words: tuple[str, ...], message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*words, *SMALL]) == 2
@@ -114,7 +112,7 @@ def test_a_mistake_is_one_line(
 
 
 @pytest.mark.slow
-def test_two_forms_of_an_address_are_one_key() -> None:
+def test_different_forms_of_a_base_url_have_one_key() -> None:
     words = ("system=rag", "reranker=endpoint", "reranker.model=m")
     keys = {
         key_of(*words, f"reranker.base_url=http://localhost:1/v1{end}")
@@ -123,7 +121,7 @@ def test_two_forms_of_an_address_are_one_key() -> None:
     assert len(keys) == 1
 
 
-def test_a_run_folder_is_read_without_a_warning(
+def test_config_of_a_run_folder_is_read_without_a_warning(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cell = opened("system=rag", "reranker=lexical")
@@ -134,7 +132,9 @@ def test_a_run_folder_is_read_without_a_warning(
     assert capsys.readouterr().err == ""
 
 
-def test_a_grid_over_rerankers(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_grid_over_rerankers_has_one_run_each(
+    home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert main(["-m", "system=rag", "reranker=none,lexical", *SMALL]) == 0
     assert len(list((home / "outputs" / "runs").iterdir())) == 2
     assert "lexical" in capfd.readouterr().out

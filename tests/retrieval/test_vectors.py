@@ -43,7 +43,7 @@ def test_small_indexes_find_what_an_exact_search_finds(count: int, width: int, k
     index.close()
 
 
-def test_ties_go_to_the_earlier_row_even_across_the_cut() -> None:
+def test_ties_are_ordered_by_row_even_across_the_cut() -> None:
     rows = unit_rows(300, 32, 2)
     rows[40:140] = rows[40]
     index = VectorIndex(rows)
@@ -51,7 +51,7 @@ def test_ties_go_to_the_earlier_row_even_across_the_cut() -> None:
     index.close()
 
 
-def test_a_zero_vector_matches_nothing_and_breaks_nothing() -> None:
+def test_zero_vector_scores_zero_with_every_row() -> None:
     rows = np.vstack([np.zeros((1, 8), dtype=np.float32), np.eye(8, dtype=np.float32)])
     index = VectorIndex(rows)
     assert index.query(rows[3], 1) == ([3], [1.0])
@@ -59,7 +59,7 @@ def test_a_zero_vector_matches_nothing_and_breaks_nothing() -> None:
     index.close()
 
 
-def test_depth_is_cut_to_the_size_and_empty_indexes_answer_nothing() -> None:
+def test_depth_is_limited_to_the_size_and_empty_index_finds_nothing() -> None:
     index = VectorIndex(np.eye(3, dtype=np.float32))
     assert len(index.query(np.eye(3, dtype=np.float32)[0], 50)[0]) == 3
     assert index.query(np.eye(3, dtype=np.float32)[0], 0) == ([], [])
@@ -69,7 +69,7 @@ def test_depth_is_cut_to_the_size_and_empty_indexes_answer_nothing() -> None:
     ) == ([], [])
 
 
-def test_a_saved_index_answers_identically(tmp_path: Path) -> None:
+def test_saved_index_returns_identical_results(tmp_path: Path) -> None:
     rows, queries = unit_rows(500, 128, 3), unit_rows(20, 128, 4)
     index = VectorIndex(rows)
     index.save(tmp_path / "rows.npy")
@@ -92,7 +92,7 @@ def test_equal_rows_have_equal_scores_wherever_they_lie() -> None:
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More than three vectors are searched in Chroma."""
+    """Makes the index use Chroma for more than three vectors."""
     monkeypatch.setattr("memeval.retrieval.vectors.EXACT_UP_TO", 3)
 
 
@@ -169,18 +169,18 @@ print(*sizes)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
-def test_a_dropped_index_gives_its_memory_back() -> None:
+def test_closed_index_frees_its_memory() -> None:
     done = subprocess.run(
         [sys.executable, "-c", GROWING], capture_output=True, text=True, check=True, timeout=120
     )
     sizes = [int(word) for word in done.stdout.split()]
-    # Chroma's allocator keeps some of the first ones.
+    # Chroma's allocator keeps some memory of the first indexes.
     grown = (sizes[-1] - sizes[11]) / 1e6
     assert grown < 6 * 3.7, f"eight indexes of 3.7 MB left {grown:.0f} MB behind: {sizes}"
 
 
 def found(seed: int) -> bool:
-    """Whether an index of its own finds each row by itself."""
+    """Whether a new index returns each row as its own nearest neighbour."""
     rows = unit_rows(200, 64, seed)
     index = VectorIndex(rows)
     right = all(index.query(rows[position], 1)[0] == [position] for position in range(0, 200, 10))

@@ -22,7 +22,9 @@ ROWS = st.lists(
 
 
 def of_counts(right: list[int], asked: list[int]) -> ClusteredMean:
-    """The share of right answers in conversations with so many questions."""
+    """The share of right answers in conversations, given the numbers of right answers and of
+    questions.
+    """
     values, clusters = [], []
     for cluster, (ones, count) in enumerate(zip(right, asked, strict=True)):
         values += [1.0] * ones + [0.0] * (count - ones)
@@ -42,7 +44,7 @@ def of_counts(right: list[int], asked: list[int]) -> ClusteredMean:
         ([300, 10, 12, 9, 15], [400, 20, 20, 20, 20], 0.27064975324021545, 0.9472763354248312),
     ],
 )
-def test_the_interval_of_a_share(
+def test_interval_of_a_share_matches_reference_values(
     right: list[int], asked: list[int], low: float, high: float
 ) -> None:
     found = of_counts(right, asked)
@@ -50,14 +52,14 @@ def test_the_interval_of_a_share(
     assert (found.count, found.groups) == (sum(asked), len(asked))
 
 
-def test_the_error_of_unequal_conversations() -> None:
+def test_standard_error_of_unequal_conversations() -> None:
     found = of_counts([10, 3, 25, 40], [40, 20, 60, 80])
     assert found.mean == pytest.approx(0.39)
     assert found.se == pytest.approx(0.07027158200933885, rel=1e-12)
 
 
 def test_no_error_is_below_that_of_independent_questions() -> None:
-    """3 of 93, one in each conversation: the spread between them is 0, and no proof of anything."""
+    """3 of 93, one per conversation: no spread between conversations, but that proves nothing."""
     assert of_counts([1, 1, 1], [31, 31, 31]).se == pytest.approx(sqrt(3 / 93 * 90 / 93 / 93))
     assert of_counts([0, 0, 0], [31, 31, 31]).se is None
 
@@ -68,7 +70,7 @@ def test_all_right_mirrors_all_wrong() -> None:
 
 
 def bell_mccaffrey(asked: list[int]) -> float:
-    """Degrees of freedom from the whole matrix."""
+    """Degrees of freedom computed from the full matrix."""
     sizes = np.array(asked, dtype=float)
     total = sizes.sum()
     scale = np.diag((1 - sizes / total) ** -0.5)
@@ -77,7 +79,7 @@ def bell_mccaffrey(asked: list[int]) -> float:
 
 
 @given(st.lists(st.integers(1, 40), min_size=2, max_size=12), st.randoms())
-def test_the_interval_is_wilsons_with_fewer_questions(
+def test_interval_is_wilsons_with_the_effective_number_of_questions(
     asked: list[int], random: np.random.Generator
 ) -> None:
     right = [int(random.random() * (count + 1)) for count in asked]
@@ -99,7 +101,7 @@ def test_the_interval_is_wilsons_with_fewer_questions(
 
 
 def test_fractions_take_their_own_variance() -> None:
-    """F1 of .4 or .6 everywhere is surer than 50 % right."""
+    """F1 of 0.4 or 0.6 everywhere is more certain than 50 % right."""
     fractions = clustered_mean([0.4, 0.6] * 10, list(range(20)), is_share=True)
     shares = clustered_mean([0.0, 1.0] * 10, list(range(20)), is_share=True)
     assert fractions and shares and fractions.low and fractions.high and shares.low
@@ -110,7 +112,7 @@ def test_fractions_take_their_own_variance() -> None:
     assert equal.se is None and equal.low < 0.5 < equal.high
 
 
-def test_what_has_no_bounds_is_symmetric_and_may_leave_0_to_1() -> None:
+def test_unbounded_mean_has_a_symmetric_t_interval() -> None:
     values, clusters = [1.0, 3.0, 8.0, 2.0, 4.0, 30.0], list("aabbcc")
     found = clustered_mean(values, clusters, is_share=False)
     assert found and found.se and found.low is not None and found.high is not None
@@ -124,18 +126,18 @@ def test_what_has_no_bounds_is_symmetric_and_may_leave_0_to_1() -> None:
     assert constant and constant.se is constant.low is constant.high is None
 
 
-def test_metrics_beyond_1_are_no_shares() -> None:
+def test_values_above_1_are_not_treated_as_shares() -> None:
     found = clustered_mean([0.5, 2.5, 1.5, 0.1], list("aabb"), is_share=True)
     assert found and found.high and found.high > 2.5
 
 
-def test_a_conversation_that_holds_half_is_named() -> None:
+def test_conversation_with_half_of_the_questions_is_named() -> None:
     assert dominating({"a": 10, "b": 30, "c": 20}) == "b"
     assert dominating({"a": 10, "b": 29, "c": 20}) is None
     assert dominating({"a": 10, "b": 10}) is dominating({"a": 10}) is dominating({}) is None
 
 
-def test_the_error_of_a_mean_with_four_interleaved_clusters() -> None:
+def test_standard_error_with_four_interleaved_clusters() -> None:
     values = [float(value) for value in range(20)]
     assert clustered_se(values, [index % 4 for index in range(20)]) == pytest.approx(
         0.6454972243679028, rel=1e-14
@@ -153,8 +155,8 @@ def test_equal_values_have_an_error_of_exactly_0() -> None:
 
 
 @given(ROWS)
-def test_it_is_the_error_of_a_regression_on_a_constant(rows: list[tuple[float, int]]) -> None:
-    """CR1 as `OLS(d ~ 1)` with clustered covariance has it, by matrices."""
+def test_standard_error_is_that_of_regression_on_a_constant(rows: list[tuple[float, int]]) -> None:
+    """CR1 of `OLS(d ~ 1)` with clustered covariance, computed with matrices."""
     values, clusters = [value for value, _ in rows], [cluster for _, cluster in rows]
     assume(len(set(clusters)) > 1 and len(set(values)) > 1)
     y, x = np.array(values), np.ones((len(values), 1))
@@ -184,7 +186,7 @@ def test_the_order_and_the_names_of_clusters_do_not_matter(
 
 
 @given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=2, max_size=30))
-def test_clusters_of_one_are_independent_values(values: list[float]) -> None:
+def test_clusters_of_size_one_equal_independent_values(values: list[float]) -> None:
     assert clustered_se(values, range(len(values))) == pytest.approx(
         independent_se(values), abs=1e-12
     )
@@ -195,7 +197,7 @@ def test_weights_restore_the_share_of_each_category() -> None:
     # 3/2 - 1/2 = 1 and -3/2 + 1/2 = -1, so CR1 = sqrt(2 · (1 + 1)) / 8 = 1/4.
     values, clusters, weights = [1.0, 0.0, 0.0, 1.0], ["a", "a", "b", "b"], [3.0, 1.0, 3.0, 1.0]
     assert clustered_se(values, clusters, weights) == pytest.approx(0.25)
-    # Each value a cluster of its own: sqrt(4/3 · (9 + 1 + 9 + 1) / 4) / 8.
+    # With one cluster per value: sqrt(4/3 · (9 + 1 + 9 + 1) / 4) / 8.
     assert independent_se(values, weights) == pytest.approx(sqrt(4 / 3 * 5) / 8)
 
     # CR2: (1 + 1)/(1/2)/64 = 1/16. Independent: 1/4 · Σw²/(Σw)² = 1/4 · 20/64, which is larger.

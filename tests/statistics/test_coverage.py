@@ -1,4 +1,4 @@
-"""The simulation of docs/statistics.md keeps within the bounds that the page promises."""
+"""The simulation of docs/statistics.md stays within the bounds that the page states."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def coverage() -> ModuleType:
-    """`perf/coverage.py`."""
+    """The module `perf/coverage.py`."""
     spec = importlib.util.spec_from_file_location("perf_coverage", ROOT / "perf" / "coverage.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -26,7 +26,9 @@ def coverage() -> ModuleType:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("effect", [1.0, 2.0, 4.0])
-def test_intervals_and_mde_keep_what_they_promise(coverage: ModuleType, effect: float) -> None:
+def test_intervals_and_mde_have_nominal_coverage_and_power(
+    coverage: ModuleType, effect: float
+) -> None:
     kept = coverage.simulate(effect, 4000, np.random.default_rng(7))
     assert kept.covered == pytest.approx(95, abs=1.5)
     assert kept.power == pytest.approx(80, abs=3)
@@ -36,9 +38,7 @@ def test_intervals_and_mde_keep_what_they_promise(coverage: ModuleType, effect: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["one with half of all", "twelve from 10 to 300", "six of 100"])
-def test_unequal_and_few_conversations_are_paid_for_honestly(
-    coverage: ModuleType, name: str
-) -> None:
+def test_coverage_holds_for_unequal_and_few_conversations(coverage: ModuleType, name: str) -> None:
     sizes = coverage.CONVERSATIONS[name]
     kept = coverage.simulate(2.0, 3000, np.random.default_rng(7), sizes)
     assert 93 <= kept.covered <= 99.5
@@ -48,14 +48,14 @@ def test_unequal_and_few_conversations_are_paid_for_honestly(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("share", "least"), [(0.35, 93.5), (0.97, 92.0)])
-def test_the_interval_of_a_share_holds_the_truth(
+def test_interval_of_a_share_covers_the_true_value(
     coverage: ModuleType, share: float, least: float
 ) -> None:
     rng = np.random.default_rng(7)
     assert coverage.simulate_share(share, coverage.SIZES, 1000, rng) >= least
 
 
-def test_the_design_effect_is_the_one_that_is_asked_for(coverage: ModuleType) -> None:
+def test_simulated_design_effect_is_the_requested_one(coverage: ModuleType) -> None:
     sizes = np.array(coverage.SIZES)
     extra = coverage.between_variance(3.0, coverage.SIZES) * (sizes**2).sum() / sizes.sum() ** 2
     assert 1 + extra / (coverage.SPREAD**2 / sizes.sum()) == pytest.approx(3.0)

@@ -23,7 +23,7 @@ from memeval.statistics.differences import (
         (minus(A, C), 0.05, [0, 1, 1, 0, -1], 0.09354143466934853, 0.08810878443570108, 1.0),
     ],
 )
-def test_the_worked_example(
+def test_worked_example_has_documented_figures_and_no_interval(
     differences: list[float],
     mean: float,
     sums: list[float],
@@ -38,12 +38,12 @@ def test_the_worked_example(
     assert list(cluster_sums(differences, CLUSTERS).values()) == sums
     assert found.se == pytest.approx(se, rel=1e-14)
     assert found.independent_se == pytest.approx(independent, rel=1e-14)
-    # Five conversations can show nothing, however much they agree.
+    # With five conversations no difference can be shown, however much they agree.
     assert found.is_too_few and found.low is found.high is found.mde is None
 
 
-def test_t_intervals_of_the_worked_example_are_no_longer_shown_but_hold() -> None:
-    """For reference: SE and t(4) as the table of the definitions has them."""
+def test_t_intervals_of_the_worked_example_match_their_definition() -> None:
+    """For reference: SE and t(4) as in the table of definitions."""
     for differences, low, high in [
         (minus(C, B), -0.059712658420891906, 0.45971265842089193),
         (minus(A, C), -0.20971265842089193, 0.3097126584208919),
@@ -58,7 +58,7 @@ def test_t_intervals_of_the_worked_example_are_no_longer_shown_but_hold() -> Non
     ("groups", "factor"),
     [(6, 4.40), (7, 3.50), (8, 3.36), (9, 3.28), (10, 3.146), (20, 2.954), (500, 2.807)],
 )
-def test_the_factor_of_the_mde_depends_on_the_clusters(groups: int, factor: float) -> None:
+def test_mde_factor_depends_on_the_number_of_clusters(groups: int, factor: float) -> None:
     assert detectable_difference(1.0, groups) == pytest.approx(factor, abs=5e-4)
 
 
@@ -68,18 +68,18 @@ def test_an_mde_is_never_above_100_points_and_none_below_six_clusters() -> None:
     assert [detectable_difference(0.01, groups) for groups in (1, 2, 5)] == [None, None, None]
 
 
-def test_how_many_more_would_show_something() -> None:
+def test_number_of_clusters_needed_for_an_mde() -> None:
     assert more_clusters(0.1, 3, most=1.0) == (
         10,
         pytest.approx(detectable_difference(0.1 * (3 / 10) ** 0.5, 10)),
     )
-    # Ten would show nothing below 100 points: twenty do.
+    # With ten clusters the MDE would not be below 100 points; with twenty it is.
     wanted = more_clusters(0.65, 3, most=1.0)
     assert wanted is not None and wanted[0] == 20 and wanted[1] < 1
     assert more_clusters(1e9, 3, most=1.0) is None
 
 
-def test_the_mde_takes_the_larger_error() -> None:
+def test_mde_uses_the_larger_of_both_errors() -> None:
     agree = clustered_difference([0.0, 0.0, 1.0] * 6, [index // 3 for index in range(18)], most=1.0)
     assert agree and agree.se == 0.0 and agree.mde_from_independent
     assert agree.mde == pytest.approx(4.40 * (agree.independent_se or 0))
@@ -88,20 +88,20 @@ def test_the_mde_takes_the_larger_error() -> None:
     assert part.mde == pytest.approx(4.40 * part.se)
 
 
-def test_cells_that_never_differ_have_nothing_to_show() -> None:
+def test_cells_that_never_differ_have_a_zero_interval_and_no_mde() -> None:
     found = clustered_difference([0.0] * 12, [index // 2 for index in range(12)], most=1.0)
     assert found and (found.mean, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
     assert found.mde is found.largest_error is None
 
 
-def test_one_cluster_has_no_p() -> None:
+def test_single_cluster_has_no_p_value_and_no_interval() -> None:
     found = clustered_difference([1.0, 0.0, 1.0], ["a", "a", "a"])
     assert found and found.se is found.low is found.high is found.p is found.mde is None
     assert clustered_difference([], []) is None
 
 
-def test_weights_enter_the_interval() -> None:
-    """Each pair twice is the same as each with the weight 2, and the others with 1."""
+def test_weight_of_2_equals_counting_a_pair_twice() -> None:
+    """Doubling a pair gives the same interval as giving it weight 2, and the others weight 1."""
     rng = np.random.default_rng(5)
     values = rng.choice([-1.0, 0.0, 1.0], 40).tolist()
     clusters = [index % 8 for index in range(40)]

@@ -17,7 +17,7 @@ SUMS = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=7)
 
 
 def flip_p(values: Sequence[float]) -> float:
-    """p of clusters of equal sizes."""
+    """p for clusters of equal size."""
     return flip_test(values, [1.0] * len(values)).p
 
 
@@ -25,24 +25,24 @@ def sums(first: list[float], second: list[float]) -> list[float]:
     return list(cluster_sums(minus(first, second), CLUSTERS).values())
 
 
-def test_the_worked_example() -> None:
+def test_worked_example_has_documented_p_values() -> None:
     pairs = [sums(A, B), sums(C, B), sums(A, C)]
     assert list(map(flip_p, pairs)) == [0.0625, 0.25, 1.0]
     assert max_t_ps(pairs) == [0.0625, 0.25, 1.0]
 
 
 @pytest.mark.parametrize("groups", [3, 5, 10, 16])
-def test_the_smallest_p(groups: int) -> None:
+def test_smallest_p_is_2_over_the_number_of_flips(groups: int) -> None:
     assert flip_p([1.0] * groups) == 2 / 2**groups
 
 
-def test_forty_five_pairs_of_ten_conversations_can_show_something() -> None:
+def test_adjusted_p_of_45_pairs_over_ten_clusters_can_be_significant() -> None:
     strong = [[3.0 + pair] * 10 for pair in range(45)]
     assert max(max_t_ps(strong)) == pytest.approx(0.001953125)
 
 
 @given(SUMS)
-def test_every_flip_by_hand(values: list[float]) -> None:
+def test_p_equals_a_count_over_all_flips(values: list[float]) -> None:
     observed = abs(sum(values))
     flips = list(product((1, -1), repeat=len(values)))
     at_least = sum(
@@ -52,7 +52,7 @@ def test_every_flip_by_hand(values: list[float]) -> None:
     assert flip_p(values) == at_least / len(flips)
 
 
-def test_it_is_scipys_permutation_test() -> None:
+def test_p_equals_scipys_permutation_test() -> None:
     from scipy import stats
 
     values = [0.4, 1.1, -0.3, 2.0, 0.9, -0.1, 0.8]
@@ -66,12 +66,12 @@ def test_it_is_scipys_permutation_test() -> None:
     assert flip_p(values) == pytest.approx(found.pvalue)
 
 
-def test_a_tie_is_a_tie_despite_rounding() -> None:
+def test_ties_are_counted_despite_rounding() -> None:
     """Averages of three repeats: ±1/3 and ±2/3 do not add up exactly."""
     assert flip_p([1 / 3, 1 / 3, 1 / 3, -1 / 3 - 2 / 3, 2 / 3]) == flip_p([1, 1, 1, -3, 2])
 
 
-def test_above_sixteen_clusters_flips_are_drawn_and_the_data_count_as_one_draw() -> None:
+def test_above_16_clusters_flips_are_sampled_and_observed_counts_once() -> None:
     values = [1.0] * 40
     assert flip_p(values) == 1 / (DRAWS + 1)
     mixed = [float(index % 3 - 1) + 0.1 for index in range(60)]
@@ -80,14 +80,14 @@ def test_above_sixteen_clusters_flips_are_drawn_and_the_data_count_as_one_draw()
     assert flip_p(mixed) == pytest.approx(2 * ndtr(-z), abs=0.03)
 
 
-def test_no_difference_has_a_p_of_1() -> None:
+def test_zero_difference_has_a_p_of_1() -> None:
     assert flip_p([0.0, 0.0]) == flip_p([1.0, -1.0]) == 1.0
     assert max_t_ps([]) == []
     assert flip_p([1.0]) == 1.0
 
 
 @given(st.lists(st.lists(st.integers(-3, 3).map(float), min_size=5, max_size=5), max_size=6))
-def test_step_down_max_t_by_hand(comparisons: list[list[float]]) -> None:
+def test_step_down_max_t_equals_a_count_over_all_flips(comparisons: list[list[float]]) -> None:
     own, adjusted = list(map(flip_p, comparisons)), max_t_ps(comparisons)
     assert all(a >= o - 1e-12 for a, o in zip(adjusted, own, strict=True))
     order = sorted(range(len(comparisons)), key=lambda index: -abs(sum(comparisons[index])))
@@ -131,7 +131,7 @@ def test_one_comparison_needs_no_adjustment(values: list[float]) -> None:
         ),
     ],
 )
-def test_the_interval_inverts_the_flips(
+def test_interval_inverts_the_flip_test(
     values: list[float], sizes: list[float], p: float, low: float | None, high: float | None
 ) -> None:
     assert flip_test(values, sizes) == FlipTest(
@@ -147,13 +147,13 @@ CLUSTERED = st.lists(
 
 
 @given(CLUSTERED, st.floats(-3, 3))
-def test_a_difference_is_in_the_interval_exactly_where_the_flips_do_not_speak_against_it(
+def test_difference_is_inside_interval_iff_flip_test_does_not_reject_it(
     rows: list[tuple[float, float]], difference: float
 ) -> None:
     values, sizes = [value for value, _ in rows], [size for _, size in rows]
     found = flip_test(values, sizes)
     assert found.low is not None and found.high is not None
-    # At the very end rounding decides.
+    # At the ends of the interval, rounding decides.
     assume(min(abs(difference - found.low), abs(difference - found.high)) > 1e-6)
     moved = [value - difference * size for value, size in rows]
     assert (found.low <= difference <= found.high) == (flip_p(moved) > 0.05)
@@ -166,10 +166,10 @@ def test_a_difference_is_in_the_interval_exactly_where_the_flips_do_not_speak_ag
         max_size=18,
     )
 )
-def test_0_is_in_the_interval_exactly_where_p_is_above_5_percent(
+def test_zero_is_inside_interval_iff_p_is_above_5_percent(
     rows: list[tuple[int, int, int]],
 ) -> None:
-    """Sums of thirds: ties that rounding would break."""
+    """Sums of thirds: rounding would break ties."""
     values = [value / 3 + (value + repeat) / 3 - repeat / 3 for value, _, repeat in rows]
     found = flip_test(values, [float(size) for _, size, _ in rows])
     if found.low is None or found.high is None:
@@ -181,7 +181,7 @@ def test_0_is_in_the_interval_exactly_where_p_is_above_5_percent(
         assert found.low - 1e-12 <= total <= found.high + 1e-12
 
 
-def test_drawn_flips_invert_to_about_the_t_interval() -> None:
+def test_interval_from_sampled_flips_is_close_to_t_interval() -> None:
     rng = np.random.default_rng(3)
     values = rng.normal(0.3, 1.0, 60)
     found = flip_test(values.tolist(), [1.0] * 60)
@@ -192,7 +192,9 @@ def test_drawn_flips_invert_to_about_the_t_interval() -> None:
 
 
 @given(CLUSTERED)
-def test_the_interval_turns_around_with_the_difference(rows: list[tuple[float, float]]) -> None:
+def test_interval_is_mirrored_if_the_difference_changes_sign(
+    rows: list[tuple[float, float]],
+) -> None:
     sizes = [size for _, size in rows]
     one = flip_test([value for value, _ in rows], sizes)
     other = flip_test([-value for value, _ in rows], sizes)
@@ -200,13 +202,13 @@ def test_the_interval_turns_around_with_the_difference(rows: list[tuple[float, f
     assert (other.p, other.low, other.high) == pytest.approx((one.p, -one.high, -one.low))
 
 
-def test_drawn_flips_of_one_comparison_need_no_adjustment() -> None:
+def test_sampled_flips_of_one_comparison_need_no_adjustment() -> None:
     sums = [float(value % 7) - 2.5 for value in range(20)]
     assert max_t_ps([sums]) == [flip_test(sums, [1.0] * 20).p]
     assert max_t_ps([sums, sums]) == [flip_test(sums, [1.0] * 20).p] * 2
 
 
-def test_drawn_flips_count_the_data_as_one_draw_for_each_comparison() -> None:
+def test_sampled_flips_count_observed_data_once_per_comparison() -> None:
     certain, none = [1.0] * 40, [1.0, -1.0] * 20
     assert max_t_ps([none, certain]) == [1.0, 1 / 10_000]
 
@@ -216,6 +218,6 @@ def test_drawn_flips_count_the_data_as_one_draw_for_each_comparison() -> None:
     assert second == flip_test(small, [1.0] * 40).p > first
 
 
-def test_sixteen_clusters_are_still_counted_exactly() -> None:
+def test_up_to_16_clusters_all_flips_are_counted() -> None:
     assert max_t_ps([[1.0] * 16]) == [2 / 2**16]
     assert max_t_ps([[1.0] * 40]) == [1 / 10_000]

@@ -26,7 +26,9 @@ UNLABELLED = [1.0] * 30 + [0.0] * 10
         (0.0, 0.0, 0.60, 0.15491933384829668),
     ],
 )
-def test_ppi(power: float | None, used: float, mean: float, se: float) -> None:
+def test_ppi_matches_reference_values(
+    power: float | None, used: float, mean: float, se: float
+) -> None:
     found = prediction_powered_mean(Y, GUESSED, UNLABELLED, power)
     assert (found.power, found.mean, found.se) == pytest.approx((used, mean, se), rel=1e-14)
 
@@ -34,7 +36,7 @@ def test_ppi(power: float | None, used: float, mean: float, se: float) -> None:
 OWN, OTHERS = [index // 2 for index in range(10)], [index // 8 for index in range(40)]
 
 
-def test_ppi_sums_the_influence_of_a_conversation_over_both_parts() -> None:
+def test_ppi_error_sums_the_influence_of_a_conversation_over_both_parts() -> None:
     found = prediction_powered_mean(
         Y, GUESSED, UNLABELLED, clusters=OWN, unlabelled_clusters=OTHERS
     )
@@ -50,8 +52,8 @@ def test_ppi_sums_the_influence_of_a_conversation_over_both_parts() -> None:
     assert found.se != pytest.approx(sqrt(sum((error or 0) ** 2 for error in apart)))
 
 
-def test_ppi_is_never_surer_than_of_independent_answers() -> None:
-    """Both parts even out within every conversation."""
+def test_ppi_error_is_never_below_that_of_independent_answers() -> None:
+    """Labelled and unlabelled answers both cancel out within every conversation."""
     found = prediction_powered_mean(
         [1.0, 0.0] * 4,
         [1.0, 0.0] * 4,
@@ -63,8 +65,8 @@ def test_ppi_is_never_surer_than_of_independent_answers() -> None:
     assert found.se == plain.se > 0
 
 
-def test_the_weights_of_a_sample_enter_everywhere() -> None:
-    """Answers that each stand for two questions are as good as twice as many."""
+def test_ppi_weight_of_2_equals_counting_an_answer_twice() -> None:
+    """Answers with weight 2 equal twice as many answers with weight 1."""
     heavy = [2.0 if index % 2 else 1.0 for index in range(40)]
     weighted = prediction_powered_mean(
         Y,
@@ -90,7 +92,7 @@ def test_the_weights_of_a_sample_enter_everywhere() -> None:
         unlabelled_clusters=doubled(OTHERS),
     )
     assert (weighted.mean, weighted.se) == pytest.approx((many.mean, many.se))
-    # All weights alike change nothing, λ included.
+    # Equal weights change nothing, λ included.
     plain = prediction_powered_mean(Y, GUESSED, UNLABELLED)
     alike = prediction_powered_mean(
         Y, GUESSED, UNLABELLED, weights=[3.0] * 10, unlabelled_weights=[3.0] * 40
@@ -99,8 +101,10 @@ def test_the_weights_of_a_sample_enter_everywhere() -> None:
 
 
 @pytest.mark.slow
-def test_ppi_with_conversations_covers_what_it_promises() -> None:
-    """300 labels of 1,540 answers in ten conversations, whose rates and judge both vary."""
+def test_ppi_with_conversations_has_nominal_coverage() -> None:
+    """300 labels of 1,540 answers in ten conversations that vary in accuracy; the judge errs in 10
+    %.
+    """
     rng = np.random.default_rng(11)
     t, held = float(stdtrit(9, 0.975)), 0
     clusters = np.repeat(np.arange(10), 154)
@@ -122,7 +126,7 @@ def test_ppi_with_conversations_covers_what_it_promises() -> None:
     assert 93 <= 100 * held / 600 <= 97.5
 
 
-def test_ppi_of_what_can_not_be_corrected() -> None:
+def test_ppi_without_labels_or_with_one_cluster_is_refused() -> None:
     with pytest.raises(ValueError, match="labels"):
         prediction_powered_mean([], [], [1.0])
     with pytest.raises(ValueError, match="two clusters"):
@@ -131,13 +135,13 @@ def test_ppi_of_what_can_not_be_corrected() -> None:
         )
 
 
-def test_a_judge_that_always_says_the_same_is_not_trusted() -> None:
+def test_ppi_ignores_a_judge_with_constant_verdicts() -> None:
     found = prediction_powered_mean(Y, [1.0] * 10, [1.0] * 40)
     assert (found.power, found.mean) == (0.0, pytest.approx(0.6))
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
-def test_the_power_stays_between_0_and_1_and_helps(pairs: list[tuple[bool, bool]]) -> None:
+def test_ppi_power_is_between_0_and_1_and_reduces_the_error(pairs: list[tuple[bool, bool]]) -> None:
     labels = [float(label) for label, _ in pairs]
     judged = [float(guess) for _, guess in pairs]
     found = prediction_powered_mean(labels, judged, [0.0, 1.0] * 30)
@@ -167,7 +171,7 @@ def test_the_power_stays_between_0_and_1_and_helps(pairs: list[tuple[bool, bool]
         ),
     ],
 )
-def test_rogan_gladen(
+def test_rogan_gladen_matches_reference_values(
     p: float, count: int, judge: JudgeRates, share: float, low: float, high: float
 ) -> None:
     found = rogan_gladen(p, count, judge)
@@ -192,13 +196,17 @@ def test_a_judge_no_better_than_chance_is_refused() -> None:
         ([], None),
     ],
 )
-def test_krippendorff(units: list[list[int | None]], alpha: float | None) -> None:
+def test_krippendorff_alpha_matches_reference_values(
+    units: list[list[int | None]], alpha: float | None
+) -> None:
     found = krippendorff_alpha(units)
     assert found == (None if alpha is None else pytest.approx(alpha, rel=1e-14))
 
 
 @given(st.lists(st.lists(st.sampled_from([0, 1, 2, None]), min_size=3, max_size=3), max_size=12))
-def test_alpha_by_the_matrix_of_coincidences(units: list[list[int | None]]) -> None:
+def test_krippendorff_alpha_equals_that_of_the_coincidence_matrix(
+    units: list[list[int | None]],
+) -> None:
     matrix = np.zeros((3, 3))
     for unit in units:
         labels = [label for label in unit if label is not None]

@@ -10,7 +10,7 @@ from memeval.statistics.clusters import clustered_mean
 from memeval.statistics.means import bounds, design_effect, mean, sample_std, scored_mean
 
 
-def test_nothing_measured_is_none() -> None:
+def test_statistics_without_values_are_none() -> None:
     assert (
         mean([])
         is mean([None])
@@ -23,8 +23,8 @@ def test_nothing_measured_is_none() -> None:
     assert scored_mean([], []) is design_effect([], []) is None
 
 
-def test_equal_values_do_not_spread() -> None:
-    # The computed mean of three times 0.1 is 0.10000000000000002.
+def test_equal_values_have_a_deviation_of_exactly_0() -> None:
+    # The floating-point mean of three times 0.1 is 0.10000000000000002.
     assert sample_std([0.1, 0.1, 0.1]) == 0.0
 
 
@@ -40,7 +40,7 @@ def test_unscored_values_are_left_out_of_an_interval() -> None:
     assert scored_mean([None], ["a"]) is scored_mean([], []) is None
 
 
-def test_clusters_must_be_as_many_as_values() -> None:
+def test_number_of_clusters_must_match_number_of_values() -> None:
     with pytest.raises(ValueError, match="zip"):
         scored_mean([1.0, 0.0], ["a"])
 

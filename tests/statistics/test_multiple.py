@@ -18,14 +18,14 @@ ADJUSTED = [
 # fmt: on
 
 
-def test_benjamini_and_hochbergs_own_example() -> None:
+def test_adjusted_ps_match_the_example_of_benjamini_and_hochberg() -> None:
     assert benjamini_hochberg(OF_1995) == pytest.approx(ADJUSTED, abs=5e-9)
     backwards = benjamini_hochberg(OF_1995[::-1])
     assert backwards == pytest.approx(ADJUSTED[::-1], abs=5e-9)
 
 
 @given(st.lists(st.floats(0, 1), max_size=20))
-def test_it_is_scipys(ps: list[float]) -> None:
+def test_adjusted_ps_equal_scipys(ps: list[float]) -> None:
     from scipy import stats
 
     expected = stats.false_discovery_control(ps) if ps else []
@@ -43,7 +43,9 @@ def test_it_is_scipys(ps: list[float]) -> None:
         (4, [(0, 3), (0, 2), (1, 3)], ["a", "ab", "bc", "c"]),
     ],
 )
-def test_letters(count: int, different: list[tuple[int, int]], letters: list[str]) -> None:
+def test_letters_match_examples(
+    count: int, different: list[tuple[int, int]], letters: list[str]
+) -> None:
     assert compact_letters(count, different) == letters
 
 
@@ -59,7 +61,7 @@ def test_letters(count: int, different: list[tuple[int, int]], letters: list[str
         )
     )
 )
-def test_two_share_a_letter_iff_they_are_not_told_apart(
+def test_items_share_a_letter_iff_they_do_not_differ(
     drawn: tuple[int, set[tuple[int, int]]],
 ) -> None:
     count, different = drawn

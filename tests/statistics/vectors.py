@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def answers(text: str) -> list[float]:
-    """`1110 1101` as scores."""
+    """Scores from digits such as `1110 1101`."""
     return [float(digit) for digit in text.replace(" ", "")]
 
 
@@ -15,5 +15,5 @@ CLUSTERS = [index // 4 for index in range(20)]
 
 
 def minus(first: list[float], second: list[float]) -> list[float]:
-    """Differences, question by question."""
+    """Differences per question."""
     return [one - other for one, other in zip(first, second, strict=True)]

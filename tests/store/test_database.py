@@ -1,4 +1,4 @@
-"""A PostgreSQL server that accepts connections and never answers."""
+"""A PostgreSQL store whose server hangs, is slow, or has damaged entries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def hurried(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """Limits of tenths of seconds."""
+    """Shortens the time limits, most of them to tenths of a second."""
     monkeypatch.setenv("PGUSER", "memeval")
     limits = {"SAY_S": 0.1, "ANSWER_S": 0.4, "LOOK_S": 0.05, "CONNECT_S": 3, "REST_S": 0.3}
     for name, seconds in limits.items():
@@ -48,7 +48,7 @@ def hurried(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 
 
 @pytest.mark.slow
-def test_a_server_that_never_answers_is_said_and_given_up(hurried: Server) -> None:
+def test_unresponsive_server_is_reported_and_given_up(hurried: Server) -> None:
     said: list[str] = []
     database = Database(hurried.url, patience_s=0.5)
     database.say = said.append
@@ -58,7 +58,7 @@ def test_a_server_that_never_answers_is_said_and_given_up(hurried: Server) -> No
         with pytest.raises(StorageError, match=r"was unreachable for 0\.5 s \(store\.patience_s\)"):
             database.run("SELECT 1")
 
-        # Its connection is cut, and the next one waits for `CONNECT_S` at most.
+        # Its connection is cut, and the next one waits up to `CONNECT_S`.
         assert time.monotonic() - began < 20
         assert len(said) == 1
         assert said[0].startswith(f"waiting for the store {hurried.url}: no answer for ")
@@ -97,7 +97,7 @@ def test_a_server_that_is_slow_at_the_start_is_waited_for(
         if not said.startswith("waiting for") or "no answer for" in said:
             return
 
-        # The connection of the one that opens was cut after `ANSWER_S`, and it tries again.
+        # The connection that runs the setup was cut after `ANSWER_S`, and setup is tried again.
         failures.append(said)
         if len(failures) == 2:
             hurried.ask(f"SELECT pg_terminate_backend(pid) {of_holder}")
@@ -109,12 +109,12 @@ def test_a_server_that_is_slow_at_the_start_is_waited_for(
 
 
 def hold_for_a_minute(server: Server, lock: str) -> None:
-    with suppress(subprocess.CalledProcessError):  # its connection is ended
+    with suppress(subprocess.CalledProcessError):  # its connection is terminated
         server.ask(f"SELECT {lock}, pg_sleep(60)")
 
 
 @pytest.mark.slow
-def test_a_server_that_never_lets_in_is_refused_at_once(hurried: Server) -> None:
+def test_server_that_never_accepts_a_connection_is_refused(hurried: Server) -> None:
     hurried.freeze()
     try:
         with pytest.raises(UserError, match=r"can't be used: .*timeout"):
@@ -123,12 +123,12 @@ def test_a_server_that_never_lets_in_is_refused_at_once(hurried: Server) -> None
         hurried.thaw()
 
 
-def test_the_server_gives_up_a_statement_that_takes_too_long(
+def test_server_cancels_a_statement_that_takes_too_long(
     hurried: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "STATEMENT_S", 0.2)
     monkeypatch.setattr(module, "ANSWER_S", 60)
-    # A slow machine may need longer than that for a table, which is then tried again.
+    # On a slow machine, creating a table may take longer than that and is then tried again.
     database = Database(hurried.url, patience_s=60)
     database.patience_s = 0.1
     with pytest.raises(StorageError, match="statement timeout"):
@@ -137,7 +137,7 @@ def test_the_server_gives_up_a_statement_that_takes_too_long(
     database.close()
 
 
-def test_damaged_entries_are_dropped_and_said(
+def test_damaged_entries_are_dropped_and_reported(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PGUSER", "memeval")
@@ -154,7 +154,7 @@ def test_damaged_entries_are_dropped_and_said(
     database.close()
 
 
-def test_a_lease_that_lapsed_while_nobody_was_answered_is_not_taken_over(
+def test_lease_that_lapsed_while_the_server_was_unresponsive_is_kept(
     hurried: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RENEW_S", 0.2)
@@ -164,7 +164,7 @@ def test_a_lease_that_lapsed_while_nobody_was_answered_is_not_taken_over(
     held, wanted = LeasedLocks(one, "claims"), LeasedLocks(other, "claims")
     assert held.take(7) and not wanted.take(7)
 
-    # As if the server had answered nobody for longer than a lease lasts.
+    # As if the server had been unresponsive for longer than a lease lasts.
     one.run(
         "UPDATE memeval_holders SET expires = now() - interval '1 second' WHERE holder = :one",
         {"one": one.holder},
@@ -204,14 +204,14 @@ def database(hurried: Server) -> Iterator[Database]:
     database.close()
 
 
-def test_the_event_loop_goes_on_while_the_server_never_answers(
+def test_event_loop_keeps_running_while_the_server_is_unresponsive(
     hurried: Server, database: Database
 ) -> None:
     async def scene() -> None:
         asked = [
             asyncio.create_task(database.call(lambda: database.run("SELECT 1"))) for _ in range(20)
         ]
-        # A loop that waited itself would come back when a request has ended.
+        # A blocked event loop would get here only after a request has ended.
         for _ in range(80):
             await asyncio.sleep(0.01)
 
@@ -223,7 +223,7 @@ def test_the_event_loop_goes_on_while_the_server_never_answers(
     asyncio.run(scene())
 
 
-def test_the_connections_to_a_server_that_is_away_are_closed_too(hurried: Server) -> None:
+def test_idle_connections_to_an_unreachable_server_are_closed(hurried: Server) -> None:
     database = Database(hurried.url, patience_s=60)
     assert database._engine.pool.checkedin() == 1
     database._away_since = time.monotonic()
@@ -231,7 +231,7 @@ def test_the_connections_to_a_server_that_is_away_are_closed_too(hurried: Server
     assert database._engine.pool.checkedin() == 0
 
 
-def test_all_that_wait_for_a_server_have_one_patience(
+def test_all_requests_waiting_for_a_server_share_one_patience(
     hurried: Server, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
@@ -245,19 +245,19 @@ def test_all_that_wait_for_a_server_have_one_patience(
     began = time.monotonic()
     outcomes = asyncio.run(scene())
     assert {type(outcome) for outcome in outcomes} == {StorageError}
-    # One of them takes 0.4 s until it is cut, and the next one 3 s to be let in. One after the
-    # other they would take a minute and a half.
+    # One request takes 0.4 s until it is cut, and the next connection attempt takes 3 s. One after
+    # another they would take a minute and a half.
     assert time.monotonic() - began < 20
     assert len(said) == 1
     hurried.thaw()
-    # A server that is slow from here on is not away.
+    # Allows slow answers from here on: the server is no longer considered unreachable.
     monkeypatch.setattr(module, "ANSWER_S", 60)
     time.sleep(module.REST_S)
     assert database.run("SELECT 1") == [(1,)]
     assert said[-1] == f"the store {hurried.url} is reachable again"
 
 
-def test_a_request_that_is_cancelled_while_it_is_leased_is_given_back(
+def test_cancelled_request_releases_a_lease_that_it_was_taking(
     hurried: Server, database: Database
 ) -> None:
     other = Database(hurried.url, patience_s=60)
@@ -282,9 +282,7 @@ def test_a_request_that_is_cancelled_while_it_is_leased_is_given_back(
     other.close()
 
 
-def test_rows_are_sent_behind_the_event_loop_in_their_order(
-    hurried: Server, database: Database
-) -> None:
+def test_rows_are_sent_in_the_background_in_order(hurried: Server, database: Database) -> None:
     rows = PostgresStore(database, Path()).rows(Path("answers/some.jsonl"))
     assert rows.hold() and rows.read() == b""
     hurried.freeze()
@@ -292,7 +290,7 @@ def test_rows_are_sent_behind_the_event_loop_in_their_order(
     for number in range(500):
         rows.append(b"%d\n" % number)
 
-    # One that waited would do so for the whole patience.
+    # A blocking append would take as long as the patience.
     assert time.monotonic() - began < database.patience_s / 2
     hurried.thaw()
     rows.flush()
@@ -300,7 +298,7 @@ def test_rows_are_sent_behind_the_event_loop_in_their_order(
     rows.give()
 
 
-def test_rows_that_were_not_stored_are_told_at_the_next_one(
+def test_rows_that_were_not_stored_are_reported_by_the_next_call(
     hurried: Server, database: Database
 ) -> None:
     rows = PostgresStore(database, Path()).rows(Path("answers/other.jsonl"))
@@ -334,18 +332,18 @@ def test_a_forgotten_entry_is_gone_at_the_next_look(
     assert not cache.get_all([KEY])
 
 
-def test_replies_that_come_while_the_server_is_away_are_kept_and_stored_later(
+def test_replies_that_could_not_be_stored_are_kept_and_stored_later(
     hurried: Server, database: Database, tmp_path: Path
 ) -> None:
     store = PostgresStore(database, tmp_path)
     cache = store.cache("embeddings", None)
-    # A server that is away until the patience is over ends in the same error.
+    # A server that is unreachable for longer than the patience raises the same error.
     database.run("ALTER TABLE memeval_entries RENAME TO away")
     cache.put_all({KEY: b"paid for"}, "run", {KEY: 7})
     database.run("ALTER TABLE away RENAME TO memeval_entries")
     cache.close()
 
-    # The next command in this home stores it: another home finds it then.
+    # The next command in this home stores it, and only then can another home find it.
     elsewhere = PostgresStore(database, tmp_path / "other").cache("embeddings", None)
     assert not elsewhere.get_all([KEY])
     expected = {KEY: CachedEntry(b"paid for", "run", 7)}

@@ -39,7 +39,7 @@ SESSIONS = [
 
 
 def conversation() -> list[MemoryChunk]:
-    """One chunk a turn, two sessions, one text that occurs twice."""
+    """One chunk per turn, two sessions, and one text that occurs twice."""
     return [
         MemoryChunk(
             f"D{s}:{t}",
@@ -55,7 +55,7 @@ def conversation() -> list[MemoryChunk]:
 
 
 def by_session(chunks: Sequence[MemoryChunk]) -> list[MemoryChunk]:
-    """The same conversation at the granularity of sessions."""
+    """The same conversation with granularity `session`."""
     joined = []
     for name in dict.fromkeys(chunk.session_id for chunk in chunks):
         members = [chunk for chunk in chunks if chunk.session_id == name]
@@ -85,7 +85,7 @@ class StubReader:
 
 
 class ScriptedModel(LanguageModel):
-    """Replies by a function of the prompt's messages, and remembers every prompt."""
+    """Computes replies from the prompt's messages, and remembers every prompt."""
 
     name = "scripted"
 
@@ -102,7 +102,7 @@ class ScriptedModel(LanguageModel):
 class Driver:
     """Calls a system's methods as the engine does.
 
-    Plain ones run in a thread where the system says so, else on the event loop.
+    Synchronous methods run in a thread if the system sets `in_thread`, otherwise on the event loop.
     """
 
     def __init__(self, runner: asyncio.Runner, system: MemorySystem, reader: StubReader) -> None:
@@ -143,7 +143,9 @@ class Driver:
 
 
 def offline_model(name: str, settings: Mapping[str, Any]) -> LanguageModel:
-    """The offline model for a system that calls one at ingest; for others, one that fails."""
+    """The offline model if the system calls a model at ingest, otherwise a model that fails the
+    test.
+    """
     kind = system_class(name)
     if kind.uses_llm_at_ingest(read_settings(kind.settings_type, settings)):
         return ExtractiveModel()

@@ -1,4 +1,4 @@
-"""A program that keeps a memory, and does what its first argument says about a search."""
+"""A memory program whose first argument selects how it handles a search."""
 # ruff: noqa: T201
 
 import json
@@ -35,7 +35,7 @@ for line in sys.stdin:
             print(json.dumps({"id": None, "usage": [], "results": []}), flush=True)
             continue
         if fault == "leaves-a-child":
-            # It holds the pipes of this program open.
+            # The child keeps the pipes of this program open.
             subprocess.Popen(["sleep", "612"])
             os._exit(3)
         if fault == "hangs-with-a-child":

@@ -1,7 +1,6 @@
-"""A reply function for `ScriptedEndpoint` that extracts artifacts as a model would, by rules.
+"""A reply function for `ScriptedEndpoint` that extracts artifacts by rules, as a model would.
 
-It reads the numbered turns of the prompt, and its replies end at the limit of tokens that the
-request names.
+It reads the numbered turns of the prompt, and cuts its replies at the token limit of the request.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ _SENTENCE = re.compile(r"[^.!?]+[.!?]?")
 
 
 def pass_of(body: Mapping[str, Any]) -> int:
-    """1 or 2 for the readings of a batch; 0 for any other request."""
+    """1 or 2 for the first or second pass over a batch; 0 for any other request."""
     system = str(body["messages"][0]["content"])
     templates = [load_builtin(name).system for name in ("extract", "glean")]
     return templates.index(system) + 1 if system in templates else 0
 
 
 def extract(body: Mapping[str, Any]) -> str:
-    """Artifacts of a batch or entities of a turn as JSON; three words for other requests."""
+    """Artifacts of a batch, or entities of a turn, as JSON; three words for any other request."""
     if body["messages"][0]["content"] == load_builtin("entities").system:
         return '["the harbour"]'
 
@@ -55,7 +54,7 @@ def extract(body: Mapping[str, Any]) -> str:
 
 
 def within_limit(text: str, body: Mapping[str, Any]) -> str:
-    """A reply as an endpoint would send it: broken off at the limit of tokens."""
+    """A reply as an endpoint would send it: cut at the token limit."""
     limit = body.get("max_tokens") or body.get("max_completion_tokens") or 10**9
     if count_tokens(text) <= limit:
         return text
@@ -64,7 +63,7 @@ def within_limit(text: str, body: Mapping[str, Any]) -> str:
 
 
 def items(turns: str, *, second: bool) -> Iterator[dict[str, Any]]:
-    """The first reading takes sentences that a rule knows, the second one the others."""
+    """The first pass extracts sentences that match a rule, and the second pass the others."""
     _, *parts = _CHUNK.split(turns)
     for number, content in zip(parts[::2], parts[1::2], strict=True):
         for line in content.strip().split("\n"):

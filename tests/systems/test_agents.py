@@ -1,5 +1,5 @@
-"""native, summarization, memgpt_lite and graphrag_lite: what each keeps when the agent's window
-is cut.
+"""native, summarization, memgpt_lite and graphrag_lite: what each keeps when the agent's window is
+compressed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def demo() -> tuple[EvalCase, list[MemoryChunk]]:
 def evidence_in(
     questions: Sequence[EvalQuestion], units: Sequence[MemoryChunk]
 ) -> list[EvalQuestion]:
-    """Questions all of whose evidence is said in these units."""
+    """Questions whose evidence is entirely within these chunks."""
     held = {turn for unit in units for turn in unit.turn_ids}
     return [
         question for question in questions if question.evidence and set(question.evidence) <= held
@@ -42,7 +42,7 @@ def evidence_in(
 def rolling(
     driver: Driver, units: Sequence[MemoryChunk], every: int, retain: int = 5
 ) -> list[list[str]]:
-    """Ingests with regular compressions; returns the context right after each."""
+    """Ingests with regular compressions; returns the context after each compression."""
     driver.call("reset")
     contexts = []
     for number, unit in enumerate(units, 1):
@@ -55,7 +55,7 @@ def rolling(
     return contexts
 
 
-def test_native_loses_the_first_half_and_nothing_else(build: Builder) -> None:
+def test_native_loses_exactly_the_turns_before_the_compression(build: Builder) -> None:
     case, units = demo()
     half, retain = len(units) // 2, 5
     driver = build("native")
@@ -81,7 +81,7 @@ def test_native_shows_everything_until_it_is_compressed(build: Builder) -> None:
     assert answer.notes == {}
 
 
-def test_native_cuts_its_window_at_the_old_end_and_says_so(build: Builder) -> None:
+def test_native_over_budget_drops_the_oldest_chunks_and_notes_it(build: Builder) -> None:
     units = conversation()
     sizes = [count_tokens(unit.text) for unit in units]
     driver = build("native", max_context_tokens=sum(sizes[-3:]) + 1)
@@ -92,7 +92,9 @@ def test_native_cuts_its_window_at_the_old_end_and_says_so(build: Builder) -> No
 
 
 @pytest.mark.parametrize("retain", [0, 1, 5])
-def test_a_second_compression_cuts_what_joined_since(build: Builder, retain: int) -> None:
+def test_second_compression_keeps_only_the_latest_retained_chunks(
+    build: Builder, retain: int
+) -> None:
     _, units = demo()
     contexts = rolling(build("native"), units, 20, retain)
     assert contexts == [
@@ -101,7 +103,7 @@ def test_a_second_compression_cuts_what_joined_since(build: Builder, retain: int
     ]
 
 
-def test_the_summary_never_exceeds_its_budget_and_keeps_what_came_first(build: Builder) -> None:
+def test_summary_stays_within_budget_and_keeps_early_content(build: Builder) -> None:
     _, units = demo()
     driver = build("summarization", summary_tokens=BUDGET)
     contexts = rolling(driver, units[:100], 20)
@@ -118,7 +120,7 @@ def test_the_summary_never_exceeds_its_budget_and_keeps_what_came_first(build: B
     assert driver.ask(Query("Who?")).notes == {}
 
 
-def test_each_compression_hands_the_earlier_summary_over(build: Builder) -> None:
+def test_each_compression_passes_the_previous_summary_on(build: Builder) -> None:
     model = ScriptedModel(lambda messages: f"Summary {len(model.calls)}.")
     driver = build("summarization", model=model)
     units = conversation()
@@ -134,7 +136,7 @@ def test_each_compression_hands_the_earlier_summary_over(build: Builder) -> None
     assert driver.reader.contexts[-1] == ["Summary 2.", *(unit.text for unit in units[7:])]
 
 
-def test_a_reply_beyond_the_budget_is_cut_at_a_sentence_and_noted(build: Builder) -> None:
+def test_summary_over_budget_is_cut_at_a_sentence_and_noted(build: Builder) -> None:
     driver = build(
         "summarization",
         model=ScriptedModel(lambda messages: "One fact here. " * 40),
@@ -146,10 +148,12 @@ def test_a_reply_beyond_the_budget_is_cut_at_a_sentence_and_noted(build: Builder
     assert answer.notes == {"summary cut": "1 of 1 replies were longer than summary_tokens"}
 
 
-def test_a_loaded_window_may_lose_more_than_is_ingested_after_it(
+def test_losses_after_a_load_may_exceed_what_was_ingested_since(
     build: Builder, folder: Path
 ) -> None:
-    """At a checkpoint: a reply whose first word is longer than the budget is useless."""
+    """A reply whose first word is longer than the budget is useless, so the window from the
+    checkpoint is lost too.
+    """
     model = ScriptedModel(lambda messages: "too-long-a-word")
     first, later = (build("summarization", model=model, summary_tokens=2) for _ in range(2))
     *before, last = conversation()
@@ -163,7 +167,7 @@ def test_a_loaded_window_may_lose_more_than_is_ingested_after_it(
     assert (health.asked, health.stored, health.lost) == (len(before), 0, len(before))
 
 
-def test_a_long_window_is_merged_in_batches(build: Builder) -> None:
+def test_long_window_is_summarised_in_batches(build: Builder) -> None:
     model = ScriptedModel(lambda messages: "Short.")
     driver = build("summarization", model=model, batch_tokens=60)
     units = conversation()
@@ -174,7 +178,7 @@ def test_a_long_window_is_merged_in_batches(build: Builder) -> None:
     assert all(sum(map(count_tokens, batch)) <= 60 for batch in merged)
 
 
-def test_a_unit_longer_than_a_batch_is_a_batch_of_its_own() -> None:
+def test_item_longer_than_a_batch_is_a_batch_by_itself() -> None:
     assert list(batches(["a", "b c d e", "f"], str, 2)) == [["a"], ["b c d e"], ["f"]]
     assert list(batches([], str, 2)) == []
 
@@ -190,11 +194,11 @@ def test_a_unit_longer_than_a_batch_is_a_batch_of_its_own() -> None:
         ("", 3, ""),
     ],
 )
-def test_a_text_is_shortened_at_its_sentences(text: str, tokens: int, expected: str) -> None:
+def test_text_is_shortened_at_the_end_of_a_sentence(text: str, tokens: int, expected: str) -> None:
     assert shorten(text, tokens) == expected
 
 
-def test_a_loaded_summary_asks_no_model(build: Builder, folder: Path) -> None:
+def test_loaded_summary_calls_no_model(build: Builder, folder: Path) -> None:
     driver = build("summarization")
     driver.remember(conversation(), compress_after=6)
     driver.call("save", folder)
@@ -207,7 +211,7 @@ def test_a_loaded_summary_asks_no_model(build: Builder, folder: Path) -> None:
     assert loaded.reader.contexts == driver.reader.contexts
 
 
-def test_only_what_thinks_names_its_wording() -> None:
+def test_only_summarization_calls_a_model_and_has_a_template() -> None:
     for name in ("native", "memgpt_lite", "graphrag_lite", "summarization"):
         kind, settings = system_class(name), settings_of(name)()
         assert kind.uses_llm_at_ingest(settings) == (name == "summarization")
@@ -237,7 +241,7 @@ def test_memgpt_still_finds_what_native_lost(build: Builder) -> None:
         assert len(answer.ranking or ()) == 20
 
 
-def test_memgpt_archives_each_unit_once_over_several_compressions(build: Builder) -> None:
+def test_memgpt_archives_each_chunk_once_over_several_compressions(build: Builder) -> None:
     _, units = demo()
     driver = build("memgpt_lite", top_k=500)
     rolling(driver, units, 20)
@@ -276,7 +280,7 @@ def test_graphrag_ranks_by_the_names_of_the_question(build: Builder) -> None:
     assert {unit.turn_ids[0] for unit in answer.retrieved or ()} == {"D1:1", "D2:3"}
 
 
-def test_graphrag_goes_one_hop_out(build: Builder) -> None:
+def test_graphrag_includes_neighbours_one_hop_away(build: Builder) -> None:
     driver = build("graphrag_lite")
     driver.remember(conversation())
     ranking = driver.ask(Query("Where does the violinist live?")).ranking or ()
@@ -284,21 +288,21 @@ def test_graphrag_goes_one_hop_out(build: Builder) -> None:
     assert ("D2:1",) in ranking, "Bob said both"
 
 
-def test_graphrag_takes_the_most_similar_name_for_one_it_does_not_know(build: Builder) -> None:
+def test_graphrag_replaces_an_unknown_name_by_the_most_similar_one(build: Builder) -> None:
     driver = build("graphrag_lite", top_k=1)
     driver.remember(conversation())
     assert "Lisbon" in driver.ask(Query("Has anybody been to Lissbon?")).text
     assert driver.ask(Query("zzz")).retrieved == ()
 
 
-def test_undated_summaries_carry_no_date(build: Builder) -> None:
+def test_summary_of_undated_chunks_has_no_date(build: Builder) -> None:
     driver = build("summarization")
     driver.remember([replace(unit, time=None) for unit in conversation()], compress_after=8)
     driver.ask(Query("Who?"))
     assert "[" not in driver.reader.contexts[-1][0]
 
 
-def test_the_offline_model_summarises_as_the_system_asks_it() -> None:
+def test_offline_model_summarises_within_the_budget() -> None:
     prompt = SummarisePrompt(
         "",
         tuple(unit.text for unit in conversation()),

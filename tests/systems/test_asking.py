@@ -1,5 +1,5 @@
-"""Asking a model at ingest: what is cut is asked for again with more room, then read as far as it
-goes.
+"""Calling a model at ingest: a cut reply is requested again with a larger limit, then read as far
+as it goes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROMPT = ExtractPrompt(("a", "b"), (), user_template="{chunks}")
 
 
 class Limited(LanguageModel):
-    """Replies of which those with more words than the limit are cut."""
+    """Cuts replies that have more words than the limit."""
 
     name = "limited"
 
@@ -65,7 +65,7 @@ def asked(model: LanguageModel, **more: Callable[[Completion], bool]) -> tuple[A
         (0, [1, 2], None, 1),
     ],
 )
-def test_a_cut_reply_is_asked_for_once_with_twice_the_room(
+def test_cut_reply_is_requested_again_once_with_twice_the_limit(
     limit: int, rooms: list[int], value: str | None, cut: int
 ) -> None:
     model = Limited(lambda prompt: "one two three four", limit)
@@ -74,14 +74,14 @@ def test_a_cut_reply_is_asked_for_once_with_twice_the_room(
     assert (model.rooms, ledger.cut_calls, ledger.calls) == (rooms, cut, len(rooms))
 
 
-def test_a_cut_reply_that_holds_enough_is_not_asked_for_again() -> None:
+def test_cut_reply_with_enough_content_is_not_requested_again() -> None:
     model = Limited(lambda prompt: "one two three four", 2)
     outcome, ledger = asked(model, holds_enough=lambda reply: True)
     assert outcome == Asked("one two", cut=False)
     assert (model.rooms, ledger.cut_calls) == ([1], 0)
 
 
-def test_a_summary_gets_what_is_asked_for_and_a_margin() -> None:
+def test_summary_request_has_a_margin_above_its_budget() -> None:
     assert SummarisePrompt("", ("a",), 512).limits().max_tokens == 512 + 256 + 64
 
 
@@ -111,7 +111,7 @@ def quoting(prompt: Prompt) -> str:
 
 
 class Rambling(LanguageModel):
-    """Fills its limit with prose where it is asked for more than a line."""
+    """Fills its limit with prose if asked for more than one line."""
 
     name = "rambling"
 
@@ -144,19 +144,19 @@ LINES = [f"line{number}" for number in range(8)]
 
 
 @pytest.mark.parametrize("limit", [16, 8, 4, 2, 1])
-def test_an_extraction_that_stays_cut_is_split_until_it_fits(limit: int) -> None:
+def test_cut_extraction_is_split_until_replies_fit(limit: int) -> None:
     artifacts, extractor, ledger = extracted([said(LINES)], Limited(quoting, limit))
     assert sorted(artifact.quote for artifact in artifacts) == LINES
     assert extractor.lost == set() and ledger.cut_calls == 0
 
 
-def test_what_is_split_until_it_fits_does_not_stop_the_run() -> None:
+def test_split_extraction_does_not_stop_the_run() -> None:
     artifacts, extractor, _ = extracted([said(LINES)], Rambling(), most_failures=1)
     assert sorted(artifact.quote for artifact in artifacts) == LINES
     assert extractor.lost == set()
 
 
-def test_what_cannot_be_split_further_is_lost_and_counted() -> None:
+def test_chunk_that_cannot_be_split_further_is_lost_and_counted() -> None:
     artifacts, extractor, ledger = extracted(
         [said(["one"], "a"), said(["two"], "b")], Limited(quoting, 0)
     )

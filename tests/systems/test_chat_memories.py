@@ -38,7 +38,7 @@ def filled(**fields: str) -> str:
     )
 
 
-def test_full_history_shows_everything_in_order_and_cuts_the_old_end(build: Builder) -> None:
+def test_full_history_is_in_order_and_drops_the_oldest_over_budget(build: Builder) -> None:
     whole, cut = (
         build("full_history"),
         build("full_history", max_context_tokens=sum(map(count_tokens, TEXTS[-2:]))),
@@ -52,7 +52,7 @@ def test_full_history_shows_everything_in_order_and_cuts_the_old_end(build: Buil
 
 
 @pytest.mark.parametrize(("last", "shown"), [(1, TEXTS[-1:]), (6, TEXTS[-6:]), (50, TEXTS)])
-def test_last_k_shows_the_last_messages_of_all_threads(
+def test_last_k_shows_the_last_messages_across_sessions(
     build: Builder, last: int, shown: list[str]
 ) -> None:
     driver = build("last_k", last_messages=last, top_k=1)
@@ -76,7 +76,7 @@ def test_neighbours_come_from_the_same_session(
     assert driver.reader.contexts == [[TEXTS[place] for place in shown]]
 
 
-def test_neighbours_that_hits_share_are_shown_once_and_in_order_of_time(build: Builder) -> None:
+def test_shared_neighbours_are_shown_once_in_order_of_time(build: Builder) -> None:
     driver = build("semantic_recall", top_k=3, recall={"message_range": 1}, last_messages=0)
     driver.remember(conversation())
     answer = driver.ask(Query("the bakery sells cinnamon rolls and sourdough bread"))
@@ -87,7 +87,9 @@ def test_neighbours_that_hits_share_are_shown_once_and_in_order_of_time(build: B
 
 
 @pytest.mark.parametrize(("top_k", "own", "hits"), [(3, None, 3), (5, 2, 2), (2, 5, 2)])
-def test_top_k_bounds_the_hits(build: Builder, top_k: int, own: int | None, hits: int) -> None:
+def test_top_k_limits_the_number_of_hits(
+    build: Builder, top_k: int, own: int | None, hits: int
+) -> None:
     driver = build("semantic_recall", top_k=top_k, recall={"top_k": own})
     driver.remember(conversation())
     answer = driver.ask(Query("puppy"))
@@ -97,7 +99,7 @@ def test_top_k_bounds_the_hits(build: Builder, top_k: int, own: int | None, hits
 
 
 @pytest.mark.parametrize("name", ["semantic_recall", "combined"])
-def test_the_scope_of_a_new_thread_recalls_nothing_and_warns(build: Builder, name: str) -> None:
+def test_scope_thread_recalls_nothing_and_notes_it(build: Builder, name: str) -> None:
     driver = build(name, recall={"scope": "thread"})
     driver.remember(conversation())
     answer = driver.ask(Query("puppy"))
@@ -108,7 +110,7 @@ def test_the_scope_of_a_new_thread_recalls_nothing_and_warns(build: Builder, nam
     }
 
 
-def test_the_scope_is_no_part_of_what_is_stored(build: Builder, folder: Path) -> None:
+def test_scope_does_not_change_what_is_stored(build: Builder, folder: Path) -> None:
     resource, thread = (
         build("semantic_recall", last_messages=0),
         build("semantic_recall", last_messages=0, recall={"scope": "thread"}),
@@ -119,7 +121,7 @@ def test_the_scope_is_no_part_of_what_is_stored(build: Builder, folder: Path) ->
     assert "Biscuit" in resource.ask(Query("puppy")).text
 
 
-def test_the_last_messages_stand_beside_what_is_recalled_once_each(build: Builder) -> None:
+def test_recalled_and_last_messages_are_shown_once_each(build: Builder) -> None:
     driver = build("semantic_recall", top_k=1, last_messages=3, recall={"message_range": 0})
     driver.remember(conversation())
     answer = driver.ask(Query("Which violinist is in Lisbon?"))
@@ -128,7 +130,7 @@ def test_the_last_messages_stand_beside_what_is_recalled_once_each(build: Builde
     assert settings_of("semantic_recall")().last_messages == 10  # type: ignore[attr-defined]
 
 
-def test_a_form_is_given_as_text_or_as_a_file(tmp_path: Path) -> None:
+def test_form_template_is_given_as_text_or_as_a_file(tmp_path: Path) -> None:
     file = tmp_path / "form.txt"
     file.write_text(TEMPLATE, encoding="utf-8")
     kind = type(settings_of("working_memory")().working_memory)  # type: ignore[attr-defined]
@@ -139,7 +141,7 @@ def test_a_form_is_given_as_text_or_as_a_file(tmp_path: Path) -> None:
         kind(template=str(tmp_path))
 
 
-def test_the_hint_for_a_form_works_as_it_is_shown() -> None:
+def test_hint_for_a_form_can_be_pasted_into_the_command_line() -> None:
     kind = type(settings_of("working_memory")().working_memory)  # type: ignore[attr-defined]
     with pytest.raises(UserError) as raised:
         kind(template="Anything")
@@ -199,7 +201,7 @@ def test_a_long_session_fills_the_form_in_several_calls(build: Builder) -> None:
     )
 
 
-def test_a_reply_can_lose_neither_the_template_nor_what_a_field_held(build: Builder) -> None:
+def test_reply_cannot_drop_headings_or_earlier_field_content(build: Builder) -> None:
     replies = [
         filled(Pets="Ann: a puppy", Work="Bob: a bank"),
         "Sure! Here it is:\n- **Work:** Bob: a bakery\n# Notes\nnothing else",
@@ -221,7 +223,7 @@ def test_a_reply_can_lose_neither_the_template_nor_what_a_field_held(build: Buil
 
 @pytest.mark.parametrize("name", ["working_memory", "combined"])
 @pytest.mark.parametrize("granularity", ["turn", "session"])
-def test_our_template_keeps_its_headings_offline(
+def test_built_in_form_keeps_its_headings_offline(
     build: Builder, name: str, granularity: str
 ) -> None:
     template = load_builtin("working_memory_template").user
@@ -234,7 +236,7 @@ def test_our_template_keeps_its_headings_offline(
     assert len(field_names(template)) > 8
 
 
-def test_a_loaded_form_asks_no_model(build: Builder, folder: Path) -> None:
+def test_loaded_form_calls_no_model(build: Builder, folder: Path) -> None:
     driver = build("combined")
     driver.remember(conversation())
     driver.call("save", folder)
@@ -256,7 +258,7 @@ def test_combined_shows_form_recall_and_last_messages_once_each(build: Builder) 
     assert [unit.turn_ids for unit in answer.retrieved or ()] == [("D1:4",)]
 
 
-def test_an_override_of_a_group_keeps_the_rest_of_its_defaults() -> None:
+def test_combined_has_its_own_defaults_for_recall() -> None:
     kind: Any = settings_of("combined")
     assert (kind().recall.top_k, kind().recall.message_range, kind().last_messages) == (5, 1, 20)
     assert (
@@ -268,7 +270,7 @@ def test_an_override_of_a_group_keeps_the_rest_of_its_defaults() -> None:
 @pytest.mark.parametrize(
     "name", ["full_history", "last_k", "semantic_recall", "working_memory", "combined"]
 )
-def test_only_what_fills_a_form_thinks(name: str) -> None:
+def test_only_systems_with_a_form_call_a_model_at_ingest(name: str) -> None:
     kind, settings = system_class(name), settings_of(name)()
     thinks = name in ("working_memory", "combined")
     assert kind.uses_llm_at_ingest(settings) == thinks
@@ -285,7 +287,7 @@ def test_a_compression_of_the_window_loses_no_message(build: Builder, name: str)
     assert whole.ask(Query("puppy")) == cut.ask(Query("puppy"))
 
 
-def test_an_agent_sees_form_and_last_messages_whatever_it_looks_up(build: Builder) -> None:
+def test_window_of_an_agent_has_form_and_last_messages(build: Builder) -> None:
     """Under `reader=tools` they are shown with the question."""
     template = {"template": "# People\n- Pets:"}
     driver = build("combined", working_memory=template, last_messages=2)
@@ -296,7 +298,7 @@ def test_an_agent_sees_form_and_last_messages_whatever_it_looks_up(build: Builde
 
 
 @pytest.mark.parametrize("name", ["last_k", "working_memory"])
-def test_without_a_search_there_is_nothing_to_look_up(name: str) -> None:
+def test_system_without_search_refuses_reader_tools(name: str) -> None:
     kind = system_class(name)
     settings = settings_of(name)()
     kind.check_use(settings, reader="direct", writer="tools")

@@ -1,4 +1,4 @@
-"""The rules of the conformance suite, against services that break them, one rule at a time."""
+"""The rules of the conformance suite, each against a service that breaks it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Served(Under):
 def outcome(
     rule: str, service: ScriptedMemory, retries: int = 0, operations: Sequence[str] = ()
 ) -> Outcome:
-    """What comes of a rule, after a first look that finds nothing wrong."""
+    """The outcome of a single rule against a service."""
     (check,) = [check for check in CHECKS if check.name == rule]
     return asyncio.run(outcome_of(check, Served(service.address, retries, operations)))
 
 
-def test_a_service_that_leaks_texts_without_ids(service: ScriptedMemory) -> None:
+def test_service_that_leaks_texts_without_ids_is_reported(service: ScriptedMemory) -> None:
     memory = example()
     memory.operate("reset", {"namespace": "all"})
 
@@ -88,7 +88,7 @@ def another_day(body: Any, reply: Any) -> Any:
         (another_day, "dates that go in come out", "the time 2026-01-01 00:00:00 of"),
     ],
 )
-def test_a_service_that_breaks_a_rule_is_told_which(
+def test_service_that_breaks_a_rule_is_reported_with_the_reason(
     service: ScriptedMemory,
     change: Callable[[Any, Any], Any],
     rule: str,
@@ -106,7 +106,7 @@ def test_a_service_that_breaks_a_rule_is_told_which(
     ],
     ids=["given up", "tried again"],
 )
-def test_a_service_that_fails_now_and_then(
+def test_intermittent_failures_are_reported(
     service: ScriptedMemory,
     failures: Sequence[tuple[str, str, int]],
     retries: int,
@@ -118,12 +118,12 @@ def test_a_service_that_fails_now_and_then(
 
 
 def unchanged(operation: str, body: Any) -> Any:
-    """Says that it changed two items, and changes none."""
+    """Reports two changed items, but changes none."""
     return {"items": 2, "usage": []}
 
 
 def emptied(operation: str, body: Any) -> Any:
-    """Forgets all, whatever is to be forgotten or corrected, or is imported again."""
+    """Deletes everything, whatever should be forgotten, corrected or ingested."""
     return MEMORY.operate("reset", body) | {"items": 12, "usage": []}
 
 
@@ -155,14 +155,14 @@ MEMORY = example()
         ),
     ],
 )
-def test_a_service_that_changes_too_little_or_too_much(
+def test_service_that_changes_too_little_or_too_much_is_reported(
     service: ScriptedMemory, rule: str, operation: str, broken: Callable[[str, Any], Any], told: str
 ) -> None:
     seen: list[Any] = []
 
     def operate(name: str, body: Any) -> Any:
         seen.extend([body] if name == operation else [])
-        # Of imports, the second one of a session.
+        # For imports, only the second call is broken.
         is_due = name == operation and (name != "ingest" or len(seen) > 1)
         return (broken if is_due else MEMORY.operate)(name, body)
 
@@ -170,7 +170,7 @@ def test_a_service_that_changes_too_little_or_too_much(
     assert told in outcome(rule, service, operations=("forget", "correct")).line
 
 
-def test_users_that_share_a_namespace_mix(service: ScriptedMemory) -> None:
+def test_users_that_share_a_namespace_are_reported(service: ScriptedMemory) -> None:
     def of_one(operation: str, body: Any) -> Any:
         name = body["namespace"].partition("-user-")[0]
         is_further = operation == "reset" and name != body["namespace"]
@@ -190,7 +190,7 @@ def test_users_that_share_a_namespace_mix(service: ScriptedMemory) -> None:
     assert "'ribbon' of one user is gone, as another one wanted it forgotten" in told
 
 
-def test_a_mark_that_maintenance_forgets_is_found_again() -> None:
+def test_forgotten_chunk_that_returns_after_consolidation_is_reported() -> None:
     (check,) = [check for check in CHECKS if check.name == "what is to be forgotten is gone"]
     told = asyncio.run(outcome_of(check, Marked())).line
     assert "after consolidate(), 'greyhound' is back" in told
@@ -202,7 +202,7 @@ class Marked(Under):
 
 
 class Marking(RecallSystem):
-    """Hides what it is to forget, until it is maintained."""
+    """Hides chunks that it should forget, until it is consolidated."""
 
     def reset(self) -> None:
         self.chunks: list[MemoryChunk] = []
@@ -239,14 +239,14 @@ class Marking(RecallSystem):
         "any character comes back as it was",
     ],
 )
-def test_no_rule_of_finding_is_kept_where_nothing_is_found(
+def test_rules_about_search_results_are_not_shown_if_nothing_is_found(
     service: ScriptedMemory, rule: str
 ) -> None:
     service.change["search"] = lambda body, usual: {"results": [], "usage": []}
     assert outcome(rule, service).state == "not shown"
 
 
-def test_html_after_a_while_is_a_violation(service: ScriptedMemory) -> None:
+def test_html_reply_is_a_violation_in_one_line(service: ScriptedMemory) -> None:
     service.raw["search"] = b"<html>Gateway</html>"
     told = outcome("it answers with text", service).line
     assert "an HTML page instead of JSON" in told and "\n" not in told

@@ -1,4 +1,4 @@
-"""cogcanvas: what is extracted, how it hangs together, what is found and shown."""
+"""cogcanvas: extraction, edges between artifacts, retrieval, and what is shown."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def artifact(quote: str, kind: str = "event", **more: Any) -> Artifact:
 
 
 @pytest.mark.parametrize("granularity", ["turn", "round", "session"])
-def test_every_quote_of_the_demo_set_stands_verbatim_in_the_turn_that_it_names(
+def test_every_quote_in_the_demo_set_is_verbatim_in_its_turn(
     granularity: str,
 ) -> None:
     turns = {
@@ -119,7 +119,7 @@ def test_every_quote_of_the_demo_set_stands_verbatim_in_the_turn_that_it_names(
             assert units[one.chunk_index].content[one.start :].startswith(one.quote)
 
 
-def test_dates_are_those_of_the_quote_resolved_by_the_day_on_which_it_was_said() -> None:
+def test_relative_dates_in_a_quote_are_resolved_by_the_day_of_the_turn() -> None:
     found, _ = extracted(conversation())
     assert next(one for one in found if "Biscuit yesterday" in one.quote).dates == ("7 May 2023",)
     assert next(one for one in found if "last week" in one.quote).dates == (
@@ -137,7 +137,7 @@ def test_dates_are_those_of_the_quote_resolved_by_the_day_on_which_it_was_said()
         ("I left at last", "", ()),
     ],
 )
-def test_a_models_date_counts_only_where_the_quote_has_none(
+def test_date_from_the_model_is_used_only_if_the_quote_has_none(
     quote: str, claimed: str, dates: tuple[str, ...]
 ) -> None:
     assert resolve_dates(quote, SAID, claimed) == dates
@@ -151,7 +151,7 @@ def test_gleaning_finds_more_and_keeps_what_was_found() -> None:
     assert second.counts["calls"] == 2 * first.counts["calls"] == 2 * len(batches(units, 10, 1000))
 
 
-def test_the_second_pass_is_told_what_the_first_one_found() -> None:
+def test_second_pass_is_shown_artifacts_of_the_first() -> None:
     model = ScriptedModel()
     extracted(conversation(), model=model)
     first, second = (prompt for _, prompt in model.prompts)
@@ -164,7 +164,7 @@ def test_the_second_pass_is_told_what_the_first_one_found() -> None:
     assert f"- {second.known[0]}\n" in second.messages()[1]["content"]
 
 
-def test_a_wrong_chunk_and_a_loose_quote_are_repaired_and_an_invented_one_is_dropped() -> None:
+def test_wrong_chunk_and_loose_quote_are_repaired_and_invented_quote_dropped() -> None:
     units = conversation()
     model = replying(
         item("My sister Clara is a violinist in Lisbon", 2),
@@ -187,7 +187,7 @@ def test_a_wrong_chunk_and_a_loose_quote_are_repaired_and_an_invented_one_is_dro
     assert extractor.counts == {"calls": 1, "repaired": 3, "dropped": 3}
 
 
-def test_what_is_there_already_is_not_taken_twice() -> None:
+def test_repeated_artifact_is_kept_once() -> None:
     found, extractor = extracted(
         conversation(),
         model=replying(item("I quit my job at the bank", 6), item("my job at the bank", 6)),
@@ -196,7 +196,7 @@ def test_what_is_there_already_is_not_taken_twice() -> None:
     assert extractor.counts["repeated"] == 3
 
 
-def test_several_artifacts_of_one_sentence_are_kept() -> None:
+def test_different_artifacts_from_one_sentence_are_kept() -> None:
     quote = "My sister Clara is a violinist in Lisbon"
     found, extractor = extracted(
         conversation(),
@@ -213,7 +213,7 @@ def test_several_artifacts_of_one_sentence_are_kept() -> None:
     assert extractor.counts == {"calls": 1}
 
 
-def test_turns_of_a_chunk_are_told_apart_where_they_can_be() -> None:
+def test_quote_is_attributed_to_its_turn_if_lines_can_be_separated() -> None:
     (session, _) = by_session(conversation())
     found = find_verbatim("I went hiking in Norway", session)
     assert found is not None
@@ -225,7 +225,7 @@ def test_turns_of_a_chunk_are_told_apart_where_they_can_be() -> None:
     assert find_nearest("!!!", loose) is None
 
 
-def test_characters_hidden_by_escapes_of_json_can_be_saved(tmp_path: Path) -> None:
+def test_escaped_control_characters_and_surrogates_can_be_saved(tmp_path: Path) -> None:
     escaped = item("I quit my job", 6, content="Ann\ud83d \x00quit\u2028it.", people=["Bo\ud83d"])
     found, _ = extracted(conversation(), gleaning=False, model=replying(escaped))
     write_artifacts(tmp_path, found, {})
@@ -246,11 +246,11 @@ def test_characters_hidden_by_escapes_of_json_can_be_saved(tmp_path: Path) -> No
         ("", None),
     ],
 )
-def test_a_reply_is_read_as_far_as_it_goes(text: str, read: Reply | None) -> None:
+def test_cut_reply_is_read_as_far_as_it_goes(text: str, read: Reply | None) -> None:
     assert read_reply(text) == read
 
 
-def test_a_reply_that_cannot_be_read_is_counted_and_told_with_every_answer(build: Builder) -> None:
+def test_unreadable_reply_is_counted_and_noted_with_the_answer(build: Builder) -> None:
     driver = build("cogcanvas", model=ScriptedModel(lambda prompt: "I would rather not."))
     driver.remember(conversation())
     answer = driver.ask(Query("puppy"))
@@ -258,7 +258,7 @@ def test_a_reply_that_cannot_be_read_is_counted_and_told_with_every_answer(build
     assert answer.notes == {"extraction": "1 of 1 replies unreadable"}
 
 
-def test_what_a_cut_reply_did_not_come_to_is_asked_for_again() -> None:
+def test_chunks_missing_from_a_cut_reply_are_requested_again() -> None:
     units = conversation()
 
     def reply(prompt: Prompt) -> str:
@@ -275,7 +275,7 @@ def test_what_a_cut_reply_did_not_come_to_is_asked_for_again() -> None:
     assert extractor.counts["cut"] == extractor.counts["calls"] - 1 > 0
 
 
-def test_batches_hold_so_many_chunks_and_tokens() -> None:
+def test_batches_cover_all_chunks_within_the_limits() -> None:
     units = demo("turn")[0]
     for most_chunks, most_tokens in ((10, 10**6), (1, 10**6), (10**6, 200), (7, 150), (10, 1)):
         cut = batches(units, most_chunks, most_tokens)
@@ -285,7 +285,7 @@ def test_batches_hold_so_many_chunks_and_tokens() -> None:
             assert all(len(batch) == 1 for batch in cut)
 
 
-def test_batches_are_asked_for_at_once_and_a_failure_is_the_ingests() -> None:
+def test_batches_are_requested_concurrently_and_a_failure_fails_the_ingest() -> None:
     class Slow(ExtractiveModel):
         under_way = peak = 0
 
@@ -304,17 +304,17 @@ def test_batches_are_asked_for_at_once_and_a_failure_is_the_ingests() -> None:
         extracted(conversation(), model=ScriptedModel(fails=True))
 
 
-# The chain of events (the published rules are in test_cogcanvas_published)
+# Event chain (the published rules are in test_cogcanvas_published)
 
 
 def canvas_of(*artifacts: Artifact) -> Canvas:
-    """A graph of the chain of events alone: artifacts of one call have no other edges."""
+    """A graph that has only the event chain: artifacts from one call have no other edges."""
     texts = [one.content_quote for one in artifacts]
     vectors = asyncio.run(CharTfidfEmbedder(width=2048).embed(texts))
     return Canvas(artifacts, vectors, Settings(event_chain=True))
 
 
-def test_events_hang_together_in_the_order_of_their_own_dates() -> None:
+def test_events_are_chained_in_the_order_of_their_dates() -> None:
     canvas = canvas_of(
         artifact("Otto sailed away", people=("Otto",), dates=("9 June 2023",)),
         artifact("Otto packed his trunk", people=("Otto",), dates=("7 May 2023",)),
@@ -326,7 +326,7 @@ def test_events_hang_together_in_the_order_of_their_own_dates() -> None:
     assert day_of(("The week before 9 June 2023",), None) == datetime(2023, 6, 2).date()
 
 
-def test_a_score_fades_with_each_hop_and_edges_count_both_ways() -> None:
+def test_score_decays_with_each_hop_and_edges_work_both_ways() -> None:
     chain = [
         artifact(name, people=("Otto",), dates=(f"{day} May 2023",))
         for day, name in enumerate(("aaa", "bbb", "ccc", "ddd"), 1)
@@ -344,7 +344,7 @@ def test_a_score_fades_with_each_hop_and_edges_count_both_ways() -> None:
 # Retrieval and what is shown
 
 
-def test_a_query_of_another_width_says_what_to_do() -> None:
+def test_query_vector_of_another_width_is_a_clear_error() -> None:
     index = CanvasIndex(
         artifacts=[artifact("Otto sailed away")],
         texts=["Otto sailed away"],
@@ -357,14 +357,14 @@ def test_a_query_of_another_width_says_what_to_do() -> None:
         asyncio.run(index.scores("Otto", words=False, normalised=False))
 
 
-def test_scores_are_mixed_in_shares_of_the_best() -> None:
+def test_hybrid_score_mixes_scores_relative_to_the_best() -> None:
     mixed = hybrid(shares(np.array([0.5, 0.25, -0.1])), np.array([0.0, 4.0, 2.0]))
     assert mixed.tolist() == pytest.approx([0.7, 0.65, 0.15])
     assert shares(np.zeros(3)).tolist() == [0, 0, 0]
     assert shares(np.zeros(0)).tolist() == []
 
 
-def test_an_artifact_is_shown_with_its_date_type_quote_and_what_its_content_adds() -> None:
+def test_artifact_text_has_date_type_quote_and_additional_content() -> None:
     one = artifact(
         "I adopted a puppy yesterday",
         content="Ann adopted Biscuit the puppy",
@@ -377,7 +377,7 @@ def test_an_artifact_is_shown_with_its_date_type_quote_and_what_its_content_adds
     assert artifact("It rained", "key_fact", time=None, speaker="").text == "key fact: It rained"
 
 
-def test_window_and_artifacts_after_rolling_compressions(build: Builder) -> None:
+def test_window_and_artifacts_are_shown_after_rolling_compressions(build: Builder) -> None:
     units = conversation()
     settings = {"top_k": 2, "adaptive_k": False, "show_window": True}
     driver = build("cogcanvas", settings, model=ExtractiveModel())
@@ -396,7 +396,7 @@ def test_window_and_artifacts_after_rolling_compressions(build: Builder) -> None
 
 
 @pytest.mark.parametrize("compress_after", [3, 9, 99])
-def test_by_default_there_is_no_window(build: Builder, compress_after: int) -> None:
+def test_window_is_not_shown_by_default(build: Builder, compress_after: int) -> None:
     settings = {"top_k": 2, "adaptive_k": False}
     driver = build("cogcanvas", settings, model=ExtractiveModel())
     driver.remember(conversation(), compress_after=compress_after)
@@ -404,9 +404,7 @@ def test_by_default_there_is_no_window(build: Builder, compress_after: int) -> N
     assert len(driver.reader.contexts[-1]) == 2
 
 
-def test_a_loaded_canvas_answers_identically_and_asks_no_model(
-    build: Builder, folder: Path
-) -> None:
+def test_loaded_canvas_answers_identically_without_a_model(build: Builder, folder: Path) -> None:
     driver = build("cogcanvas", model=ExtractiveModel())
     driver.remember(demo("turn")[0], compress_after=60)
     driver.call("save", folder)
@@ -437,13 +435,13 @@ def test_a_loaded_canvas_answers_identically_and_asks_no_model(
         ({"reranker": "lexicol"}, "unknown value of system.reranker"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_named(given: dict[str, Any], message: str) -> None:
+def test_invalid_setting_is_named(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         Settings(**given)
 
 
 @pytest.mark.parametrize("name", ["extract", "glean"])
-def test_the_templates_hold_no_example(name: str) -> None:
+def test_extraction_templates_contain_no_example(name: str) -> None:
     template = load_builtin(name)
     assert '"quote": "..."' in template.system, "few-shot examples of the original held test items"
     assert {kind for kind in KINDS if f"- {kind}:" in template.system} == set(KINDS)

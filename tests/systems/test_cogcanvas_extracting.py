@@ -1,5 +1,5 @@
 """cogcanvas against an endpoint that really extracts: artifacts by type, edges by rule, no reply
-cut; and the cells of the ablation, which all send something else.
+cut; and ablation runs, which all send different prompts.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def play(endpoint: ScriptedEndpoint, *words: str) -> memeval.Run:
 
 
 def canvases(home: Path) -> Iterator[tuple[Counter[str], Counter[str], dict[str, int]]]:
-    """Of each memory: artifacts by type, edges by rule, what the extraction counted."""
+    """For each memory: artifacts by type, edges by rule, and the counters of the extraction."""
     for path in (home / "data" / "prepared").rglob(ARTIFACTS_FILE):
         artifacts, counts = read_artifacts(path.parent)
         vectors = load_vectors(path.parent / VECTORS_FILE, len(artifacts), "artifacts")
@@ -84,7 +84,9 @@ def check(endpoint: ScriptedEndpoint, home: Path) -> tuple[Counter[str], Counter
 
 
 @pytest.mark.slow
-def test_the_demo_set(endpoint: ScriptedEndpoint, home: Path) -> None:
+def test_demo_set_yields_the_expected_artifacts_and_edges(
+    endpoint: ScriptedEndpoint, home: Path
+) -> None:
     run = play(
         endpoint,
         "system=cogcanvas",
@@ -114,7 +116,7 @@ def test_the_demo_set(endpoint: ScriptedEndpoint, home: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_a_conversation_of_locomo(
+def test_locomo_yields_the_expected_artifacts_and_edges(
     endpoint: ScriptedEndpoint, home: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMEVAL_DATA_DIR", str(data_dir))
@@ -158,7 +160,7 @@ def systems_of(sweep: str) -> list[str]:
     ]
 
 
-def test_both_sweeps_differ_in_the_compression_alone() -> None:
+def test_both_sweeps_differ_only_in_compression_turn() -> None:
     rolling, middle = (
         yaml.safe_load((ROOT / "sweeps" / f"{name}.yaml").read_text(encoding="utf-8"))
         for name in ("cogcanvas_ablation", "cogcanvas_ablation_middle")
@@ -175,12 +177,12 @@ def test_both_sweeps_differ_in_the_compression_alone() -> None:
 
 @pytest.mark.parametrize("sweep", ["cogcanvas_ablation", "cogcanvas_ablation_middle"])
 @pytest.mark.slow
-def test_no_two_cells_of_the_ablation_send_the_same(
+def test_all_cells_of_an_ablation_send_different_prompts(
     endpoint: ScriptedEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sweep: str
 ) -> None:
     sent: dict[str, list[str]] = {}
     for system in systems_of(sweep):
-        # A home of its own: nothing comes from another cell's cache or memory.
+        # A separate home, so that nothing is reused from another cell's cache or memory.
         monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path / system))
         before = len(endpoint.requests)
         play(

@@ -1,4 +1,6 @@
-"""The published CogCanvas, rule by rule: each case was computed with its original functions."""
+"""The published CogCanvas, rule by rule: the expected values were computed with its original
+functions.
+"""
 
 from __future__ import annotations
 
@@ -56,9 +58,9 @@ def linked(
     old: Sequence[tuple[Artifact, float]],
     rules: Settings | None = None,
 ) -> list[tuple[int, str]]:
-    """To which of the old artifacts the new one is linked, and by which rule.
+    """The old artifacts that the new one is linked to, and by which rule.
 
-    Each old one comes with its cosine to the new one.
+    Each old artifact is given with its cosine to the new one.
     """
     width = len(old)
     vectors = np.vstack([np.eye(width), [cosine for _, cosine in old]])
@@ -76,7 +78,7 @@ def by_rule(links: Sequence[tuple[int, str]], rule: str) -> list[int]:
     return [target for target, other in links if other == rule]
 
 
-# The rules of the graph
+# Rules of the graph
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,9 @@ def by_rule(links: Sequence[tuple[int, str]], rule: str) -> list[int]:
         ("beta", "The budget", 0.31, False),
     ],
 )
-def test_rule_1_references(content: str, quote: str, cosine: float, is_linked: bool) -> None:
+def test_rule_1_links_references_by_cosine_or_shared_words(
+    content: str, quote: str, cosine: float, is_linked: bool
+) -> None:
     new = artifact("reminder", 2, "delta", "The Budget.")
     old = artifact("reminder", 1, content, quote)
     assert linked(new, [(old, cosine)]) == ([(0, "reference")] if is_linked else [])
@@ -100,14 +104,14 @@ def test_artifacts_of_one_call_are_not_linked() -> None:
 
 
 @pytest.mark.parametrize(("turn", "cause"), [(6, 1), (7, 4)])
-def test_rule_2_a_todo_and_its_decision(turn: int, cause: int) -> None:
+def test_rule_2_links_a_todo_to_its_decision(turn: int, cause: int) -> None:
     decisions = {1: 0.60, 4: 0.48, 5: 0.46, 7: 0.90}
     old = [(artifact("decision", at), cosine) for at, cosine in decisions.items()]
     causes = by_rule(linked(artifact("todo", turn, "omega"), old), "todo")
     assert [list(decisions)[position] for position in causes] == [cause]
 
 
-def test_rule_3_an_insight_and_what_it_comes_from() -> None:
+def test_rule_3_links_an_insight_to_its_sources() -> None:
     old = [
         (artifact("key_fact", 3, "omega"), 0.46),
         (artifact("decision", 4, "omega"), 0.44),
@@ -118,7 +122,7 @@ def test_rule_3_an_insight_and_what_it_comes_from() -> None:
     assert by_rule(linked(artifact("insight", 6, "a lesson"), old), "insight") == [0, 2]
 
 
-def test_rule_4_a_decision_and_its_latest_constraints() -> None:
+def test_rule_4_links_a_decision_to_its_latest_constraints() -> None:
     kinds = [("key_fact", 2), ("key_fact", 3), ("reminder", 4), ("key_fact", 4)]
     old = [(artifact(kind, at, "budget"), -0.2) for kind, at in kinds]
     assert by_rule(linked(artifact("decision", 5, "budget"), old), "constraint") == [2, 3]
@@ -135,19 +139,19 @@ def test_rule_4_a_decision_and_its_latest_constraints() -> None:
     ("content", "cosine", "is_linked"),
     [("shared", -0.3, True), ("other", 0.5000001, True), ("other", 0.49, False)],
 )
-def test_rules_5_and_6_what_is_about_a_person(
+def test_rules_5_and_6_link_events_and_relationships_to_a_person(
     kind: str, rule: str, content: str, cosine: float, is_linked: bool
 ) -> None:
     old = [(artifact("person_attribute", 1, content), cosine)]
     assert by_rule(linked(artifact(kind, 50, "shared"), old), rule) == [0] * is_linked
 
 
-def test_rule_7_a_decision_and_the_events_before_it() -> None:
+def test_rule_7_links_a_decision_to_earlier_events() -> None:
     old = [(artifact("event", at, "budget"), -0.2) for at in (1, -5, -6)]
     assert by_rule(linked(artifact("decision", 5, "budget"), old), "event") == [0, 1]
 
 
-def test_temporal_switches_rules_4_and_7_alone() -> None:
+def test_temporal_switches_only_rules_4_and_7() -> None:
     artifacts = [
         artifact("key_fact", 1, "budget"),
         artifact("event", 1, "budget"),
@@ -163,11 +167,13 @@ def test_temporal_switches_rules_4_and_7_alone() -> None:
     assert canvas.expand(seed, 1, temporal=False) == {2: 1.0, 3: 0.8}
 
 
-# The expansion
+# Graph expansion
 
 
 def canvas_with(edges: Sequence[tuple[int, int, str]], size: int) -> Canvas:
-    """A graph of these edges: no rule makes any, as all artifacts are of one call."""
+    """A graph with exactly these edges: no rule adds any, because all artifacts are from one
+    call.
+    """
     artifacts = [artifact("key_fact", 0, f"content {number}") for number in range(size)]
     canvas = Canvas(artifacts, np.eye(size), Settings())  # type: ignore[arg-type]
     canvas.connect(
@@ -194,7 +200,7 @@ def test_the_published_expansion_of_a_path_reaches_twice_as_far() -> None:
         (2, [("s1", 0.9), ("y", 0.72), ("x", 0.72), ("z", 0.576), ("s2", 0.576)]),
     ],
 )
-def test_the_published_expansion_keeps_the_first_visit(
+def test_published_expansion_keeps_the_score_of_the_first_visit(
     hops: int, scores: list[tuple[str, float]]
 ) -> None:
     names = ["s1", "s2", "x", "y", "z"]
@@ -210,7 +216,7 @@ def test_the_published_expansion_keeps_the_first_visit(
     assert by_name == pytest.approx(dict(scores))
 
 
-def test_the_published_expansion_of_a_dense_graph_takes_no_minutes() -> None:
+def test_published_expansion_of_a_dense_graph_is_fast() -> None:
     # With real embeddings nearly every artifact is linked to all earlier ones, because the
     # speakers' names are a common word. A search from each of them takes 20 s.
     size = 600
@@ -228,19 +234,19 @@ def test_the_published_expansion_of_a_dense_graph_takes_no_minutes() -> None:
 # Retrieval
 
 
-def test_fusion_takes_cosines_as_they_are() -> None:
+def test_fusion_uses_unscaled_cosines() -> None:
     dense = np.array([0.30, 0.60, 0.50, -0.10, 0.05])
     words = np.array([2.5, 0.0, 0.0, 0.0, 0.0])
     fused = hybrid(dense, words)
     assert fused.tolist() == pytest.approx([0.51, 0.42, 0.35, -0.07, 0.035])
 
 
-def test_words_of_bm25() -> None:
+def test_bm25_words_have_no_case_or_punctuation() -> None:
     assert plain_words("The  Budget: Ann's\nlist!") == "the budget anns list"
 
 
 @pytest.mark.parametrize(("budget", "count"), [(145, 2), (155, 3), (14, 0), (15, 0), (25, 1)])
-def test_the_budget_stops_at_the_first_that_is_too_long(budget: int, count: int) -> None:
+def test_budget_stops_at_the_first_text_that_is_too_long(budget: int, count: int) -> None:
     assert within_budget(["x" * 40, "x" * 400, "x" * 40], budget) == count
 
 
@@ -277,7 +283,7 @@ def test_a_small_top_k_grows_with_the_question(question: str, top_k: int, adapte
         ("99999999 years ago", None),
     ],
 )
-def test_point_dates(expression: str, day: str | None) -> None:
+def test_point_date_of_a_relative_expression(expression: str, day: str | None) -> None:
     assert point_dates(f"it was {expression}", SAID) == ((day,) if day else ())
     assert point_dates(expression, None) == ()
 
@@ -291,7 +297,7 @@ def test_point_dates(expression: str, day: str | None) -> None:
         ("we met last week, on 3 June 2022", ["last week", "3 June 2022"]),
     ],
 )
-def test_time_expressions(text: str, expressions: list[str]) -> None:
+def test_time_expressions_are_found_in_a_text(text: str, expressions: list[str]) -> None:
     assert [expression for _, expression in time_expressions(text)] == expressions
 
 
@@ -302,7 +308,9 @@ FIRST = "Caroline attended a support group"
     ("content", "is_dropped"),
     [("group", True), ("Caroline attended a support meeting", False), (FIRST.upper(), True)],
 )
-def test_gleaning_drops_what_shares_its_words(content: str, is_dropped: bool) -> None:
+def test_gleaning_drops_artifacts_that_repeat_the_words_of_earlier_ones(
+    content: str, is_dropped: bool
+) -> None:
     assert (shared_words(content, FIRST) > 0.8) is is_dropped
 
     def reply(prompt: Any) -> str:
@@ -347,7 +355,7 @@ def test_an_unknown_type_is_skipped_and_a_missing_one_is_a_key_fact() -> None:
     ]
 
 
-def test_a_call_is_shown_the_latest_artifacts_of_earlier_calls() -> None:
+def test_prompt_shows_the_latest_artifacts_of_earlier_calls() -> None:
     def reply(prompt: Any) -> str:
         return json.dumps([item(chunk.split(": ", 1)[1]) for chunk in prompt.chunks])
 
@@ -364,7 +372,7 @@ def test_a_call_is_shown_the_latest_artifacts_of_earlier_calls() -> None:
     assert all(prompt.system_text == load_builtin("extract").system for _, prompt in model.prompts)  # type: ignore[attr-defined]
 
 
-def test_the_fallback_makes_events_of_expressions_that_nobody_quotes() -> None:
+def test_temporal_fallback_adds_events_for_unquoted_expressions() -> None:
     def reply(prompt: Any) -> str:
         return json.dumps([item("a puppy called Biscuit yesterday", chunk=1)])
 
@@ -388,7 +396,7 @@ def test_the_compact_form_is_type_date_and_content() -> None:
     assert note.compact_text == "[E] Ann adopted Biscuit"
 
 
-def test_compact_shows_no_quote_and_no_date_of_the_session(build: Builder) -> None:
+def test_compact_form_shows_no_quote_and_no_session_date(build: Builder) -> None:
     def reply(messages: Any) -> str:
         return json.dumps(
             [item("a puppy called Biscuit yesterday", content="Ann has a puppy", chunk=1)]
@@ -401,7 +409,7 @@ def test_compact_shows_no_quote_and_no_date_of_the_session(build: Builder) -> No
     assert answer.retrieved is not None and answer.retrieved[0].turn_ids == ("D1:1",)
 
 
-def test_the_systems_own_top_k_holds_whatever_the_cells_is(build: Builder) -> None:
+def test_top_k_of_the_system_overrides_that_of_the_run(build: Builder) -> None:
     chunks = [
         MemoryChunk(
             f"D1:{n}", f"Ann: the boat number {n} is red", SAID, "s", (f"D1:{n}",), ("Ann",)

@@ -1,5 +1,5 @@
-"""Each variant of cogcanvas changes exactly its part: in its resolved settings, in its memory's
-key, and in the prompts that it sends.
+"""Each variant of cogcanvas changes exactly one part: in its resolved settings, in the key of its
+memory, and in the prompts that it sends.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def test_the_resolved_settings_are_those_of_the_table(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name != "cogcanvas"])
-def test_a_variant_is_a_diff_on_the_base_with_only_the_switched_fields(name: str) -> None:
+def test_variant_yaml_changes_only_the_switched_fields(name: str) -> None:
     text = (ROOT / "conf" / "system" / f"{name}.yaml").read_text(encoding="utf-8")
     given = yaml.safe_load(text)
     base = yaml.safe_load((ROOT / "conf" / "system" / "cogcanvas.yaml").read_text(encoding="utf-8"))
@@ -127,9 +127,9 @@ Sent = tuple[list[ExtractPrompt], list[AnswerPrompt]]
 
 @cache
 def sent(name: str) -> Sent:
-    """The prompts that a variant sends over the first conversation of the demo set.
+    """The prompts that a variant sends for the first conversation of the demo set.
 
-    Those of its ingest, and those of its answers.
+    First those of the ingest, then those of the answers.
     """
     case = next(iter(dataset_of("demo", ROOT / "data").cases()))
     model, resolved = ScriptedModel(), cell(name)
@@ -171,7 +171,7 @@ def test_variants_that_glean_send_the_same_prompts_at_ingest(name: str) -> None:
 
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name not in GLEANS])
-def test_without_gleaning_only_the_first_pass_is_sent(name: str) -> None:
+def test_variants_without_gleaning_send_only_the_first_pass(name: str) -> None:
     assert sent(name)[0] == [prompt for prompt in sent("cogcanvas")[0] if not prompt.quotes]
     assert 2 * len(sent(name)[0]) == len(sent("cogcanvas")[0])
 
@@ -179,7 +179,7 @@ def test_without_gleaning_only_the_first_pass_is_sent(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "other"), [("cogcanvas_nocot", "cogcanvas"), ("cogcanvas_cot", "cogcanvas_baseline")]
 )
-def test_the_prompt_switch_changes_the_wording_and_nothing_else(name: str, other: str) -> None:
+def test_prompt_switch_changes_only_the_wording(name: str, other: str) -> None:
     assert contexts(name) == contexts(other)
     for one, two in zip(sent(name)[1], sent(other)[1], strict=True):
         assert {one.style, two.style} == {"cot", "short"}
@@ -198,13 +198,13 @@ def test_the_prompt_switch_changes_the_wording_and_nothing_else(name: str, other
         ("cogcanvas_temporal", "cogcanvas_baseline"),
     ],
 )
-def test_a_switch_of_retrieval_changes_the_contexts_and_nothing_else(name: str, other: str) -> None:
+def test_retrieval_switch_changes_only_the_contexts(name: str, other: str) -> None:
     assert contexts(name) != contexts(other)
     for one, two in zip(sent(name)[1], sent(other)[1], strict=True):
         assert replace(one, context=()) == replace(two, context=())
 
 
-def test_minimal_shows_ten_artifacts_of_the_baselines_twenty() -> None:
+def test_minimal_shows_fewer_artifacts_than_baseline() -> None:
     for minimal, baseline in zip(
         contexts("cogcanvas_minimal"), contexts("cogcanvas_baseline"), strict=True
     ):
@@ -212,9 +212,9 @@ def test_minimal_shows_ten_artifacts_of_the_baselines_twenty() -> None:
 
 
 def reply(body: Mapping[str, Any]) -> str:
-    """One artifact for each numbered turn at the first pass, none at the second.
+    """In the first pass, one artifact per numbered turn, and none in the second.
 
-    Three words to a question.
+    For a question, three words.
     """
     words = str(body["messages"][-1]["content"])
     if not extracts(body):
@@ -236,11 +236,11 @@ def extracts(body: Mapping[str, Any]) -> bool:
 
 
 @pytest.mark.slow
-def test_the_command_line_extracts_once_for_all_that_share_a_memory(tmp_path: Path) -> None:
+def test_variants_on_the_command_line_extract_once_per_shared_memory(tmp_path: Path) -> None:
     with ScriptedEndpoint(reply) as endpoint:
 
         def run(*words: str) -> int:
-            """Calls of the extraction so far."""
+            """Runs a command; returns the number of extraction calls so far."""
             reach = ("llm=openai", f"llm.base_url={endpoint.base_url}")
             model = (*reach, "judge=keyword", "tracking=none")
             small = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=2")
@@ -265,7 +265,7 @@ def test_the_command_line_extracts_once_for_all_that_share_a_memory(tmp_path: Pa
         assert units / 10 * 2 <= calls <= units / 10 * 2 + 20, "two passes over batches of ten"
         shutil.rmtree(
             tmp_path / "data" / "cache"
-        )  # what is not asked again now is not asked because it was saved
+        )  # so that a call is saved by the stored memory and not by the cache
         assert run("system=cogcanvas_norerank") == calls
         assert len(list((tmp_path / "data" / "prepared" / "demo").glob("cogcanvas-*"))) == 1
         assert run("system=cogcanvas_nogleaning") == calls * 3 // 2, (
@@ -273,7 +273,7 @@ def test_the_command_line_extracts_once_for_all_that_share_a_memory(tmp_path: Pa
         )
 
 
-def test_cot_and_short_differ_in_the_thinking_alone() -> None:
+def test_cot_and_short_templates_differ_only_in_the_thinking() -> None:
     cot, short = load_builtin("answer_cot"), load_builtin("answer_short")
     head, thinking, *rules = cot.system.split("\n\n")
     assert thinking.startswith("First think step by step")

@@ -1,5 +1,5 @@
-"""A memory that is a program: the example of the documentation, and programs that die, hang or
-print.
+"""A memory that is a program: the documented example, and programs that die, hang or print
+noise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FAULTY = Path(__file__).with_name("faulty_program.py")
 
 
 class Program(Under):
-    """A program under settings, driven as the checks do it."""
+    """A program with the given settings, driven as the checks do it."""
 
     def __init__(self, command: str, **settings: Any) -> None:
         self.settings = read_settings(Settings, {"command": command, **settings})
@@ -52,14 +52,14 @@ def faulty(tmp_path: Path, fault: str, **settings: Any) -> Program:
     return Program(shlex.join(words), **settings)
 
 
-def test_the_example_answers() -> None:
+def test_example_program_answers() -> None:
     answer, ledger = asked(Program(program()))
     assert answer.retrieved is not None and "cedar" in answer.retrieved[0].text
     assert answer.ranking is not None and answer.ranking[0] == ("s2:3",)
     assert ledger.remarks == {}
 
 
-def test_a_program_that_dies_is_one_line_with_its_last_words(tmp_path: Path) -> None:
+def test_program_that_dies_is_reported_in_one_line_with_its_last_output(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as raised:
         asked(faulty(tmp_path, "dies", restarts=0))
     assert str(raised.value) == (
@@ -68,19 +68,19 @@ def test_a_program_that_dies_is_one_line_with_its_last_words(tmp_path: Path) -> 
     )
 
 
-def test_a_program_that_died_is_started_again_and_told_the_case(tmp_path: Path) -> None:
+def test_program_that_died_is_restarted_and_given_the_case_again(tmp_path: Path) -> None:
     answer, ledger = asked(faulty(tmp_path, "dies once"))
     assert len(answer.retrieved or ()) == 3
     assert "repeated after: it ended with status 3" in ledger.remarks[TRIED_AGAIN]
 
 
 @pytest.mark.slow
-def test_a_program_that_hangs_is_given_up(tmp_path: Path) -> None:
+def test_hanging_program_times_out(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"gave no reply to search within 3 s"):
         asked(faulty(tmp_path, "hangs", restarts=0, request_timeout_s=3))
 
 
-def test_a_reply_that_came_while_the_loop_was_held_up_is_read(tmp_path: Path) -> None:
+def test_reply_that_arrived_while_the_loop_was_blocked_is_read(tmp_path: Path) -> None:
     async def ask() -> Any:
         words = [sys.executable, "-S", str(FAULTY), "none", str(tmp_path / "mark")]
         process = Process(await started.Program.start(words, dict(os.environ), ""))
@@ -88,7 +88,7 @@ def test_a_reply_that_came_while_the_loop_was_held_up_is_read(tmp_path: Path) ->
             await process.ask("reset", {}, timeout_s=60.0)
             asking = asyncio.create_task(process.ask("search", {"top_k": 1}, timeout_s=0.2))
             await asyncio.sleep(0)
-            # As a database that does not answer holds it up.
+            # As an unresponsive database would block the loop.
             time.sleep(0.5)  # noqa: ASYNC251
             return await asking
         finally:
@@ -97,13 +97,13 @@ def test_a_reply_that_came_while_the_loop_was_held_up_is_read(tmp_path: Path) ->
     assert asyncio.run(ask()) == {"id": 2, "usage": [], "results": []}
 
 
-def test_what_a_program_prints_beside_its_replies_is_passed_over_and_noted(tmp_path: Path) -> None:
+def test_other_output_of_a_program_is_skipped_and_noted(tmp_path: Path) -> None:
     answer, ledger = asked(faulty(tmp_path, "noise"))
     assert answer.retrieved
     assert ledger.remarks[NOISE] == "the program wrote 2 lines that are not replies"
 
 
-def test_a_reply_without_the_id_of_its_request_is_shown(tmp_path: Path) -> None:
+def test_reply_without_the_request_id_is_quoted_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as raised:
         asked(faulty(tmp_path, "forgets the id", restarts=0, request_timeout_s=1))
     assert str(raised.value) == (
@@ -120,12 +120,12 @@ def test_a_child_that_a_dead_program_left_is_not_waited_for(tmp_path: Path) -> N
 def environment_of(answer: Answer) -> dict[str, str]:
     assert answer.retrieved is not None
     variables: dict[str, str] = json.loads(answer.retrieved[0].text)
-    # Python itself sets this one, in the program.
+    # Python itself sets this variable in the program.
     variables.pop("LC_CTYPE", None)
     return variables
 
 
-def test_a_program_gets_no_variables_but_those_that_are_named(
+def test_program_gets_only_variables_that_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-programs")
@@ -140,19 +140,19 @@ def test_a_program_gets_no_variables_but_those_that_are_named(
     assert variables["HOME"] == os.environ["HOME"], "its data lies in the folder that it was shown"
 
 
-def test_a_program_that_is_not_shown_a_folder_has_a_home_of_the_cases_own(tmp_path: Path) -> None:
+def test_program_without_a_case_folder_gets_a_temporary_home(tmp_path: Path) -> None:
     variables = environment_of(asked(faulty(tmp_path, "environment"))[0])
     assert variables["HOME"] != os.environ["HOME"] and not Path(variables["HOME"]).exists()
     assert variables["npm_config_cache"] == f"{os.environ['HOME']}/.npm", "or npx downloads again"
 
 
-def test_a_program_that_is_not_there_is_found_out_before_anything_is_asked() -> None:
+def test_missing_program_is_reported_before_any_request() -> None:
     settings = read_settings(Settings, {"command": "no-such-program --fast"})
     with pytest.raises(UserError, match="there is no program 'no-such-program' on this machine"):
         CommandMemory.resolve_settings(settings, has_language_model=False)
 
 
-def test_a_script_that_is_not_there_is_the_users_mistake() -> None:
+def test_missing_script_is_a_user_error() -> None:
     with pytest.raises(
         UserError, match=r"ended with status 2 during reset; its last words: .*such"
     ):
@@ -187,18 +187,18 @@ def test_noise_is_counted_for_each_answer(tmp_path: Path) -> None:
     assert counted == ["the program wrote 2 lines that are not replies"] * 2
 
 
-def test_a_signal_has_its_name() -> None:
+def test_exit_by_signal_names_the_signal() -> None:
     assert describe_status(-9) == "by the signal SIGKILL"
     assert describe_status(-99) == "by the signal 99"
 
 
-def test_a_refusal_is_an_error_and_no_reason_to_start_again(tmp_path: Path) -> None:
+def test_refusal_is_an_error_without_a_restart(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"the program .* refused search: no such namespace"):
         asked(faulty(tmp_path, "refuses"))
 
 
 @pytest.mark.slow
-def test_a_program_that_closes_its_output_is_ended(tmp_path: Path) -> None:
+def test_program_that_closes_its_output_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="closed its output during search"):
         asked(faulty(tmp_path, "closes", restarts=0))
 
@@ -218,7 +218,7 @@ def test_mistakes_in_the_command_are_one_line(command: str | None, told: str) ->
     assert told in raised.value.message
 
 
-def test_an_edit_of_the_script_makes_another_memory(tmp_path: Path) -> None:
+def test_edited_script_changes_the_identity_of_the_memory(tmp_path: Path) -> None:
     assert CommandMemory.files(Program(program()).settings) == (EXAMPLES / "memory_program.py",)
 
     script = tmp_path / "mine.py"
@@ -231,7 +231,7 @@ def test_an_edit_of_the_script_makes_another_memory(tmp_path: Path) -> None:
     assert digests[0] == digests[2] != digests[1]
 
 
-def test_a_file_that_can_not_be_read_is_one_line() -> None:
+def test_unreadable_file_is_a_one_line_error() -> None:
     class Missing(CommandMemory):
         @classmethod
         def files(cls, settings: Any) -> tuple[Path, ...]:

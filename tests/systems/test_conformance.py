@@ -1,6 +1,4 @@
-"""Every built-in system keeps to the contract that plug-in authors are held to, under the
-settings of its own YAML.
-"""
+"""Every built-in system obeys the contract of plug-ins, with the settings of its own YAML."""
 
 from __future__ import annotations
 
@@ -17,18 +15,20 @@ from memeval.systems.registry import build_system, built_in
 from memeval.testing.contract import MemorySystemContract
 
 ELSEWHERE = {"letta", "http", "mcp", "command"}
-"""Systems that need a server of their own; their own tests run against one."""
+"""Systems that need a server; their own tests run against one."""
 
 
 @cache
 def settings_in_yaml(name: str) -> dict[str, Any]:
-    """What `conf/system/<name>.yaml` sets, with what it takes from other files."""
+    """The settings in `conf/system/<name>.yaml`, with those from its list of defaults."""
     system = compose_config([f"system={name}"]).system
     return {key: value for key, value in system.items() if key not in NOT_SETTINGS}
 
 
 def settings_under_test(name: str) -> dict[str, Any]:
-    """The settings of the YAML, but for a form whose words need not be those of a turn."""
+    """The settings of the YAML, except for a compact form, which need not contain words of a
+    turn.
+    """
     settings = settings_in_yaml(name)
     return {**settings, "show": "full"} if settings.get("show") == "compact" else settings
 
@@ -36,11 +36,11 @@ def settings_under_test(name: str) -> dict[str, Any]:
 def suite(name: str) -> type[MemorySystemContract]:
     class Suite(MemorySystemContract):
         remembers = name not in ("no_memory", "constant")
-        # cogcanvas has a top_k of its own.
+        # cogcanvas has its own top_k.
         bound_by_top_k = name != "oracle" and not name.startswith("cogcanvas")
 
         def build(self, parts: SystemContext) -> MemorySystem:
-            # Composed here and not above: pytest reads this file in every worker.
+            # Composed only here: pytest imports this file in every worker.
             return build_system(name, settings_under_test(name), parts)
 
         def silent(self) -> bool:
@@ -51,7 +51,7 @@ def suite(name: str) -> type[MemorySystemContract]:
 
 
 SYSTEMS = sorted(set(built_in()) - ELSEWHERE)
-# `make test` tests one name of each class.
+# `make test` tests only one name per class.
 FIRST_OF_CLASS = {REGISTRY.path_of(name): name for name in SYSTEMS[::-1]}
 for one in SYSTEMS:
     made = suite(one)
@@ -61,7 +61,7 @@ del made
 
 
 @pytest.mark.slow
-def test_no_two_names_are_the_same_system_under_the_same_settings() -> None:
+def test_no_two_names_are_the_same_class_with_the_same_settings() -> None:
     settings = [
         (REGISTRY.path_of(name), repr(sorted(settings_in_yaml(name).items())))
         for name in built_in()

@@ -1,7 +1,7 @@
-"""What every memory system owes its user, run over all classes that are built in.
+"""What every memory system must do, tested on all built-in classes.
 
-Here each has the settings of its class: names that share a class would be the same test again. The
-settings of each name's YAML are those of test_conformance.py.
+Each has the default settings of its class: names that share a class would repeat the same test.
+test_conformance.py tests the settings of each name's YAML.
 """
 
 from __future__ import annotations
@@ -34,17 +34,19 @@ UNSEARCHED = [
 ]
 """Systems that show what they have, whatever the question."""
 RETRIEVES = [name for name in ALL if name not in (*UNSEARCHED, "memgpt_lite")]
-"""Systems that search what was said; memgpt_lite only what a compression dropped (test_agents)."""
+"""Systems that search the conversation; memgpt_lite searches only what a compression dropped
+(test_agents).
+"""
 RANKS = [name for name in RETRIEVES if name != "oracle"]
 SHOWS = [name for name in ALL if name != "constant"]
-"""Systems whose reader is asked; the constant says its own words, whatever was said."""
+"""Systems that call the reader; `constant` always gives the same answer."""
 SHOW_MORE = ["combined", "light", "semantic_recall"]
 """Systems that show more than they retrieved: neighbours, last messages, a form."""
 FORMS = ["combined", "working_memory"]
 """Systems that show a form, whose headings bear no date."""
 SHOWN_DATES = {format_time(date) for date in DATES}
 OWN_TOP_K = {name: {"top_k": None} for name in ALL if name.startswith("cogcanvas")}
-"""Systems with a `top_k` of their own, and the settings by which they take the cell's."""
+"""Systems with their own `top_k`, and the settings that make them use that of the run."""
 QUESTION = OracleQuery("Where does Bob's sister play the violin?", evidence=("D1:4",))
 OTHERS = [
     QUESTION,
@@ -57,7 +59,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_reset_isolates(build: Builder, name: str) -> None:
+def test_reset_forgets_the_previous_conversation(build: Builder, name: str) -> None:
     driver = build(name)
     driver.remember(by_session(conversation())[:1])
     driver.remember(by_session(conversation())[1:])
@@ -85,9 +87,7 @@ def test_same_input_gives_same_output(build: Builder, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_answers_do_not_depend_on_what_was_asked_at_the_same_time(
-    build: Builder, name: str
-) -> None:
+def test_concurrent_questions_do_not_change_answers(build: Builder, name: str) -> None:
     driver = build(name)
     driver.remember(conversation())
     alone = [driver.ask(query) for query in OTHERS]
@@ -95,7 +95,7 @@ def test_answers_do_not_depend_on_what_was_asked_at_the_same_time(
 
 
 @pytest.mark.parametrize("name", SHOWS)
-def test_dates_that_go_in_come_out_and_no_others(build: Builder, name: str) -> None:
+def test_all_dates_shown_are_those_of_the_conversation(build: Builder, name: str) -> None:
     driver = build(name)
     driver.remember(conversation())
     for query in OTHERS:
@@ -107,7 +107,7 @@ def test_dates_that_go_in_come_out_and_no_others(build: Builder, name: str) -> N
 
 @pytest.mark.parametrize("name", RETRIEVES)
 @pytest.mark.parametrize("granularity", ["turn", "session"])
-def test_turn_ids_of_what_is_retrieved_are_true(
+def test_retrieved_chunks_name_the_turns_they_contain(
     build: Builder, name: str, granularity: str
 ) -> None:
     turns = {chunk.turn_ids[0]: chunk for chunk in conversation()}
@@ -128,7 +128,7 @@ def test_turn_ids_of_what_is_retrieved_are_true(
 
 @pytest.mark.parametrize("name", RANKS)
 @pytest.mark.parametrize("top_k", [1, 3, 5, 50])
-def test_top_k_is_obeyed(build: Builder, name: str, top_k: int) -> None:
+def test_top_k_limits_what_is_retrieved(build: Builder, name: str, top_k: int) -> None:
     driver = build(name, OWN_TOP_K.get(name), top_k=top_k)
     driver.remember(conversation())
     answer = driver.ask(QUESTION)
@@ -142,12 +142,12 @@ def test_top_k_is_obeyed(build: Builder, name: str, top_k: int) -> None:
     assert answer.ranking[: len(answer.retrieved)] == tuple(
         unit.turn_ids for unit in answer.retrieved
     )
-    # Chance may draw any chunk first.
+    # random_k may rank any chunk first.
     assert "Clara" in answer.retrieved[0].text or name == "random_k"
 
 
 @pytest.mark.parametrize("name", RANKS)
-def test_a_larger_top_k_only_adds(build: Builder, name: str) -> None:
+def test_larger_top_k_only_adds_chunks(build: Builder, name: str) -> None:
     small, large = (build(name, OWN_TOP_K.get(name), top_k=top_k) for top_k in (2, 6))
     for driver in (small, large):
         driver.remember(conversation())
@@ -155,7 +155,9 @@ def test_a_larger_top_k_only_adds(build: Builder, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNSEARCHED)
-def test_what_retrieves_nothing_claims_no_ranking(build: Builder, name: str) -> None:
+def test_system_without_search_reports_no_retrieval_and_no_ranking(
+    build: Builder, name: str
+) -> None:
     driver = build(name)
     driver.remember(conversation())
     answer = driver.ask(QUESTION)
@@ -187,9 +189,7 @@ def test_a_damaged_memory_is_refused(build: Builder, folder: Path, name: str) ->
 
 
 @pytest.mark.parametrize("name", SHOWS)
-def test_an_empty_conversation_is_answered_from_nothing(
-    build: Builder, folder: Path, name: str
-) -> None:
+def test_empty_conversation_has_an_empty_answer(build: Builder, folder: Path, name: str) -> None:
     driver = build(name)
     driver.remember([])
     assert driver.ask(QUESTION).text == ""
@@ -217,7 +217,7 @@ def test_only_the_oracle_asks_for_evidence(build: Builder) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "oracle"])
-def test_evidence_changes_nothing(build: Builder, name: str) -> None:
+def test_evidence_does_not_change_the_answer(build: Builder, name: str) -> None:
     driver = build(name)
     driver.remember(conversation())
     assert driver.ask(QUESTION) == driver.ask(Query(QUESTION.text))

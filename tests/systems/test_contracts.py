@@ -1,4 +1,4 @@
-"""Memories that speak the contracts of other benchmarks, over real HTTP."""
+"""Services that implement the contracts of other benchmarks, over real HTTP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOUBLES: dict[str, type[ContractDouble]] = {
 
 
 class Speaking(Under):
-    """A service under a contract, driven as the checks do it."""
+    """A service with a contract, driven as the checks do it."""
 
     def __init__(self, address: str, contract: str, **settings: Any) -> None:
         given = {"base_url": address, "contract": contract, "max_retries": 0, "patience_s": 0}
@@ -35,7 +35,7 @@ class Speaking(Under):
 
 @pytest.fixture
 def aml(monkeypatch: pytest.MonkeyPatch) -> Iterator[LeaderboardDouble]:
-    monkeypatch.setattr(remote, "_answered", set())  # a port may come up again
+    monkeypatch.setattr(remote, "_answered", set())  # a port may be used again
     with LeaderboardDouble() as serving:
         yield serving
 
@@ -69,7 +69,7 @@ def bodies(service: ContractDouble, path: str) -> list[dict[str, Any]]:
     return [request.json() for request in service.requests if request.path == path]
 
 
-def test_aml_is_sent_messages_by_session_once_it_says_that_it_is_up(
+def test_aml_receives_messages_per_session_after_its_health_check(
     aml: LeaderboardDouble,
 ) -> None:
     answer, ledger = asked(Speaking(aml.address, "aml"))
@@ -93,7 +93,7 @@ def test_aml_is_sent_messages_by_session_once_it_says_that_it_is_up(
     assert "turn_ids" not in str(ledger.remarks)
 
 
-def test_times_of_the_services_own_clock_are_not_taken_for_the_conversations(
+def test_times_of_the_services_own_clock_are_ignored(
     aml: LeaderboardDouble,
 ) -> None:
     aml.clock = "2026-08-01T00:00:00Z"
@@ -103,7 +103,7 @@ def test_times_of_the_services_own_clock_are_not_taken_for_the_conversations(
     assert answer.retrieved[0].text.startswith("Tomas: Kayaks")
 
 
-def test_a_request_that_is_made_again_stores_nothing_twice(aml: LeaderboardDouble) -> None:
+def test_repeated_request_stores_nothing_twice(aml: LeaderboardDouble) -> None:
     first = aml.add
 
     def lost_reply(body: dict[str, Any]) -> Any:
@@ -118,7 +118,7 @@ def test_a_request_that_is_made_again_stores_nothing_twice(aml: LeaderboardDoubl
     assert TRIED_AGAIN not in ledger.remarks or "503" in ledger.remarks[TRIED_AGAIN]
 
 
-def test_ids_of_ours_come_back_as_turns(beliefs: AddSearchResetDouble) -> None:
+def test_memevals_ids_in_results_are_mapped_to_turns(beliefs: AddSearchResetDouble) -> None:
     answer, _ = asked(Speaking(beliefs.address, "add_search_reset"))
     added = bodies(beliefs, "/add")
     assert len({body["metadata"]["beliefId"] for body in added}) == len(added) == 12
@@ -127,7 +127,7 @@ def test_ids_of_ours_come_back_as_turns(beliefs: AddSearchResetDouble) -> None:
     assert beliefs.count("DELETE", "/reset") == 0, "it empties the memories of all users"
 
 
-def test_a_result_without_an_id_of_ours_counts_by_quotation(beliefs: AddSearchResetDouble) -> None:
+def test_result_without_an_id_is_matched_by_quotation(beliefs: AddSearchResetDouble) -> None:
     said = "He promised the first one to Bertil."
     quoted = "Kayaks, from cedar. The first one is promised to my neighbour Bertil."
     rows = [{"id": "x", "memory": text, "score": None} for text in (said, quoted)]
@@ -138,7 +138,9 @@ def test_a_result_without_an_id_of_ours_counts_by_quotation(beliefs: AddSearchRe
 
 @pytest.mark.parametrize("header", ["bearer", "x-api-key"])
 @pytest.mark.parametrize("contract", DOUBLES)
-def test_a_key_is_sent(contract: str, header: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_sent_in_the_configured_header(
+    contract: str, header: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MY_KEY", "sk-42-of-this-test")
     by_header = {"api_key_env": "MY_KEY"}
     if header == "x-api-key":
@@ -152,7 +154,7 @@ def test_a_key_is_sent(contract: str, header: str, monkeypatch: pytest.MonkeyPat
 
 
 def reply(**members: Any) -> Callable[[dict[str, Any]], Any]:
-    """A reply to a request to add, with other members."""
+    """A reply to an add request, with these members changed."""
     return lambda body: (200, {"success": True, **body, **members})
 
 
@@ -190,7 +192,7 @@ def reply(**members: Any) -> Callable[[dict[str, Any]], Any]:
         ),
     ],
 )
-def test_a_reply_that_does_not_fit_names_the_member(
+def test_invalid_reply_names_the_member(
     contract: str, operation: str, answered: Any, told: str
 ) -> None:
     with DOUBLES[contract]() as service:
@@ -205,7 +207,7 @@ def test_a_reply_that_does_not_fit_names_the_member(
     assert str(raised.value).startswith(named) and "\n" not in str(raised.value)
 
 
-def test_a_service_that_is_not_up_is_a_mistake(aml: LeaderboardDouble) -> None:
+def test_failed_health_check_is_a_user_error(aml: LeaderboardDouble) -> None:
     aml.health = lambda body: (200, {"ok": False})  # type: ignore[method-assign]
     with pytest.raises(UserError, match=r'GET /health must reply 200 \{"ok": true\}, but: 200'):
         asked(Speaking(aml.address, "aml"))
@@ -221,7 +223,7 @@ def test_a_service_that_is_not_up_is_a_mistake(aml: LeaderboardDouble) -> None:
         ({"contract": "aml", "api_key_env": "NOT_SET_HERE"}, "NOT_SET_HERE is not set"),
     ],
 )
-def test_mistakes_in_settings(settings: dict[str, Any], told: str) -> None:
+def test_mistakes_in_settings_are_refused(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError, match=told):
         given = read_settings(Settings, {"base_url": "http://127.0.0.1:9", **settings})
         HttpMemory.resolve_settings(given, has_language_model=False)
@@ -237,7 +239,7 @@ def test_mistakes_in_settings(settings: dict[str, Any], told: str) -> None:
     ],
 )
 @pytest.mark.parametrize("contract", DOUBLES)
-def test_a_search_that_says_it_failed_is_not_an_empty_one(
+def test_failed_search_is_not_an_empty_result(
     contract: str, said: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "_answered", set())
@@ -249,7 +251,7 @@ def test_a_search_that_says_it_failed_is_not_an_empty_one(
 
 @pytest.mark.parametrize("name", ["add", "search"])
 @pytest.mark.parametrize("contract", DOUBLES)
-def test_what_is_accepted_for_later_is_not_taken_for_done(
+def test_request_accepted_for_later_is_an_error(
     contract: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "_answered", set())

@@ -1,4 +1,4 @@
-"""The systems that retrieve nothing, and the one that retrieves perfectly."""
+"""The control systems: no_memory, oracle, long_context, random_k and constant."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_oracle_shows_exactly_the_evidence_in_order_of_time(build: Builder) 
     ]
 
 
-def test_the_oracle_works_on_larger_units(build: Builder) -> None:
+def test_oracle_finds_sessions_that_contain_the_evidence(build: Builder) -> None:
     driver = build("oracle")
     driver.remember(by_session(conversation()))
     answer = driver.ask(OracleQuery("What about Biscuit?", evidence=("D2:3",)))
@@ -50,7 +50,7 @@ def test_long_context_shows_everything_in_order_of_time(build: Builder) -> None:
     assert answer.notes == {}
 
 
-def test_long_context_cuts_the_old_end_and_says_so(build: Builder) -> None:
+def test_long_context_over_budget_drops_the_oldest_chunks_and_notes_it(build: Builder) -> None:
     chunks = conversation()
     tokens = [count_tokens(chunk.text) for chunk in chunks]
     driver = build("long_context", max_context_tokens=sum(tokens[-3:]) + 1)
@@ -60,14 +60,14 @@ def test_long_context_cuts_the_old_end_and_says_so(build: Builder) -> None:
     assert answer.notes == {"cut_chunks": len(chunks) - 3, "cut_tokens": sum(tokens[:-3])}
 
 
-def test_a_unit_that_does_not_fit_is_left_out_whole(build: Builder) -> None:
+def test_chunk_that_does_not_fit_is_left_out_entirely(build: Builder) -> None:
     driver = build("long_context", max_context_tokens=1)
     driver.remember(conversation())
     assert driver.ask(Query("Who?")).notes["cut_chunks"] == len(conversation())
     assert driver.reader.contexts[-1] == []
 
 
-def test_random_k_draws_for_each_question_and_finds_the_same_again(build: Builder) -> None:
+def test_random_k_draws_per_question_and_reproducibly(build: Builder) -> None:
     driver = build("random_k", top_k=2)
     driver.remember(conversation())
     first, second = driver.ask(Query("Who?")), driver.ask(Query("When?"))
@@ -78,7 +78,7 @@ def test_random_k_draws_for_each_question_and_finds_the_same_again(build: Builde
     assert driver.ask(Query("Who?")).ranking == first.ranking
 
 
-def test_the_constant_says_the_same_and_asks_nobody(build: Builder) -> None:
+def test_constant_gives_the_same_answer_without_the_reader(build: Builder) -> None:
     driver = build("constant")
     driver.remember(conversation())
     assert driver.ask(Query("Who?")).text == "No information available"

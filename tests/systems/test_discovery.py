@@ -1,4 +1,4 @@
-"""What an address or a program speaks is found out."""
+"""Detects which contract a URL or a program implements."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def of_command(command: str) -> dict[str, Any]:
     return asyncio.run(option_of_command(command, {}))
 
 
-def test_the_example_server_speaks_memevals_own_contract() -> None:
+def test_example_server_uses_memevals_own_contract() -> None:
     with example_server() as address:
         option = asyncio.run(option_of_address(address, {}))
     assert option == {"defaults": ["http", "_self_"], "base_url": address}
 
 
-def test_a_service_that_takes_any_request_is_asked_by_memevals_own_contract() -> None:
+def test_service_that_accepts_any_request_is_assigned_memevals_contract() -> None:
     with ScriptedMemory() as service:
         service.operate = lambda operation, body: {"ready": True, "results": [], "data": []}
         option = asyncio.run(option_of_address(service.address, {}))
@@ -37,7 +37,7 @@ def test_a_service_that_takes_any_request_is_asked_by_memevals_own_contract() ->
 
 
 @pytest.mark.slow
-def test_the_errors_of_contracts_that_failed_are_read() -> None:
+def test_exceptions_of_failed_contracts_are_retrieved() -> None:
     unread = []
 
     async def discover(address: str) -> None:
@@ -51,12 +51,12 @@ def test_the_errors_of_contracts_that_failed_are_read() -> None:
     assert unread == []
 
 
-def test_the_example_program_speaks_json_lines() -> None:
+def test_example_program_uses_json_lines() -> None:
     assert of_command(program()) == {"defaults": ["command", "_self_"], "command": program()}
 
 
 @pytest.mark.slow
-def test_the_example_mcp_server_is_known_by_its_tools() -> None:
+def test_example_mcp_server_is_recognised_by_its_tools() -> None:
     assert of_command(program("mcp_server.py")) == {
         "defaults": ["mcp", "_self_"],
         "command": program("mcp_server.py"),
@@ -70,7 +70,7 @@ def test_the_example_mcp_server_is_known_by_its_tools() -> None:
     }
 
 
-def test_a_server_at_an_address_is_told_the_case_by_its_argument(
+def test_shared_mcp_server_gets_the_case_as_an_argument(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tools = {
@@ -96,7 +96,7 @@ def test_a_server_at_an_address_is_told_the_case_by_its_argument(
     assert option["namespace_argument"] == "user_id"
 
 
-def test_a_tool_that_stores_is_given_a_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_tool_is_tried_with_a_real_timestamp(monkeypatch: pytest.MonkeyPatch) -> None:
     class Dated:
         def __init__(self) -> None:
             self.tools = {
@@ -143,7 +143,7 @@ server.run()
 
 
 @pytest.mark.slow
-def test_a_server_whose_results_are_texts(tmp_path: Path) -> None:
+def test_mcp_server_with_a_list_of_texts_is_recognised(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(SERVER.format(store="remember"), encoding="utf-8")
     option = of_command(f"{sys.executable} {script}")
@@ -199,7 +199,7 @@ server.run()
 """
 
 
-def test_a_server_of_entities_that_keeps_a_file_beside_its_code(tmp_path: Path) -> None:
+def test_mcp_server_of_entities_is_recognised_and_leaves_no_file(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(GRAPH, encoding="utf-8")
     assert of_command(f"{sys.executable} {script}") == {
@@ -216,12 +216,12 @@ def test_a_server_of_entities_that_keeps_a_file_beside_its_code(tmp_path: Path) 
         "result_text": "observations.0",
         "dump_tool": "read_graph",
     }
-    # What was tried left nothing in the user's own memory.
+    # Probing left nothing in the user's own memory.
     assert not (tmp_path / "graph.txt").exists()
 
 
 @pytest.mark.slow
-def test_a_list_that_leaves_something_out_is_no_dump(tmp_path: Path) -> None:
+def test_incomplete_listing_is_not_used_as_dump_tool(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(GRAPH.replace("lines()}", "lines()[-10:]}"), encoding="utf-8")
     assert "dump_tool" not in of_command(f"{sys.executable} {script}")
@@ -234,7 +234,7 @@ def test_a_list_that_leaves_something_out_is_no_dump(tmp_path: Path) -> None:
         ({"type": "string", "enum": ["note", "task"]}, None),
     ],
 )
-def test_arguments_that_a_tool_needs(
+def test_required_arguments_of_a_tool_are_filled_in(
     kind: dict[str, Any], arguments: dict[str, str] | None
 ) -> None:
     properties = {"title": {"type": "string"}, "value": {"type": "string"}, "source": kind}
@@ -244,7 +244,7 @@ def test_arguments_that_a_tool_needs(
     assert filled == (known if arguments else {**known, "source": "note"})
 
 
-def test_tools_that_can_not_be_told_apart_are_listed(tmp_path: Path) -> None:
+def test_tools_that_cannot_be_identified_are_listed(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(SERVER.format(store="frobnicate"), encoding="utf-8")
     with pytest.raises(UserError) as raised:
@@ -253,7 +253,7 @@ def test_tools_that_can_not_be_told_apart_are_listed(tmp_path: Path) -> None:
     assert told in raised.value.message
 
 
-def test_a_program_that_speaks_nothing_says_how_each_contract_failed(
+def test_program_without_any_known_protocol_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(discovery, "WAIT_S", 5.0)

@@ -1,5 +1,5 @@
-"""What each system lists of its own: artifacts, entities, summaries, forms; and the times of
-what it finds.
+"""What each system dumps: artifacts, entities, summaries and forms; and the times of what it
+finds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SILENT = [
     "rag",
     "semantic_recall",
 ]
-"""Systems that keep what they were given, and nothing of their own."""
+"""Systems that store only what they were given."""
 
 
 def remembered(build: Builder, name: str, **settings: Any) -> Driver:
@@ -47,7 +47,7 @@ def dumped(driver: Driver) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", SILENT)
-def test_a_system_that_keeps_chunks_dumps_nothing(build: Builder, name: str) -> None:
+def test_system_that_stores_only_chunks_dumps_nothing(build: Builder, name: str) -> None:
     assert dumped(remembered(build, name)) == []
 
 
@@ -90,7 +90,7 @@ def test_a_summary_and_a_form_are_dumped(build: Builder) -> None:
 @pytest.mark.parametrize(
     "name", ["bm25", "dense", "hybrid", "rag", "graphrag_lite", "cogcanvas", "semantic_recall"]
 )
-def test_what_is_found_has_its_time(build: Builder, name: str) -> None:
+def test_retrieved_chunks_have_the_time_of_their_turn(build: Builder, name: str) -> None:
     times = {chunk.turn_ids[0]: chunk.time for chunk in conversation()}
     answer = remembered(build, name).ask(OracleQuery("What is the puppy called?", evidence=()))
     assert answer.retrieved

@@ -1,4 +1,4 @@
-"""`index=fact_keys`: chunks are found by what a model notes of them."""
+"""`index=fact_keys`: chunks are found by facts that a model extracts from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SYSTEMS = ("bm25", "dense", "hybrid")
 
 
 class Noter(LanguageModel):
-    """Notes that Clara plays an instrument; of all else nothing."""
+    """Notes that Clara plays an instrument, and nothing about any other chunk."""
 
     name = "noter"
 
@@ -36,7 +36,7 @@ class Noter(LanguageModel):
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_a_chunk_is_found_by_its_facts_and_shown_as_it_was_said(build: Builder, name: str) -> None:
+def test_chunk_is_found_by_its_facts_and_shown_verbatim(build: Builder, name: str) -> None:
     query = Query("Which relative plays an orchestral instrument?")
     plain = build(name, top_k=1)
     plain.remember(conversation())
@@ -80,10 +80,12 @@ def test_chunks_without_a_readable_reply_are_lost(build: Builder) -> None:
     ("name", "settings", "lost"),
     [("bm25", {"index": "fact_keys"}, 1), ("light", {}, 1), ("mem0_verbatim", {}, 0)],
 )
-def test_after_a_checkpoint_the_health_is_of_what_came_since(
+def test_health_after_a_checkpoint_covers_only_later_chunks(
     build: Builder, folder: Path, name: str, settings: dict[str, str], lost: int
 ) -> None:
-    """The losses begin there again, so what was loaded may not hide them."""
+    """Losses are counted from the checkpoint on: chunks that were loaded must not hide later
+    losses.
+    """
     *before, last = conversation()
     first = build(name, settings, model=Noter())
     first.remember(before)
@@ -105,7 +107,7 @@ def test_without_facts_no_model_is_called(build: Builder) -> None:
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_the_settings_say_that_a_model_is_called(name: str) -> None:
+def test_settings_declare_whether_a_model_is_called(name: str) -> None:
     settings, system = settings_of(name), system_class(name)
     plain, keyed = settings(), settings(index="fact_keys")  # type: ignore[call-arg]
     assert (system.uses_llm_at_ingest(plain), system.uses_llm_at_ingest(keyed)) == (False, True)

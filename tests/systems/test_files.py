@@ -1,5 +1,5 @@
-"""`system=files`: what its tools show, that nothing else can be read, and that no pattern holds it
-up.
+"""`system=files`: what its tools show, that no other file can be read, and that no pattern blocks
+it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memeval.testing.sample import sample_case
 
 
 def files(granularity: str = "turn") -> Files:
-    """The sample conversation as files."""
+    """A `files` system that contains the sample conversation."""
     system = Files(SystemSettings(), None)  # type: ignore[arg-type] - it uses no part
     for chunk in chunks(sample_case(), Granularity(granularity)):
         system.ingest(chunk)
@@ -45,7 +45,7 @@ def test_each_session_is_a_file_with_its_date() -> None:
     ]
 
 
-def test_grep_shows_lines_with_file_number_and_date() -> None:
+def test_grep_shows_file_line_number_and_date() -> None:
     found = use(files(), "grep", pattern="KAYAK.*resin|bertil")
     first, second = found.text.splitlines()
     assert first.startswith("session_002_2021-06-18.txt:3: [")
@@ -58,12 +58,12 @@ def test_grep_shows_lines_with_file_number_and_date() -> None:
 @pytest.mark.parametrize(
     "path", ["session_003", "session_003_2021-11-02.txt", "./session_003*", "session_003_2021"]
 )
-def test_grep_can_be_kept_to_a_file(path: str) -> None:
+def test_grep_can_be_limited_to_a_file(path: str) -> None:
     found = use(files(), "grep", pattern="Quill", path=path)
     assert len(found.text.splitlines()) == 1
 
 
-def test_grep_says_that_more_lines_match() -> None:
+def test_grep_reports_the_number_of_further_matches() -> None:
     system = files()
     chunk = chunks(sample_case(), Granularity("turn"))[0]
     for number in range(100):
@@ -75,7 +75,7 @@ def test_grep_says_that_more_lines_match() -> None:
     assert lines[-1] == "(50 more lines match: narrow the pattern or the path)"
 
 
-def test_lines_of_a_file_can_be_read() -> None:
+def test_range_of_lines_can_be_read() -> None:
     found = use(files(), "read_file", path="session_001_2021-03-04.txt", from_line=2, lines=2)
     lines = found.text.splitlines()
     assert lines[0].startswith("2: [")
@@ -88,7 +88,7 @@ def test_lines_of_a_file_can_be_read() -> None:
     "path",
     ["/etc/passwd", "../session_001", "session_001/../../etc/passwd", "", "..", "a\0b", "x" * 9999],
 )
-def test_nothing_else_can_be_read(path: str) -> None:
+def test_path_outside_the_session_files_is_refused(path: str) -> None:
     read = use(files(), "read_file", path=path)
     assert read.is_error
     assert read.text.startswith("There is no file")
@@ -109,7 +109,7 @@ def test_a_saved_memory_has_the_same_files(tmp_path: Path) -> None:
     assert use(loaded, "grep", pattern="quill") == use(system, "grep", pattern="quill")
 
 
-def test_an_empty_memory_says_so() -> None:
+def test_empty_memory_says_so_and_finds_nothing() -> None:
     system = Files(SystemSettings(), None)  # type: ignore[arg-type]
     system.consolidate()
     assert use(system, "list_files").text == "There are no files."
@@ -117,20 +117,20 @@ def test_an_empty_memory_says_so() -> None:
     assert system.recall(Query("a"), 5) == []
 
 
-def test_the_lines_of_a_session_are_of_their_turns() -> None:
+def test_each_line_of_a_session_belongs_to_its_turn() -> None:
     (first, *_) = chunks(sample_case(), Granularity("session"))
     assert [line.turn_ids for line in lines_of(first)] == [(f"s1:{n}",) for n in range(1, 5)]
     assert all(line.text.startswith("[") for line in lines_of(first))
 
 
-def test_lines_that_cannot_be_told_apart_are_of_no_turn() -> None:
+def test_lines_without_a_recognisable_turn_have_no_turn_ids() -> None:
     chunk = MemoryChunk("c", "one\ntwo\nthree", None, "s", ("t1", "t2"), ())
     assert [line.turn_ids for line in lines_of(chunk)] == [()] * 3
     several = MemoryChunk("c", "Ann: one\nmore\nBob: two", None, "s", ("t1", "t2"), ("Ann", "Bob"))
     assert [line.turn_ids for line in lines_of(several)] == [("t1",), ("t1",), ("t2",)]
 
 
-def test_without_tools_it_shows_the_rarest_words_first() -> None:
+def test_recall_without_tools_ranks_rare_words_first() -> None:
     found = files().recall(Query("Who gave Ilse a blue blanket?"), 3)
     assert "blue blanket" in found[0].text
     assert found[0].turn_ids == ("s1:3",)
@@ -161,7 +161,7 @@ def test_without_tools_it_shows_the_rarest_words_first() -> None:
         ("ü", "Über", True),
     ],
 )
-def test_patterns(pattern: str, text: str, matches: bool) -> None:
+def test_patterns_match_as_in_re(pattern: str, text: str, matches: bool) -> None:
     assert has_match(pattern, [text]) == [matches]
 
 
@@ -180,7 +180,7 @@ def test_patterns(pattern: str, text: str, matches: bool) -> None:
         ("((a{100}){100}){100}", "invalid repetition size: {100}"),
     ],
 )
-def test_a_pattern_that_cannot_be_used_is_an_error(pattern: str, why: str) -> None:
+def test_invalid_pattern_is_an_error(pattern: str, why: str) -> None:
     found = use(files(), "grep", pattern=pattern)
     assert found.is_error
     assert why in found.text
@@ -191,10 +191,10 @@ def test_a_pattern_that_cannot_be_used_is_an_error(pattern: str, why: str) -> No
     ["(a+)+$", "(a|a)*b", "(a?){30}a{30}b", ".*.*.*.*.*x", "(.*)*y", "([a-z]+)*1", "(a*)*(a*)*b"],
 )
 def test_a_hostile_pattern_takes_linear_time(pattern: str) -> None:
-    # Python's own engine would take longer than anyone can wait.
+    # Python's own engine would not finish in any reasonable time.
     assert has_match(pattern, ["a" * 100_000 + "!"]) == [False]
 
 
-def test_a_text_may_hold_half_a_character_and_a_pattern_may_not() -> None:
+def test_lone_surrogate_is_allowed_in_a_text_but_not_in_a_pattern() -> None:
     assert has_match("b", ["a\ud800b", "c"]) == [True, False]
     assert use(files(), "grep", pattern="b\ud800").is_error

@@ -1,4 +1,6 @@
-"""How systems forget and correct: by the plain rule, by their own deletion, behind a contract."""
+"""How systems forget and correct: by the default rule, by their own deletion, and behind a
+contract.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def found(driver: Driver, words: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["files", "mem0_verbatim", "cogcanvas", "bm25", "long_context"])
-def test_what_is_forgotten_is_not_found_again(build: Builder, folder: Path, name: str) -> None:
+def test_forgotten_text_is_not_found_until_it_is_imported_again(
+    build: Builder, folder: Path, name: str
+) -> None:
     driver = build(name)
     chunks = conversation()
     driver.remember(chunks)
@@ -52,7 +56,7 @@ def test_what_is_forgotten_is_not_found_again(build: Builder, folder: Path, name
         assert "Norway" not in shown and "Iceland" in shown
         driver.call("consolidate")
 
-    # A session that is imported again brings back what was forgotten, and can be saved.
+    # Importing a session again brings back what was forgotten, and it can be saved.
     for chunk in chunks[:5]:
         driver.call("ingest", chunk)
 
@@ -68,10 +72,10 @@ def test_what_is_forgotten_is_not_found_again(build: Builder, folder: Path, name
 @pytest.mark.parametrize(
     ("name", "settings"), [("native", {}), ("memgpt_lite", {}), ("rag", {"show_window": True})]
 )
-def test_a_compression_brings_nothing_back(
+def test_compression_brings_nothing_forgotten_back(
     build: Builder, name: str, settings: dict[str, bool]
 ) -> None:
-    """The engine names the chunks that stay as they were ingested."""
+    """The engine passes the retained chunks as they were ingested."""
     driver = build(name, settings)
     chunks = conversation()
     driver.remember(chunks)
@@ -83,15 +87,15 @@ def test_a_compression_brings_nothing_back(
         driver.call("consolidate")
         shown = found(driver, "puppy Biscuit Norway Iceland")
         assert "puppy" not in shown and "in Norway" not in shown
-        # Dropped from the window of `native`, and in what the others search.
+        # Dropped from the window of `native`, but kept by the others, which search it.
         assert ("hiking in Iceland" in shown) == (name != "native" or kept is chunks)
 
 
 @pytest.mark.parametrize("name", ["dense", "hybrid", "semantic_recall", "cogcanvas"])
-def test_only_new_texts_are_embedded(
+def test_only_new_texts_are_embedded_after_forget_and_correct(
     build: Builder, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """By an embedder that learns nothing from the other texts, such as an endpoint's."""
+    """With an embedder that does not fit itself to the texts, such as one at an endpoint."""
     sent: list[str] = []
 
     async def embed(self: CharTfidfEmbedder, texts: Sequence[str]) -> Any:
@@ -123,7 +127,7 @@ def test_only_new_texts_are_embedded(
 
 
 def test_a_deleted_artifact_is_not_extracted_again(build: Builder) -> None:
-    """Its words are the model's, so that the plain rule does not mean the chunk it came from."""
+    """Its words are the model's own, so the default rule does not match the chunk it came from."""
     note = {
         "type": "key_fact",
         "content": "Ann owns a young dog.",
@@ -144,7 +148,9 @@ def test_a_deleted_artifact_is_not_extracted_again(build: Builder) -> None:
 
 
 @pytest.mark.parametrize("request_", [ALL, replace(ALL, about="", scope=Scope.FACT)])
-def test_all_that_the_user_said_is_forgotten(build: Builder, request_: ForgetRequest) -> None:
+def test_request_about_everything_forgets_all_chunks(
+    build: Builder, request_: ForgetRequest
+) -> None:
     driver = build("bm25")
     driver.remember(conversation())
     assert driver.call("forget", request_) == len(conversation())
@@ -163,7 +169,7 @@ class Served(Under):
 
 
 def forgotten(under: Served, about: str = "cedar") -> list[int | None]:
-    """What two equal requests to forget return."""
+    """The results of two identical forget requests."""
     kept: list[int | None] = []
 
     async def ask(of: SystemUnderTest) -> None:
@@ -175,7 +181,7 @@ def forgotten(under: Served, about: str = "cedar") -> list[int | None]:
     return kept
 
 
-def test_a_service_forgets_if_it_offers_to() -> None:
+def test_service_is_asked_to_forget_only_if_it_declares_it() -> None:
     with ScriptedMemory() as service:
         without = Served(http.HttpMemory, base_url=service.address)
         assert forgotten(without) == [None, None]
@@ -192,7 +198,7 @@ def test_a_service_forgets_if_it_offers_to() -> None:
 
 
 @pytest.mark.parametrize("items", [-1, "two", True])
-def test_a_count_that_is_not_one_is_refused(items: object) -> None:
+def test_invalid_count_of_items_is_refused(items: object) -> None:
     with ScriptedMemory({"forget": lambda body, reply: {"items": items}}) as service:
         under = Served(http.HttpMemory, base_url=service.address, operations=["forget"])
         with pytest.raises(MemoryServiceError, match="items must be a count"):
@@ -205,7 +211,7 @@ def test_a_program_forgets() -> None:
     assert first and second == 0
 
 
-def test_an_mcp_server_forgets_by_a_tool() -> None:
+def test_mcp_server_forgets_through_a_tool() -> None:
     first, second = forgotten(
         Served(
             mcp_memory.McpMemory,
@@ -223,7 +229,7 @@ def test_an_mcp_server_forgets_by_a_tool() -> None:
     assert first and second == 0
 
 
-def test_an_operation_that_there_is_not_is_one_line() -> None:
+def test_unknown_or_unsupported_operation_is_refused() -> None:
     with pytest.raises(UserError, match="'forgt'"):
         read_settings(http.Settings, {"operations": ["forgt"]})
     with pytest.raises(UserError, match="neither forget nor correct"):

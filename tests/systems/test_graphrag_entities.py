@@ -1,4 +1,4 @@
-"""`graphrag_lite`: entities that a model names, a turn at a time, or rules."""
+"""`graphrag_lite`: entities found by a model, one turn at a time, or by rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .conftest import Builder, by_session, conversation
 
 
 class Namer(LanguageModel):
-    """Names a thing that no rule sees in one of the turns, and nothing else."""
+    """For one of the turns, names an entity that no rule finds; for the others, none."""
 
     name = "namer"
 
@@ -30,7 +30,7 @@ class Namer(LanguageModel):
         return Completion(text, Usage(role, self.name, "offline", 1, 1), 0.0)
 
 
-def test_the_model_names_the_entities_of_each_turn(build: Builder) -> None:
+def test_model_names_the_entities_of_each_chunk(build: Builder) -> None:
     model = Namer()
     driver = build("graphrag_lite", model=model, entities="model")
     driver.remember(by_session(conversation()))
@@ -44,8 +44,8 @@ def test_the_model_names_the_entities_of_each_turn(build: Builder) -> None:
     ]
 
 
-def test_what_the_model_named_is_saved(build: Builder, tmp_path: Path) -> None:
-    # Half of a surrogate pair, which no file in UTF-8 holds.
+def test_entities_named_by_the_model_are_saved(build: Builder, tmp_path: Path) -> None:
+    # Half of a surrogate pair, which UTF-8 can't encode.
     driver = build("graphrag_lite", model=Namer(nothing='["Ann\\ud83d"]'), entities="model")
     driver.remember(conversation())
     driver.call("save", tmp_path)
@@ -63,14 +63,14 @@ def test_chunks_without_a_readable_list_are_lost(build: Builder) -> None:
     assert (health.asked, health.lost) == (9, 8)
 
 
-def test_rules_ask_nobody(build: Builder) -> None:
+def test_entities_by_rules_call_no_model(build: Builder) -> None:
     model = Namer()
     driver = build("graphrag_lite", model=model, entities="rules")
     driver.remember(conversation())
     assert model.asked == [] and driver.call("health") is None
 
 
-def test_the_model_names_them_where_there_is_one_and_rules_are_flagged() -> None:
+def test_rules_replace_a_missing_model_and_are_flagged() -> None:
     system, settings = system_class("graphrag_lite"), settings_of("graphrag_lite")
     offline = system.resolve_settings(settings(), has_language_model=False)
     online = system.resolve_settings(settings(), has_language_model=True)

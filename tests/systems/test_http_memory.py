@@ -1,6 +1,4 @@
-"""A memory behind HTTP: the examples of the documentation, what is sent, and everything that a
-service may do wrong.
-"""
+"""A memory behind HTTP: the documented examples, what is sent, and faults of services."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ SCHEMAS = EXAMPLES.parent / "http_memory.openapi.yaml"
 
 
 class Served(Under):
-    """A service under settings, driven as the checks do it."""
+    """A service with the given settings, driven as the checks do it."""
 
     def __init__(self, address: str, **settings: Any) -> None:
         self.settings = read_settings(
@@ -57,12 +55,12 @@ class Served(Under):
 
 
 async def no_sleep(seconds: float) -> None:
-    """A wait that takes no time."""
+    """Returns without waiting."""
 
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedMemory]:
-    monkeypatch.setattr(remote, "_answered", set())  # a port may come up again
+    monkeypatch.setattr(remote, "_answered", set())  # a port may be used again
     with ScriptedMemory() as serving:
         yield serving
 
@@ -102,13 +100,13 @@ class TestExampleInTypeScript(MemorySystemContract):
 
 
 @pytest.mark.slow
-def test_the_example_in_python_starts_as_users_start_it() -> None:
+def test_python_example_starts_as_documented() -> None:
     with started(sys.executable, str(EXAMPLES / "memory_server.py"), "0") as address:
         answer, _ = asked(Served(address))
     assert "cedar" in answer.retrieved[0].text  # type: ignore[index]
 
 
-# What is sent fits the published schemas
+# Requests and replies fit the published schemas
 
 
 @cache
@@ -118,7 +116,7 @@ def validator(name: str) -> Any:
     return jsonschema.Draft202012Validator(schema)
 
 
-def test_what_is_sent_fits_the_published_schemas(service: ScriptedMemory) -> None:
+def test_requests_match_the_published_schemas(service: ScriptedMemory) -> None:
     asked(Served(service.address))
     asked(Served(service.address, answers=True))
     for operation in ("reset", "ingest", "ready", "search", "answer"):
@@ -169,7 +167,7 @@ REPLIES: list[tuple[str, Any, str | None]] = [
 
 
 @pytest.mark.parametrize(("operation", "reply", "told"), REPLIES)
-def test_a_reply_is_accepted_where_it_fits_the_schema(
+def test_reply_is_accepted_iff_it_matches_the_schema(
     service: ScriptedMemory, operation: str, reply: Any, told: str | None
 ) -> None:
     assert validator(f"{operation.title()}Reply").is_valid(reply) is (told is None)
@@ -200,7 +198,7 @@ def test_a_reply_is_accepted_where_it_fits_the_schema(
         ({"text": "x", "score": 10**400}, "results[0].score is not a finite number"),
     ],
 )
-def test_what_a_schema_can_not_say_is_looked_at_too(
+def test_constraints_beyond_the_schema_are_checked(
     service: ScriptedMemory, row: dict[str, Any], told: str
 ) -> None:
     service.change["search"] = lambda body, usual: {"results": [row]}
@@ -209,10 +207,10 @@ def test_what_a_schema_can_not_say_is_looked_at_too(
     assert told in str(raised.value)
 
 
-# What is done with replies
+# How replies are used
 
 
-def test_texts_without_ids_are_shown_and_their_ranking_is_unknown(service: ScriptedMemory) -> None:
+def test_texts_without_turn_ids_are_shown_but_have_no_ranking(service: ScriptedMemory) -> None:
     service.change["search"] = lambda body, usual: {"results": [{"text": "Kayaks, from cedar."}]}
     answer, ledger = asked(Served(service.address))
     assert answer.retrieved is not None and answer.retrieved[0].turn_ids == ()
@@ -220,7 +218,7 @@ def test_texts_without_ids_are_shown_and_their_ranking_is_unknown(service: Scrip
     assert "1 of 1 results have no turn_ids" in ledger.remarks[WITHOUT_IDS]
 
 
-def test_more_results_than_asked_for_are_cut_and_noted(service: ScriptedMemory) -> None:
+def test_results_beyond_the_requested_number_are_cut_and_noted(service: ScriptedMemory) -> None:
     rows = [{"text": f"text {number}", "turn_ids": []} for number in range(30)]
     service.change["search"] = lambda body, usual: {"results": rows, "usage": []}
     answer, ledger = asked(Served(service.address))
@@ -228,7 +226,7 @@ def test_more_results_than_asked_for_are_cut_and_noted(service: ScriptedMemory) 
     assert "30 results, but was asked for 20" in ledger.remarks[MORE_THAN_ASKED]
 
 
-def test_usage_is_what_the_service_reports_else_unknown(service: ScriptedMemory) -> None:
+def test_usage_is_as_reported_and_otherwise_unknown(service: ScriptedMemory) -> None:
     paid = {"model": "m", "provider": "openai", "prompt_tokens": 7, "completion_tokens": 2}
     vectors = {"kind": "embed", "model": "e", "prompt_tokens": 5, "completion_tokens": 0}
     service.change["ingest"] = lambda body, usual: {"usage": [paid, vectors]}
@@ -252,7 +250,7 @@ def test_chunks_are_sent_in_batches_and_in_order(service: ScriptedMemory) -> Non
     assert "cedar" in batches[1][1]["content"], "in the order of the conversation"
 
 
-def test_ids_are_unique_over_cases_and_come_back_as_the_data_sets_own(
+def test_ids_are_unique_across_cases_and_mapped_back(
     service: ScriptedMemory,
 ) -> None:
     async def fill(of: SystemUnderTest) -> None:
@@ -310,7 +308,7 @@ def test_a_result_of_another_case_fails_the_question(
         ("Ask me something else", {"no_results": "^Ask me"}),
     ],
 )
-def test_a_message_that_nothing_was_found_is_no_memory(
+def test_message_that_nothing_was_found_is_not_a_result(
     service: ScriptedMemory, text: str, settings: dict[str, Any]
 ) -> None:
     service.change["search"] = lambda body, usual: {"results": [{"text": text}], "usage": []}
@@ -340,7 +338,7 @@ def test_an_error_sent_as_a_result_fails_the_question(service: ScriptedMemory) -
         asked(Served(service.address))
 
 
-def test_chunks_that_are_sent_again_are_stored_once(service: ScriptedMemory) -> None:
+def test_chunks_sent_twice_are_stored_once(service: ScriptedMemory) -> None:
     usual = service.operate
 
     def twice(operation: str, body: dict[str, Any]) -> Any:
@@ -355,7 +353,7 @@ def test_chunks_that_are_sent_again_are_stored_once(service: ScriptedMemory) -> 
     assert len(ranking) == len(set(ranking)) == 12
 
 
-def test_it_waits_until_the_service_is_ready(service: ScriptedMemory) -> None:
+def test_search_waits_until_the_service_is_ready(service: ScriptedMemory) -> None:
     states = iter([False, False, True])
     service.change["ready"] = lambda body, usual: {"ready": next(states)}
     asked(Served(service.address))
@@ -376,7 +374,7 @@ def test_losses_that_a_service_reports_are_counted(service: ScriptedMemory) -> N
     assert (healths[0].asked, healths[0].stored, healths[0].lost) == (12, 9, 3)
 
 
-def test_a_service_that_answers_is_taken_at_its_word(service: ScriptedMemory) -> None:
+def test_answer_of_an_answering_service_is_used(service: ScriptedMemory) -> None:
     answer, _ = asked(Served(service.address, answers=True))
     assert "cedar" in answer.text and answer.ranking
     assert len(answer.retrieved or ()) <= 3 and answer.context_tokens
@@ -384,14 +382,14 @@ def test_a_service_that_answers_is_taken_at_its_word(service: ScriptedMemory) ->
     assert read_settings(Settings, {"answers": True}).own_prompt
 
 
-def test_a_case_is_forgotten_when_it_is_done(service: ScriptedMemory) -> None:
+def test_case_is_reset_at_its_end_unless_forget_is_false(service: ScriptedMemory) -> None:
     asked(Served(service.address))
     assert len(service.sent("reset")) == 2
     asked(Served(service.address, forget=False))
     assert len(service.sent("reset")) == 3
 
 
-def test_a_namespace_holds_no_text_of_the_data() -> None:
+def test_namespace_is_unique_and_contains_no_case_id() -> None:
     def named(case_id: str, seed: int, origin: str) -> str:
         return namespace_of(
             SystemContext(None, None, None, 3, seed, case_id, None, {"origin": origin})  # type: ignore[arg-type]
@@ -405,14 +403,14 @@ def test_a_namespace_holds_no_text_of_the_data() -> None:
 # Faults
 
 
-def test_what_may_pass_is_tried_again_as_late_as_it_asks(service: ScriptedMemory) -> None:
+def test_transient_failure_is_retried_and_noted(service: ScriptedMemory) -> None:
     service.failures = [("POST", "/search", 429), ("POST", "/ingest", 503)]
     _, ledger = asked(Served(service.address, max_retries=4, patience_s=30))
     assert "repeated after: HTTP" in ledger.remarks[TRIED_AGAIN]
 
 
 @pytest.mark.parametrize("status", [400, 401, 500])
-def test_a_refusal_names_address_path_and_status(service: ScriptedMemory, status: int) -> None:
+def test_refusal_names_url_path_and_status(service: ScriptedMemory, status: int) -> None:
     service.failures = [("POST", "/search", status)]
     with pytest.raises(ModelError) as raised:
         asked(Served(service.address))
@@ -430,14 +428,14 @@ def test_a_refusal_names_address_path_and_status(service: ScriptedMemory, status
         (b"{" * 100_000, "not JSON"),
     ],
 )
-def test_what_is_not_json_is_one_line(service: ScriptedMemory, raw: bytes, told: str) -> None:
+def test_non_json_reply_is_reported(service: ScriptedMemory, raw: bytes, told: str) -> None:
     service.raw["search"] = raw
     with pytest.raises(ModelError, match=told):
         asked(Served(service.address))
 
 
 @pytest.mark.parametrize("raw", [b"<html><body>Hello</body></html>", b""])
-def test_a_page_under_status_200_is_not_asked_for_again(
+def test_html_or_empty_reply_with_status_200_is_not_retried(
     service: ScriptedMemory, raw: bytes
 ) -> None:
     service.raw["search"] = raw
@@ -446,13 +444,13 @@ def test_a_page_under_status_200_is_not_asked_for_again(
     assert len(service.sent("search")) == 1
 
 
-def test_an_address_that_never_answered_is_the_users_mistake(service: ScriptedMemory) -> None:
+def test_service_that_never_answered_is_a_user_error(service: ScriptedMemory) -> None:
     service.raw["reset"] = b"<!doctype html>"
     with pytest.raises(UserError, match="an HTML page instead of JSON"):
         asked(Served(service.address, max_retries=0))
 
 
-def test_a_refused_connection_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_connection_is_reported_without_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "_answered", set())
     with ScriptedMemory() as gone:
         address = gone.address
@@ -461,7 +459,7 @@ def test_a_refused_connection_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -
     assert raised.value.hints == ("Is the server running, and is the URL correct?",)
 
 
-def test_secrets_come_from_the_environment(
+def test_secrets_are_read_from_the_environment(
     service: ScriptedMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_MEMORY_KEY", "Bearer kept-out-of-files")
@@ -495,7 +493,7 @@ def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], told: str) 
     assert "secret-word" not in raised.value.message and "s3cr3t" not in raised.value.message
 
 
-def test_a_query_says_what_is_asked(service: ScriptedMemory) -> None:
+def test_answer_request_has_choices_and_instruction(service: ScriptedMemory) -> None:
     kept: list[Any] = []
 
     async def ask(of: SystemUnderTest) -> None:

@@ -1,5 +1,5 @@
-"""The tools that a memory behind HTTP serves, declared in YAML: over loopback, from the command
-line, and all that such a service does beside what it should.
+"""The tools that a memory behind HTTP serves, declared in YAML: calls over loopback, checks, and
+faulty replies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PARTS = SystemContext(None, None, None, 3, 0, "case", None)  # type: ignore[arg-
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolService]:
-    monkeypatch.setattr(remote, "_answered", set())  # a port may come up again
+    monkeypatch.setattr(remote, "_answered", set())  # a port may be used again
     with ToolService() as serving:
         yield serving
 
@@ -33,7 +33,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolService]:
 def with_tools(
     service: ToolService, play: Callable[[dict[str, Tool], HttpMemory], Awaitable[Any]]
 ) -> Any:
-    """What `play` makes of the tools of a memory that holds one chunk."""
+    """The result of `play`, called with the tools of a memory that contains one chunk."""
 
     async def run() -> Any:
         given = {"base_url": service.address, "tools": TOOLS, "max_retries": 0, "patience_s": 0}
@@ -56,7 +56,7 @@ def test_a_call_is_posted_with_the_case_and_its_results_name_turns(service: Tool
             "add_note": True,
         }
         assert tools["find"].parameters == WORD
-        # The case is not the model's to choose.
+        # The model can't choose the case.
         result: ToolResult = await tools["find"].call(word="puppy", namespace="another")
         return result
 
@@ -68,14 +68,14 @@ def test_a_call_is_posted_with_the_case_and_its_results_name_turns(service: Tool
     assert sent["namespace"].startswith("memeval-")
 
 
-def test_what_is_written_is_found_and_listed(service: ToolService) -> None:
+def test_written_note_is_found_and_listed(service: ToolService) -> None:
     async def play(tools: dict[str, Tool], memory: HttpMemory) -> Any:
         kept = await tools["add_note"].call(note="The teapot is green.")
         return kept, await tools["find"].call(word="teapot"), await memory.dump()
 
     kept, found, listed = with_tools(service, play)
     assert kept == ToolResult("kept")
-    # A note names no turns: those that it quotes count.
+    # A note names no turns; only turns that it quotes count.
     assert "The teapot is green." in found.text and found.retrieved is None
     assert listed == [{"kind": "stored", "text": "The teapot is green.", "turn_ids": []}]
 
@@ -94,13 +94,13 @@ def test_what_is_written_is_found_and_listed(service: ToolService) -> None:
         (422, {"detail": "word is too short"}, "word is too short", True),
     ],
 )
-def test_what_a_tool_replies(
+def test_reply_of_a_tool_is_shown_or_is_an_error(
     status: int, reply: Any, shown: str, is_error: bool, service: ToolService
 ) -> None:
     service.found = lambda _: (status, reply)
 
     async def play(tools: dict[str, Tool], memory: HttpMemory) -> Any:
-        # However often: the service is there.
+        # No number of error replies counts as a service failure: the service is reachable.
         results = [await tools["find"].call(word="x") for _ in range(30)]
         return results[-1]
 
@@ -120,7 +120,7 @@ def test_what_a_tool_replies(
         ({"text": "Quill"}, None),
     ],
 )
-def test_a_reply_with_nothing_in_it_found_nothing(
+def test_empty_reply_counts_as_nothing_found(
     reply: Any, retrieved: object, service: ToolService
 ) -> None:
     service.found = lambda _: (200, reply)
@@ -145,7 +145,7 @@ def test_a_reply_with_nothing_in_it_found_nothing(
         ),
     ],
 )
-def test_a_service_that_fails_fails_the_question(
+def test_failing_service_fails_the_question(
     status: int, reply: Any, told: str, service: ToolService
 ) -> None:
     service.found = lambda _: (status, reply)
@@ -158,13 +158,13 @@ def test_a_service_that_fails_fails_the_question(
     assert told in with_tools(service, play)
 
 
-def test_what_was_said_in_another_case_fails_the_question(service: ToolService) -> None:
+def test_text_from_another_case_fails_the_question(service: ToolService) -> None:
     other = "Ann: We sailed to Bornholm with both of the ashwood canoes in July."
 
     async def play(tools: dict[str, Tool], memory: HttpMemory) -> Any:
         await tools["add_note"].call(note=other)
         assert other in (await tools["find"].call(word="Bornholm")).text
-        memory._contents.clear()  # as if it had it from somewhere else
+        memory._contents.clear()  # as if the text came from elsewhere
         with pytest.raises(MemoryServiceError, match="does not keep cases separate"):
             await tools["find"].call(word="Bornholm")
 
@@ -192,13 +192,13 @@ def test_what_was_said_in_another_case_fails_the_question(service: ToolService) 
         ),
     ],
 )
-def test_a_mistake_in_the_declaration_is_one_line(tools: Any, told: str) -> None:
+def test_mistake_in_the_declaration_is_refused(tools: Any, told: str) -> None:
     with pytest.raises(UserError) as raised:
         read_settings(Settings, {"base_url": "http://localhost:1", "tools": tools})
     assert told in raised.value.message
 
 
-def test_the_reader_needs_a_tool_that_only_reads() -> None:
+def test_reader_needs_a_read_only_tool() -> None:
     settings = read_settings(Settings, {"base_url": "http://localhost:1", "tools": TOOLS[1:]})
     HttpMemory.check_use(settings, reader="direct", writer="tools")
     with pytest.raises(UserError, match="change the memory, which only the writer may"):
@@ -214,7 +214,7 @@ class Tooled(Under):
 
 
 def outcomes(service: ToolService, tools: Any = TOOLS) -> list[str]:
-    """What the rules of tools say."""
+    """Outcomes of the rules about tools."""
     under = Tooled(service.address, tools)
     return [asyncio.run(outcome_of(rule, under)).line for rule in OF_TOOLS]
 
@@ -230,15 +230,15 @@ def test_check_tries_the_tools(service: ToolService) -> None:
     assert outcomes(service, tools=None)[0].startswith("not applicable")
 
 
-def test_check_says_what_tools_do_not_find(service: ToolService) -> None:
+def test_check_reports_what_tools_do_not_find(service: ToolService) -> None:
     service.found = lambda _: (200, {"results": []})
     found, wrote = outcomes(service)
     assert "no tool found any of 20 facts by its words: find" in found
     assert "what add_note wrote was not found by find" in wrote
 
 
-def test_check_says_what_tools_leak(service: ToolService) -> None:
-    # Notes without turn ids, of all cases.
+def test_check_reports_what_tools_leak(service: ToolService) -> None:
+    # A text without turn ids, the same for all cases.
     service.found = lambda _: (200, {"text": "We named the ferry Quorvex."})
     found, _ = outcomes(service)
     assert found.startswith("violated")

@@ -1,4 +1,4 @@
-"""hybrid: by meaning and by words at once."""
+"""hybrid: search by meaning and by words, fused."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from memeval.records import Query
 from .conftest import Builder, conversation
 
 
-def test_it_finds_a_rare_word_and_another_form_of_one(build: Builder) -> None:
+def test_rare_word_and_another_word_form_are_found(build: Builder) -> None:
     driver = build("hybrid", top_k=1)
     driver.remember(conversation())
     assert "Clara" in driver.ask(Query("Who is a violinist?")).text
     assert "hiking" in driver.ask(Query("Who hikes?")).text
 
 
-def test_scores_fall_and_ties_stand_in_order(build: Builder) -> None:
+def test_scores_descend(build: Builder) -> None:
     driver = build("hybrid", top_k=9)
     driver.remember(conversation())
     scores = [
@@ -26,7 +26,7 @@ def test_scores_fall_and_ties_stand_in_order(build: Builder) -> None:
     assert scores[0] <= 2 / 61
 
 
-def test_what_both_rankings_place_high_comes_first(build: Builder) -> None:
+def test_chunk_that_both_rankings_place_first_is_first(build: Builder) -> None:
     query = Query("What will the bakery sell?")
     drivers = {name: build(name) for name in ("bm25", "dense", "hybrid")}
     for driver in drivers.values():
@@ -35,7 +35,7 @@ def test_what_both_rankings_place_high_comes_first(build: Builder) -> None:
     assert first == dict.fromkeys(first, ("D2:2",))
 
 
-def test_a_rerank_moves_the_best_two_times_top_k_alone(build: Builder) -> None:
+def test_reranker_moves_only_the_best_two_times_top_k(build: Builder) -> None:
     query = Query("Is Portugal where Ann's Biscuit was born?")
     plain, reranked = (build("hybrid", top_k=2, reranker=name) for name in ("none", "lexical"))
     for driver in (plain, reranked):
@@ -46,7 +46,7 @@ def test_a_rerank_moves_the_best_two_times_top_k_alone(build: Builder) -> None:
     assert reranked.ask(Query("")).ranking == plain.ask(Query("")).ranking
 
 
-def test_the_constant_is_a_matter_of_answering(build: Builder, folder: Path) -> None:
+def test_rrf_k_can_change_without_a_new_ingest(build: Builder, folder: Path) -> None:
     driver, other = build("hybrid", rrf_k=1), build("hybrid", rrf_k=60)
     driver.remember(conversation())
     driver.call("save", folder)

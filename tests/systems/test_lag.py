@@ -1,4 +1,4 @@
-"""From write to read, on a clock that only the pauses move."""
+"""Lag from write to read, measured with a clock that advances only by pauses and writes."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ class Served(SystemUnderTest):
         self.address = address
 
     def build(self, parts: SystemContext) -> MemorySystem:
-        # One chunk a request, of which the last one is the fact.
+        # One chunk per request; the last one is the fact.
         return HttpMemory(Settings(base_url=self.address, batch_size=1, max_retries=0), parts)
 
 
 def lag_of(after: float, *, patience_s: float = 600.0) -> tuple[Lag, Clock, int]:
-    """What is measured of a service that finds nothing until `after` seconds from its last write,
-    the clock, and how often it was asked whether it is ready.
+    """Measures a service that finds nothing until `after` seconds after its last write.
+
+    Returns the lag, the clock, and the number of `ready` requests.
     """
     clock, lags, written = Clock(), [], [0.0]
 
     def take(body: Any, reply: Any) -> Any:
-        # Each write takes a second, which is not part of the lag.
+        # Each write takes a second, which is not counted as lag.
         clock.now += 1.0
         written[0] = clock.now
         return reply
@@ -70,16 +71,16 @@ def test_a_known_lag_is_measured_within_a_tenth(after: float) -> None:
     assert lag.seconds is not None
     assert after <= lag.seconds <= 1.1 * after
     assert asked_ready == 0
-    # Ever longer pauses: 800 times the lag takes a few times as many.
+    # Pauses grow, so 800 times the lag takes only a few times as many.
     assert clock.pauses < 200
 
 
-def test_what_is_found_at_once_has_no_lag() -> None:
+def test_fact_found_immediately_has_no_lag() -> None:
     lag, clock, _ = lag_of(0.0)
     assert (lag, clock.pauses) == (Lag(seconds=0.0, looks=1), 0)
 
 
-def test_what_is_not_found_in_time_has_no_figure() -> None:
+def test_fact_not_found_in_time_has_no_lag_figure() -> None:
     lag, clock, _ = lag_of(50.0, patience_s=20.0)
     assert lag.seconds is None
     assert lag.looks > 3

@@ -1,5 +1,5 @@
-"""Letta through its own client: against a double on loopback, and against a real server where
-LETTA_BASE_URL names one.
+"""Letta through its own client: against a double on loopback, and against a real server if
+LETTA_BASE_URL is set or the recipe's server is installed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RECIPE_PYTHON = ROOT / ".venv-letta" / "bin" / "python"
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "_answered", set())  # a port may come up again
+    monkeypatch.setattr(remote, "_answered", set())  # a port may be used again
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def remembering(build: Builder, agent_model: str = Settings.model, **settings: A
 
 
 def metered_by(work: Callable[[], Awaitable[Any]]) -> tuple[Any, list[Usage]]:
-    """What an asynchronous call comes to, and the usage that it reported."""
+    """The result of an asynchronous call, and the usage that it reported."""
 
     async def inside() -> tuple[Any, list[Usage]]:
         with metered(Ledger()) as ledger:
@@ -84,12 +84,14 @@ def metered_by(work: Callable[[], Awaitable[Any]]) -> tuple[Any, list[Usage]]:
     return asyncio.run(inside())
 
 
-def test_the_agent_searches_and_what_it_saw_is_told(server: LettaDouble, build: Builder) -> None:
+def test_searches_of_the_agent_are_reported_as_retrieved(
+    server: LettaDouble, build: Builder
+) -> None:
     answer = remembering(build, top_k=2).ask(QUESTION)
     assert answer.retrieved is not None
     assert answer.retrieved[0].text == conversation()[3].text
     assert answer.retrieved[0].turn_ids == ("D1:4",)
-    assert answer.retrieved[0].score is None  # the server tells none
+    assert answer.retrieved[0].score is None  # the server reports none
     assert len(answer.retrieved) == 2
     assert answer.ranking == tuple(unit.turn_ids for unit in answer.retrieved)
     assert answer.text == " | ".join(unit.text for unit in answer.retrieved)
@@ -97,9 +99,7 @@ def test_the_agent_searches_and_what_it_saw_is_told(server: LettaDouble, build: 
     assert answer.notes == {"letta_calls": "not cached: the server makes them"}
 
 
-def test_the_agent_can_search_its_archive_and_change_nothing(
-    server: LettaDouble, build: Builder
-) -> None:
+def test_agent_can_only_search_its_archive(server: LettaDouble, build: Builder) -> None:
     remembering(build, top_k=7, agent_model="letta/letta-free", embedding="letta/other")
     (agent,) = server.agents.values()
     assert (agent["model"], agent["embedding"]) == ("letta/letta-free", "letta/other")
@@ -120,7 +120,7 @@ def test_passages_are_dated_by_the_conversation(server: LettaDouble, build: Buil
     assert undated["created_at"] == DATE  # the server's clock
 
 
-def test_the_question_says_when_it_is_asked(server: LettaDouble, build: Builder) -> None:
+def test_question_states_when_it_is_asked(server: LettaDouble, build: Builder) -> None:
     driver = remembering(build)
     driver.ask(Query("Who sings?", datetime(2023, 7, 1, 12, 0)))
     (sent,) = (request.json() for request in server.requests if request.path.endswith("/messages"))
@@ -129,7 +129,7 @@ def test_the_question_says_when_it_is_asked(server: LettaDouble, build: Builder)
     ]
 
 
-def test_choices_are_shown(server: LettaDouble, build: Builder) -> None:
+def test_choices_are_shown_with_labels(server: LettaDouble, build: Builder) -> None:
     driver = remembering(build)
     driver.ask(Query("Who sings?", choices=("Ann", "Bob")))
     (sent,) = (request.json() for request in server.requests if request.path.endswith("/messages"))
@@ -152,9 +152,7 @@ def test_questions_do_not_leak_into_each_other(server: LettaDouble, build: Build
     )
 
 
-def test_questions_asked_at_once_are_answered_as_if_alone(
-    server: LettaDouble, build: Builder
-) -> None:
+def test_concurrent_questions_are_answered_as_if_alone(server: LettaDouble, build: Builder) -> None:
     driver = remembering(build)
     queries = [QUESTION, Query("bakery"), Query("Bye")]
     assert driver.ask_at_once(queries * 5) == [driver.ask(query) for query in queries] * 5
@@ -171,9 +169,7 @@ def test_two_cases_do_not_mix_and_a_reset_forgets(server: LettaDouble, build: Bu
     assert len(server.agents) == len(server.archives) == 2
 
 
-def test_texts_that_read_alike_are_told_apart_by_their_order(
-    server: LettaDouble, build: Builder
-) -> None:
+def test_identical_texts_are_distinguished_by_order(server: LettaDouble, build: Builder) -> None:
     chunks = [replace(chunk, content="Bob: Bye!", time=None) for chunk in conversation()[:3]]
     driver = build("letta", top_k=3)
     driver.remember(chunks)
@@ -192,7 +188,7 @@ def test_a_text_that_is_too_long_for_the_archive_is_stored_in_parts(
     assert driver.ask(Query("the zebra")).ranking == (("D1:1",),)
 
 
-def test_what_is_forgotten_is_deleted_at_the_server(server: LettaDouble, build: Builder) -> None:
+def test_forgotten_passages_are_deleted_on_the_server(server: LettaDouble, build: Builder) -> None:
     driver = remembering(build)
     request = ForgetRequest(words="Forget the puppy.", about="puppy Biscuit")
     assert [driver.call("forget", request), driver.call("forget", request)] == [1, 0]
@@ -207,7 +203,7 @@ def test_what_is_forgotten_is_deleted_at_the_server(server: LettaDouble, build: 
     moved = [passage for passage in passages if "Iceland" in passage["text"]]
     assert {passage["created_at"][:10] for passage in moved} == {"2023-05-08"}
 
-    # What comes later goes into the same archive.
+    # Later chunks go into the same archive.
     driver.call("ingest", replace(conversation()[0], content="Ann: a zebra"))
     driver.call("consolidate")
     assert len(server.agents) == 1
@@ -215,7 +211,7 @@ def test_what_is_forgotten_is_deleted_at_the_server(server: LettaDouble, build: 
     assert "zebra" in driver.ask(Query("zebra")).text
 
 
-def test_its_block_of_memory_is_dumped() -> None:
+def test_memory_block_is_dumped() -> None:
     context = SimpleNamespace(top_k=4, case_id="case")
     settings = Settings(base_url="http://127.0.0.1:9", persona="I look up {top_k}.")
     (block,) = Letta(settings, context).dump()  # type: ignore[arg-type]
@@ -226,7 +222,7 @@ def hit(text: str, score: float | None = None) -> Retrieved:
     return Retrieved(text=text, turn_ids=(), score=score)
 
 
-def test_what_two_searches_found_counts_once() -> None:
+def test_chunk_found_by_two_searches_counts_once() -> None:
     system = Letta(Settings(base_url="http://127.0.0.1:9"), None)  # type: ignore[arg-type]
     for chunk in conversation():
         system.ingest(chunk)
@@ -237,9 +233,7 @@ def test_what_two_searches_found_counts_once() -> None:
     assert [unit.turn_ids for unit in units] == [("D1:4",), ("D1:1",), ()]
 
 
-def test_what_the_server_cut_out_of_a_chunk_is_still_known(
-    server: LettaDouble, build: Builder
-) -> None:
+def test_chunk_cut_by_the_server_is_still_recognised(server: LettaDouble, build: Builder) -> None:
     server.tool_return = lambda rows: str(
         [{**row, "content": row["content"][30:60]} for row in rows]
     )
@@ -247,13 +241,15 @@ def test_what_the_server_cut_out_of_a_chunk_is_still_known(
     assert answer.ranking == (("D1:4",),)
 
 
-def test_a_search_that_found_nothing_is_no_unknown(server: LettaDouble, build: Builder) -> None:
+def test_search_that_found_nothing_is_an_empty_result(server: LettaDouble, build: Builder) -> None:
     answer = remembering(build).ask(Query("zzz"))
     assert answer.retrieved == ()
     assert answer.text == "The conversation does not mention it."
 
 
-def test_a_result_that_cannot_be_read_is_unknown(server: LettaDouble, build: Builder) -> None:
+def test_unreadable_search_result_leaves_retrieval_unknown(
+    server: LettaDouble, build: Builder
+) -> None:
     server.tool_return = lambda rows: str(rows)[:60] + "... [NOTE: function output was truncated]"
     answer = remembering(build).ask(QUESTION)
     assert answer.retrieved is None
@@ -275,7 +271,7 @@ ROW = {"timestamp": DATE, "content": 'it\'s "so"', "tags": []}
         str(([ROW], 1)),
     ],
 )
-def test_results_are_read_as_any_release_writes_them(returned: str) -> None:
+def test_search_results_of_all_letta_releases_are_read(returned: str) -> None:
     assert hits_of(returned) == [hit('it\'s "so"')]
 
 
@@ -283,11 +279,11 @@ def test_results_are_read_as_any_release_writes_them(returned: str) -> None:
     ("returned", "expected"),
     [("[]", []), ("None", []), ("no", None), ("", None), ("[{'text': 'x'}]", None), ("7", None)],
 )
-def test_results_without_passages(returned: str, expected: Any) -> None:
+def test_search_results_without_passages_are_empty_or_unknown(returned: str, expected: Any) -> None:
     assert hits_of(returned) == expected
 
 
-def test_usage_is_the_servers_and_embeddings_are_estimated(
+def test_usage_is_reported_and_embeddings_are_estimated(
     server: LettaDouble, build: Builder
 ) -> None:
     driver = build("letta")
@@ -318,9 +314,7 @@ def test_usage_is_the_servers_and_embeddings_are_estimated(
     assert (searched.role, searched.calls, searched.estimated) == (Role.EMBED, 1, True)
 
 
-def test_a_server_that_reports_no_usage_leaves_it_unknown(
-    server: LettaDouble, build: Builder
-) -> None:
+def test_unreported_usage_stays_unknown(server: LettaDouble, build: Builder) -> None:
     driver = remembering(build)
     server.events = Events(
         [
@@ -363,7 +357,7 @@ def test_a_server_that_reports_no_usage_leaves_it_unknown(
         ([], "gave no answer"),
     ],
 )
-def test_no_answer_is_a_fault_and_not_an_answer(
+def test_missing_answer_fails_the_question(
     server: LettaDouble, build: Builder, events: list[dict[str, Any]], told: str
 ) -> None:
     driver = remembering(build)
@@ -374,7 +368,7 @@ def test_no_answer_is_a_fault_and_not_an_answer(
 
 
 @pytest.mark.parametrize("status", [429, 502, 503])
-def test_what_may_pass_is_tried_again_in_a_new_conversation(
+def test_transient_failure_is_retried_in_a_new_conversation(
     server: LettaDouble, build: Builder, status: int
 ) -> None:
     driver = remembering(build)
@@ -384,7 +378,7 @@ def test_what_may_pass_is_tried_again_in_a_new_conversation(
     assert server.conversations == {}
 
 
-def test_what_does_not_pass_is_given_up(server: LettaDouble) -> None:
+def test_persistent_failure_is_given_up(server: LettaDouble) -> None:
     waits: list[float] = []
     agent = Agent(server.address, None, waits.append)
     agent.create("case", "a/b", "c/d", "I answer.")
@@ -403,7 +397,7 @@ def test_what_does_not_pass_is_given_up(server: LettaDouble) -> None:
 @pytest.mark.parametrize(
     ("said", "waited"), [("-5", 0.0), ("nan", 1.0), ("2s", 2.0), ("86400", 60.0)]
 )
-def test_a_wait_is_what_the_server_asks_for_within_reason(
+def test_retry_after_is_respected_within_limits(
     server: LettaDouble, said: str, waited: float
 ) -> None:
     waits: list[float] = []
@@ -445,7 +439,7 @@ def test_the_agent_is_deleted_when_a_question_failed(server: LettaDouble, build:
     assert server.agents == {}
 
 
-def test_the_agent_is_deleted_when_nobody_closed_the_system(server: LettaDouble) -> None:
+def test_agent_is_deleted_if_the_system_was_not_closed(server: LettaDouble) -> None:
     agent = Agent(server.address, None)
     agent.create("case", "a/b", "c/d", "I answer.")
     assert server.agents
@@ -474,20 +468,18 @@ def test_closing_twice_deletes_once(server: LettaDouble, build: Builder) -> None
     assert server.count("DELETE", "/v1/agents/") == 1
 
 
-def test_such_a_memory_is_not_saved(server: LettaDouble, build: Builder, folder: Path) -> None:
+def test_letta_memory_cannot_be_saved(server: LettaDouble, build: Builder, folder: Path) -> None:
     with pytest.raises(NotImplementedError):
         remembering(build).call("save", folder)
 
 
-def test_an_empty_conversation_is_answered_from_nothing(
-    server: LettaDouble, build: Builder
-) -> None:
+def test_empty_conversation_retrieves_nothing(server: LettaDouble, build: Builder) -> None:
     driver = build("letta")
     driver.remember([])
     assert driver.ask(QUESTION).retrieved == ()
 
 
-def test_without_an_address_no_run_begins_and_one_line_says_so(
+def test_missing_base_url_is_refused_before_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("LETTA_BASE_URL", raising=False)
@@ -495,7 +487,7 @@ def test_without_an_address_no_run_begins_and_one_line_says_so(
         Letta.resolve_settings(Settings(), has_language_model=False)
 
 
-def test_a_server_that_does_not_answer_is_the_users_to_mend(build: Builder) -> None:
+def test_unreachable_server_is_a_user_error(build: Builder) -> None:
     driver = build("letta", base_url="http://127.0.0.1:9")
     agent_tries = pytest.MonkeyPatch()
     agent_tries.setattr("memeval.systems.external.letta_server.TRIES", 1)
@@ -506,22 +498,20 @@ def test_a_server_that_does_not_answer_is_the_users_to_mend(build: Builder) -> N
     agent_tries.undo()
 
 
-def test_a_handle_that_the_server_does_not_know_is_the_users_to_mend(
-    server: LettaDouble, build: Builder
-) -> None:
+def test_unknown_model_handle_is_a_user_error(server: LettaDouble, build: Builder) -> None:
     with pytest.raises(UserError, match="refused: HTTP 400: Handle gpt not found, must be one of"):
         remembering(build, agent_model="gpt")
     assert server.count("POST", "/archival-memory") == 0
 
 
-def test_the_same_later_on_is_a_fault_of_the_world(server: LettaDouble, build: Builder) -> None:
+def test_refusal_after_the_first_case_is_a_model_error(server: LettaDouble, build: Builder) -> None:
     remembering(build)
     server.failures = [("POST", "/v1/agents/", 400)]
     with pytest.raises(ModelError, match="refused: HTTP 400"):
         remembering(build)
 
 
-def test_the_token_is_sent_and_no_other(
+def test_only_the_named_token_is_sent(
     server: LettaDouble, build: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LETTA_API_KEY", "of the cloud")
@@ -537,13 +527,13 @@ def test_the_token_is_sent_and_no_other(
     assert "authorization" not in server.requests[-1].headers
 
 
-def test_a_refused_token_is_the_users_to_mend(server: LettaDouble, build: Builder) -> None:
+def test_refused_token_is_a_user_error(server: LettaDouble, build: Builder) -> None:
     server.token = "secret"
     with pytest.raises(UserError, match="refused: HTTP 401: Unauthorized"):
         remembering(build)
 
 
-def test_the_yaml_holds_the_defaults() -> None:
+def test_yaml_has_all_settings_with_their_defaults() -> None:
     text = (
         Path(__file__)
         .parents[2]
@@ -556,13 +546,15 @@ def test_the_yaml_holds_the_defaults() -> None:
     assert all(entry.metadata in (INGEST, ANSWER, RUNTIME) for entry in fields(Settings))
 
 
-def test_it_answers_under_words_of_its_own_and_leaves_the_cells_model_alone() -> None:
+def test_letta_has_its_own_prompt_and_needs_no_model() -> None:
     assert Letta.own_prompt
     assert not Letta.needs_language_model(Settings())
     assert not Letta.uses_llm_at_ingest(Settings())
 
 
-def test_a_model_is_given_the_tools_of_the_archive(server: LettaDouble, build: Builder) -> None:
+def test_model_gets_the_search_and_insert_tools_of_the_archive(
+    server: LettaDouble, build: Builder
+) -> None:
     driver = remembering(build)
     search, insert = driver.system.tools()
     assert (search.name, search.writes) == ("search_memory", False)
@@ -577,7 +569,8 @@ def test_a_model_is_given_the_tools_of_the_archive(server: LettaDouble, build: B
     assert found.text.splitlines() == [chunk.text for chunk in found.retrieved]
     assert len(found.retrieved) == 2 and found.retrieved[0].turn_ids
     assert stored == "Stored."
-    # What a model wrote rests on no turn, and is not built again between two sessions.
+    # Passages written by a model have no turns, and the archive is not rebuilt between two
+    # sessions.
     assert [chunk.turn_ids for chunk in again.retrieved] == [()]
     driver.call("consolidate")
     assert len(server.agents) == 1
@@ -587,7 +580,7 @@ def test_a_model_is_given_the_tools_of_the_archive(server: LettaDouble, build: B
 
 
 class TestLettaContract(MemorySystemContract):
-    """The suite of all systems, against the double."""
+    """The conformance suite, against the double."""
 
     @pytest.fixture(autouse=True)
     def served(self, server: LettaDouble) -> Iterator[None]:
@@ -614,8 +607,8 @@ needs_server = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def real_server() -> Iterator[tuple[str, dict[str, str]]]:
-    """The address of a real server and its handles: the one that LETTA_BASE_URL names, else that
-    of the recipe, with scripted models.
+    """The URL and model handles of a real server: the one at LETTA_BASE_URL, else that of the
+    recipe, with scripted models.
     """
     if REAL is not None:
         names = {"agent_model": "LETTA_MODEL", "embedding": "LETTA_EMBEDDING"}
@@ -645,7 +638,7 @@ def test_a_real_server_remembers(build: Builder, real_server: tuple[str, dict[st
     assert answer.retrieved
     assert any(unit.turn_ids == ("D1:1",) for unit in answer.retrieved)
 
-    # In parts, each of which is the turn's.
+    # The text is stored in two parts, both of which belong to the turn.
     long = replace(conversation()[0], content="Ann: " + "long ago " * 4400)
     driver.remember([long])
     answer = driver.ask(Query("Was it long ago?"))

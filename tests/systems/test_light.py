@@ -1,4 +1,4 @@
-"""LIGHT: what it writes of a pair, what it finds, and what of its scratchpad it shows."""
+"""LIGHT: what it notes about a pair, what it finds, and which parts of its scratchpad it shows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Reply = Callable[[Prompt], str]
 
 
 class Writer(LanguageModel):
-    """Replies by a function of the prompt, and keeps what it was asked."""
+    """Computes replies from the prompt, and remembers every prompt."""
 
     name = "writer"
 
@@ -35,7 +35,7 @@ class Writer(LanguageModel):
 
 
 def kind_of(prompt: Prompt) -> str:
-    """What a prompt asks for, by the last line of its template."""
+    """The kind of reply that a prompt requests, by the last line of its template."""
     if isinstance(prompt, RelevancePrompt):
         return "filter"
 
@@ -50,11 +50,11 @@ def by_kind(**replies: str) -> Writer:
 
 
 def echo(prompt: Prompt) -> str:
-    """Facts and notes are what was said last; all notes are relevant."""
+    """Facts and notes repeat the last message of the prompt; all notes are relevant."""
     return "yes" if isinstance(prompt, RelevancePrompt) else prompt.said[-1]  # type: ignore[attr-defined]
 
 
-def test_pairs_are_neighbours_of_a_session() -> None:
+def test_pairs_are_consecutive_turns_of_a_session() -> None:
     chunks = conversation()
     assert [len(pair) for pair in pairs_of(chunks)] == [2, 2, 1, 2, 2]
     assert [len(pair) for pair in pairs_of(by_session(chunks))] == [1, 1]
@@ -89,7 +89,7 @@ def test_each_pair_gets_facts_and_notes(build: Builder) -> None:
     assert dumped[0]["turn_ids"] == ["D1:1", "D1:2"] and dumped[0]["time"] == DATES[0].isoformat()
 
 
-def test_a_pair_is_found_by_its_facts_and_shown_as_it_was_said(build: Builder) -> None:
+def test_pair_is_found_by_its_facts_and_shown_verbatim(build: Builder) -> None:
     def reply(prompt: Prompt) -> str:
         if isinstance(prompt, NotesPrompt) and "violinist" in " ".join(prompt.said):
             return "music in the family: a sister"
@@ -114,7 +114,7 @@ def test_the_latest_pairs_are_shown_once(build: Builder) -> None:
     assert sum("Cinnamon rolls" in text for text in context[:-1]) == 1
 
 
-def test_the_model_chooses_among_the_pieces(build: Builder) -> None:
+def test_model_selects_relevant_pieces_of_the_scratchpad(build: Builder) -> None:
     def reply(prompt: Prompt) -> str:
         if isinstance(prompt, RelevancePrompt):
             return "Yes." if "Norway" in prompt.text else "no"
@@ -130,7 +130,7 @@ def test_the_model_chooses_among_the_pieces(build: Builder) -> None:
     assert model.asked[-1][1] is Role.ANSWER
 
 
-def test_a_piece_is_left_out_only_where_the_model_says_so(build: Builder) -> None:
+def test_piece_is_left_out_only_if_the_model_says_no(build: Builder) -> None:
     driver = build("light", model=by_kind(facts="a", notes="Tea.", filter="hm"), recent_pairs=0)
     driver.remember(conversation())
     driver.ask(Query("What?"))
@@ -148,7 +148,7 @@ def test_a_long_scratchpad_is_condensed(build: Builder) -> None:
     assert driver.ask(Query("What?")).notes == {"scratchpad": "condensed, because it was too long"}
 
 
-def test_a_useless_condensation_loses_nothing(build: Builder) -> None:
+def test_empty_condensation_keeps_the_notes(build: Builder) -> None:
     model = by_kind(facts="a", notes="one two three four five", condense=" ", filter="yes")
     driver = build("light", model=model, scratchpad_tokens=10)
     driver.remember(conversation())
@@ -156,7 +156,7 @@ def test_a_useless_condensation_loses_nothing(build: Builder) -> None:
     assert len(pad) == 5
 
 
-def test_nothing_worth_noting_is_no_loss_but_an_empty_reply_is(build: Builder) -> None:
+def test_empty_reply_is_a_loss_but_reply_of_nothing_is_not(build: Builder) -> None:
     driver = build("light", model=by_kind(facts="(nothing)", notes="(nothing)", filter="no"))
     driver.remember(conversation())
     assert driver.call("health").lost == 0 and driver.call("dump") == []
@@ -167,7 +167,7 @@ def test_nothing_worth_noting_is_no_loss_but_an_empty_reply_is(build: Builder) -
     assert driver.call("health").lost == 9
 
 
-def test_what_does_not_fit_is_left_out_and_noted(build: Builder) -> None:
+def test_pair_that_does_not_fit_is_left_out_and_noted(build: Builder) -> None:
     chunks = conversation()
     chunks[0] = replace(chunks[0], content="Ann: Biscuit " * 1_000)
     driver = build("light", top_k=5, recent_pairs=0, context_tokens=1_000)
@@ -178,7 +178,7 @@ def test_what_does_not_fit_is_left_out_and_noted(build: Builder) -> None:
     assert answer.notes == {"episodes": "some did not fit into context_tokens"}
 
 
-def test_a_message_without_an_end_is_cut_for_the_model_alone(build: Builder) -> None:
+def test_very_long_message_is_cut_in_the_prompt(build: Builder) -> None:
     endless = MemoryChunk("m0", "user: " + "word " * 50_000, None, "s1", ("m0",), ("user",))
     model = Writer(echo)
     build("light", model=model).remember([endless])
@@ -186,7 +186,7 @@ def test_a_message_without_an_end_is_cut_for_the_model_alone(build: Builder) -> 
     assert isinstance(prompt, NotesPrompt) and len(prompt.said[0]) == 70_000
 
 
-def test_what_is_loaded_answers_alike(build: Builder, folder: Path) -> None:
+def test_loaded_memory_answers_identically(build: Builder, folder: Path) -> None:
     model = by_kind(facts="a", notes="one two three four five", condense="short", filter="yes")
     driver = build("light", model=model, scratchpad_tokens=5)
     driver.remember(conversation())
@@ -198,7 +198,7 @@ def test_what_is_loaded_answers_alike(build: Builder, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["fact_tokens", "scratchpad_tokens", "context_tokens"])
-def test_settings_that_leave_no_room_are_refused(build: Builder, name: str) -> None:
+def test_settings_without_room_are_refused(build: Builder, name: str) -> None:
     with pytest.raises(UserError, match=rf"system\.{name} must be positive"):
         build("light", {name: 0})
     with pytest.raises(UserError, match=r"system\.recent_pairs must be at least 0"):

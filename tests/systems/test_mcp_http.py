@@ -1,4 +1,4 @@
-"""MCP servers behind HTTP that die or reply with something else, under a time limit that is never
+"""MCP servers over HTTP that die or send invalid replies; the time limit of a call is never
 reached.
 """
 
@@ -18,13 +18,13 @@ from memeval.systems.external.mcp_session import Server, Session, ToolReply
 from memeval.systems.external.served import ToolError
 
 NOTICED_S = 10.0
-"""A tenth of the limit of a call."""
+"""A tenth of the time limit of a call."""
 EVENTS = {"Content-Type": "text/event-stream"}
 Fault = Callable[["McpDouble", Request, asyncio.StreamWriter], Awaitable[bool]]
 
 
 class McpDouble(LoopbackServer):
-    """A server with one tool, until its `fault` takes over at a method."""
+    """A server with one tool. At method `at`, `fault` replies instead."""
 
     def __init__(self, at: str, fault: Fault) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ async def break_off(double: McpDouble, _: Request, writer: asyncio.StreamWriter)
 
 
 async def end_early(double: McpDouble, _: Request, writer: asyncio.StreamWriter) -> bool:
-    """The server ends a stream of events properly, without the reply."""
+    """The server properly ends a stream of events, but without the reply."""
     note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {}}
     return await send(writer, 200, f": ping\n\ndata: {json.dumps(note)}\n\n".encode(), EVENTS)
 
@@ -110,7 +110,7 @@ async def _calls(double: McpDouble, count: int) -> list[ToolReply | BaseExceptio
         (replying(404, b"{}"), r"the connection has closed: Session terminated$"),
     ],
 )
-def test_the_death_of_a_server_is_noticed_at_once_and_is_no_result_of_a_tool(
+def test_death_of_a_server_is_noticed_immediately_and_is_no_tool_error(
     fault: Fault, told: str
 ) -> None:
     with McpDouble("tools/call", fault) as double:
@@ -121,7 +121,7 @@ def test_the_death_of_a_server_is_noticed_at_once_and_is_no_result_of_a_tool(
     assert double.address not in str(error)
 
 
-def test_all_calls_under_way_are_told() -> None:
+def test_dead_connection_fails_all_open_calls() -> None:
     with McpDouble("tools/call", break_off) as double:
         errors = asyncio.run(_calls(double, 4))
 
@@ -136,7 +136,7 @@ def test_all_calls_under_way_are_told() -> None:
         (replying(200, b"{" * 10_000), "does not fit MCP"),
     ],
 )
-def test_a_reply_that_cannot_be_read_fails_its_call_at_once(fault: Fault, told: str) -> None:
+def test_unreadable_reply_fails_its_call_immediately(fault: Fault, told: str) -> None:
     with McpDouble("tools/call", fault) as double:
         (error,) = asyncio.run(_calls(double, 1))
 
@@ -147,12 +147,12 @@ def test_a_reply_that_cannot_be_read_fails_its_call_at_once(fault: Fault, told: 
 @pytest.mark.parametrize(
     "fault", [hang_up, break_off, end_early, replying(200, b"<html>", "text/html")]
 )
-def test_a_server_that_fails_at_the_beginning_is_not_waited_for(method: str, fault: Fault) -> None:
+def test_server_that_fails_at_startup_is_not_waited_for(method: str, fault: Fault) -> None:
     with McpDouble(method, fault) as double, pytest.raises(UserError, match="can't be reached"):
         asyncio.run(_calls(double, 1))
 
 
-def test_a_notification_that_nobody_knows_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_notification_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     async def notify(double: McpDouble, request: Request, writer: asyncio.StreamWriter) -> bool:
         note = {"jsonrpc": "2.0", "method": "notifications/of-tomorrow", "params": {}}
         reply = {"jsonrpc": "2.0", "id": request.json()["id"], "result": {"content": []}}
@@ -165,7 +165,7 @@ def test_a_notification_that_nobody_knows_is_passed_over(caplog: pytest.LogCaptu
     assert caplog.text == ""
 
 
-def test_a_stream_that_can_be_resumed_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_stream_is_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def begin(double: McpDouble, request: Request, writer: asyncio.StreamWriter) -> bool:
         head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
         event = "id: 1\nretry: 10\ndata: \n\n"

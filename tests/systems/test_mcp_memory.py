@@ -1,5 +1,5 @@
-"""A memory that is an MCP server: the example of the documentation over stdio and HTTP, and servers
-in this process for what tools may return.
+"""A memory that is an MCP server: the documented example over stdio and HTTP, and servers in this
+process for what tools may return.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ BY_STDIO = {**EXAMPLE, "command": shlex.join([sys.executable, str(EXAMPLES / "mc
 
 
 class Mcp(Under):
-    """An MCP server under settings, driven as the checks do it."""
+    """An MCP server with the given settings, driven as the checks do it."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = read_settings(Settings, settings)
@@ -104,7 +104,7 @@ def test_the_example_answers_over_http() -> None:
 
 
 def _wait_for(port: int) -> None:
-    """Returns once somebody listens."""
+    """Returns once the port accepts connections."""
     for _ in range(600):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -124,16 +124,14 @@ def _wait_for(port: int) -> None:
         ({"url": "http://127.0.0.1:9/mcp"}, "can't be reached"),
     ],
 )
-def test_a_server_that_is_not_there_is_the_users_mistake(
-    settings: dict[str, Any], told: str
-) -> None:
+def test_missing_server_is_a_user_error(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError) as raised:
         asked(Mcp(**EXAMPLE, **settings))
     assert told in raised.value.message and "\n" not in raised.value.message
 
 
 @pytest.mark.slow
-def test_a_line_of_a_server_has_a_limit(tmp_path: Path) -> None:
+def test_length_of_a_servers_line_is_limited(tmp_path: Path) -> None:
     script = tmp_path / "endless.sh"
     script.write_text("head -c 34000000 /dev/zero\nsleep 600\n", encoding="utf-8")
     with pytest.raises(UserError) as raised:
@@ -151,7 +149,7 @@ server.run()
 
 
 @pytest.mark.slow
-def test_what_a_server_prints_beside_its_replies_is_noted(
+def test_other_output_of_a_server_is_noted(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     script = tmp_path / "chatty.py"
@@ -174,9 +172,10 @@ Search = Callable[[list[str]], Any]
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Makes sessions be with a server here, whose tool returns what a function makes of texts.
+    """Connects sessions to a server in this process, whose search tool returns a function's result
+    for the stored texts.
 
-    The texts are new for each session, unless a list keeps them.
+    Each session has its own texts, unless `kept` is given.
     """
     from mcp.server.fastmcp import FastMCP
     from mcp.shared.memory import create_connected_server_and_client_session
@@ -219,7 +218,7 @@ def here(**settings: Any) -> Mcp:
     return Mcp(**{**tools, **settings})
 
 
-def test_blocks_of_text_are_results_and_their_turns_are_found_in_them(
+def test_text_blocks_are_results_and_name_turns_by_quotation(
     serve: Callable[..., None],
 ) -> None:
     serve(lambda texts: [f"memory: {text}" for text in texts[6:8]])
@@ -228,7 +227,7 @@ def test_blocks_of_text_are_results_and_their_turns_are_found_in_them(
     assert WITHOUT_IDS not in ledger.remarks
 
 
-def test_the_results_of_one_block_of_text_are_told_apart(serve: Callable[..., None]) -> None:
+def test_one_text_block_is_split_into_results(serve: Callable[..., None]) -> None:
     serve(lambda texts: "Found:\n" + "\n---\n".join(text for text in texts if "cedar" in text))
     answer, _ = asked(here(result_split="(?m)^(Found:|---)$"))
     assert answer.retrieved is not None and len(answer.retrieved) == 2
@@ -249,7 +248,7 @@ def test_the_results_of_one_block_of_text_are_told_apart(serve: Callable[..., No
         ("of", "system.items=of leads nowhere"),
     ],
 )
-def test_a_wrong_path_of_items_is_not_taken_for_a_server_that_cannot_forget(
+def test_wrong_path_of_items_is_an_error_and_not_an_unsupported_forget(
     serve: Callable[..., None], items: str, told: str | None
 ) -> None:
     serve(lambda texts: '{"removed": 2, "of": null}')
@@ -284,7 +283,9 @@ def test_a_text_that_was_not_stored_has_no_turns(serve: Callable[..., None]) -> 
         ("a.items", {"a": {"items": [{"memory": "Kayaks, from cedar.", "rank": 0.5}]}}),
     ],
 )
-def test_json_is_read_by_paths(serve: Callable[..., None], results: str, value: Any) -> None:
+def test_json_results_are_read_by_path(
+    serve: Callable[..., None], results: str, value: Any
+) -> None:
     serve(lambda texts: json.dumps(value))
     answer, _ = asked(here(results=results, result_text="memory", result_score="rank"))
     assert answer.retrieved is not None
@@ -303,7 +304,7 @@ def test_json_is_read_by_paths(serve: Callable[..., None], results: str, value: 
         ('{"found": [{}]}', {"results": "found"}, "results[0].text must be a string"),
     ],
 )
-def test_what_does_not_fit_is_one_line(
+def test_invalid_result_is_a_one_line_error(
     serve: Callable[..., None], returned: str, settings: dict[str, Any], told: str
 ) -> None:
     serve(lambda texts: returned)
@@ -312,7 +313,7 @@ def test_what_does_not_fit_is_one_line(
     assert told in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_a_tool_that_fails_is_an_error(serve: Callable[..., None]) -> None:
+def test_failing_tool_is_an_error(serve: Callable[..., None]) -> None:
     def fail(texts: list[str]) -> Any:
         raise ValueError("index is locked")
 
@@ -331,7 +332,7 @@ def test_a_tool_that_fails_is_an_error(serve: Callable[..., None]) -> None:
         ),
     ],
 )
-def test_tools_are_compared_with_what_the_server_has(
+def test_configured_tools_are_checked_against_the_server(
     serve: Callable[..., None], settings: dict[str, Any], told: str
 ) -> None:
     serve(lambda texts: [])
@@ -362,7 +363,7 @@ def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], told: str) 
     assert told in raised.value.message
 
 
-def test_a_tool_may_say_by_null_that_it_needs_nothing() -> None:
+def test_tool_may_declare_null_required_arguments() -> None:
     async def check() -> None:
         session = mcp_session.Session(mcp_session.Server("the server", url="http://localhost:9"))
         session.tools = {"list": {"type": "object", "required": None}}
@@ -372,10 +373,10 @@ def test_a_tool_may_say_by_null_that_it_needs_nothing() -> None:
     asyncio.run(check())
 
 
-# Servers that keep what they are told
+# Servers that share data between cases
 
 
-def test_a_server_that_keeps_what_it_is_told_elsewhere_is_refused(
+def test_server_that_stores_data_outside_its_home_is_refused(
     serve: Callable[..., None],
 ) -> None:
     serve(lambda texts: texts, kept=[])
@@ -385,14 +386,14 @@ def test_a_server_that_keeps_what_it_is_told_elsewhere_is_refused(
     assert "system.env={MEMORY_FILE: '{case_dir}/memory.json'}" in raised.value.hints[0]
 
 
-def test_a_server_that_wants_a_time_is_tried_with_one(serve: Callable[..., None]) -> None:
+def test_server_with_a_time_argument_is_probed_with_a_time(serve: Callable[..., None]) -> None:
     serve(lambda texts: texts, kept=[])
     dated = {"text": "{text}", "at": "{time}"}
     with pytest.raises(UserError, match="stores data outside of its HOME"):
         asked(here(env=None, command="cat -n", store_arguments=dated))
 
 
-def test_a_server_that_keeps_nothing_is_tried_once_a_command(serve: Callable[..., None]) -> None:
+def test_server_that_shares_nothing_is_probed_once_per_command(serve: Callable[..., None]) -> None:
     searches: list[int] = []
 
     def search(texts: list[str]) -> list[str]:
@@ -406,13 +407,13 @@ def test_a_server_that_keeps_nothing_is_tried_once_a_command(serve: Callable[...
 
 
 async def passed(_: McpService) -> None:
-    """The check of a server that keeps cases apart."""
+    """Skips the check that cases are kept apart."""
 
 
 def test_a_result_that_was_stored_for_another_case_fails_the_question(
     serve: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # It passed the look at what its processes share, and keeps its data elsewhere since then.
+    # Simulates a server that passed the isolation check, but shares its data later.
     monkeypatch.setattr(McpService, "_check_kept_apart", passed)
     serve(lambda texts: json.dumps({"found": texts[:2]}), kept=[])
 
@@ -444,7 +445,7 @@ def test_a_result_that_was_stored_for_another_case_fails_the_question(
         ("Nada", {"no_results": "^Nada$", "results": "found"}),
     ],
 )
-def test_an_empty_reply_is_no_memory(
+def test_message_that_nothing_was_found_is_not_a_result(
     serve: Callable[..., None], returned: str, settings: dict[str, Any]
 ) -> None:
     serve(lambda texts: returned)
@@ -469,7 +470,7 @@ def test_an_error_sent_as_text_fails_the_question(
         asked(here())
 
 
-def test_a_block_that_is_no_text_fails_the_question(serve: Callable[..., None]) -> None:
+def test_non_text_block_fails_the_question(serve: Callable[..., None]) -> None:
     from mcp.types import EmbeddedResource, ImageContent, TextContent, TextResourceContents
 
     text = TextContent(type="text", text="Kayaks, from cedar.")
@@ -484,7 +485,7 @@ def test_a_block_that_is_no_text_fails_the_question(serve: Callable[..., None]) 
         asked(here())
 
 
-# A real server: `.ci/run` says how it is installed
+# A real server: `.ci/run` shows how to install it
 
 
 NPM = Path(os.environ.get("MEMEVAL_TEST_NPM", Path.home() / ".cache" / "memeval-npm"))
@@ -497,7 +498,7 @@ needs_server = pytest.mark.skipif(
 
 
 def real(folder: Path, **settings: Any) -> Mcp:
-    """The server in a copy of its own: by default it keeps its file beside its code."""
+    """A copy of the server: by default it keeps its file next to its code."""
     code = folder / "dist"
     shutil.copytree(SERVER, code, ignore=shutil.ignore_patterns("*.jsonl"))
     shutil.copy(SERVER.parent / "package.json", folder)
@@ -510,7 +511,7 @@ def real(folder: Path, **settings: Any) -> Mcp:
 
 @pytest.mark.slow
 @needs_server
-def test_the_real_server_keeps_cases_apart_in_a_file_of_the_case(tmp_path: Path) -> None:
+def test_real_server_keeps_cases_apart_in_a_file_per_case(tmp_path: Path) -> None:
     shown = real(tmp_path, env=yaml.safe_load(RECIPE.read_text(encoding="utf-8"))["env"])
     essential = [rule for rule in CHECKS if rule.is_essential]
     outcomes = [asyncio.run(outcome_of(rule, shown)) for rule in essential]
@@ -518,27 +519,27 @@ def test_the_real_server_keeps_cases_apart_in_a_file_of_the_case(tmp_path: Path)
 
 
 @needs_server
-def test_the_real_server_is_refused_where_it_keeps_all_cases_in_one_file(tmp_path: Path) -> None:
+def test_real_server_with_one_file_for_all_cases_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="stores data outside of its HOME"):
         asked(real(tmp_path))
 
 
 @needs_server
-def test_the_real_server_is_refused_under_a_wrong_variable(tmp_path: Path) -> None:
+def test_real_server_with_a_wrong_variable_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="stores data outside of the case's folder"):
         asked(real(tmp_path, env={"MEMORY_PATH": "{case_dir}/memory.json"}))
 
 
 @pytest.mark.slow
 @needs_server
-def test_the_real_server_is_found_out_by_its_command() -> None:
+def test_real_server_is_recognised_by_its_command() -> None:
     recipe = yaml.safe_load(RECIPE.read_text(encoding="utf-8"))
     command = f"node {SERVER / 'index.js'}"
     option = asyncio.run(option_of_command(command, {}))
     told = ("store_tool", "search_tool", "results", "result_text", "dump_tool")
     assert {name: option[name] for name in told} == {name: recipe[name] for name in told}
     assert option["env"] == {"MEMORY_FILE_PATH": "{case_dir}/memory"}
-    # It works as it is proposed.
+    # The proposed option works.
     shown = Mcp(**{name: value for name, value in option.items() if name != "defaults"})
     assert [asyncio.run(outcome_of(rule, shown)).state for rule in OF_TOOLS] == ["ok", "ok"]
 
@@ -565,7 +566,7 @@ for line in sys.stdin:
 async def with_tools_of(
     folder: Path, source: str, use: Callable[..., Awaitable[list[Any]]]
 ) -> list[Any]:
-    """What `use` makes of the tools of a server that is this program."""
+    """The result of `use`, called with the tools of a server that runs this source."""
     script = folder / "server.py"
     script.write_text(source, encoding="utf-8")
     command = shlex.join([sys.executable, str(script), "{case_dir}"])
@@ -577,7 +578,7 @@ async def with_tools_of(
         await memory.close()
 
 
-def test_a_result_that_is_too_long_fails_its_call_alone(
+def test_result_that_is_too_long_fails_only_its_call(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(program, "LONGEST_LINE", 2**16)
@@ -620,7 +621,7 @@ def test_only_a_server_that_has_ended_fails_the_question(tmp_path: Path) -> None
 
     async def use(busy: Tool, lacks: Tool, sound: Tool, dies: Tool) -> list[Any]:
         results: list[Any] = [await tool.call() for tool in (busy, lacks, sound)]
-        # The second finds a server that has ended already.
+        # The second call finds a server that has already ended.
         for tool in (dies, sound):
             with pytest.raises(MemoryServiceError) as caught:
                 await tool.call()
@@ -680,7 +681,7 @@ for line in sys.stdin:
 """
 
 
-def test_a_reply_that_is_no_message_fails_its_call_at_once(tmp_path: Path) -> None:
+def test_invalid_json_rpc_reply_fails_its_call_immediately(tmp_path: Path) -> None:
     async def use(*tools: Tool) -> list[Any]:
         async with asyncio.timeout(20):
             return [await tool.call() for tool in tools]
@@ -701,7 +702,7 @@ def test_a_reply_that_is_no_message_fails_its_call_at_once(tmp_path: Path) -> No
             asyncio.run(with_tools_of(tmp_path, MISREAD.replace("ENCODING", f"'{encoding}'"), use))
 
 
-def test_a_folder_that_a_server_does_not_use_keeps_nothing_apart(
+def test_server_that_ignores_the_case_folder_is_refused(
     serve: Callable[..., None],
 ) -> None:
     serve(lambda texts: texts, kept=[])

@@ -1,4 +1,4 @@
-"""The tools of an MCP server that a model calls: of a server in this process, and of a real one."""
+"""The tools of an MCP server that a model calls, with a server in this process and a real one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ NAMED = {"command": "cat", "env": {"DATA": "{case_dir}"}}
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions are with a server here: its notes are new for each, unless it has an address."""
+    """Connects sessions to a server in this process. Each has its own notes, but all sessions with
+    a URL share theirs.
+    """
     from mcp.server.fastmcp import FastMCP
     from mcp.shared.memory import create_connected_server_and_client_session
     from mcp.types import ToolAnnotations
@@ -78,7 +80,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> None:
 def with_tools(
     play: Callable[[dict[str, Tool], McpMemory], Awaitable[Any]], **settings: Any
 ) -> Any:
-    """What `play` makes of the tools of an empty memory, by name."""
+    """The result of `play`, called with the tools of an empty memory by name."""
 
     async def run() -> Any:
         memory = McpMemory(read_settings(Settings, {**NAMED, **settings}), PARTS)
@@ -96,7 +98,7 @@ async def names(tools: dict[str, Tool], _: McpMemory) -> dict[str, bool]:
 
 
 @pytest.mark.usefixtures("served")
-def test_which_tools_there_are_and_which_of_them_write() -> None:
+def test_tools_are_listed_by_settings_and_marked_if_they_write() -> None:
     everything = with_tools(names)
     assert everything == {
         "save_note": True,
@@ -114,9 +116,9 @@ def test_which_tools_there_are_and_which_of_them_write() -> None:
 
 
 @pytest.mark.usefixtures("served")
-def test_the_case_is_carried_by_an_argument_that_no_model_sees() -> None:
+def test_namespace_argument_is_filled_in_and_hidden_from_the_model() -> None:
     async def play(tools: dict[str, Tool], memory: McpMemory) -> Any:
-        assert "everything" not in tools  # it would reach all cases
+        assert "everything" not in tools  # it would expose all cases
         assert set(tools["find"].parameters["properties"]) == {"word"}
         assert tools["find"].parameters["required"] == ["word"]
         await tools["save_note"].call(text="My puppy is called Quill.")
@@ -127,7 +129,7 @@ def test_the_case_is_carried_by_an_argument_that_no_model_sees() -> None:
 
 
 @pytest.mark.usefixtures("served")
-def test_a_server_that_all_share_is_told_another_case_after_each_reset() -> None:
+def test_shared_server_gets_a_new_namespace_after_each_reset() -> None:
     case = {"user": "{namespace}"}
     shared = {
         "command": None,
@@ -143,7 +145,7 @@ def test_a_server_that_all_share_is_told_another_case_after_each_reset() -> None
     async def play(tools: dict[str, Tool], memory: McpMemory) -> Any:
         before = await tools["find"].call(word="puppy")
         await tools["save_note"].call(text="My puppy is called Quill.")
-        # What a model wrote, a search of the memory itself finds.
+        # A search of the memory itself finds what a model wrote.
         return before, await memory.recall(Query("puppy"), 3)
 
     for _ in range(2):  # the second time as a later run would
@@ -153,7 +155,7 @@ def test_a_server_that_all_share_is_told_another_case_after_each_reset() -> None
 
 
 @pytest.mark.usefixtures("served")
-def test_what_calls_come_to() -> None:
+def test_results_and_errors_of_tool_calls() -> None:
     async def play(tools: dict[str, Tool], memory: McpMemory) -> list[ToolResult]:
         calls = [tools["find"].call(word="x", user="u")]
         calls += [tools[name].call(user="u") for name in ("fails", "reports")]
@@ -168,8 +170,8 @@ def test_what_calls_come_to() -> None:
 
 
 @pytest.mark.usefixtures("served")
-def test_what_a_server_spent_on_calls_is_unknown() -> None:
-    """As it is where memeval searches: MCP can't report it."""
+def test_usage_of_tool_calls_is_unknown() -> None:
+    """As in searches by memeval itself: MCP can't report usage."""
 
     async def play(tools: dict[str, Tool], memory: McpMemory) -> Any:
         with metered(Ledger()) as ledger:
@@ -186,20 +188,20 @@ def test_what_a_server_spent_on_calls_is_unknown() -> None:
     assert ledger.remarks[USAGE_UNKNOWN] == "the service does not report tokens"
 
 
-def test_a_reply_of_images_alone_found_nothing() -> None:
+def test_reply_with_only_images_counts_as_nothing_found() -> None:
     assert as_result(ToolReply((), None, ("image",)), None).retrieved == ()
     assert as_result(ToolReply(("a kayak",), None, ("image",)), None).retrieved is None
     assert as_result(ToolReply((), {"name": "Quill"}), None).retrieved is None
 
 
 @pytest.mark.usefixtures("served")
-def test_what_was_said_in_another_case_fails_the_question() -> None:
+def test_text_from_another_case_fails_the_question() -> None:
     other = "Ann: We sailed to Gotland with both of the cedar kayaks in May."
 
     async def play(tools: dict[str, Tool], memory: McpMemory) -> Any:
         await tools["save_note"].call(text=other, user="u")
         assert other in (await tools["find"].call(word="Gotland", user="u")).text
-        # As if the server had it from somewhere else.
+        # As if the text came from elsewhere.
         memory._contents.clear()
         with pytest.raises(MemoryServiceError, match="does not keep cases separate: the result of"):
             await tools["find"].call(word="Gotland", user="u")
@@ -216,7 +218,7 @@ def test_what_was_said_in_another_case_fails_the_question() -> None:
     ],
 )
 @pytest.mark.usefixtures("served")
-def test_a_choice_that_leaves_nothing_is_one_line(settings: dict[str, Any], told: str) -> None:
+def test_selection_without_any_tool_is_refused(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError) as raised:
         with_tools(names, **settings)
     assert told in raised.value.message
@@ -236,7 +238,7 @@ def test_a_choice_that_leaves_nothing_is_one_line(settings: dict[str, Any], told
         (NAMED, ("tools", "tools"), None),
     ],
 )
-def test_what_a_reader_and_a_writer_need(
+def test_reader_and_writer_need_their_settings(
     settings: dict[str, Any], use: tuple[str, str], told: str | None
 ) -> None:
     read = read_settings(Settings, settings)
@@ -250,7 +252,7 @@ def test_what_a_reader_and_a_writer_need(
 
 @pytest.mark.slow
 @needs_server
-def test_the_tools_of_the_real_server(tmp_path: Path) -> None:
+def test_real_server_has_reading_and_writing_tools(tmp_path: Path) -> None:
     shown = real(tmp_path, env=yaml.safe_load(RECIPE.read_text(encoding="utf-8"))["env"])
 
     async def run() -> None:
@@ -276,7 +278,7 @@ def test_the_tools_of_the_real_server(tmp_path: Path) -> None:
 
 
 class Listing:
-    """A session with a server that lists some tools, a page for each."""
+    """A session with a server that lists its tools one per page."""
 
     def __init__(self, *names: str, ends: bool = True) -> None:
         import mcp.types
@@ -307,7 +309,7 @@ def listed(monkeypatch: pytest.MonkeyPatch, listing: Listing) -> None:
     monkeypatch.setattr(mcp_session, "connect", connect)
 
 
-def test_tools_of_all_pages_have_names_that_endpoints_take(
+def test_tools_on_all_pages_get_valid_unique_names(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     long = "note_" * 20
@@ -319,13 +321,13 @@ def test_tools_of_all_pages_have_names_that_endpoints_take(
             await tool.call()
         return list(tools)
 
-    # Of two with one name, the first is called.
+    # If two tools have the same name, the first is called.
     made = with_tools(play)
     assert made == ["memory_search", "memory_search_2", long[:64], f"{long[:62]}_2", "tool"]
     assert listing.called == ["memory.search", "memory search", long, f"{long}2", ""]
 
 
-def test_a_list_of_tools_without_an_end_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_list_of_tools_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     listed(monkeypatch, Listing("find", ends=False))
     with pytest.raises(UserError, match="lists its tools on more than 100 pages"):
         with_tools(names)
@@ -348,5 +350,5 @@ def test_a_list_of_tools_without_an_end_is_one_line(monkeypatch: pytest.MonkeyPa
         ("restful_lookup", False),
     ],
 )
-def test_a_tool_writes_by_a_verb_in_its_name(name: str, writes: bool) -> None:
+def test_tool_with_a_writing_verb_in_its_name_writes(name: str, writes: bool) -> None:
     assert changes_by_name(name) == writes

@@ -1,4 +1,4 @@
-"""The real mem0ai library inside: verbatim and with a scripted model."""
+"""The real mem0ai library, in verbatim mode and with a scripted model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .conftest import DATES, Builder, ScriptedModel, conversation
 
 
 def extraction(messages: list[dict[str, str]]) -> str:
-    """One memory a call: the last words of the new message, as a model would reword them."""
+    """One memory per call: the last characters of the new message, as a model would reword them."""
     new = messages[-1]["content"].split("## New Messages\n")[1].split("\n##")[0]
     return json.dumps(
         {
@@ -39,7 +39,7 @@ def extraction(messages: list[dict[str, str]]) -> str:
     )
 
 
-def test_stored_verbatim_no_model_is_asked_and_chunks_come_back(build: Builder) -> None:
+def test_verbatim_mode_calls_no_model_and_returns_chunks(build: Builder) -> None:
     driver = build("mem0", top_k=2)
     driver.remember(conversation())
     answer = driver.ask(Query("Where does Clara play the violin?"))
@@ -49,7 +49,7 @@ def test_stored_verbatim_no_model_is_asked_and_chunks_come_back(build: Builder) 
     assert answer.notes == {"mem0_search": describe_search()}
 
 
-def test_the_threshold_leaves_out_what_is_unlike(build: Builder) -> None:
+def test_threshold_leaves_out_dissimilar_chunks(build: Builder) -> None:
     loose, strict = build("mem0", threshold=0.0, top_k=9), build("mem0", threshold=0.3, top_k=9)
     for driver in (loose, strict):
         driver.remember(conversation())
@@ -58,7 +58,7 @@ def test_the_threshold_leaves_out_what_is_unlike(build: Builder) -> None:
     assert all((unit.score or 0) >= 0.3 for unit in strict.ask(query).retrieved or ())
 
 
-def test_inferring_asks_the_cells_model_once_a_chunk(build: Builder) -> None:
+def test_infer_mode_calls_the_model_once_per_chunk(build: Builder) -> None:
     model = ScriptedModel(extraction)
     driver = build("mem0", infer=True, model=model)
     driver.remember(conversation())
@@ -78,7 +78,7 @@ def test_inferred_memories_carry_the_date_and_turn_of_their_chunk(build: Builder
     assert answer.retrieved[0].text.startswith("[9:05 am on 20 June 2023] It is known that")
 
 
-def test_the_model_is_told_when_it_was_said_and_never_what_day_it_is(build: Builder) -> None:
+def test_prompt_has_the_date_of_the_turn_and_not_the_current_date(build: Builder) -> None:
     model = ScriptedModel(extraction)
     driver = build("mem0", infer=True, model=model)
     driver.remember(conversation())
@@ -125,12 +125,10 @@ def test_inferred_memories_are_saved(build: Builder, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("infer", [False, True])
-def test_the_library_forgets_and_corrects_for_the_user_who_asks(
+def test_forget_and_correct_affect_only_the_user_who_asks(
     build: Builder, folder: Path, infer: bool
 ) -> None:
-    """Two users say the same in one store; an import that is run twice brings back what was
-    forgotten.
-    """
+    """Two users say the same in one store, and a repeated import brings back what was forgotten."""
     driver = build("mem0", infer=infer, model=ScriptedModel(extraction))
     own, others = (
         [replace(chunk, user=user) for chunk in conversation()] for user in ("user-1", "user-2")
@@ -183,8 +181,10 @@ def test_a_corrected_memory_that_is_extracted_again_is_stored_once(build: Builde
 def test_a_memory_that_is_lost_for_one_user_is_stored_again(
     build: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if another user stored the same. mem0 drops what its store refuses twice."""
-    # Imported only now, as mem0 calls home unless it is told not to before it is imported.
+    """Even if another user stored the same text. mem0 drops an entry that its store refuses
+    twice.
+    """
+    # Imported only now: mem0 contacts its host unless that is disabled before the import.
     prepare_import()
     from memeval.systems.external.mem0_plugs import UnitQdrant
 
@@ -223,13 +223,13 @@ def test_replies_without_json_are_counted(build: Builder, folder: Path, reply: s
     assert loaded.ask(Query("Biscuit")) == driver.ask(Query("Biscuit"))
 
 
-def test_nothing_worth_remembering_is_no_fault(build: Builder) -> None:
+def test_empty_list_of_memories_is_not_an_unparsed_reply(build: Builder) -> None:
     driver = build("mem0", infer=True, model=ScriptedModel(lambda messages: '{"memory": []}'))
     driver.remember(conversation()[:3])
     assert "mem0_unparsed_replies" not in driver.ask(Query("Biscuit")).notes
 
 
-def test_a_failing_model_fails_as_itself_and_is_said_once(
+def test_model_error_is_raised_unchanged_and_not_logged(
     build: Builder, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(messages: list[dict[str, str]]) -> str:
@@ -242,10 +242,10 @@ def test_a_failing_model_fails_as_itself_and_is_said_once(
 
 
 @pytest.mark.parametrize("calls_as_before", [2, 100])
-def test_vectors_of_another_width_than_before_are_said(
+def test_change_of_vector_width_is_a_clear_error(
     build: Builder, monkeypatch: pytest.MonkeyPatch, calls_as_before: int
 ) -> None:
-    """While memories are stored, and when a question is asked of them."""
+    """While memories are stored, and when a question is asked."""
     calls = []
 
     async def embed(self: CharTfidfEmbedder, texts: Sequence[str]) -> Any:
@@ -263,7 +263,7 @@ def test_vectors_of_another_width_than_before_are_said(
         driver.ask(Query("What is the puppy called?"))
 
 
-def test_scores_do_not_depend_on_what_was_asked_before(build: Builder) -> None:
+def test_scores_do_not_depend_on_earlier_questions(build: Builder) -> None:
     driver = build("mem0", top_k=9)
     driver.remember(conversation())
     first = driver.ask(Query("What is the puppy called?"))
@@ -272,7 +272,7 @@ def test_scores_do_not_depend_on_what_was_asked_before(build: Builder) -> None:
     assert driver.ask(Query("What is the puppy called?")) == first
 
 
-def test_without_the_library_no_run_begins_and_one_line_says_what_to_install(
+def test_missing_library_is_refused_with_an_install_hint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "mem0", None)
@@ -323,7 +323,7 @@ assert not asked, asked
 
 
 @pytest.mark.slow
-def test_a_verbatim_run_asks_for_no_host_writes_nothing_home_and_warns_of_nothing(
+def test_verbatim_run_uses_no_network_and_writes_nothing_to_home(
     tmp_path: Path,
 ) -> None:
     place = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}

@@ -48,7 +48,7 @@ QUESTION = Query("Where does Clara play the violin?")
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mem0Double]:
     monkeypatch.setenv("MEM0_API_KEY", "m0-key")
-    monkeypatch.setattr(remote, "_answered", set())  # a port may come up again
+    monkeypatch.setattr(remote, "_answered", set())  # a port may be used again
     with Mem0Double(polls=0) as double:
         yield double
         join_discards()
@@ -60,7 +60,7 @@ def waits_of(waits: list[float], host: Mem0Double) -> CloudMemory:
 
 
 def let_go(driver: Driver) -> None:
-    """Closes the system, and waits for what it deletes."""
+    """Closes the system, and waits until its data is deleted."""
     driver.system.close()
     join_discards()
 
@@ -83,7 +83,7 @@ def test_chunks_come_back_with_their_turns_and_dates(host: Mem0Double, build: Bu
     assert len(answer.ranking) >= 2
 
 
-def test_what_is_sent_is_dated_by_the_conversation(host: Mem0Double, build: Builder) -> None:
+def test_requests_have_the_date_of_the_turn(host: Mem0Double, build: Builder) -> None:
     driver = build("mem0", mode="cloud", host=host.address)
     driver.remember([conversation()[0], replace(conversation()[5], time=None)])
     dated, undated = (request.json() for request in host.requests if request.path.endswith("/add/"))
@@ -95,16 +95,14 @@ def test_what_is_sent_is_dated_by_the_conversation(host: Mem0Double, build: Buil
     assert undated["metadata"]["date"] == ""
 
 
-def test_what_is_extracted_shows_the_date_of_its_chunk(host: Mem0Double, build: Builder) -> None:
+def test_extracted_memories_show_the_date_of_their_chunk(host: Mem0Double, build: Builder) -> None:
     driver = build("mem0", mode="cloud", host=host.address, infer=True, top_k=1)
     driver.remember(conversation())
     retrieved = driver.ask(QUESTION).retrieved or ()
     assert retrieved[0].text == f"[{format_time(DATES[0])}] {conversation()[3].text.upper()}"
 
 
-def test_where_memories_are_extracted_each_waits_for_the_one_before(
-    host: Mem0Double, build: Builder
-) -> None:
+def test_extracting_requests_are_sent_one_after_another(host: Mem0Double, build: Builder) -> None:
     driver = build("mem0", mode="cloud", host=host.address, infer=True)
     driver.remember(conversation()[:3])
     assert [request.path.split("/")[2] for request in host.requests[1:]] == [
@@ -113,14 +111,14 @@ def test_where_memories_are_extracted_each_waits_for_the_one_before(
     ] * 3
 
 
-def test_the_cells_model_is_not_asked_and_not_part_of_the_memory() -> None:
+def test_cloud_mode_needs_no_model() -> None:
     hosted = Settings(mode="cloud", infer=True)
     assert not Mem0.needs_language_model(hosted)
     assert not Mem0.uses_llm_at_ingest(hosted)
     assert Mem0.needs_language_model(Settings(infer=True))
 
 
-def test_the_answer_says_what_is_not_known(host: Mem0Double, build: Builder) -> None:
+def test_answer_notes_that_usage_is_unknown(host: Mem0Double, build: Builder) -> None:
     driver = build("mem0", mode="cloud", host=host.address)
     for chunk in conversation():
         driver.call("ingest", chunk)
@@ -136,7 +134,7 @@ def test_the_answer_says_what_is_not_known(host: Mem0Double, build: Builder) -> 
     assert {(usage.prompt_tokens, usage.completion_tokens) for usage in usages} == {(None, None)}
 
 
-def test_two_cases_and_two_runs_do_not_meet(host: Mem0Double, build: Builder) -> None:
+def test_two_runs_of_one_case_are_isolated(host: Mem0Double, build: Builder) -> None:
     drivers = [build("mem0", mode="cloud", host=host.address, case_id="conv 26") for _ in range(2)]
     drivers[0].remember(conversation()[:5])
     drivers[1].remember(conversation()[5:])
@@ -145,7 +143,7 @@ def test_two_cases_and_two_runs_do_not_meet(host: Mem0Double, build: Builder) ->
     assert all(turn.startswith("D1:") for unit in answer.retrieved or () for turn in unit.turn_ids)
 
 
-def test_questions_asked_at_once_are_answered_alike(host: Mem0Double, build: Builder) -> None:
+def test_concurrent_questions_are_answered_as_if_alone(host: Mem0Double, build: Builder) -> None:
     driver = build("mem0", mode="cloud", host=host.address)
     driver.remember(conversation())
     queries = [QUESTION, Query("bakery"), Query("")]
@@ -181,7 +179,7 @@ def test_memories_that_cannot_be_deleted_are_named(
     assert f"mem0 user {user} at {host.address} could not be deleted" in caplog.text
 
 
-def test_what_is_forgotten_is_deleted_at_the_host(
+def test_forgotten_memories_are_deleted_at_the_host(
     host: Mem0Double, build: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mem0_cloud, "PAGE_SIZE", 2)
@@ -200,20 +198,20 @@ def test_what_is_forgotten_is_deleted_at_the_host(
     assert [unit.turn_ids for unit in found] == [("D1:2",), ("D1:3",)]
 
 
-def test_such_a_memory_is_not_saved(host: Mem0Double, build: Builder, folder: Path) -> None:
+def test_cloud_memory_cannot_be_saved(host: Mem0Double, build: Builder, folder: Path) -> None:
     driver = build("mem0", mode="cloud", host=host.address)
     driver.remember(conversation()[:1])
     with pytest.raises(NotImplementedError):
         driver.call("save", folder)
 
 
-def test_an_empty_conversation_is_answered_from_nothing(host: Mem0Double, build: Builder) -> None:
+def test_empty_conversation_has_an_empty_answer(host: Mem0Double, build: Builder) -> None:
     driver = build("mem0", mode="cloud", host=host.address)
     driver.remember([])
     assert driver.ask(QUESTION).text == ""
 
 
-def test_without_a_key_one_line_says_so(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_key_is_named(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MEM0_API_KEY", raising=False)
     with pytest.raises(
         UserError,
@@ -223,7 +221,7 @@ def test_without_a_key_one_line_says_so(build: Builder, monkeypatch: pytest.Monk
         build("mem0", mode="cloud")
 
 
-def test_a_refused_key_is_the_users_to_mend(
+def test_refused_key_is_a_user_error(
     host: Mem0Double, build: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEM0_API_KEY", "another")
@@ -232,13 +230,13 @@ def test_a_refused_key_is_the_users_to_mend(
         driver.remember(conversation()[:1])
 
 
-def test_a_host_that_does_not_answer_is_the_users_to_mend(build: Builder) -> None:
+def test_unreachable_host_is_a_user_error(build: Builder) -> None:
     driver = build("mem0", mode="cloud", host="http://127.0.0.1:9")
     with pytest.raises(UserError, match=r"no answer from mem0's API at http://127\.0\.0\.1:9"):
         driver.remember(conversation()[:1])
 
 
-def test_a_failing_search_is_a_fault_of_the_world(host: Mem0Double, build: Builder) -> None:
+def test_failing_search_is_a_model_error(host: Mem0Double, build: Builder) -> None:
     driver = build("mem0", mode="cloud", host=host.address)
     driver.remember(conversation()[:1])
     host.failures = [("POST", "/search/", 400)]
@@ -246,7 +244,7 @@ def test_a_failing_search_is_a_fault_of_the_world(host: Mem0Double, build: Build
         driver.ask(QUESTION)
 
 
-def test_events_are_polled_ever_more_slowly_until_they_are_done(host: Mem0Double) -> None:
+def test_events_are_polled_with_growing_pauses(host: Mem0Double) -> None:
     waits: list[float] = []
     host.polls = 7
     memory = waits_of(waits, host)
@@ -267,7 +265,7 @@ def test_an_event_that_never_ends_is_given_up(host: Mem0Double) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_what_may_pass_is_tried_again(host: Mem0Double, status: int) -> None:
+def test_transient_failure_is_retried(host: Mem0Double, status: int) -> None:
     waits: list[float] = []
     host.failures = [("POST", "/add/", status)] * 2 + [("GET", "/event/", status)]
     memory = waits_of(waits, host)
@@ -277,7 +275,7 @@ def test_what_may_pass_is_tried_again(host: Mem0Double, status: int) -> None:
     memory.close()
 
 
-def test_a_plan_sends_nothing_and_a_budget_is_refused(
+def test_plan_sends_no_request_and_a_budget_is_refused(
     host: Mem0Double, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
@@ -294,9 +292,7 @@ def test_a_plan_sends_nothing_and_a_budget_is_refused(
 
 
 @pytest.mark.parametrize(("said", "waited"), [("-5", 0.0), ("2", 2.0), ("86400", 600.0)])
-def test_a_wait_is_what_the_host_asks_for_within_reason(
-    host: Mem0Double, said: str, waited: float
-) -> None:
+def test_retry_after_is_respected_within_limits(host: Mem0Double, said: str, waited: float) -> None:
     waits: list[float] = []
     host.failures, host.retry_after = [("POST", "/add/", 429)], said
     memory = waits_of(waits, host)
@@ -305,7 +301,7 @@ def test_a_wait_is_what_the_host_asks_for_within_reason(
     memory.close()
 
 
-def test_what_does_not_pass_is_given_up(host: Mem0Double) -> None:
+def test_persistent_failure_is_given_up(host: Mem0Double) -> None:
     waits: list[float] = []
     host.failures = [("POST", "/add/", 503)] * TRIES
     memory = waits_of(waits, host)
@@ -315,12 +311,12 @@ def test_what_does_not_pass_is_given_up(host: Mem0Double) -> None:
     memory.close()
 
 
-def test_the_address_is_mem0s_own_unless_set() -> None:
+def test_default_host_is_mem0s_api() -> None:
     assert mem0_cloud.HOST == "https://api.mem0.ai"
 
 
 class TestMem0CloudContract(MemorySystemContract):
-    """The suite of all systems, against the double."""
+    """The conformance suite, against the double."""
 
     @pytest.fixture(autouse=True)
     def served(self, host: Mem0Double) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Where a program keeps its data is found in its script."""
+"""Finds where a program stores its data, from the environment variables in its script."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ from memeval.systems.external.places import places_of
         ("process.env.HOME", {}),
     ],
 )
-def test_the_variables_of_a_script(tmp_path: Path, script: str, places: dict[str, str]) -> None:
+def test_variables_for_data_are_found_in_a_script(
+    tmp_path: Path, script: str, places: dict[str, str]
+) -> None:
     (tmp_path / "server.js").write_text(script, encoding="utf-8")
     assert places_of(["node", str(tmp_path / "server.js")]) == places
 
 
 @pytest.mark.parametrize("named", [{"bin": {"serve": "dist/a.js"}}, {"bin": "dist/a.js"}])
 @pytest.mark.parametrize("where", ["node_modules", ".npm/_npx/0a/node_modules"])
-def test_a_package_that_npx_runs(
+def test_script_of_an_npx_package_is_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: object, where: str
 ) -> None:
     package = tmp_path / where / "@org/memory"

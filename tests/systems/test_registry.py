@@ -32,13 +32,13 @@ class Sample(SystemSettings):
 
 
 class Own(NoMemory):
-    """A system of a user's own."""
+    """A custom system."""
 
 
 @pytest.mark.parametrize(
     "name",
     sorted(name for name in built_in() if not name.startswith(("cogcanvas_", "mem0_"))),
-)  # diffs, tested as such
+)  # variants are tested as diffs
 def test_each_system_has_a_documented_yaml_with_its_defaults(name: str) -> None:
     text = (CONF / f"{name}.yaml").read_text(encoding="utf-8")
     given = yaml.safe_load(text)
@@ -50,7 +50,7 @@ def test_each_system_has_a_documented_yaml_with_its_defaults(name: str) -> None:
     assert all("  # " in line for line in text.splitlines()[3:])
 
 
-def test_every_yaml_names_its_class() -> None:
+def test_each_system_has_a_yaml_and_a_built_in_class() -> None:
     assert {path.stem for path in CONF.glob("*.yaml")} == set(built_in())
     for name in built_in():
         assert system_class(name).__module__.startswith("memeval.systems.")
@@ -62,13 +62,13 @@ def test_a_variant_has_the_class_of_its_defaults() -> None:
 
 
 @pytest.mark.parametrize("name", ["../embedder/tfidf", "/etc/passwd", "", ".", "rag.yaml"])
-def test_a_name_never_leaves_its_folder(name: str) -> None:
+def test_name_with_a_path_is_unknown(name: str) -> None:
     with pytest.raises(UserError, match="unknown system"):
         system_class(name)
 
 
 @pytest.mark.parametrize("name", built_in())
-def test_each_setting_says_which_stage_it_belongs_to(name: str) -> None:
+def test_each_setting_declares_its_stage(name: str) -> None:
     assert set(field_stages(settings_of(name)).values()) <= {
         INGEST["stage"],
         ANSWER["stage"],
@@ -150,13 +150,15 @@ def test_a_wrong_setting_is_named(given: Mapping[str, Any], message: str) -> Non
         ("no_memory", {"top": 1}, "unknown option 'system.top': this system has no settings"),
     ],
 )
-def test_other_systems_check_theirs(name: str, given: Mapping[str, Any], message: str) -> None:
+def test_wrong_setting_of_any_system_is_named(
+    name: str, given: Mapping[str, Any], message: str
+) -> None:
     with pytest.raises(UserError) as raised:
         read_settings(settings_of(name), given)
     assert message in raised.value.message
 
 
-def test_settings_are_converted_without_guessing() -> None:
+def test_settings_are_converted_strictly() -> None:
     read = read_settings(
         Sample,
         {"name": "sample", "class": "x:Y", "share": 1, "limit": 3, "mode": "hard", "title": "t"},
@@ -181,7 +183,7 @@ class Nested(SystemSettings):
     spare: Inner = field(default_factory=Inner, metadata=INGEST)
 
 
-def test_a_group_of_settings_is_read_over_its_own_default() -> None:
+def test_partial_group_of_settings_keeps_its_own_defaults() -> None:
     assert read_settings(Nested, {"search": {"width": 1}, "spare": {"depth": 3}}) == Nested(
         Inner(5, 1), Inner(3, 9)
     )
@@ -218,12 +220,12 @@ def test_a_wrong_setting_of_a_group_is_named(given: Mapping[str, Any], message: 
     assert message in raised.value.message
 
 
-def test_an_unknown_system_names_its_neighbours() -> None:
+def test_unknown_system_suggests_similar_names() -> None:
     with pytest.raises(UserError, match=r"unknown system 'bm52'\. Did you mean: bm25"):
         system_class("bm52")
 
 
-def test_a_class_of_ones_own_is_taken_from_its_path() -> None:
+def test_custom_class_is_loaded_from_its_path() -> None:
     assert system_class("mine", f"{__name__}:Own") is Own
 
 
@@ -236,12 +238,12 @@ def test_a_class_of_ones_own_is_taken_from_its_path() -> None:
         ("memeval.systems.retrieval.rag", "system.class must read package.module:Class"),
     ],
 )
-def test_a_wrong_class_path_says_what_is_wrong(path: str, message: str) -> None:
+def test_wrong_class_path_is_explained(path: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         system_class("mine", path)
 
 
-def test_a_missing_class_names_only_those_that_could_be_meant() -> None:
+def test_missing_class_suggests_only_subclasses() -> None:
     with pytest.raises(UserError) as refused:
         system_class("mine", f"{__name__}:Ownn")
 
@@ -253,7 +255,7 @@ def test_a_missing_class_names_only_those_that_could_be_meant() -> None:
     assert refused.value.hints == ("nor any other subclass of MemorySystem",)
 
 
-def test_an_installed_package_brings_systems(
+def test_installed_package_adds_systems_but_cannot_replace_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = f"{__name__}:Own"
@@ -267,7 +269,7 @@ def test_an_installed_package_brings_systems(
         system_class("rag")
 
 
-def test_looking_up_systems_loads_no_backend() -> None:
+def test_reading_settings_of_systems_loads_no_backend() -> None:
     code = (
         "import sys; from memeval.systems.registry import built_in, settings_of\n"
         "[settings_of(name) for name in built_in()]\n"

@@ -32,7 +32,7 @@ def test_bm25_ranks_every_chunk_and_scores_what_is_shown(build: Builder) -> None
     assert all(unit.score is not None for unit in answer.retrieved)
 
 
-def test_bm25_indexes_dates_where_asked(build: Builder) -> None:
+def test_bm25_indexes_dates_only_if_asked(build: Builder) -> None:
     query = Query("june")
     plain, dated = build("bm25"), build("bm25", index_date=True)
     for driver in (plain, dated):
@@ -57,7 +57,7 @@ def test_rag_shows_passages_with_the_date_of_their_session(build: Builder) -> No
     assert all(len(unit.text.split("] ", 1)[1]) <= 60 for unit in answer.retrieved)
 
 
-def test_rag_reranks_twice_top_k_by_the_words_of_the_question(build: Builder) -> None:
+def test_rag_reranks_the_best_two_times_top_k(build: Builder) -> None:
     query = Query("Is Portugal where Ann's Biscuit was born?")
     plain, reranked = (
         build("rag", chunk_size=60, overlap=0, top_k=2, reranker=name)
@@ -73,7 +73,7 @@ def test_rag_reranks_twice_top_k_by_the_words_of_the_question(build: Builder) ->
 
 @pytest.mark.parametrize("system", ["rag", "graphrag_lite"])
 @pytest.mark.parametrize(("compress_after", "left"), [(4, 2), (7, 5), (99, 0)])
-def test_one_rule_for_the_window_whenever_it_is_cut(
+def test_window_is_shown_in_full_without_repeating_hits(
     build: Builder, system: str, compress_after: int, left: int
 ) -> None:
     chunks = conversation()
@@ -89,13 +89,13 @@ def test_one_rule_for_the_window_whenever_it_is_cut(
 
 
 @pytest.mark.parametrize("system", ["rag", "graphrag_lite", "cogcanvas"])
-def test_of_the_window_the_latest_chunks_matter_most(build: Builder, system: str) -> None:
+def test_latest_chunks_of_the_window_have_priority(build: Builder, system: str) -> None:
     driver = build(system, top_k=1, show_window=True)
     driver.remember(conversation(), compress_after=7, retain=2)
     found = len(driver.ask(Query("puppy")).retrieved or ())
     (order,), (context,) = driver.reader.orders, driver.reader.contexts
     assert len(context) > found + 2
-    # Under `context_tokens`, the last ones of the order are left out.
+    # With a `context_tokens` limit, the last chunks of this order are left out.
     assert order == [*range(found), *range(len(context) - 1, found - 1, -1)]
 
 
@@ -112,7 +112,7 @@ def test_a_later_compression_replaces_the_window(build: Builder) -> None:
     assert driver.reader.contexts[-1][1:] == [chunk.text for chunk in chunks[5:]]
 
 
-def test_rag_keeps_the_window_when_saved(build: Builder, folder: Path) -> None:
+def test_saved_memory_keeps_the_window(build: Builder, folder: Path) -> None:
     driver = build("rag", top_k=1, show_window=True)
     driver.remember(conversation(), compress_after=4)
     driver.call("save", folder)

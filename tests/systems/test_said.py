@@ -1,4 +1,4 @@
-"""What servers say instead of memories, and lines of other cases in what they return."""
+"""Messages that servers send instead of memories, and lines of other cases in results."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ SOMETHING = [
 
 
 @pytest.mark.parametrize("text", NOTHING)
-def test_common_forms_of_nothing(text: str) -> None:
+def test_common_messages_of_no_results_are_recognised(text: str) -> None:
     assert says_nothing(text) and error_in(text) is None
 
 
 @pytest.mark.parametrize("text", SOMETHING)
-def test_memories_are_something(text: str) -> None:
+def test_memories_are_not_mistaken_for_no_results(text: str) -> None:
     assert not says_nothing(text)
 
 
-def test_a_pattern_of_ones_own() -> None:
+def test_custom_no_results_pattern_is_recognised() -> None:
     assert says_nothing("Nada encontrado", "^Nada")
 
 
@@ -58,7 +58,7 @@ def test_a_pattern_of_ones_own() -> None:
         '{"error": "no model"}',
     ],
 )
-def test_errors_as_text(text: str) -> None:
+def test_error_messages_are_recognised(text: str) -> None:
     assert error_in(text)
 
 
@@ -72,11 +72,11 @@ def test_errors_as_text(text: str) -> None:
         '{"results": [], "error": null}',
     ],
 )
-def test_memories_are_no_errors(text: str) -> None:
+def test_memories_are_not_mistaken_for_errors(text: str) -> None:
     assert error_in(text) is None
 
 
-def test_a_line_is_found_word_for_word_whatever_is_around_it() -> None:
+def test_line_is_found_verbatim_with_any_decoration() -> None:
     lines = Lines()
     lines.add("Ann: I adopted a puppy called Biscuit yesterday.\nBob: Bye!")
     lines.add("用户: 我的小狗叫饼干")
@@ -98,7 +98,7 @@ def test_a_line_is_found_word_for_word_whatever_is_around_it() -> None:
         assert not list(lines.found_in(text)), text
 
 
-def test_what_is_said_in_the_case_itself_is_no_foreign_line() -> None:
+def test_line_said_in_the_case_itself_is_recognised() -> None:
     line = ("ann", "i", "adopted", "a", "puppy", "called", "biscuit")
     assert is_said(line, ["Bob: Hi!", "Ann: I adopted a puppy, called Biscuit!"])
     assert not is_said(line, ["Ann: I adopted a puppy, called Biscuits!"])

@@ -1,4 +1,4 @@
-"""A fresh SQLite store in no time: a copy of one whose migrations have run."""
+"""A new SQLite store without delay: a copy of one whose migrations have run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from memeval.tracking.store import Store, prepare_store
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """MLflow's own mappers use a loader that SQLAlchemy 2.1 deprecates; it warns once, where the
-    store is first imported.
+    """Ignores a warning in these tests: MLflow's mappers use a loader that SQLAlchemy 2.1
+    deprecates, which warns once, when the store is first imported.
     """
     here = f"{Path(__file__).parent}{os.sep}"
     for item in items:

@@ -1,4 +1,4 @@
-"""What is logged beside the runs as they were measured: comparisons, and corrected accuracies."""
+"""What is logged in addition to the measured runs: comparisons and corrected accuracies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SENTENCE = "rag is higher than bm25 by 4.1 points [0.9, 7.3] (p .008)."
 
 @pytest.fixture
 def sweep(tmp_path: Path) -> Path:
-    """The folder of a sweep."""
+    """A sweep's folder with comparison files."""
     folder = tmp_path / "outputs" / "sweeps" / "one"
     folder.mkdir(parents=True)
     for name in ("comparison.html", "comparison.json", "differences.svg", "cells.jsonl"):
@@ -68,14 +68,14 @@ def test_a_comparison_is_an_artifact_of_its_sweeps_run(
     names = {file.path for file in client.list_artifacts(run_id)}
     assert names == {"comparison.html", "comparison.json", "differences.svg"}
 
-    # The same sweep, a cell later: the run stays, and its files are those of now.
+    # The same sweep with a changed comparison: the run is kept, and its files are replaced.
     (sweep / "comparison.html").write_text("second", encoding="utf-8")
     assert log_comparison(sweep, store, end) == [url]
     page = client.download_artifacts(run_id, "comparison.html", str(tmp_path))
     assert Path(page).read_text(encoding="utf-8") == "second"
 
 
-def test_the_runs_of_a_sweep_are_named_by_what_differs(
+def test_runs_of_a_sweep_are_named_by_their_differences(
     store: Store, tmp_path: Path, sweep: Path
 ) -> None:
     cells = logged_cells(tmp_path, store, Filing(sweep_id=SWEEP_ID))
@@ -99,7 +99,7 @@ def test_the_runs_of_a_sweep_are_named_by_what_differs(
 
 
 @pytest.mark.slow
-def test_the_description_of_an_experiment_has_the_last_comparison(
+def test_experiment_description_has_the_last_comparison(
     store: Store, tmp_path: Path, sweep: Path
 ) -> None:
     cells = logged_cells(tmp_path, store, Filing(sweep_id=SWEEP_ID))
@@ -117,7 +117,7 @@ def test_the_description_of_an_experiment_has_the_last_comparison(
     assert "/artifacts/comparison.html)" in shown and "viewStateShareKey=memeval)" in shown
 
 
-def test_a_description_that_is_too_long_loses_whole_sentences() -> None:
+def test_long_description_is_shortened_by_whole_sentences() -> None:
     sentences = [f"Sentence {number} of many." for number in range(300)]
     end = SweepEnd("s", {Path("a"): "a"}, settings=[], sentences=sentences)
     shown = described_below("Mine.", end.text("#/page"), "\n\n[All runs](#/runs)", 5000)
@@ -171,7 +171,7 @@ def test_a_corrected_run_is_logged_with_its_figures(store: Store, tmp_path: Path
     assert logged.metrics["accuracy_corrected_high"] == pytest.approx(0.831)
     assert not log_run(folder, store).created
 
-    # A calibration of other records says nothing of this run.
+    # A calibration of different records is not applied to this run.
     structs.replace(calibration, records="1" * 64).write(folder)
     again = client.get_run(log_run(folder, store).run_id).data
     assert "accuracy_corrected" not in again.metrics

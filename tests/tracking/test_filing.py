@@ -1,4 +1,4 @@
-"""Where a run is filed and under which labels: none of it logs a run twice, or loses one."""
+"""Experiment, labels and sweep of a run: changing them neither logs a run twice nor loses it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_run_moves_to_the_experiment_that_is_asked_for_and_stays_there(
     assert experiment_of(store, run) == "paper"
     assert (run.data.tags["paper"], run.data.tags["by hand"]) == ("table2", "kept")
     assert run.data.tags["mlflow.note.content"].startswith("the one\n\n**")
-    # The old run and its repeats can be restored in the page.
+    # The old run and its repeats can be restored in MLflow's UI.
     assert len(runs(store, view=ViewType.DELETED_ONLY)) == 1
     assert len(runs(store, "tags.`mlflow.parentRunId` LIKE '%'")) == 2
 
@@ -62,7 +62,7 @@ def test_a_run_moves_to_the_experiment_that_is_asked_for_and_stays_there(
     assert [experiment_of(store, run) for run in runs(store)] == ["locomo"]
 
 
-def test_a_run_is_found_in_another_experiment_without_the_file_that_names_it(
+def test_run_in_another_experiment_is_found_without_tracked_json(
     store: Store, folder: Path
 ) -> None:
     first = log_run(folder, store, Filing(experiment="paper"))
@@ -72,7 +72,7 @@ def test_a_run_is_found_in_another_experiment_without_the_file_that_names_it(
 
 
 @pytest.mark.slow
-def test_changed_results_are_filed_where_the_run_was(store: Store, folder: Path) -> None:
+def test_changed_results_stay_in_the_experiment_of_the_run(store: Store, folder: Path) -> None:
     log_run(folder, store, Filing(experiment="paper", tags={"paper": "table2"}))
     cell = RunSummary.read(folder)
     replace(cell, metrics={**cell.metrics, "accuracy": 0.99}).write(folder)
@@ -94,7 +94,7 @@ def test_a_finished_run_gets_new_labels_without_being_logged_again(
     assert tags["mlflow.note.content"].startswith("see **table 2**\n\n**")
 
 
-def test_sweeps_are_named_once_each(store: Store, folder: Path) -> None:
+def test_each_sweep_of_a_run_is_named_once(store: Store, folder: Path) -> None:
     for sweep in ("curve-1", "curve-2", "curve-1", None):
         log_run(folder, store, Filing(sweep_id=sweep))
 
@@ -110,12 +110,12 @@ def test_a_sweep_is_the_parent_of_its_cells(store: Store, folder: Path, tmp_path
     assert (sweep.info.run_name, sweep.info.status) == ("curve-1", "FINISHED")
     below = runs(store, f"tags.`mlflow.parentRunId` = '{sweep.info.run_id}'")
     assert {run.info.run_id for run in below} == set(logged)
-    # Asked for without a group, a cell stays where it is.
+    # Requested without a group, a cell keeps its parent.
     log_run(folder, store)
     assert len(runs(store, f"tags.`mlflow.parentRunId` = '{sweep.info.run_id}'")) == 2
 
 
-def test_the_data_set_is_an_input(store: Store, folder: Path) -> None:
+def test_data_set_is_an_input_of_the_run(store: Store, folder: Path) -> None:
     run = MlflowClient(store.uri).get_run(log_run(folder, store).run_id)
     ((dataset, context),) = [
         (logged.dataset, logged.tags[0]) for logged in run.inputs.dataset_inputs
@@ -127,7 +127,7 @@ def test_the_data_set_is_an_input(store: Store, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_input_of_a_run_is_described_by_this_run(store: Store, tmp_path: Path) -> None:
+def test_input_of_a_run_has_the_number_of_its_own_questions(store: Store, tmp_path: Path) -> None:
     runs = tmp_path / "outputs" / "runs"
     described = []
     for number in (1540, 20):
@@ -141,7 +141,7 @@ def test_the_input_of_a_run_is_described_by_this_run(store: Store, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_mlflow_finds_the_store_without_an_address(
+def test_mlflow_finds_the_store_without_a_tracking_uri(
     store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import mlflow
@@ -154,7 +154,7 @@ def test_mlflow_finds_the_store_without_an_address(
 
 
 @pytest.mark.parametrize("name", ["a:b", "a/../b", "/a", "a//b", "", "a\nb", "x" * 201, "é%"])
-def test_names_that_mlflow_would_refuse_are_refused_before_the_run(name: str) -> None:
+def test_tag_names_that_mlflow_rejects_are_refused_before_the_run(name: str) -> None:
     with pytest.raises(UserError, match="a tag's name is made of letters"):
         check_filing(RunConfig(tags={name: "x"}))
 
@@ -170,7 +170,7 @@ def test_tags_are_strings_and_nested_names_are_joined_by_dots() -> None:
         check_filing(RunConfig(tags=dict.fromkeys(map(str, range(51)), "x")))
 
 
-def test_a_store_of_the_users_own_is_not_replaced_by_the_link(
+def test_users_own_database_is_not_replaced_by_the_link(
     tmp_path: Path, empty_database: Path
 ) -> None:
     from memeval.tracking.store import prepare_store

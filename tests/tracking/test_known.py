@@ -1,4 +1,6 @@
-"""What is logged already is told without MLflow, and only where nothing is left to log."""
+"""Runs that are already logged are recognised without MLflow, and only if nothing is left to
+log.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def execute(store: Store, statement: str) -> None:
         connection.execute(statement)
 
 
-def test_what_is_logged_is_known_by_its_address(store: Store, folder: Path) -> None:
+def test_logged_run_is_recognised_with_its_url(store: Store, folder: Path) -> None:
     assert logged_before({folder: Filing()}, store) == {}
     tracked = log_run(folder, store)
     assert logged_before({folder: Filing()}, store) == {folder: tracked.url}
@@ -72,13 +74,15 @@ CHANGES: dict[str, Callable[[Store, Path], object]] = {
 
 @pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_is_left_to_log_is_not_known(store: Store, folder: Path, change: str) -> None:
+def test_run_with_anything_left_to_log_is_not_recognised(
+    store: Store, folder: Path, change: str
+) -> None:
     log_run(folder, store)
     CHANGES[change](store, folder)
     assert logged_before({folder: Filing()}, store) == {}
 
 
-def test_another_store_knows_nothing(store: Store, folder: Path, tmp_path: Path) -> None:
+def test_another_store_does_not_recognise_a_run(store: Store, folder: Path, tmp_path: Path) -> None:
     log_run(folder, store)
     assert store.database is not None
     copy = tmp_path / "copy.db"
@@ -87,12 +91,12 @@ def test_another_store_knows_nothing(store: Store, folder: Path, tmp_path: Path)
     assert logged_before({folder: Filing()}, Store("http://127.0.0.1:9", None)) == {}
 
 
-def test_it_loads_no_mlflow() -> None:
+def test_importing_known_loads_no_mlflow() -> None:
     code = "import sys, memeval.tracking.known; assert 'mlflow' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_report_is_known_until_something_of_it_changes(folder: Path) -> None:
+def test_report_is_recognised_until_it_or_its_settings_change(folder: Path) -> None:
     assert not has_report(folder, plots=False)
     stamp_report(folder, plots=False)
     assert has_report(folder, plots=False)
@@ -112,7 +116,7 @@ def test_a_report_is_known_until_something_of_it_changes(folder: Path) -> None:
         Filing(sweep_id="curve-1", group_by_sweep=True),
     ],
 )
-def test_what_is_to_be_filed_otherwise_is_not_known_until_it_is(
+def test_run_with_changed_filing_is_not_recognised_until_it_is_logged(
     store: Store, folder: Path, filing: Filing
 ) -> None:
     log_run(folder, store)

@@ -1,4 +1,4 @@
-"""Logging a run folder: what lands in MLflow, and that it lands there once."""
+"""Logging a run folder: what is stored in MLflow, and that it is stored once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_cell_and_its_repeats(
+def test_run_is_logged_with_its_repeats_and_artifacts(
     store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tracked = log_run(folder, store)
@@ -91,7 +91,7 @@ def test_a_cell_and_its_repeats(
     assert run.info.artifact_uri.startswith((tmp_path / "mlruns" / "artifacts" / "locomo").as_uri())
     monkeypatch.setenv(
         "MLFLOW_TRACKING_URI", store.uri
-    )  # load_table searches there, whatever its client was given
+    )  # load_table searches this store, whatever store its client has
     assert len(client.load_table(tracked.experiment_id, "records_table.json")) == 120
 
 
@@ -105,7 +105,7 @@ def test_the_same_results_are_logged_once(store: Store, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sweeps_that_asked_for_a_cell_are_collected(store: Store, folder: Path) -> None:
+def test_sweeps_of_a_cell_are_collected_in_a_tag(store: Store, folder: Path) -> None:
     cell = RunSummary.read(folder)
     for sweep in (None, "baselines", "curve", "baselines", None):
         replace(cell, sweep=sweep, tags={**cell.tags, **({"sweep": sweep} if sweep else {})}).write(
@@ -141,7 +141,7 @@ def test_changed_results_replace_the_run_and_keep_its_sweeps(store: Store, folde
 
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("last", ["create_run", "log_batch", "log_artifacts", "set_terminated"])
-def test_a_half_logged_run_is_done_again(
+def test_half_logged_run_is_logged_again(
     store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch, last: str
 ) -> None:
     real = getattr(MlflowClient, last)
@@ -161,7 +161,7 @@ def test_a_half_logged_run_is_done_again(
 
 
 @pytest.mark.slow
-def test_a_run_that_was_deleted_in_the_page_is_logged_again(store: Store, folder: Path) -> None:
+def test_run_deleted_in_mlflow_is_logged_again(store: Store, folder: Path) -> None:
     first = log_run(folder, store)
     MlflowClient(store.uri).delete_run(first.run_id)
     second = log_run(folder, store)
@@ -169,7 +169,7 @@ def test_a_run_that_was_deleted_in_the_page_is_logged_again(store: Store, folder
 
 
 @pytest.mark.slow
-def test_an_experiment_that_was_deleted_in_the_page_comes_back(store: Store, folder: Path) -> None:
+def test_experiment_deleted_in_mlflow_is_restored(store: Store, folder: Path) -> None:
     first = log_run(folder, store)
     MlflowClient(store.uri).delete_experiment(first.experiment_id)
     again = log_run(folder, store)
@@ -177,21 +177,21 @@ def test_an_experiment_that_was_deleted_in_the_page_comes_back(store: Store, fol
 
 
 @pytest.mark.slow
-def test_an_invalid_cell_is_marked_as_failed(store: Store, folder: Path) -> None:
+def test_invalid_run_has_status_failed(store: Store, folder: Path) -> None:
     replace(RunSummary.read(folder), valid=False).write(folder)
     run = MlflowClient(store.uri).get_run(log_run(folder, store).run_id)
     assert run.info.status == "FAILED" and run.data.tags["memeval.valid"] == "false"
 
 
 @pytest.mark.slow
-def test_a_stopped_cell_is_marked_as_killed(store: Store, folder: Path) -> None:
+def test_stopped_run_has_status_killed(store: Store, folder: Path) -> None:
     replace(RunSummary.read(folder), valid=False, status="stopped").write(folder)
     run = MlflowClient(store.uri).get_run(log_run(folder, store).run_id)
     assert run.info.status == "KILLED" and run.data.tags["memeval.status"] == "stopped"
 
 
 @pytest.mark.slow
-def test_more_values_than_one_batch_takes(store: Store, folder: Path) -> None:
+def test_more_values_than_one_batch_allows_are_all_logged(store: Store, folder: Path) -> None:
     cell = RunSummary.read(folder)
     many = {f"m/{index}": float(index) for index in range(2300)}
     replace(
@@ -206,7 +206,7 @@ def test_more_values_than_one_batch_takes(store: Store, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_folder_logged_to_two_stores(
+def test_folder_is_logged_once_to_each_of_two_stores(
     store: Store, folder: Path, tmp_path: Path, empty_database: Path
 ) -> None:
     shutil.copy(empty_database, tmp_path / "other.db")
@@ -217,7 +217,9 @@ def test_a_folder_logged_to_two_stores(
 
 
 @pytest.mark.slow
-def test_runs_that_are_logged_at_once_by_several_processes(store: Store, tmp_path: Path) -> None:
+def test_runs_logged_concurrently_by_two_processes_are_logged_once(
+    store: Store, tmp_path: Path
+) -> None:
     folders = [write_folder(tmp_path / "runs", summary("bm25", top_k=k)) for k in range(1, 5)]
     code = (
         "import sys; from pathlib import Path; from memeval.tracking.store import prepare_store; "
@@ -238,14 +240,14 @@ def test_runs_that_are_logged_at_once_by_several_processes(store: Store, tmp_pat
     assert sorted(run.data.params["top_k"] for run in runs(store)) == ["1", "2", "3", "4"]
 
 
-def test_a_folder_without_results(store: Store, tmp_path: Path) -> None:
+def test_folder_without_results_is_an_error(store: Store, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(WorldError, match=r"No such file.*run\.json"):
         log_run(tmp_path / "empty", store)
 
 
 @pytest.mark.slow
-def test_artifacts_that_cannot_be_written_keep_the_records_and_are_logged_later(
+def test_failed_logging_of_artifacts_keeps_records_and_can_be_repeated(
     store: Store, folder: Path, tmp_path: Path
 ) -> None:
     blocked = tmp_path / "mlruns" / "artifacts"
@@ -260,7 +262,7 @@ def test_artifacts_that_cannot_be_written_keep_the_records_and_are_logged_later(
 
 
 @pytest.mark.slow
-def test_logging_says_nothing(
+def test_logging_prints_nothing(
     store: Store, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     log_run(folder, store)
@@ -282,7 +284,7 @@ def test_the_answers_of_every_repeat_are_among_the_artifacts(store: Store, folde
 @pytest.mark.parametrize(
     "name", ["..", "../../escaped", "/etc/escaped", "a/b", "CON", "ü" * 600, "", "a\nb"]
 )
-def test_the_name_of_a_data_set_leads_artifacts_nowhere_else(
+def test_data_set_name_cannot_move_artifacts_elsewhere(
     store: Store, tmp_path: Path, name: str
 ) -> None:
     made = write_folder(tmp_path / "outputs" / "runs", summary("rag", dataset=name))

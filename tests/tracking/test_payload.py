@@ -1,4 +1,4 @@
-"""What goes to MLflow is within what it takes."""
+"""Values sent to MLflow respect its limits and rules for names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_documented_metric_names_are_logged_as_they_are(name: str) -> None:
     _validate_metric_name(name)
 
 
-def test_names_of_the_sample_run_are_legal_and_kept() -> None:
+def test_metric_names_of_the_sample_run_are_legal_and_unchanged() -> None:
     cell = summary(repeats=3)
     assert set(payload.metrics(cell.metrics)) == {
         name for name, value in cell.metrics.items() if value is not None
@@ -71,7 +71,7 @@ def test_a_long_description_is_cut_at_a_line() -> None:
     assert re.search(r"line \d+\n\n\*Cut", note)
 
 
-def test_the_fingerprint_passes_over_sweep_command_and_times() -> None:
+def test_fingerprint_ignores_sweep_command_and_times() -> None:
     cell = summary()
     same = replace(cell, sweep="baselines", command="other", started_at=cell.finished_at, tags={})
     other = replace(cell, metrics={**cell.metrics, "accuracy": 0.5})
@@ -81,7 +81,7 @@ def test_the_fingerprint_passes_over_sweep_command_and_times() -> None:
     assert payload.fingerprint(reordered) == payload.fingerprint(cell)
 
 
-def test_the_table_of_records_is_square_and_keeps_its_text(tmp_path: Path) -> None:
+def test_table_of_records_is_rectangular_and_keeps_its_text(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, summary(repeats=2), records=40)
     table = json.loads(payload.records_table(folder))
     assert len(table["data"]) == 80

@@ -1,4 +1,4 @@
-"""Pictures of a comparison are drawn once; a run's report is drawn by another process."""
+"""Plots of a comparison are drawn once; a run's report is written by another process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CELLS = [summary(system) for system in ("bm25", "rag")]
 
 
 class Drawer(Publisher):
-    """Notes what it is asked for."""
+    """Remembers the names of submitted functions."""
 
     def __init__(self, root: Path, **needs: bool) -> None:
         super().__init__(root, **{"track": False, "plots": False, **needs})
@@ -37,7 +37,7 @@ class Drawer(Publisher):
 
 
 def draw(picture: Picture, drawer: Drawer) -> str | None:
-    """Has a picture drawn, unless there is a copy; returns why it could not be."""
+    """Draws a picture unless there is a copy of it; returns the reason if it could not be drawn."""
     return None if picture.copy() else picture.make(drawer)
 
 
@@ -52,7 +52,7 @@ def test_equal_results_are_drawn_once(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     drawer = Drawer(tmp_path)
     for folder in (first, second):
-        # What was drawn while the last runs were published is there at the end of the sweep.
+        # A picture drawn while the last runs were published is found again at the end of the sweep.
         made = [draw(picture, drawer) for picture in pictures(folder) * 2]
         assert set(made) == {None}
 
@@ -74,7 +74,7 @@ def test_other_results_are_drawn_again(tmp_path: Path) -> None:
     assert drawer.asked == ["draw_plot"] * 3
 
 
-def test_a_page_of_other_runs_is_made_again(tmp_path: Path) -> None:
+def test_page_of_changed_runs_is_not_copied(tmp_path: Path) -> None:
     run = write_folder(tmp_path / "runs", CELLS[0])
     page = Picture(tmp_path, "comparison", None, [run])
     assert page.make(Drawer(tmp_path)) is None and page.copy()
@@ -83,7 +83,7 @@ def test_a_page_of_other_runs_is_made_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_comparison_that_is_drawn_starts_no_process(
+def test_repeated_comparison_starts_no_drawing_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[Drawer] = []
@@ -102,7 +102,7 @@ def test_a_comparison_that_is_drawn_starts_no_process(
     assert [drawer.asked for drawer in started] == [["draw_plot"] * len(pictures(folder))]
 
 
-def test_why_nothing_was_drawn_is_said(tmp_path: Path) -> None:
+def test_reason_for_a_failed_drawing_is_returned(tmp_path: Path) -> None:
     picture = pictures(tmp_path / "a")[0]
     (tmp_path / "a" / "comparison.png").mkdir()
     assert "comparison.png can't be written" in (picture.make(Drawer(tmp_path)) or "")
@@ -110,7 +110,7 @@ def test_why_nothing_was_drawn_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_another_publisher_writes_the_report(tmp_path: Path) -> None:
+def test_report_is_written_by_the_given_publisher(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
     drawer, tracker = Drawer(tmp_path), Drawer(tmp_path, track=True)
     (tmp_path / "mlruns").write_text("")
@@ -118,5 +118,5 @@ def test_another_publisher_writes_the_report(tmp_path: Path) -> None:
     tracker.close()
     assert (drawer.asked, tracker.asked) == (["report_run"], [])
     assert "a file is in place of a folder" in (result.error or "")
-    # As the run's own settings ask for it, not those of the publisher that draws.
+    # With plots only if the run's own settings ask for them, not those of the publisher.
     assert (folder / "report.md").exists() and not (folder / "plots").exists()

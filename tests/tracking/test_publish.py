@@ -38,7 +38,7 @@ def test_folders_are_reported_and_logged(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_failure_is_told_and_the_worker_goes_on(tmp_path: Path) -> None:
+def test_failure_is_reported_and_the_worker_continues(tmp_path: Path) -> None:
     good = write_folder(tmp_path / "runs", summary())
     damaged = write_folder(tmp_path / "runs", summary("rag"))
     (damaged / "run.json").write_text("{}")
@@ -54,7 +54,7 @@ def test_a_failure_is_told_and_the_worker_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_store_that_fails_still_gets_its_report(tmp_path: Path) -> None:
+def test_report_is_written_even_if_the_store_fails(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
     (tmp_path / "mlruns").write_text("")
     with closing(Publisher(tmp_path)) as publisher:
@@ -65,7 +65,7 @@ def test_a_store_that_fails_still_gets_its_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_died_is_started_again(tmp_path: Path) -> None:
+def test_killed_worker_is_restarted(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
     with closing(Publisher(tmp_path, track=False)) as publisher:
         assert publisher.publish(folder, Filing()).result().error is None
@@ -75,7 +75,7 @@ def test_a_worker_that_died_is_started_again(tmp_path: Path) -> None:
         assert publisher.publish(folder, Filing()).result().error is None
 
 
-def test_a_worker_that_dies_twice_is_an_error_and_no_exception(
+def test_worker_that_dies_twice_is_reported_as_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
@@ -85,7 +85,7 @@ def test_a_worker_that_dies_twice_is_an_error_and_no_exception(
     assert result.error == "the publisher crashed twice on bm25-10-1: exit status 1"
 
 
-def test_a_worker_that_cannot_start_is_an_error_too(
+def test_worker_that_cannot_start_is_reported_as_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
@@ -98,7 +98,7 @@ def test_a_worker_that_cannot_start_is_an_error_too(
 
 
 @pytest.mark.slow
-def test_the_process_ignores_ctrl_c_and_ends_with_its_connection(tmp_path: Path) -> None:
+def test_worker_ignores_ctrl_c_and_ends_with_its_connection(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
     with closing(Publisher(tmp_path, track=False)) as publisher:
         assert publisher.publish(folder, Filing()).result().error is None
@@ -111,7 +111,7 @@ def test_the_process_ignores_ctrl_c_and_ends_with_its_connection(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_the_parent_stays_light(tmp_path: Path) -> None:
+def test_publisher_loads_no_heavy_package_in_the_parent(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
         "from contextlib import closing\n"

@@ -1,5 +1,5 @@
-"""Stores that several homes log to, files that are no store, and homes whose paths mean something
-in an address.
+"""Stores that several homes log to, files that are not MLflow stores, and homes with special
+characters in their paths.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def shared(tmp_path: Path, empty_database: Path) -> Store:
 
 @pytest.fixture(params=["sqlite", "http"])
 def any_shared(request: pytest.FixtureRequest, shared: Store, tmp_path: Path) -> Iterator[Store]:
-    """One store for two homes: an SQLite file, and a server before it."""
+    """One store for two homes: an SQLite file, or a server in front of it."""
     if request.param == "sqlite":
         yield shared
         return
@@ -71,7 +71,7 @@ def runs(store: Store, query: str = ALL) -> list[Run]:
 
 
 def home(tmp_path: Path, name: str, accuracy: float = 0.5) -> Path:
-    """The run folder of one cell in a home of its own."""
+    """The run folder of one run in the named home."""
     cell = summary("rag", repeats=2)
     return write_folder(
         tmp_path / name / "outputs" / "runs",
@@ -85,7 +85,7 @@ def change(folder: Path, accuracy: float) -> None:
 
 
 @pytest.mark.slow
-def test_a_home_replaces_its_own_runs_only(any_shared: Store, tmp_path: Path) -> None:
+def test_home_replaces_only_its_own_runs(any_shared: Store, tmp_path: Path) -> None:
     mine, yours = home(tmp_path, "mine", 0.1), home(tmp_path, "yours", 0.2)
     first, other = log_run(mine, any_shared), log_run(yours, any_shared)
     assert {run.info.run_id for run in runs(any_shared)} == {first.run_id, other.run_id}
@@ -100,16 +100,14 @@ def test_a_home_replaces_its_own_runs_only(any_shared: Store, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_two_homes_log_the_same_cell_through_the_command_line(
-    shared: Store, tmp_path: Path
-) -> None:
+def test_two_homes_log_the_same_run_on_the_command_line(shared: Store, tmp_path: Path) -> None:
     for name in ("one", "two"):
         completed(tmp_path / name, *CELL, f"tracking.uri={shared.uri}")
     assert len(runs(shared)) == 2
     assert len({run.data.tags["memeval.origin"] for run in runs(shared)}) == 2
 
 
-def test_a_copied_home_is_another_home(shared: Store, tmp_path: Path) -> None:
+def test_copied_home_gets_a_new_id(shared: Store, tmp_path: Path) -> None:
     mine = home(tmp_path, "mine")
     first = log_run(mine, shared)
     shutil.copytree(tmp_path / "mine", tmp_path / "copy")
@@ -122,7 +120,7 @@ def test_a_copied_home_is_another_home(shared: Store, tmp_path: Path) -> None:
     assert home_id(copy) != home_id(mine)
 
 
-def test_a_moved_home_stays_the_same(shared: Store, tmp_path: Path) -> None:
+def test_moved_home_keeps_its_id(shared: Store, tmp_path: Path) -> None:
     mine = home(tmp_path, "mine")
     first = log_run(mine, shared)
     (tmp_path / "mine").rename(tmp_path / "moved")
@@ -135,9 +133,7 @@ def test_a_moved_home_stays_the_same(shared: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", '{"id": 3, "inode": 1}', "folder", "x" * 1000, '{"id": "../../x"}']
 )
-def test_a_damaged_id_of_a_home_deletes_nothing(
-    shared: Store, tmp_path: Path, content: str
-) -> None:
+def test_damaged_home_id_deletes_no_run(shared: Store, tmp_path: Path, content: str) -> None:
     mine = home(tmp_path, "mine")
     first = log_run(mine, shared)
     (tmp_path / "mine" / "outputs" / HOME_FILE).write_text(content)
@@ -159,7 +155,7 @@ def test_runs_of_an_earlier_version_stay_in_a_shared_store(
 
 
 def logged_by(store: Store, folder: Path, origin: str | None) -> str:
-    """Logs a folder and gives the run another origin."""
+    """Logs a folder, and replaces the origin of the run."""
     run_id = log_run(folder, store).run_id
     client = MlflowClient(store.uri)
     client.delete_tag(run_id, "memeval.origin")
@@ -171,7 +167,7 @@ def logged_by(store: Store, folder: Path, origin: str | None) -> str:
 
 
 @pytest.mark.slow
-def test_a_remembered_run_of_somebody_else_stays(shared: Store, tmp_path: Path) -> None:
+def test_run_of_another_home_in_tracked_json_is_not_deleted(shared: Store, tmp_path: Path) -> None:
     mine, yours = home(tmp_path, "mine", 0.1), home(tmp_path, "yours", 0.2)
     other = log_run(yours, shared)
     (mine / "tracked.json").write_text((yours / "tracked.json").read_text())
@@ -180,7 +176,7 @@ def test_a_remembered_run_of_somebody_else_stays(shared: Store, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_runs_that_somebody_put_below_ours_stay(shared: Store, tmp_path: Path) -> None:
+def test_child_runs_added_by_others_are_not_deleted(shared: Store, tmp_path: Path) -> None:
     mine = home(tmp_path, "mine")
     tracked = log_run(mine, shared)
     client = MlflowClient(shared.uri)
@@ -193,7 +189,7 @@ def test_runs_that_somebody_put_below_ours_stay(shared: Store, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_figure_that_was_changed_in_the_store_is_logged_again(
+def test_run_whose_metric_was_changed_in_the_store_is_logged_again(
     shared: Store, tmp_path: Path
 ) -> None:
     mine = home(tmp_path, "mine")
@@ -210,7 +206,7 @@ def test_a_figure_that_was_changed_in_the_store_is_logged_again(
 
 @pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("name", ODD_HOMES)
-def test_homes_whose_paths_mean_something_in_an_address(
+def test_home_with_special_characters_logs_to_its_own_store(
     tmp_path: Path, empty_database: Path, name: str
 ) -> None:
     root = tmp_path / name
@@ -226,7 +222,7 @@ def test_homes_whose_paths_mean_something_in_an_address(
     assert not [path for path in tmp_path.iterdir() if path.name != name]
 
 
-def test_a_store_is_made_in_a_home_with_an_odd_path(tmp_path: Path) -> None:
+def test_store_is_created_in_a_home_with_an_odd_path(tmp_path: Path) -> None:
     store = prepare_store(tmp_path / "100%20 #1?")
     assert [experiment.name for experiment in MlflowClient(store.uri).search_experiments()] == [
         "Default"
@@ -235,7 +231,7 @@ def test_a_store_is_made_in_a_home_with_an_odd_path(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["100%20 #1?"]
 
 
-def test_an_address_may_be_quoted_or_plain(tmp_path: Path) -> None:
+def test_path_in_a_sqlite_uri_may_be_quoted_or_plain(tmp_path: Path) -> None:
     (tmp_path / "a%20b").mkdir()
     (tmp_path / "c d").mkdir()
     assert (
@@ -284,7 +280,7 @@ def test_the_database_of_another_program_is_refused(
 
 
 @pytest.mark.slow
-def test_a_locked_database_of_another_program_is_refused_too(tmp_path: Path) -> None:
+def test_locked_database_of_another_program_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "places.sqlite"
     another_program(file)
     with closing(sqlite3.connect(file, isolation_level=None)) as holder:
@@ -293,7 +289,7 @@ def test_a_locked_database_of_another_program_is_refused_too(tmp_path: Path) -> 
             check_store(locate(tmp_path, f"sqlite:///{file}"))
 
 
-def test_the_refusal_comes_before_the_run_and_is_one_line(tmp_path: Path) -> None:
+def test_foreign_database_is_refused_before_the_run_in_two_lines(tmp_path: Path) -> None:
     file = tmp_path / "places.sqlite"
     another_program(file)
     done = memeval(tmp_path / "home", *CELL, f"tracking.uri=sqlite:///{file}")
@@ -302,16 +298,14 @@ def test_the_refusal_comes_before_the_run_and_is_one_line(tmp_path: Path) -> Non
     assert not list((tmp_path / "home").glob("outputs/runs/*"))
 
 
-def test_an_empty_file_and_a_store_of_mlflow_are_taken(
-    tmp_path: Path, empty_database: Path
-) -> None:
+def test_empty_file_and_mlflow_database_are_accepted(tmp_path: Path, empty_database: Path) -> None:
     (tmp_path / "empty.db").touch()
     check_store(locate(tmp_path, "sqlite:///empty.db"))
     shutil.copy(empty_database, tmp_path / "mlflow.db")
     check_store(locate(tmp_path, "sqlite:///mlflow.db"))
 
 
-def test_the_id_of_a_home_is_random_and_private(tmp_path: Path) -> None:
+def test_home_id_is_unique_stable_and_private(tmp_path: Path) -> None:
     mine, yours = home(tmp_path, "mine"), home(tmp_path, "yours")
     assert home_id(mine) == home_id(mine) != home_id(yours)
     file = tmp_path / "mine" / "outputs" / HOME_FILE

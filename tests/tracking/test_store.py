@@ -1,6 +1,4 @@
-"""The store: where it is, that parallel first starts make one whole store, and that faults are one
-clear line.
-"""
+"""The tracking store: its location, concurrent first starts, and one-line errors."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from memeval.tracking.store import Store, faults, locate, prepare_store
 START = "import sys; from pathlib import Path; from memeval.tracking.store import prepare_store; "
 
 
-def test_default_addresses(tmp_path: Path) -> None:
+def test_default_store_is_below_the_home(tmp_path: Path) -> None:
     store = locate(tmp_path, None)
     assert store == Store(
         f"sqlite:///{tmp_path}/mlruns/mlflow.db", f"file://{tmp_path}/mlruns/artifacts"
@@ -35,7 +33,7 @@ def test_default_addresses(tmp_path: Path) -> None:
     assert not (tmp_path / "mlruns").exists()
 
 
-def test_given_addresses(tmp_path: Path) -> None:
+def test_given_tracking_uris_are_resolved(tmp_path: Path) -> None:
     assert locate(tmp_path, "sqlite:///here/a.db").uri == f"sqlite:///{tmp_path}/here/a.db"
     assert locate(tmp_path, "sqlite:////there/a.db") == Store(
         "sqlite:////there/a.db", "file:///there/artifacts"
@@ -47,7 +45,7 @@ def test_given_addresses(tmp_path: Path) -> None:
     )
 
 
-def test_the_environment_names_the_store_and_the_setting_beats_it(
+def test_setting_overrides_the_environment_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://one:1")
@@ -65,15 +63,15 @@ def test_passwords_are_not_shown() -> None:
 @pytest.mark.parametrize(
     "uri", ["mlruns", "./mlruns", "file:///tmp/mlruns", "sqlite://", "sqlite:///", "ftp://host"]
 )
-def test_what_is_no_store_is_refused(tmp_path: Path, uri: str) -> None:
+def test_invalid_tracking_uri_is_refused(tmp_path: Path, uri: str) -> None:
     with pytest.raises(UserError, match="is not a tracking URI"):
         prepare_store(tmp_path, uri)
 
 
 @pytest.mark.slow
-def test_parallel_first_starts_make_one_whole_store(tmp_path: Path) -> None:
+def test_concurrent_first_starts_create_one_complete_store(tmp_path: Path) -> None:
     code = START + "from memeval.tracking.log import look; look(prepare_store(Path(sys.argv[1])))"
-    # With an empty cache, so that both may have to run MLflow's migrations.
+    # With an empty cache, so that both processes may have to run MLflow's migrations.
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     processes = [
         subprocess.Popen(
@@ -97,7 +95,7 @@ def test_parallel_first_starts_make_one_whole_store(tmp_path: Path) -> None:
     assert [experiment.name for experiment in client.search_experiments()] == ["Default"]
 
 
-def test_a_start_that_was_killed_half_way_leaves_no_trace(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_first_start_are_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "mlruns"
     folder.mkdir()
     for unfinished in (".mlflow.db.new", ".mlflow.db.copy"):
@@ -111,14 +109,14 @@ def test_a_start_that_was_killed_half_way_leaves_no_trace(tmp_path: Path) -> Non
     assert sorted(path.name for path in folder.iterdir()) == [".mlflow.db.lock", "mlflow.db"]
 
 
-def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+def test_file_in_place_of_the_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "mlruns").write_text("")
     with pytest.raises(WorldError, match="a file is in place of a folder"):
         prepare_store(tmp_path)
 
 
 @pytest.mark.slow
-def test_a_full_disk(tmp_path: Path) -> None:
+def test_full_disk_is_reported_and_leaves_no_database(tmp_path: Path) -> None:
     def small_files() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -138,7 +136,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert not (tmp_path / "mlruns" / "mlflow.db").exists()
 
 
-def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     from memeval.tracking.log import look
 
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
@@ -148,7 +146,7 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(caught.value) == f"MLflow store http://127.0.0.1:{port}: the server can't be reached"
 
 
-def test_a_server_that_answers_with_errors_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_status_of_a_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     from memeval.tracking.log import look
 
     class Failing(BaseHTTPRequestHandler):
@@ -168,7 +166,7 @@ def test_a_server_that_answers_with_errors_is_there(monkeypatch: pytest.MonkeyPa
         server.shutdown()
 
 
-def test_a_redirect_takes_no_body_to_another_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_redirect_sends_no_body_to_another_host(monkeypatch: pytest.MonkeyPatch) -> None:
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
 
@@ -208,7 +206,7 @@ def test_a_redirect_takes_no_body_to_another_host(monkeypatch: pytest.MonkeyPatc
     assert bodies == []
 
 
-def test_a_damaged_database(tmp_path: Path) -> None:
+def test_damaged_database_is_reported(tmp_path: Path) -> None:
     from memeval.tracking.log import look
 
     (tmp_path / "mlruns").mkdir()
@@ -232,13 +230,13 @@ def test_a_damaged_database(tmp_path: Path) -> None:
         ("something new\nin two lines", "something new in two lines"),
     ],
 )
-def test_causes_are_named(said: str, cause: str) -> None:
+def test_causes_of_store_errors_are_named(said: str, cause: str) -> None:
     with pytest.raises(WorldError, match=f"MLflow store x: {cause}"), faults(Store("x", None)):
         raise OSError(said)
 
 
 class Home:
-    """Makes stores with a user's cache of its own."""
+    """Creates stores with a separate user cache."""
 
     def __init__(
         self, folder: Path, patch: pytest.MonkeyPatch, output: pytest.CaptureFixture[str]
@@ -250,9 +248,10 @@ class Home:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
 
     def make(self, name: str) -> Path:
-        """Makes a store and returns its database.
+        """Creates a store and returns its database.
 
-        MLflow must say nothing, and put the artifacts of its default experiment beside it.
+        Asserts that MLflow prints nothing, and that the artifacts of its default experiment are
+        next to it.
         """
         root = self.folder / name
         experiment = MlflowClient(prepare_store(root).uri).get_experiment("0")
@@ -262,7 +261,7 @@ class Home:
 
     @property
     def migrated(self) -> dict[str, int]:
-        """When each empty store was made."""
+        """Modification time of each file in the cache of empty stores, in nanoseconds."""
         return {file.name: file.stat().st_mtime_ns for file in (self.cache / "memeval").iterdir()}
 
 
@@ -274,7 +273,7 @@ def home(
 
 
 def schema_of(database: Path) -> list[tuple[str, str]]:
-    """Tables, indexes and revision; the order of constraints changes with each migration."""
+    """Tables, indexes and revision; the order of constraints varies between migrations."""
     with closing(sqlite3.connect(database)) as connection:
         return connection.execute(
             "SELECT type, name FROM sqlite_master "
@@ -282,7 +281,7 @@ def schema_of(database: Path) -> list[tuple[str, str]]:
         ).fetchall()
 
 
-def test_a_second_store_is_a_copy_of_the_first_while_it_was_empty(home: Home) -> None:
+def test_second_store_is_a_copy_of_the_empty_first_store(home: Home) -> None:
     first = home.make("first")
     migrated = home.migrated
     second = home.make("second")
@@ -295,14 +294,14 @@ def test_a_second_store_is_a_copy_of_the_first_while_it_was_empty(home: Home) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["junk", "another schema", "another version"])
-def test_an_empty_store_that_does_not_fit_is_made_again(
+def test_cached_empty_store_that_does_not_fit_is_replaced(
     home: Home,
     user_cache: Path,
     empty_database: Path,
     damage: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The shared one was made for `empty_database`.
+    # The shared cache was filled for `empty_database`.
     shutil.copytree(user_cache / "memeval", home.cache / "memeval", copy_function=shutil.copy2)
     (name,) = [name for name in home.migrated if name.endswith(".db")]
     empty = home.cache / "memeval" / name
@@ -325,7 +324,7 @@ def test_an_empty_store_that_does_not_fit_is_made_again(
 
 
 @pytest.mark.slow
-def test_a_user_s_cache_that_cannot_be_written_is_done_without(
+def test_store_is_created_even_if_the_cache_cannot_be_written(
     home: Home, empty_database: Path
 ) -> None:
     home.cache.write_text("a file")

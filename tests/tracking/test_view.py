@@ -1,4 +1,4 @@
-"""What MLflow's page shows of a run: names that tell runs apart, columns, params that compare."""
+"""How MLflow's UI shows a run: distinguishing names, columns, and params that can be compared."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ COMMAND = "python -m memeval dataset=locomo system=rag "
         (COMMAND + f"judge.class={'x' * 300}", "rag"),
     ],
 )
-def test_a_name_begins_with_what_differs_and_fits_the_table(command: str, name: str) -> None:
+def test_run_name_begins_with_what_differs_and_fits_the_table(command: str, name: str) -> None:
     assert run_name(summary("rag", command=command)) == name
 
 
-def test_no_name_says_none() -> None:
+def test_run_name_never_contains_none() -> None:
     cell = summary("rag", params={"system": "rag", "granularity": None, "top_k": None})
     assert "None" not in run_name(cell)
     assert run_name(summary("rag", params={}, name="x" * 50)) == "x" * 39 + "…"
@@ -47,7 +47,7 @@ def test_names_of_a_sweep_are_distinct_and_fit_the_table() -> None:
     assert short_names(["a" * 50] * 2) == ["a" * 19 + "…" + "a" * 20, "a" * 37 + " #2"]
 
 
-def test_choices_sort_before_the_settings_that_follow_from_them() -> None:
+def test_params_of_choices_sort_before_settings_that_follow_from_them() -> None:
     # MLflow's compare page begins with the first three names that differ.
     settings = ["system.k1", "top_k", "system", "llm.model", "llm.judge.model", "embedder.width"]
     assert sorted(map(payload.param_name, settings)) == [
@@ -84,7 +84,7 @@ def test_fields_that_change_no_result_are_tags() -> None:
     assert tags["memeval.runtime.system.retries"] == "3"
 
 
-def test_rounded_figures_are_beside_the_exact_ones() -> None:
+def test_rounded_figures_are_tags_next_to_exact_metrics() -> None:
     figures = {"accuracy": 0.34567, "accuracy_ci95_low": 0.3, "accuracy_ci95_high": 0.42}
     costs = {"cost_usd/total": 0.0, "cost_usd_uncached/total": 0.67, "context_tokens": 1330.6}
     times = {
@@ -111,7 +111,7 @@ def test_rounded_figures_are_beside_the_exact_ones() -> None:
     assert payload.rounded_figures(summary(metrics={}, categories=())) == {}
 
 
-def test_a_description_begins_with_the_cell_in_a_sentence() -> None:
+def test_description_begins_with_the_result_in_a_sentence() -> None:
     figures = {"accuracy": 0.345, "accuracy_ci95_low": 0.3, "accuracy_ci95_high": 0.4}
     cell = summary(metrics={**figures, "n_questions": 1540})
     assert payload.description(cell, "# name\n\n| table |\n", "mine").splitlines()[::2] == [
@@ -140,7 +140,7 @@ def columns_of(tags: dict[str, str]) -> list[str]:
     return columns
 
 
-def test_the_view_has_settings_first_and_no_figure_of_ten_digits() -> None:
+def test_view_has_settings_first_and_only_rounded_figures() -> None:
     columns = columns_of(experiment_tags(summary("rag"), {}))
     assert columns[:3] == ["params.`system`", "params.`top_k`", "tags.`rounded.accuracy`"]
     assert "tags.`rounded.temporal`" in columns and "tags.`rounded.adversarial`" not in columns

@@ -1,4 +1,4 @@
-"""A memory of one's own that lets its key out in every way it can."""
+"""A custom memory that leaks its key in every way it can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rank groups by matrices are those of a comparison of all pairs."""
+"""Rank groups computed with matrices equal those of a comparison of all pairs."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def scores_of(number: int, chance: random.Random, cases: int) -> RunScores:
 
 
 @pytest.mark.parametrize("cases", [3, 6, 10, 20])
-def test_letters_are_those_of_all_pairs(cases: int) -> None:
+def test_letters_equal_those_of_a_comparison_of_all_pairs(cases: int) -> None:
     chance = random.Random(cases)
     summaries = [summary_of(number) for number in range(12)]
     scores = [scores_of(number, chance, cases) for number in range(12)]
-    # One may be compared with nobody, and two only with each other.
+    # One run cannot be compared, and two only with each other.
     summaries[3] = replace(summaries[3], metrics={"coverage": 0.5})
     for number in (7, 8):
         summaries[number] = replace(summaries[number], judge=JudgeIdentity(name="exact_match"))

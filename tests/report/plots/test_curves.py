@@ -1,4 +1,4 @@
-"""Curves over a number that a sweep varies, and accuracy against dollars."""
+"""Plots of curves over a number that a sweep varies, and of accuracy against dollars."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cell(system: str, **settings: object) -> RunSummary:
     return replace(plain, params={**plain.params, **settings})  # type: ignore[dict-item]
 
 
-def test_each_number_that_a_sweep_varies_has_its_curve() -> None:
+def test_each_number_varied_by_a_sweep_has_a_curve() -> None:
     cells = [cell(system, top_k=k) for system in ("rag", "bm25") for k in (10, 1, 3)]
     (curves,) = curves_of(cells)
     assert curves.setting == "top_k" and curves.values == [1, 3, 10]
@@ -34,7 +34,7 @@ def test_two_numbers_have_a_curve_each_with_lines_by_the_other() -> None:
     ]
     by_setting = {curves.setting: curves for curves in curves_of(cells)}
     assert set(by_setting) == {"top_k", "compression_turn"}
-    # A word such as `never` has no place on an axis of numbers.
+    # A word such as `never` can't be placed on an axis of numbers.
     assert by_setting["compression_turn"].values == [20, 40]
     assert len(by_setting["compression_turn"].lines) == 2
     assert len(by_setting["top_k"].lines) == 3
@@ -46,7 +46,7 @@ def test_words_seeds_and_single_points_make_no_curve() -> None:
     assert curves_of([cell("rag", granularity=name) for name in ("turn", "session")]) == []
 
 
-def test_one_system_is_a_line_too(tmp_path: Path) -> None:
+def test_single_system_is_drawn_as_a_curve(tmp_path: Path) -> None:
     cells = [cell("rag", top_k=k) for k in (1, 40)]
     cells[0] = replace(cells[0], valid=False)
     (curves,) = curves_of(cells)
@@ -56,7 +56,7 @@ def test_one_system_is_a_line_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tops", [(3, 10), (1, 2, 3), (1, 40), (5, 10, 1000)])
-def test_lines_beside_each_other_stay_inside_the_axes(tops: tuple[int, ...]) -> None:
+def test_adjacent_lines_stay_inside_the_axes(tops: tuple[int, ...]) -> None:
     (curves,) = curves_of([cell(system, top_k=k) for system in ("rag", "bm25") for k in tops])
     panel = curve_panel(curves)
     assert panel.across.is_logarithmic == (tops[-1] > 10 * tops[0])
@@ -67,18 +67,18 @@ def test_lines_beside_each_other_stay_inside_the_axes(tops: tuple[int, ...]) -> 
         assert min(places) > 0 and max(places) < 100
         assert places == sorted(places)
 
-    # The lines of one value are nearer to each other than to those of the next one.
+    # Lines at the same value are closer together than lines at neighbouring values.
     first = [panel.across.at(mark.x) + mark.aside for mark in (right[0], left[1])]
     assert first[1] - first[0] > right[0].aside - left[0].aside
 
 
-def test_names_of_settings_lead_nowhere_else() -> None:
+def test_setting_names_cannot_leave_the_plot_folder() -> None:
     assert curve_name("system.depth") == "curve_system_depth"
     assert "/" not in curve_name("../x") and ".." not in curve_name("../x")
 
 
 @pytest.mark.slow
-def test_cells_that_cost_something_are_drawn_against_their_cost(tmp_path: Path) -> None:
+def test_cells_with_a_cost_are_plotted_against_cost(tmp_path: Path) -> None:
     cells = [
         replace(run, metrics={**run.metrics, "cost_usd_uncached/total": cost})
         for run, cost in zip([cell("rag"), cell("bm25"), cell("mem0")], (0.02, 0.4, 3), strict=True)
@@ -90,7 +90,7 @@ def test_cells_that_cost_something_are_drawn_against_their_cost(tmp_path: Path) 
     assert "comparison_cost" not in sweep_plots(free)
 
 
-def test_no_two_of_34_systems_look_alike_without_colour_and_line() -> None:
+def test_looks_of_34_systems_differ_in_colour_or_mark() -> None:
     looks = looks_of(f"system {number}" for number in range(34))
     assert len({(look.colour, look.mark) for look in looks.values()}) == 34
     assert len({look.mark for look in list(looks.values())[:8]}) == 8

@@ -1,4 +1,4 @@
-"""The pictures of a sweep over haystacks, and the tables of facets."""
+"""The plots of a sweep over haystacks, and the tables of facets."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def cell(system: str, tokens: int, **changes: object) -> RunSummary:
 
 
 def drawn(cells: list[RunSummary], folder: Path) -> list[str]:
-    """Names of the plots of haystacks that a sweep of these cells leaves."""
+    """File names of the haystack plots drawn for a sweep of these cells."""
     paths = draw_all(sweep_plots(cells), folder)
     assert all(path.with_suffix(".svg").is_file() for path in paths)
     return [path.name for path in paths if path.name.startswith("haystack")]
 
 
-def test_the_plots_of_each_data_set_have_names_of_their_own() -> None:
+def test_plots_of_each_data_set_have_distinct_names() -> None:
     cells = [cell("bm25", 1_000), cell("rag", 1_000)]
     assert not set(sweep_plots(cells, "_mine")) & set(sweep_plots(cells, "_yours"))
 
 
 @pytest.mark.slow
-def test_cells_that_differ_in_size_make_both_plots(tmp_path: Path) -> None:
+def test_cells_that_differ_in_size_have_scale_and_depth_plots(tmp_path: Path) -> None:
     cells = [
         cell(system, tokens) for tokens in (1_000, 100_000) for system in ("bm25", "rag", "oracle")
     ]
@@ -71,7 +71,7 @@ def test_a_single_system_with_a_long_name_is_drawn(tmp_path: Path) -> None:
     assert len(drawn([cell("bm25", 1_000), cell("bm25", 100_000)], tmp_path)) == 3
 
 
-def test_one_size_has_its_depths_side_by_side(tmp_path: Path) -> None:
+def test_cells_of_one_size_have_only_depth_plots(tmp_path: Path) -> None:
     assert drawn([cell("bm25", 1_000), cell("rag", 1_000)], tmp_path) == [
         "haystack_depth.png",
         "haystack_depth_curves.png",
@@ -79,11 +79,11 @@ def test_one_size_has_its_depths_side_by_side(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_cells_of_other_data_sets_draw_nothing(tmp_path: Path) -> None:
+def test_cells_of_other_data_sets_have_no_haystack_plots(tmp_path: Path) -> None:
     assert drawn([summary("bm25"), summary("rag")], tmp_path) == []
 
 
-def test_a_line_holds_the_cells_that_differ_in_size_alone() -> None:
+def test_line_contains_the_cells_that_differ_only_in_size() -> None:
     cells = [cell("bm25", 100_000), cell("rag", 1_000), cell("bm25", 1_000), cell("rag", 100_000)]
     lines = by_line(cells, TOKENS)
     assert {name: [value_of(one, TOKENS) for one in line] for name, line in lines.items()} == {
@@ -96,7 +96,7 @@ def test_a_line_holds_the_cells_that_differ_in_size_alone() -> None:
     ]
 
 
-def test_sizes_and_depths_are_written_and_sorted() -> None:
+def test_sizes_are_abbreviated_and_depths_sorted() -> None:
     assert [short(tokens) for tokens in (10, 999, 1_000, 2_500, 1_000_000, 10_000_000)] == [
         "10",
         "999",
@@ -131,7 +131,7 @@ def test_a_report_has_a_table_for_each_facet() -> None:
     )
 
 
-def test_of_very_many_values_the_largest_are_shown() -> None:
+def test_facet_with_many_values_shows_the_40_largest() -> None:
     many = tuple(
         replace(row, n=index)
         for index, row in enumerate(rows(0.5, tuple(f"v{number:02d}" for number in range(50))))
@@ -143,7 +143,7 @@ def test_of_very_many_values_the_largest_are_shown() -> None:
     assert "The 40 largest of 50." in section
 
 
-def test_a_summary_keeps_its_titles(tmp_path: Path) -> None:
+def test_facets_and_titles_survive_writing_a_summary(tmp_path: Path) -> None:
     run = replace(
         summary(), facets={"depth": rows(0.5)}, facet_titles={"depth": "depth of the evidence"}
     )
@@ -151,7 +151,7 @@ def test_a_summary_keeps_its_titles(tmp_path: Path) -> None:
     assert RunSummary.read(tmp_path) == run
 
 
-def test_the_metrics_of_the_data_sets_protocol_stand_in_the_report() -> None:
+def test_metrics_of_the_data_sets_protocol_are_in_the_report() -> None:
     run = summary()
     named = replace(
         run,

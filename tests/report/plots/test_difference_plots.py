@@ -1,4 +1,6 @@
-"""Pictures of differences: all rows are there, ranked, in both forms, the same bytes each time."""
+"""Plots of differences: all rows are drawn, ranked, in both formats, with the same bytes each
+time.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def both(png: Path) -> list[bytes]:
 
 
 @pytest.mark.slow
-def test_both_forms_repeat_byte_for_byte(tmp_path: Path) -> None:
+def test_png_and_svg_repeat_byte_for_byte(tmp_path: Path) -> None:
     for describe in (forest_plot, strip_plot):
         first = both(draw(describe(rows(3), "a title", "points"), tmp_path / "a.png"))
         again = both(draw(describe(rows(3), "a title", "points"), tmp_path / "b.png"))
@@ -49,7 +51,7 @@ def test_both_forms_repeat_byte_for_byte(tmp_path: Path) -> None:
         assert first[0].startswith(b"\x89PNG") and b"<svg" in first[1]
 
 
-def test_thirty_four_rows_have_room_for_their_names() -> None:
+def test_labels_of_34_rows_do_not_overlap() -> None:
     figure = draw_figure(forest_plot(rows(34), "a title", "points"))
     figure.draw_without_rendering()
     (axes,) = figure.axes
@@ -70,13 +72,13 @@ def test_the_highest_difference_is_on_top_with_its_figure() -> None:
     ]
 
 
-def test_names_from_outside_are_text(tmp_path: Path) -> None:
+def test_hostile_names_are_escaped_in_svg(tmp_path: Path) -> None:
     hostile = DifferenceRow("<script>$x^2$\x1b[31m", 1.0, None, None, is_shown=False)
     _, svg = both(draw(forest_plot([hostile], "<b>&", "points"), tmp_path / "a.png"))
     assert b"<script" not in svg
 
 
-def test_the_frontier_goes_through_the_cells_that_none_beats() -> None:
+def test_frontier_goes_through_undominated_cells() -> None:
     points = [(10.0, 20.0), (100.0, 15.0), (100.0, 40.0), (1000.0, 40.0)]
     assert frontier_steps(points) == [(10.0, 20.0), (100.0, 40.0), (1000.0, 40.0)]
     assert frontier_steps(points[:1]) == []
@@ -89,13 +91,13 @@ def test_without_a_range_of_budgets_there_is_no_area(points: list[tuple[float, f
     assert area_words(points) == ""
 
 
-def test_a_sweep_has_its_frontier(tmp_path: Path) -> None:
+def test_sweep_plot_is_drawn(tmp_path: Path) -> None:
     draw(sweep_plot([summary(system) for system in CONTEXT]), tmp_path / "sweep.png")
     assert (tmp_path / "sweep.png").stat().st_size > 10_000
 
 
 @pytest.mark.slow
-def test_cells_by_rank_with_their_categories(tmp_path: Path) -> None:
+def test_ranked_plot_does_not_depend_on_the_order_of_cells(tmp_path: Path) -> None:
     cells = [summary(system, top_k=k) for system in CONTEXT for k in (5, 10)]
     unmeasured = replace(cells[0], metrics={"accuracy": None})
     paths = [tmp_path / name for name in ("a.png", "b.png")]
@@ -105,12 +107,12 @@ def test_cells_by_rank_with_their_categories(tmp_path: Path) -> None:
     assert paths[0].stat().st_size > 10_000
 
 
-def test_nothing_measured_is_drawn_as_such(tmp_path: Path) -> None:
+def test_ranked_plot_without_cells_is_drawn(tmp_path: Path) -> None:
     draw(ranked_plot([]), tmp_path / "none.png")
     assert (tmp_path / "none.png").is_file()
 
 
-def test_form_and_fill_say_what_a_cell_is() -> None:
+def test_mark_shape_and_fill_show_controls_and_invalid_cells() -> None:
     control = summary("oracle", params={"system": "oracle"})
     invalid = summary("rag", params={"system": "rag"}, valid=False)
     marks = [*mark_row(control, 0, Share(0.5)), *mark_row(invalid, 1, Share(0.5, 0.4, 0.6))]

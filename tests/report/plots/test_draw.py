@@ -1,4 +1,4 @@
-"""The pictures: drawn, of a sensible size, and with names that hide nothing."""
+"""The plots are drawn in a sensible size, and labels hide nothing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_plots_of_a_run_repeat_byte_for_byte(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in (folders[1] / "plots").iterdir()} == first
 
 
-def test_a_data_set_with_long_names_and_gaps(tmp_path: Path) -> None:
+def test_long_category_names_and_missing_figures_are_drawn(tmp_path: Path) -> None:
     rows = [
         replace(summary().categories[0], name=name, n=n)
         for name, n in zip(LONGMEMEVAL, (70, 56, 30, 133, 133, 78), strict=True)
@@ -63,14 +63,16 @@ def test_a_data_set_with_long_names_and_gaps(tmp_path: Path) -> None:
     [[], [summary()], [summary(system) for system in CONTEXT]],
     ids=["none", "one", "seven"],
 )
-def test_a_sweep_of_any_size(tmp_path: Path, cells: list[RunSummary]) -> None:
+def test_sweep_plot_has_a_fixed_size_for_any_number_of_cells(
+    tmp_path: Path, cells: list[RunSummary]
+) -> None:
     draw(sweep_plot(cells), tmp_path / "sweep.png")
-    # Several systems have a legend beside the plot.
+    # With several systems, there is a legend next to the plot.
     width = 1305 if len({cell.params["system"] for cell in cells}) > 1 else 1080
     assert size(tmp_path / "sweep.png") == (width, 720)
 
 
-def test_a_cell_without_figures_or_interval_is_no_obstacle(tmp_path: Path) -> None:
+def test_cells_without_figures_or_interval_are_drawn(tmp_path: Path) -> None:
     bare = summary("rag", metrics={"accuracy": 0.3, "context_tokens": 100.0})
     draw(sweep_plot([bare, summary("mem0", metrics={})]), tmp_path / "sweep.png")
     assert (tmp_path / "sweep.png").exists()
