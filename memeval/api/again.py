@@ -65,11 +65,11 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
     Raises `UserError` for settings that can't be used here, and for answers of another program.
     """
     if is_imported(run.summary):
-        raise UserError("another program gave its answers, so nothing here can answer again")
+        raise UserError("another program gave its answers, so they can't be made again here")
 
     system = system_class(config_of(run).system["name"])
     if issubclass(system.settings_type, ServedSettings) or not is_built_in(system):
-        raise UserError("its system is its author's own program or service, which is not called")
+        raise UserError("its system is the author's own program or service, which is not called")
 
     asked = [one for one in records if one.score is not None and one.repeat == 0]
     drawn = _draw(asked, count)
@@ -108,10 +108,10 @@ def _config(run: Run, drawn: Sequence[Record], home: Path) -> RunConfig:
     config = read_config(path)
     for settings in (config.llm, config.llm.ingest, config.llm.judge, config.embedder):
         if getattr(settings, "headers", None):
-            raise UserError("its requests need its author's own headers, which are not sent")
+            raise UserError("its requests need the author's own headers, which are not sent")
         variable = getattr(settings, "api_key_env", None)
         if variable is not None and not variable.endswith("_API_KEY"):
-            raise UserError(f"its variable is not an API key: {one_line(variable, 60)}")
+            raise UserError(f"its api_key_env does not end in _API_KEY: {one_line(variable, 60)}")
 
     whole = dict.fromkeys(("limit_cases", "limit_questions", "sample", "only"))
     ids = [one.question_id for one in drawn]
@@ -148,7 +148,7 @@ def _agreement(noun: str, drawn: Sequence[Record], again: Mapping[str, Record]) 
             unlike.append(one.question_id)
 
     if not scored:
-        return f"of {len(drawn)} {noun} none could be scored again"
+        return f"none of {len(drawn)} {noun} could be scored again"
 
     low, high = wilson_interval(scored - len(unlike), scored)
     share = 100 * (scored - len(unlike)) / scored

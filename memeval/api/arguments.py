@@ -22,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _WORDS: Mapping[Any, tuple[str, str]] = {
-    Run: ("a finished run, as load_run returns it,", "finished runs"),
+    Run: ("a finished run, as returned by load_run", "finished runs"),
     str: ("a string", "strings"),
     Path: ("a path", "paths"),
     int: ("a whole number", "whole numbers"),
@@ -53,8 +53,8 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
                 if kinds and not any(_fits(value, kind) for kind in kinds):
                     wanted = " or ".join(map(_in_words, kinds))
                     raise UserError(
-                        f"{function.__name__}: {name} must be {wanted} "
-                        f"and not {one_line(repr(value), 80)}"
+                        f"{function.__name__}: {name} must be {wanted}, "
+                        f"not {one_line(repr(value), 80)}"
                     )
 
         with refusing_long_names():

@@ -208,10 +208,10 @@ def refusal(comparison: Comparison) -> UserError:
         kinds = {note.kind for refusal in comparison.refusals for note in refusal.notes}
         if NoteKind.DATA in kinds:
             others.append(
-                "to compare the questions that both versions ask in the same words:  --common"
+                "to compare the questions that have the same words in both versions:  --common"
             )
 
-        others.append("to compare them anyway:  --force, which every table will mention")
+        others.append("to compare them anyway:  --force (every table will mention it)")
 
     return UserError(message, *others)
 
@@ -280,7 +280,7 @@ def explain(run: Run | str | Path, claim: str) -> Explanation:
     found, known = select_run(run, "explain")
     if found.summary.dataset != published.dataset:
         raise UserError(
-            f"claim {published.name} is about {published.dataset}, and run {found.key} about "
+            f"claim {published.name} is about {published.dataset}, but run {found.key} is about "
             f"{one_line(found.summary.dataset)}",
             f"claims about it:  python -m memeval claims {found.key}",
         )

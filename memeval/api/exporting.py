@@ -60,7 +60,7 @@ def export(
     folder = outputs_dir() / "exports" / found.key / to if output is None else Path(output)
     is_empty = folder.is_dir() and not any(folder.iterdir())
     if output is not None and folder.exists() and not is_empty:
-        raise UserError(f"{one_line(folder)} is not an empty folder", "name a new one")
+        raise UserError(f"{one_line(folder)} is not an empty folder", "use:  a new folder")
 
     terms = terms_of(found.summary)
     has_texts = with_texts or terms.allows_texts

@@ -91,8 +91,8 @@ def gate(
     chosen = _share_metric(kept.metric)
     if metric and metric_named(metric) != chosen:
         raise UserError(
-            f"the baseline holds {one_line(chosen.name)}, not {one_line(metric)}",
-            "another metric needs another baseline:  --bless",
+            f"the baseline's metric is {one_line(chosen.name)}, not {one_line(metric)}",
+            "for another metric, make another baseline:  --bless",
         )
 
     scores = read_scores(run, chosen)
@@ -132,7 +132,7 @@ def bless(
     chosen = _share_metric(name)
     scores = read_scores(run, chosen)
     if not scores.values:
-        raise UserError(f"{one_line(run.name)} has no value of {one_line(chosen.name)}")
+        raise UserError(f"{one_line(run.name)} has no value for {one_line(chosen.name)}")
 
     made = baseline_of(run, chosen, scores, [*kept, *must_pass])
     write_baseline(made, path)

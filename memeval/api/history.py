@@ -57,7 +57,7 @@ def history(*filters: str, metric: str | None = None, last: int | None = None) -
     _check_one("systems", [system_of(summary) for summary in summaries], "system=notes")
     _check_one("data sets", [summary.dataset for summary in summaries], "dataset=demo")
     if len(runs) < 2:
-        raise UserError("a history needs two finished runs; one matches", EXAMPLE)
+        raise UserError("history needs two finished runs, but only one matches", EXAMPLE)
 
     for run in runs:
         check_records(run)
@@ -78,7 +78,7 @@ def _check_one(what: str, values: Sequence[str], example: str) -> None:
         shown = ", ".join(one_line(name, 60) for name in names[:MOST_NAMES])
         more = " …" if len(names) > MOST_NAMES else ""
         raise UserError(
-            f"a history is of one system on one data set; these are {len(names)} {what}: "
+            f"history takes one system and one data set, but the runs have {len(names)} {what}: "
             f"{shown}{more}",
             f"choose one:  {example}",
         )

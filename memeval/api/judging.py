@@ -167,8 +167,8 @@ def _check_listed(
     """Raises `UserError` for a file of another data set: nothing would be answered in its run."""
     if known.isdisjoint(listed):
         raise UserError(
-            f"{one_line(file)} does not list a question of dataset={config.dataset['name']}",
-            f"an id of this data set:  {one_line(min(known, default='none'))}",
+            f"{one_line(file)} lists no question of dataset={config.dataset['name']}",
+            f"this data set's ids look like:  {one_line(min(known, default='none'))}",
         )
 
 
@@ -219,7 +219,7 @@ def probe(
     if not files and config.dataset["name"] != SHIPPED:
         raise UserError(
             f"the shipped items are about dataset={SHIPPED}, not dataset={config.dataset['name']}",
-            "items of your own:  --items FILE",
+            "to use your own items:  --items FILE",
         )
 
     check_writable()

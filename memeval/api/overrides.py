@@ -66,7 +66,7 @@ def as_value(value: Any) -> str:
         return f"{{{', '.join(pairs)}}}"
 
     if callable(value) or (isinstance(value, Iterable) and not isinstance(value, str)):
-        by_path = "a class is named by its path:  system={'class': 'my_module:MyClass'}"
+        by_path = "to use a class, name its path:  system={'class': 'my_module:MyClass'}"
         hints = [by_path] if isinstance(value, type) else []
         raise UserError(f"{one_line(repr(value), 80)} is not a setting", *hints)
 

@@ -55,7 +55,7 @@ def words_of_one(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[
 
     if several:
         raise UserError(
-            f"run makes one run, and {several[0]} makes several",
+            f"run makes one run, but {several[0]} makes several",
             'use:  memeval.sweep(system="bm25,rag")',
         )
 

@@ -57,7 +57,7 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
         raise UserError(f"--last must be at least 1, not {last}")
     if not known and all("=" in word for word in words):
         raise UserError(
-            f"no finished runs below {one_line(folder)}",
+            f"no finished runs in {one_line(folder)}",
             "make one:  python -m memeval dataset=demo",
         )
 
@@ -114,8 +114,8 @@ def select_one(run: Run | str | Path, command: str) -> Selection:
     selection = select_runs([run_word(run)])
     if len(selection.chosen) > 1:
         raise UserError(
-            f"{len(selection.chosen)} runs match, and {command} takes only one",
-            "their keys:  python -m memeval list",
+            f"{len(selection.chosen)} runs match, but {command} takes only one",
+            "to see their keys:  python -m memeval list",
         )
 
     return selection

@@ -124,10 +124,10 @@ class Sweep:
         """The runs of one data set. Raises `UserError`."""
         names = list(dict.fromkeys(run.summary.dataset for run in self.runs))
         if not names:
-            raise UserError("the sweep has no finished run", "why:  its failures")
+            raise UserError("the sweep has no finished run", "to see why:  its failures")
         if dataset is None and len(names) > 1:
             raise UserError(
-                f"the sweep has {len(names)} data sets",
+                f"the sweep has {len(names)} data sets: choose one",
                 f"use:  dataset={one_line(names[0])!r}",
             )
 
@@ -211,7 +211,7 @@ def _words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
         # The fields of groups may be lists themselves; no other field is one.
         if isinstance(value, list | tuple | range) and "." not in name:
             if not value:
-                raise UserError(f"{name} has no alternatives: {value!r} is empty")
+                raise UserError(f"{name} has no values: {value!r} is empty")
 
             words.append(f"{name}={','.join(map(as_value, value))}")
         elif isinstance(value, str) and "," in value:

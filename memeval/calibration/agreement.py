@@ -84,7 +84,7 @@ def agree(runs: Sequence[Run]) -> Agreement:
     runs = [run for run in runs if run.key not in left_out]
     if left_out and len(runs) < 2:
         raise UserError(
-            f"judge agree needs two runs with verdicts; none are in {', '.join(left_out)}",
+            f"judge agree needs two runs with verdicts, but these have none: {', '.join(left_out)}",
             "all runs of this home:  python -m memeval list",
         )
 
@@ -98,7 +98,7 @@ def agree(runs: Sequence[Run]) -> Agreement:
     shared = {key: labels for key, labels in units.items() if len(labels) - labels.count(None) > 1}
     if not shared:
         raise UserError(
-            "no answer was judged in two of the runs",
+            "no answer was judged in more than one of the runs",
             "judge the answers of one run again:  python -m memeval evaluate "
             "outputs/runs/KEY/hypotheses.jsonl dataset=NAME judge=NAME",
         )

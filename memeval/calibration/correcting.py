@@ -50,7 +50,7 @@ def calibrate_run(
         raise UserError(
             f"{one_line(path)} mixes labels of run {one_line(run.key)} with labels of other "
             "answers",
-            "calibrate by one kind at a time: they mean different things",
+            "put them into two files, and calibrate by one at a time",
         )
 
     if own:

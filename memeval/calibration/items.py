@@ -84,7 +84,7 @@ def _string(row: Mapping[str, Any], name: str, where: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise UserError(f"{where}: {name} contains half a character (a lone surrogate)") from error
+        raise UserError(f"{where}: {name} contains a lone surrogate (half a character)") from error
 
     return value
 
@@ -113,14 +113,14 @@ def match_questions(
         if question is None:
             raise UserError(
                 f"{item.where}: the data set has no question '{one_line(item.question_id)}'",
-                f"an id of this data set:  {one_line(min(questions, default='none'))}",
-                "for another data set:  dataset=NAME",
+                f"this data set's ids look like:  {one_line(min(questions, default='none'))}",
+                "if the items are about another data set:  dataset=NAME",
             )
 
         if not question.answerable or question.choices:
             raise UserError(
-                f"{item.where}: question '{one_line(item.question_id)}' has no answer in words",
-                "probe a judge with questions that have one",
+                f"{item.where}: question '{one_line(item.question_id)}' has no free-text answer",
+                "choose a question that is neither unanswerable nor multiple choice",
             )
 
         matched.append((item, question))

@@ -68,7 +68,7 @@ class LabelRow(Struct, frozen=True):
 def suffix_of(path: Path) -> str:
     """`.csv` or `.jsonl`. Raises `UserError` for another suffix."""
     if path.suffix.lower() not in SUFFIXES:
-        raise UserError(f"{one_line(path)}: a file of labels ends in .csv or .jsonl")
+        raise UserError(f"{one_line(path)}: the name of a label file must end in .csv or .jsonl")
 
     return path.suffix.lower()
 
@@ -98,7 +98,7 @@ def read_labels(path: Path) -> list[LabelRow]:
 
     raise_problems(path, problems)
     if not rows:
-        raise UserError(f"{one_line(path)} holds no rows")
+        raise UserError(f"{one_line(path)} has no rows")
 
     return rows
 
@@ -278,7 +278,7 @@ def keep_labels(
         name = one_line(row.question_id)
         if row.run != run_key:
             raise UserError(
-                f"{row.where}: it is about run '{one_line(row.run)}', not {run_key}", other
+                f"{row.where}: a label for run '{one_line(row.run)}', not {run_key}", other
             )
         if row.key in kept:
             raise UserError(f"{row.where}: '{name}' is listed twice")

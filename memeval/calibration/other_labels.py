@@ -62,13 +62,13 @@ def with_verdicts(
         # Rates of another judge, or of the same model with another prompt, can't correct this run.
         if other_judge is not None:
             raise UserError(
-                f"{row.where}: judged by {one_line(other_judge)}, the run by "
+                f"{row.where}: judged by {one_line(other_judge)}, but the run was judged by "
                 f"{one_line(judge_shown(judge)) or 'an unnamed judge'}",
                 "labels only correct the judge that gave the verdicts",
             )
 
         if verdict is None:
-            problems.append(f"{row.where}: no verdict, and no finished run has one")
+            problems.append(f"{row.where}: neither the row nor a finished run has a verdict")
         elif row.run and (row.run, row.key) in seen:
             # As in merged files: a label that counted twice would make the interval too narrow.
             problems.append(f"{row.where}: '{one_line(row.question_id, 80)}' is labelled twice")
@@ -110,7 +110,7 @@ def by_other_labels(
         missing = "wrong" if right else "right"
         raise UserError(
             f"{one_line(source.path)} has no labels of {missing} answers",
-            "label both right and wrong answers: a judge's error shows on both",
+            "label both right and wrong answers: a judge can err on both",
         )
 
     kept = sum(label.verdict for label in right)

@@ -26,7 +26,7 @@ def by_own_labels(
     labels = _match(source.path, answers, rows)
     if len(labels) < FEWEST:
         raise UserError(
-            f"{one_line(source.path)} has only one label, which is too few for an error",
+            f"{one_line(source.path)} has only one label: an error estimate needs at least two",
             f"label about 100:  python -m memeval label {source.run.key} --n 100",
         )
 

@@ -59,7 +59,7 @@ def read_answers(run: Run) -> list[JudgedAnswer]:
         # A rule reads choices: there is no judge whose errors could be corrected.
         if record.choices:
             raise UserError(
-                f"run {one_line(run.key)} is multiple choice: no judge reads its replies"
+                f"run {one_line(run.key)} is multiple choice: it has no judge to correct"
             )
 
         if headline and str(record.category) not in headline:

@@ -96,7 +96,7 @@ def test_plan_counts_cells_and_refuses_invalid_settings(swept: memeval.Sweep) ->
     with pytest.raises(UserError, match="unknown system"):
         memeval.plan(system="bm25,bm52")
     assert memeval.plan(*SMALL, system=["bm25", "no_memory"], seed=range(2)).cells == 4
-    with pytest.raises(UserError, match=r"seed has no alternatives: range\(0, 0\) is empty"):
+    with pytest.raises(UserError, match=r"seed has no values: range\(0, 0\) is empty"):
         memeval.plan(*SMALL, seed=range(0))
     assert memeval.plan(*SMALL, seed=numpy.arange(3)).cells == 3
     with pytest.raises(UserError, match=r"Mine'> is not a setting") as refused:

@@ -164,7 +164,7 @@ def test_run_refuses_several_runs_and_suggests_sweep(home: object, word: str) ->
     assert caught.value.hints == ('use:  memeval.sweep(system="bm25,rag")',)
 
     for settings in ({"system": "bm25,rag"}, {"top_k": "5,10"}):
-        with pytest.raises(UserError, match=r"run makes one run, and .* makes several"):
+        with pytest.raises(UserError, match=r"run makes one run, but .* makes several"):
             memeval.run(progress=False, **settings)
 
     async def awaited() -> memeval.Run:

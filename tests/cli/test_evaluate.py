@@ -296,8 +296,8 @@ def test_only_listed_without_a_known_question_is_refused(tmp_path: Path) -> None
     )
     assert done.status == 2 and "Traceback" not in done.err
     assert (
-        "other.jsonl does not list a question of dataset=demo" in done.told
-        and "an id of this data set:  demo-1/q0" in done.err
+        "other.jsonl lists no question of dataset=demo" in done.told
+        and "this data set's ids look like:  demo-1/q0" in done.err
     )
 
 

@@ -104,7 +104,7 @@ def test_unmatched_ids_are_counted_and_named(of_bm25: Path, tmp_path: Path) -> N
         ('{"question_id": "q", "ranked": [{"text": 7}]}', "Expected `str | null`, got `int` - at"),
         ('{"question_id": "q", "ranked": [{"text": "x", "score": "y"}]}', "got `str` - at"),
         ("", "is empty"),
-        ('{"question_id": "q", "ranked": []}', "does not list a question of dataset=demo"),
+        ('{"question_id": "q", "ranked": []}', "lists no question of dataset=demo"),
     ],
 )
 def test_invalid_ranking_is_reported_on_one_line(row: str, told: str, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_previous_is_the_run_before_last_of_the_same_system(home: Path) -> None:
     [
         ("@label:v2", "2 runs have the label 'v2'"),
         ("@label:v3", "unknown label 'v3'. Did you mean: v"),
-        ("@first", "@first names no run"),
+        ("@first", "@first is not a run"),
     ],
 )
 def test_reference_without_a_single_run_is_refused(home: Path, word: str, message: str) -> None:
@@ -152,6 +152,6 @@ def test_history_says_which_steps_show_a_difference(tmp_path: Path) -> None:
 
 def test_history_needs_two_runs_of_one_system(home: Path) -> None:
     done = memeval(home, "history")
-    assert done.status == 2 and "these are 2 systems: no_memory, oracle" in done.told
+    assert done.status == 2 and "the runs have 2 systems: no_memory, oracle" in done.told
     done = memeval(home, "history", "system=oracle")
-    assert done.status == 2 and "a history needs two finished runs" in done.told
+    assert done.status == 2 and "history needs two finished runs" in done.told

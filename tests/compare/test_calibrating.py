@@ -195,9 +195,9 @@ def test_a_range_covers_all_kinds_of_wrong_answer(home: Path, command: Command) 
     status, out, _ = command(
         "judge", "calibrate", run.key, "--labels", other_labels(home / "l.jsonl", **kinds)
     )
-    assert status == 0 and "never one number" in out
+    assert status == 0 and "not one number" in out
     assert "specific: caught 78 of 80" in out and "vague: caught 54 of 80" in out
-    assert "blind: caught 1 of 80; no better than chance" in out
+    assert "blind: caught 1 of 80; no bound: no better than chance" in out
     assert "corrected:              0.0 to 100.0" in out
 
 
@@ -207,7 +207,7 @@ def test_rates_that_contradict_the_run_give_no_bound(home: Path, command: Comman
     file = other_labels(home / "labels.jsonl", right=(19, 43), vague=(0, 30))
     status, out, _ = command("judge", "calibrate", run.key, "--labels", file)
     assert status == 0 and "corrected:              0.0 to 100.0" in out
-    assert "at odds with the run's verdicts, so it gives no bound" in out
+    assert "no bound: no better than chance, or inconsistent" in out
 
 
 def test_the_corrected_accuracy_is_shown_beside_the_raw_one(home: Path, command: Command) -> None:
@@ -306,7 +306,7 @@ def test_labels_for_another_judge_are_refused(home: Path, command: Command) -> N
     run = independent(home, "1101", judge=JudgeIdentity("contains"))
     file = other_labels(home / "labels.jsonl", right=(9, 10), vague=(1, 10))
     status, _, err = command("judge", "calibrate", run.key, "--labels", file)
-    assert status == 2 and "line 1: judged by keyword, the run by contains" in err
+    assert status == 2 and "line 1: judged by keyword, but the run was judged by contains" in err
 
 
 @pytest.mark.parametrize("member", ["temperature", "top_p"])
@@ -386,7 +386,7 @@ def test_labelling_is_saved_and_resumed(home: Path, command: Command, monkeypatc
 
     other = made_run(home / "outputs" / "runs", "other", scores)
     status, _, err = command("label", other.key, "--out", path)
-    assert status == 2 and f"about run '{run.key}', not {other.key}" in err
+    assert status == 2 and f"for run '{run.key}', not {other.key}" in err
 
 
 def test_a_sample_is_stratified_and_the_same_again(home: Path) -> None:
@@ -434,7 +434,7 @@ def test_agree_leaves_out_runs_without_a_verdict(home: Path, command: Command) -
     assert "1 and 2" in out and "1 and 3" not in out
 
     status, _, err = command("judge", "agree", keys[0], retrieved)
-    assert status == 2 and f"needs two runs with verdicts; none are in {retrieved}" in err
+    assert status == 2 and f"needs two runs with verdicts, but these have none: {retrieved}" in err
 
 
 def test_agreement_of_judges_that_always_differ(home: Path, command: Command) -> None:
@@ -451,7 +451,7 @@ def test_agree_needs_answers_in_common(home: Path, command: Command) -> None:
     first = independent(home, "0011", name="a")
     second = independent(home, "1100", name="b", of_records={"hypothesis": "9 May"})
     status, _, err = command("judge", "agree", first.key, second.key)
-    assert status == 2 and "no answer was judged in two" in err
+    assert status == 2 and "no answer was judged in more than one" in err
     other = independent(home, "1", name="c", dataset="demo")
     status, _, err = command("judge", "agree", first.key, other.key)
     assert status == 2 and "different data" in err
