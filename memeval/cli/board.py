@@ -11,16 +11,16 @@ from memeval.text.shown import counted, one_line, printable
 USAGE = f"""
 shows the packages of a folder side by side, as a folder of static pages
 
-packages FOLDER:path    holds files *{SUFFIX}
--o --output! SITE:path  new, or an earlier board
---allowed-signers FILE:path  signers that this board knows, as ssh-keygen reads it
+packages FOLDER:path    folder of *{SUFFIX} files
+-o --output! SITE:path  a new folder, or an earlier board
+--allowed-signers FILE:path  signers that this board trusts, in ssh-keygen's format
 --again                 also check packages that were checked before
 """
 PARSER = Parser.of("board", USAGE)
 USAGE_OF_CHECK = f"""
-says whether packages are intact and may be added to their folder
+checks whether packages are intact and may be added to their folder
 
-packages+ PACKAGE:path  files *{SUFFIX} of the folder
+packages+ PACKAGE:path  *{SUFFIX} files of the folder
 --most-mb MB:int        largest size (default: 50)
 """
 CHECK_PARSER = Parser.of("board check", USAGE_OF_CHECK, most_mb=50)
@@ -42,8 +42,8 @@ def board(arguments: Sequence[str]) -> int:
     print(f"board:    {', '.join(counted(number, noun) for noun, number in counts.items())}")
     if made.known:
         print(
-            f"checked:  {made.known} of them earlier, with the same code and data: --again "
-            "checks them again"
+            f"checked:  {made.known} of them before, with the same code and data; to repeat: "
+            "--again"
         )
 
     for one in made.left_out:

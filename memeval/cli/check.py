@@ -49,13 +49,13 @@ USAGE = f"""
 runs the rules of the conformance suite against a system, or against the service behind it, over a
 short invented conversation
 
-overrides* group=option|field=value  which system, as for a run: system=http
-    system.base_url=http://localhost:8077; or http://localhost:8077 alone, or -- COMMAND: what it
-    speaks is found out, and printed
+overrides* group=option|field=value  the system, as for a run: system=http
+    system.base_url=http://localhost:8077; or only http://localhost:8077, or -- COMMAND: check
+    finds out its protocol, and prints it
 {CONFIG_DIR}
 -v --verbose         also print what each rule sent and got
---junit FILE         also write the outcomes as JUnit's XML
---lag N:int          instead of the rules: how soon each of N facts is found after it was stored
+--junit FILE         also write the outcomes as JUnit XML
+--lag N:int          instead of the rules: measure how soon each of N stored facts is found
 """
 PARSER = Parser.of("check", USAGE)
 
@@ -76,7 +76,7 @@ def check(arguments: Sequence[str]) -> int:
         raise UserError(f"check --lag takes 1 to {len(FACTS)} facts, not {options.lag}")
     if options.lag is not None and options.junit is not None:
         raise UserError(
-            "check --junit reports on rules, and --lag checks none: use only one of them"
+            "check --junit reports on rules, but --lag checks none: use only one of them"
         )
 
     report = None if options.junit is None else _report_file(options.junit)
@@ -167,7 +167,7 @@ def _report_file(word: str) -> Path:
         raise UserError(f"--junit {one_line(word)}: {error.strerror or error}") from error
 
     if path.is_dir():
-        raise UserError(f"--junit {one_line(word)} is a folder, and must be a file")
+        raise UserError(f"--junit {one_line(word)} must be a file, but is a folder")
 
     return path
 

@@ -25,8 +25,8 @@ from memeval.text.shown import one_line
 LIST, SHOW, REPRODUCE = "list", "show", "reproduce"
 
 USAGE = """
-lists published figures; shows the whole protocol of one; says which of them a run is comparable
-with, and why not; composes the run that would be comparable
+lists published figures; shows the protocol of one; tells which of them a run can be compared with,
+or why not; composes a comparable run
 
 words* WORD     `list` (default), `show NAME`, `reproduce NAME`, or runs: a key, its beginning, a
     name, an MLflow run id, or a filter
@@ -98,7 +98,9 @@ def _rows_of(claim: Claim) -> Iterator[list[str]]:
 def reproduce_claims(names: Sequence[str], chosen: Sequence[Claim]) -> int:
     """Prints the command, its cost, and the settings that memeval can't match."""
     if len(names) != 1:
-        raise UserError(f"claims {REPRODUCE} needs one claim", "names:  python -m memeval claims")
+        raise UserError(
+            f"claims {REPRODUCE} needs one claim", "to list their names:  python -m memeval claims"
+        )
 
     made = reproduce(*find_figure(names[0], chosen))
     lines = [made.command, "", "not matched:" if made.unmatched else "not matched: nothing"]
@@ -173,7 +175,7 @@ def run_lines(run: Run, chosen: Sequence[Claim]) -> Iterator[str]:
 
     own = claims_of(run, chosen)
     if not own:
-        yield from fold("claims", f"no claims are known about {one_line(run.summary.dataset)}")
+        yield from fold("claims", f"memeval knows no claims about {one_line(run.summary.dataset)}")
 
     for claim in own:
         yield ""

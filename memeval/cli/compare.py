@@ -28,15 +28,15 @@ words* RUN|FILTER    a run's key, its beginning, its name or its MLflow run id; 
     sweep=NAME, dataset=NAME, since=7d, or a setting such as system=bm25
 {LAST}
 --baseline RUN       the run that the others are compared with (default: the first); the name of
-    its system is enough if it is the only one
+    its system is enough if no other run has that system
 --metric* M          accuracy (default; recall@10 after stages=retrieve), f1, recall@5, cost,
-    tokens, context, latency, or any metric of the records; several with commas
+    tokens, context, latency, or any metric of the records; several: with commas
 --adjust {one_of((MAX_T, BENJAMINI_HOCHBERG))}  how p is adjusted: max-t, for the differences of
     each metric (default), or bh, Benjamini-Hochberg over the differences of all metrics
---all-pairs          compare all runs with all
---force              compare also what differs in data, questions, labels, judge or coverage; every
-    table says so
---stats              print the table of differences, too: intervals, p, the smallest difference
+--all-pairs          compare each run with each other run
+--force              also compare runs that differ in data, questions, labels, judge or coverage;
+    every table says so
+--stats              also print the table of differences: intervals, p, the smallest difference
     that the data could show, categories
 --common             compare versions of a data set, on the questions that all runs asked in the
     same words with the same answers
@@ -60,7 +60,7 @@ def compare(arguments: Sequence[str]) -> int:
         common=options.common,
     )
     if options.last is not None and len(runs) < options.last:
-        print(f"only {len(runs)} runs match, not {options.last}", file=sys.stderr)
+        print(f"only {len(runs)} runs match, not {options.last} (--last)", file=sys.stderr)
 
     folder = write_files(comparisons, runs, plots=options.plots)
     if options.json:

@@ -32,11 +32,11 @@ download a data set, verify it, show its licence
 
 name
 --max-bytes N:int  largest download in bytes (default: the registered size plus 1 %%)
---sha256 HEX       expected sha256 of a data set that has no registered one
+--sha256 HEX       expected sha256 if the data set has no registered one
 settings* dataset.field=value
 """
 USAGE_OF_VERIFY = """
-compare the local file with the registered one, and list every repaired record
+compare the local file with the registered one, and list the repaired records
 
 name
 settings* dataset.field=value
@@ -58,7 +58,7 @@ settings* dataset.field=value | FROM
 ACTIONS = {
     "list": (
         "memeval.cli.data:list_all",
-        "list each data set: licence, size, sha256, counts, and whether it is on this machine",
+        "list data sets: licence, size, sha256, counts, and whether they are on this machine",
     ),
     **OWN_ACTIONS,
     "fetch": ("memeval.cli.data:fetch_chosen", USAGE_OF_FETCH),
@@ -133,7 +133,7 @@ def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None
     # A data set without its own `files_read` has no parts.
     if dataset is None or type(dataset).files_read is Dataset.files_read:
         raise UserError(
-            f"data set '{info.name}' has no parts to choose with {' '.join(words)}",
+            f"data set '{info.name}' has no parts to select with {' '.join(words)}",
             f"use:  python -m memeval data fetch {info.name}",
         )
 
@@ -195,7 +195,7 @@ def _fetch(info: DatasetInfo, limits: FetchLimits, files: Sequence[FileInfo] | N
     path = fetch(info, data_dir(), _show, limits, files)
     checked = f"sha256 {info.sha256}, as registered"
     if not info.sha256:
-        checked = f"sha256 {limits.sha256}, as given with --sha256; unpinned: none is registered"
+        checked = f"sha256 {limits.sha256}, as given by --sha256; unpinned: none is registered"
 
     print(f"{path}" if info.files else f"{path}: {checked}")
 
@@ -233,17 +233,17 @@ def verify_chosen(chosen: Namespace) -> int:
 
 def _outcome(info: DatasetInfo, right: bool, excerpt: str) -> str:
     if excerpt:
-        return f"as registered, an excerpt: {excerpt}"
+        return f"as registered, but an excerpt: {excerpt}"
     if not right:
         return "NOT as registered"
     if info.sha256 or info.files:
         return "as registered"
     if info.url:
-        return "unpinned: no registered digest to compare it with"
+        return "unpinned: no sha256 is registered to compare it with"
     if has_adapter(info.name):
         return "right"
 
-    return "present; no registered digest to compare it with"
+    return "present; no sha256 is registered to compare it with"
 
 
 def make(chosen: Namespace) -> int:
@@ -260,7 +260,7 @@ def make(chosen: Namespace) -> int:
     if type(dataset).write_from is not Dataset.write_from:
         raise UserError(
             f"data set '{name}' is made from published files or folders: name at least one",
-            f"as:  python -m memeval data make {name} {path} FROM…",
+            f"use:  python -m memeval data make {name} {path} FROM…",
         )
 
     if type(dataset).write is Dataset.write:

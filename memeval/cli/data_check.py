@@ -20,7 +20,7 @@ def check_chosen(chosen: Namespace) -> int:
 def check(path: Path) -> int:
     """Prints the mistakes with their locations and returns 2, or prints a summary of the file."""
     if not path.is_file():
-        raise UserError(f"{path} is not a file", "as:  python -m memeval data check FILE")
+        raise UserError(f"{path} is not a file", "use:  python -m memeval data check FILE")
 
     reader = OwnReader(path)
     reader.check()
@@ -44,7 +44,7 @@ def lines(reader: OwnReader) -> list[str]:
     described = [f"{reader.path}: {all_counted({noun: counts[noun] for noun in nouns})}"]
     described.append(f"  name: {reader.name}")
     if not counts["questions"]:
-        return [*described, "  no questions yet: a run needs one; prepare builds memories without"]
+        return [*described, "  no questions yet: prepare needs none, but a run needs at least one"]
 
     categories = reader.categories.most_common(MOST_CATEGORIES)
     named = ", ".join(f"{one_line(name, 60)} {count:,}" for name, count in categories)

@@ -106,12 +106,15 @@ class _WithoutQuestions(OpenedData):
 def _open(path: Path, chosen: Namespace) -> _Job:
     """The job of a command. Raises `UserError` for words, settings or files that can't be used."""
     command = f"data {chosen.action}"
-    example = f"as:  python -m memeval {command} FILE llm=openai llm.model=gpt-4o"
+    example = f"for example:  python -m memeval {command} FILE llm=openai llm.model=gpt-4o"
     settings = settings_of(command, chosen.words, chosen.config_dir, example)
     if chosen.n is not None and chosen.n < 1:
         raise UserError(f"--n must be at least 1, not {chosen.n}")
     if is_frozen(path):
-        raise UserError(f"{path} is frozen, and a version can't change.", "draft for its source")
+        raise UserError(
+            f"{path} is frozen, and a version can't change.",
+            "draft for the file that it was frozen from",
+        )
 
     shares = parse_kinds(chosen.kinds)
     config = compose_config(["dataset=json", "system=oracle", *settings])
@@ -148,7 +151,9 @@ def _open(path: Path, chosen: Namespace) -> _Job:
 
 def _read(path: Path) -> list[EvalCase]:
     if not path.is_file():
-        raise UserError(f"{path} is not a file of dataset=json.", "make one:  data import")
+        raise UserError(
+            f"{path} is not a file of dataset=json.", "make one:  python -m memeval data import"
+        )
 
     reader = OwnReader(path)
     cases = list(reader.cases())
@@ -168,13 +173,15 @@ def _new_cases(cases: Sequence[EvalCase], number: int | None) -> tuple[list[Eval
     new = [case for case, has in zip(cases, drafted, strict=True) if not has]
     if not new:
         raise UserError(
-            "every case has drafted questions: no case was added since.",
-            "more questions:  python -m memeval data draft FILE --n N",
+            "every case already has drafted questions.",
+            "for more questions:  python -m memeval data draft FILE --n N",
         )
 
     old = len(cases) - len(new)
     if number is None and not old:
-        raise UserError("no case has drafted questions yet.", "use:  data draft FILE --n N")
+        raise UserError(
+            "no case has drafted questions yet.", "use:  python -m memeval data draft FILE --n N"
+        )
 
     return new, number or max(1, round(sum(drafted) / old * len(new)))
 
@@ -200,7 +207,7 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
     try:
         await (work if connections.budget is None else connections.budget.keep(work))
     except BudgetError as error:
-        progress.say(f"  {one_line(error)}; the same command under a larger budget continues it")
+        progress.say(f"  {one_line(error)}; the same command with a larger budget continues it")
     finally:
         await connections.aclose()
 
@@ -245,8 +252,8 @@ class _Shown(Struct, frozen=True):
             if case.case_id in case_ids and now.get(case.case_id) != case.sessions:
                 raise UserError(
                     f"{self.path}: case {case.case_id!r} was edited while questions were drafted "
-                    "for it; the last of them are not written, as their evidence may not fit.",
-                    "the same command drafts for the file as it is now; replies are in the cache",
+                    "for it; the last ones were not written, because their evidence may be wrong.",
+                    "repeat the command, which uses the edited file; replies are in the cache",
                 )
 
 
@@ -278,11 +285,11 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
         yield from _proposal_lines(drafting)
 
     if drafting.failure:
-        yield f"  the call that failed last: {one_line(drafting.failure, 500)}"
+        yield f"  last failed call: {one_line(drafting.failure, 500)}"
     if drafting.kept and drafting.models.drafter().name == "extractive":
         yield (
-            "  drafted offline (drafted_by: extractive): simple questions, only for a try; with "
-            "a model:  llm=openai"
+            "  drafted offline (drafted_by: extractive): simple questions, only to try it out; "
+            "for better ones:  llm=openai"
         )
 
     # The offline models make no calls, as in a plan.
@@ -294,7 +301,7 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
         yield f"  model calls: {calls:,}, {cached:,} of them from the cache; cost $ {cost}"
 
     if drafting.before + drafting.kept < drafting.wanted.count:
-        yield f"  fewer than --n {drafting.wanted.count:,}, for the reasons listed above"
+        yield f"  fewer than --n {drafting.wanted.count:,}, for the reasons above"
 
     if drafting.before + drafting.kept:
         yield f"review them:  python -m memeval data review {path}"
@@ -338,13 +345,13 @@ def _show_plan(job: _Job) -> int:
 
     if lines:
         print(
-            "note: This assumes that every proposal is kept. Each dropped one can cost as many "
-            f"calls again, up to {MOST_TRIES} proposals per question."
+            "note: This assumes that every proposal is kept. Each dropped proposal can cost as "
+            f"many calls again, up to {MOST_TRIES} proposals per question."
         )
     elif models.drafter().name == "extractive":
         print("llm=extractive drafts and checks offline")
 
-    print("Nothing was asked. To draft, run the same command without --plan.")
+    print("No calls were made. To draft, run the same command without --plan.")
     return 0
 
 

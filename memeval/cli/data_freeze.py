@@ -87,7 +87,7 @@ def join(chosen: Namespace) -> int:
     )
     shared = sum(one.counts["cases"] for one in manifests) - len(cases)
     if shared:
-        print(f"left out: {counted(shared, 'case')} that an earlier set has with the same content")
+        print(f"left out: {counted(shared, 'case')} with the same content in an earlier set")
 
     return _write(content, _target(chosen.into, chosen.name, chosen.version))
 
@@ -137,9 +137,9 @@ def power(chosen: Namespace) -> int:
     )
     print(outlook_line(now))
     print(f"  with {MORE * count:,} such cases: {_difference(more_cases)}")
-    print(f"  with {MORE * questions:,} questions in these cases: {_difference(more_questions)}")
+    print(f"  with {MORE * questions:,} questions about these cases: {_difference(more_questions)}")
     if drafted := reader.statuses[DRAFTED]:
-        print(f"  {drafted:,} of the questions are drafted: a run asks those that are accepted")
+        print(f"  {drafted:,} of the questions are drafts: a run asks only accepted ones")
 
     return 0
 
@@ -162,7 +162,7 @@ def _more_a_case(outlook: Outlook) -> float | None:
 
 def _difference(outlook: Outlook) -> str:
     if outlook.difference is None:
-        return "too few cases for any difference"
+        return "too few cases to show any difference"
 
     return f"a difference of {percent(outlook.difference)} points"
 
@@ -170,8 +170,8 @@ def _difference(outlook: Outlook) -> str:
 def _check_questions(count: int, path: Path) -> None:
     if not count:
         raise UserError(
-            f"{path} holds no question.",
-            f"write questions, or name a table:  {where_is('docs/own_data.md')}",
+            f"{path} has no questions.",
+            f"write questions, or import a table of them:  {where_is('docs/own_data.md')}",
         )
 
 
@@ -241,7 +241,7 @@ def _target(into: str | None, name: str, version: str) -> Path:
     if into is not None:
         return Path(into)
     if not name.replace("-", "").replace("_", "").replace(" ", "").isalnum():
-        raise UserError(f"'{one_line(name)}' can't name a folder.", "name one:  --into FOLDER")
+        raise UserError(f"'{one_line(name)}' can't be the name of a folder.", "use:  --into FOLDER")
 
     return data_dir() / FROZEN / f"{name}@{version}"
 

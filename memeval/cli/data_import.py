@@ -38,7 +38,7 @@ def import_data(chosen: argparse.Namespace) -> int:
             raise UserError(f"{path} already exists.", "move it away, or name another file")
 
     if chosen.windows is not None and chosen.case is not None:
-        raise UserError("--windows and --case both define a case; use only one of them.")
+        raise UserError("--windows and --case both define cases: use only one of them.")
 
     if form is not None and form not in FORMS:
         raise unknown("form in --as", one_line(form), FORMS)
@@ -55,7 +55,7 @@ def import_data(chosen: argparse.Namespace) -> int:
     with new_file(target) as file:
         imported.write(file, lines=target.suffix == ".jsonl")
 
-    cases = "all in one case" if imported.case == ALL else f"a case per {imported.case}"
+    cases = "all in one case" if imported.case == ALL else f"one case per {imported.case}"
     print(f"{FORMS[imported.form].title}, {one_line(cases, 80)}")
     for line in imported.log.lines():
         print(folded(f"  {one_line(line)}", sys.stdout))
@@ -91,7 +91,7 @@ def _write_table(redactor: Redactor, table: Path) -> None:
     """Writes the originals of the placeholders to a file next to the data, for its owner alone."""
     kinds = [f"{count:,} {kind}" for kind, count in sorted(redactor.counts.items())]
     if not kinds:
-        print("  redacted: nothing was found")
+        print("  redacted: nothing found")
         return
 
     with new_file(table) as file:
@@ -115,6 +115,6 @@ def _outlook(imported: Imported, target: Path) -> str:
     outlook = outlook_for(target.stem, questions=questions, cases=count)
     line = outlook_line(outlook, per_case=per_case)
     if count == 1:
-        line += "; more cases:  --case NAME or --windows N"
+        line += "; for more cases:  --case NAME or --windows N"
 
     return f"  {line}"

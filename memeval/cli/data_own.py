@@ -10,65 +10,64 @@ TAKES_OVERRIDES = ("draft", "grow")
 """Actions that accept settings as further words, as a run does."""
 
 CHECK = """
-list every mistake in your own file (dataset=json), with its location
+list every mistake in your own file (dataset=json), with its place
 
 file
 """
 IMPORT = f"""
-make a file of dataset=json from chats, logs, tables or benchmarks' files
+make a file of dataset=json from chats, logs, tables or benchmark files
 
 files+ FILE           file, folder or .zip to read
 --into! FILE          file to write
---as FORM             form of the files (default: recognised): {FORM_NAMES}
---map FIELD=COLUMN,…  columns of a table, as speaker=sender,text=body
---date-format FORMAT  form of a table's times, as '%%d.%%m.%%Y %%H:%%M'
+--as FORM             format of the files (default: detected): {FORM_NAMES}
+--map FIELD=COLUMN,…  columns of a table, such as speaker=sender,text=body
+--date-format FORMAT  format of a table's times, such as '%%d.%%m.%%Y %%H:%%M'
 --case NAME           what a case is: conversation, thread, user, channel, folder, all or a column
-    (default: by the form)
---windows N:int       make N spans of time the cases instead
+    (default: depends on the format)
+--windows N:int       instead, split the messages into N spans of time, one per case
 --redact              replace e-mail addresses, phone numbers, cards, IBANs, IPs and secrets by
-    placeholders, with a table beside the file
+    placeholders, and list the originals in a table next to the file
 --redact-names FILE   replace these names too, one per line
 """
 _DRAFTING = """
---kinds KIND=SHARE,…  kinds of questions with their shares, as single_hop=2,update (default: all
-    alike)
---plan                show the calls that it would take; none is made
+--kinds KIND=SHARE,…  kinds of questions and their shares, such as single_hop=2,update (default:
+    equal shares of all kinds)
+--plan                show the calls that it would take, and make none
 --config-dir FOLDER   options of your own
 """
 DRAFT = f"""
 have a model propose questions about your own file, and check each of them; takes the settings of a
-run, as llm=openai llm.draft.model=gpt-4o
+run, such as llm=openai llm.draft.model=gpt-4o
 
 file                  file of dataset=json
---n! N:int            drafted questions in all, those that are there already included
+--n! N:int            drafted questions in total, including existing ones
 {_DRAFTING}
 """
 GROW = f"""
-draft for the cases that have no drafted question yet
+draft questions for the cases that have no drafted ones yet
 
 file                  file of dataset=json
---n N:int             questions for the new cases (default: as many a case as the others have)
+--n N:int             questions for the new cases (default: as many per case as in the others)
 {_DRAFTING}
 """
 REVIEW = """
-accept, reject and edit the questions of your own file on a page
+accept, reject and edit the questions of your own file in a browser
 
 file             file of dataset=json
 --reviewer NAME  who decides (default: the name of your account)
---terminal       ask here, one by one, instead of on a page
---disputed       ask only questions that others disagree on and you have not decided
---agreement      show how far reviewers agree (Cohen's kappa) and where they differ, and ask
-    nothing
+--terminal       review here, one by one, instead of in a browser
+--disputed       only questions that others disagree on and that you have not decided
+--agreement      only show how far reviewers agree (Cohen's kappa) and where they differ
 """
 _VERSION = """
---version! VERSION   as 1, 2.0 or 2026-05
+--version! VERSION   such as 1, 2.0 or 2026-05
 --into FOLDER        folder to write (default: own/NAME@VERSION in the data folder, where
     dataset.path=NAME@VERSION finds it)
---split SHARE:float  put this share of the cases on dev
+--split SHARE:float  share of the cases for dataset.split=dev
 --licence TEXT       licence, for the datasheet
 """
 FREEZE = f"""
-write a version of your own file: a folder with digest and datasheet
+write a version of your own file: a folder with a digest and a datasheet
 
 file                 file of dataset=json, or a frozen folder
 --name NAME          name of the data set (default: the file's)
@@ -77,18 +76,18 @@ file                 file of dataset=json, or a frozen folder
 MERGE = f"""
 write several frozen data sets as one
 
-files+ FROZEN        folder or name
---name! NAME         name of the whole
+files+ FROZEN        frozen folder or name
+--name! NAME         name of the merged data set
 {_VERSION}
 """
 DIFF = """
-show what changed between two versions (exit status 1 if anything did)
+show what changed between two versions (exit status 1 if anything changed)
 
 old  frozen folder or name, or a file of dataset=json
 new
 """
 POWER = """
-show which difference your own data could show, and what more of it would
+show the smallest difference that your own data could show, and that more data would show
 
 file  frozen folder or name, or a file of dataset=json
 """

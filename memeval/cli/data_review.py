@@ -46,8 +46,8 @@ def review(chosen: Namespace) -> int:
             return 0
 
         raise UserError(
-            f"{path} holds no question yet.",
-            f"write or draft some:  {where_is('docs/own_data.md')}",
+            f"{path} has no questions yet.",
+            f"to write or draft some:  {where_is('docs/own_data.md')}",
         )
 
     if chosen.terminal:
@@ -65,9 +65,9 @@ def review(chosen: Namespace) -> int:
 def _undisputed(document: OwnDocument, reviewer: str) -> str:
     """Why `--disputed` shows a reviewer no question."""
     if any(pair.differing for pair in review_agreement(document.cases).pairs):
-        return f"{reviewer} has decided each question that reviewers disagree on."
+        return f"{reviewer} has decided every question that reviewers disagree on."
 
-    return "Reviewers disagree on no question."
+    return "Reviewers don't disagree on any question."
 
 
 def serve(opened: ReviewFile) -> None:
@@ -77,7 +77,7 @@ def serve(opened: ReviewFile) -> None:
     # After SIGTERM, the server stops as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ReviewServer(opened) as server:
-        print(f"Review:  {server.address}   (Ctrl-C ends it)", flush=True)
+        print(f"Review:  {server.address}   (Ctrl-C to stop)", flush=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
@@ -92,7 +92,7 @@ def agreement_lines(document: OwnDocument) -> Iterator[str]:
     agreement = review_agreement(document.cases)
     made = {name: decisions(question) for name, question in named_questions(document.cases).items()}
     if not agreement.pairs:
-        yield "Fewer than two reviewers decided on the current wording of the questions."
+        yield "No two reviewers have decided on the current wording of the questions."
 
     for pair in agreement.pairs:
         yield one_line(agreement_text(pair))
@@ -101,10 +101,10 @@ def agreement_lines(document: OwnDocument) -> Iterator[str]:
             yield f"  {one_line(name)}: {one_line(', '.join(words))}"
 
     if agreement.outdated:
-        yield f"not counted: {counted(agreement.outdated, 'decision')} about an earlier wording"
+        yield f"not counted: {counted(agreement.outdated, 'decision')} on earlier wordings"
     if any(pair.differing for pair in agreement.pairs):
         yield (
-            "a third opinion:  python -m memeval data review "
+            "for a third opinion:  python -m memeval data review "
             f"{one_line(document.path, 1000)} --disputed --reviewer NAME"
         )
 

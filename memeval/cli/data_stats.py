@@ -34,7 +34,7 @@ def show_stats(chosen: Namespace) -> int:
     name = chosen.name
     if not has_adapter(name) and Path(name).is_file():
         raise UserError(
-            f"data stats takes the name of a data set, and '{one_line(name)}' is a file",
+            f"data stats takes the name of a data set, but '{one_line(name)}' is a file",
             f"use:  python -m memeval data stats json dataset.path={shlex.quote(name)}",
         )
 
@@ -155,7 +155,7 @@ def below(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]) -> It
     else:
         size = "sessions, turns and tokens are means per case"
 
-    yield f"{size}, counted offline; evidence: turns per question that has any"
+    yield f"{size}, counted offline; evidence: turns per question with evidence"
     for facet, counts in stats.facets.items():
         values = sorted(counts, key=natural_order)
         listed = [f"{value} {counts[value]:,}" for value in values]

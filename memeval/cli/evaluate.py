@@ -15,9 +15,9 @@ from memeval.runs.session import current_session
 from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=keyword"
-OPTIONS = (f"known:  {ONLY_LISTED}, {RANKED}, {JUDGED_BY}NAME", EXAMPLE)
+OPTIONS = (f"options:  {ONLY_LISTED}, {RANKED}, {JUDGED_BY}NAME", EXAMPLE)
 USAGE = """
-judges answers that another program gave
+judges the answers of another program
 
 --only-listed
 --ranked
@@ -67,6 +67,6 @@ def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
     # A file may have `=` in its name.
     files = [word for word in words if "=" not in word or Path(word).is_file()]
     if len(files) != 1:
-        raise UserError(f"evaluate takes one file of answers, not {len(files)}", EXAMPLE)
+        raise UserError(f"evaluate takes one answer file, not {len(files)}", EXAMPLE)
 
     return files[0], [word for word in words if word != files[0]]

@@ -15,8 +15,8 @@ from memeval.metrics.metric import POINTS
 from memeval.results.fields import as_plain
 
 USAGE = f"""
-attributes the gap between a run and a published figure: which parts differ, and by how much each of
-them moves the figure, as far as the run and other finished runs show it
+explains the gap between a run and a published figure: which parts differ, and by how much each of
+them moves the figure, as far as finished runs show it
 
 {RUN}
 claim CLAIM  a name of `claims list`; NAME/SYSTEM if it has several
@@ -63,7 +63,7 @@ def lines_of(explanation: Explanation) -> Iterator[str]:
     if explanation.effects:
         yield ""
         yield from fold(
-            "note", "each change is tried alone, so the changes do not add up to the gap"
+            "note", "each change is tried on its own, so the changes don't add up to the gap"
         )
 
 

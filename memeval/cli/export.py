@@ -10,15 +10,15 @@ from memeval.cli.parser import RUN, Parser, one_of
 from memeval.packages.export.wandb_files import offline_runs
 
 USAGE = f"""
-writes a finished run in the files of another tool
+exports a finished run to another tool
 
 {RUN}
 --to! {one_of(TOOLS)}  inspect: a log for `inspect view`; hf: a folder for
     `datasets.load_dataset`, with a card; wandb: an offline run for `wandb sync` (needs the extra
     `wandb`)
 --output FOLDER:path      a new or empty folder (default: below outputs/exports)
---with-texts              writes questions, answers and passages also of data whose licence is not
-    known to allow passing them on, such as your own
+--with-texts              also writes questions, answers and passages if the licence of the data is
+    not known to allow passing them on, as for your own data
 """
 PARSER = Parser.of("export", USAGE)
 
@@ -31,7 +31,7 @@ def export(arguments: Sequence[str]) -> int:
     print(f"open:   {opening(made)}")
     if not made.has_texts:
         print(
-            "texts:  left out, as the licence of the data is not known to allow passing them on "
+            "texts:  left out, because the licence of the data may not allow passing them on "
             f"({made.terms.licence}); --with-texts writes them"
         )
 

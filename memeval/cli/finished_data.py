@@ -20,7 +20,7 @@ from memeval.results import CONFIG_FILE
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 
-DATA_HELP = "the run's data file, if it is one of your own: no file that a run names is opened"
+DATA_HELP = "the run's data file, if it is your own: memeval opens no file that a run names"
 
 
 def cases_of(run: Run, wanted: set[str], data: str | None = None) -> Iterator[EvalCase]:
@@ -40,7 +40,9 @@ def cases_of(run: Run, wanted: set[str], data: str | None = None) -> Iterator[Ev
 
     # Another file may have different texts under the same ids.
     if opened.sha256 != run.summary.data_sha256:
-        raise UserError("the data file is not the one that the run used", "--data FILE")
+        raise UserError(
+            "the data file is not the one that the run used", "to use another:  --data FILE"
+        )
 
     yield from cases
 
@@ -54,8 +56,8 @@ def _dataset(run: Run, data: str | None) -> Dataset:
     name, named_class, path = (settings.pop(key, None) for key in ("name", "class", "path"))
     if not has_adapter(str(name)) or named_class not in (None, class_path("dataset", str(name))):
         raise UserError(
-            f"data set '{one_line(name)}' is not one of memeval's own classes, and reading a "
-            "run imports no other"
+            f"data set '{one_line(name)}' is not one of memeval's own, and memeval imports no "
+            "other class to read a run"
         )
 
     if path and data is None:
@@ -63,9 +65,9 @@ def _dataset(run: Run, data: str | None) -> Dataset:
 
     if path and data is None:
         raise UserError(
-            f"the run names the data file {one_line(path)}, but reading a run opens no file "
-            "that it names",
-            "if you trust it:  --data FILE",
+            f"the run used the data file {one_line(path)}, but memeval opens no file that a run "
+            "names",
+            "if you trust the file:  --data FILE",
         )
 
     return build(str(name), data_dir(), **settings, path=data)

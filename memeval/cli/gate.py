@@ -30,19 +30,19 @@ EXAMPLE = "for example:  python -m memeval gate --baseline baseline.json system=
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 USAGE = """
-fails (exit status 1) if a run is worse than a baseline; 3: the two can't be compared
+fails if a run is worse than a baseline (exit status 1; 3 if the two can't be compared)
 
 words* RUN|field=value  a finished run, by key or name; or the settings of a run, which is made if
-    it does not exist; default: the newest finished run
+    it does not exist (default: the newest finished run)
 --baseline! FILE        the baseline's file
 --bless                 write the baseline from the run, and compare nothing
---margin POINTS:float   a loss below this is never called worse (default 0)
+--margin POINTS:float   a loss below this never counts as worse (default: 0)
 --non-inferior POINTS:float  fail unless a loss of this size is ruled out
 --must-pass* ID,ID      questions that must be right; --bless keeps them in the baseline
 --metric M              with --bless: accuracy (default; recall@10 after stages=retrieve), f1,
     recall@5 …
 --config-dir FOLDER     options of your own, such as a system
---out FOLDER            for gate.md, gate.json and junit.xml (outputs/gate/RUN)
+--out FOLDER            for gate.md, gate.json and junit.xml (default: outputs/gate/RUN)
 """
 PARSER = Parser.of("gate", USAGE, margin=0.0)
 
@@ -54,7 +54,7 @@ def gate(arguments: Sequence[str]) -> int:
     if options.bless and (rules != GateRules() or options.out):
         raise UserError(
             "gate --bless compares nothing: it takes no --margin, --non-inferior or --out",
-            "leave them out; a comparison with the new baseline takes them",
+            "leave them out, and use them in a comparison with the new baseline",
         )
 
     path = Path(options.baseline)
@@ -91,7 +91,7 @@ def _run_of(words: Sequence[str], config_dir: str | None) -> Run:
         if words:
             return named_run(words[0], known)
         if not known:
-            raise UserError(f"no finished run below {one_line(runs)}", EXAMPLE)
+            raise UserError(f"no finished runs in {one_line(runs)}", EXAMPLE)
 
         return known[-1]
 

@@ -18,17 +18,17 @@ usage: python -m memeval [COMMAND] [group=option ...] [field=value ...]
 
   (none)         one run; -m system=rag,bm25 top_k=5,10 runs all combinations
   plan, prepare  calls, cost and time of a run or a sweep; save memories only
-  evaluate, ui   judge another program's ANSWERS.jsonl; MLflow's page of runs
+  evaluate, ui   judge another program's ANSWERS.jsonl; show runs in MLflow
   data           list, fetch, verify, check and make data sets, show stats
   list, show     find finished runs; read a run, or one of its questions
-  history, lint  a system's figures over its versions; leaks in finished runs
-  compare, table compare runs: RUN RUN ... | sweep=NAME; a paper's table
-  gate, claims   fail if a run is worse than before; published figures
-  check, explain a memory system's rules; why a run differs from a claim
-  judge, label   how far a judge can be trusted; label answers by hand
-  pack, verify   hand over runs as one file; check runs and such files
-  unpack, board  take such a file in; show a folder of them as a static site
-  export, store  a run for other tools; show, clean and copy what is stored
+  history, lint  a system's figures by version; find leaks in finished runs
+  compare, table compare runs: RUN RUN ... | sweep=NAME; write a paper's table
+  gate, claims   fail if a run is worse than before; show published figures
+  check, explain test a memory system; explain a gap to a published figure
+  judge, label   measure a judge's errors; label answers by hand
+  pack, verify   package runs as one file; verify runs and packages
+  unpack, board  add a package's runs; publish packages as a static site
+  export, store  export a run to other tools; show, clean and copy the store
   register, init register runs beforehand; write a plug-in package
 
 groups: {groups}

@@ -21,12 +21,12 @@ from memeval.runs.display.terminal import folded
 COLUMNS = ["version", "n", "accuracy", "recall@10", "cost $", "answer ms", "when"]
 
 USAGE = f"""
-shows how a system's figures moved over its versions
+shows how a system's figures changed from version to version
 
 words* FILTER  system=NAME, dataset=NAME, since=7d, tags.NAME=VALUE, or runs; {EXAMPLE}
---metric M     what steps are judged by: accuracy (default), recall@5 …
+--metric M     metric of the steps: accuracy (default), recall@5 …
 {LAST}
---no-plots     draw no picture
+--no-plots     don't draw a plot
 """
 PARSER = Parser.of("history", USAGE)
 

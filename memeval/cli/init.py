@@ -37,9 +37,9 @@ writes a package with a memory system, a data set, a judge or a metric: its entr
 its conformance suite as a test, a README and a workflow; or the folder of a board with its workflow
 and rules
 
-words+ [KIND] NAME  what it brings ({", ".join([*KINDS, BOARD])})
---kind KIND         what it brings; default: system
---out FOLDER        where it is written; default: NAME
+words+ [KIND] NAME  kind ({", ".join([*KINDS, BOARD])}) and name
+--kind KIND         the kind, if not in words (default: system)
+--out FOLDER        folder to write (default: NAME)
 """
 PARSER = Parser.of("init", USAGE)
 
@@ -74,7 +74,7 @@ def _write_board(name: str, folder: Path) -> int:
     (folder / "packages" / ".gitkeep").touch()
 
     shown = one_line(folder)
-    print(f"{shown}: a board, whose packages are in {shown}/packages\n")
+    print(f"{shown}: a board; its packages go into {shown}/packages\n")
     print(f"  cd {shown}")
     print("  python -m memeval pack dataset=demo -o packages/FILE.memeval --licence 'CC0 1.0'")
     print("  python -m memeval board check packages/FILE.memeval")
@@ -102,7 +102,7 @@ def _kind_and_name(words: Sequence[str], kind: str | None) -> tuple[str, str]:
         raise unknown("kind of package", one_line(kind), (*KINDS, BOARD))
     if not _NAME.fullmatch(name):
         raise UserError(
-            f"'{one_line(name)}' can't name a package: small letters, digits and '-'", EXAMPLE
+            f"'{one_line(name)}' is not a package name: use a to z, 0 to 9 and '-'", EXAMPLE
         )
 
     return kind, name
@@ -128,9 +128,9 @@ def _values(kind: str, name: str) -> dict[str, str]:
 def _check(kind: str, module: str, folder: Path) -> None:
     """Raises `UserError` if the name or the folder is taken."""
     if keyword.iskeyword(module) or find_spec(module) is not None:
-        raise UserError(f"there is a Python module '{module}' already", "choose another name")
+        raise UserError(f"a Python module '{module}' already exists", "choose another name")
     if is_available(kind, module) or (kind == METRIC and module in metrics()):
-        raise UserError(f"there is a {kind} '{module}' already", "choose another name")
+        raise UserError(f"a {kind} '{module}' already exists", "choose another name")
 
     _check_folder(folder)
 

@@ -17,7 +17,7 @@ SHOWN = 10
 """How many of the answers on which judges differ are listed without `--list`."""
 
 USAGE = """
-how far the judges of runs agree on the answers that the runs share
+shows how far the judges of runs agree on the answers that the runs share
 
 words* RUN|FILTER  runs, or a filter such as sweep=NAME
 --list             list all answers on which judges differ
@@ -59,7 +59,7 @@ def agreement_lines(agreement: Agreement, *, whole: bool) -> Iterator[str]:
         runs = counted(len(agreement.left_out), "run")
         yield f"left out: {runs} without a verdict ({some_of(agreement.left_out, SHOWN)})"
 
-    text = f"{counted(agreement.answers, 'answer')} with a verdict of two judges or more"
+    text = f"{counted(agreement.answers, 'answer')} with verdicts of two or more judges"
     if agreement.unshared:
         verb = "is" if agreement.unshared == 1 else "are"
         text += (

@@ -18,9 +18,9 @@ USAGE = f"""
 corrects a run's accuracy for its judge's errors, with a person's labels
 
 {RUN}
---labels! FILE  labels written by `label` for this run; or of other answers with the judge's
-    verdicts, as written by `judge probe --out`
---partial       accept a file with rows without a label
+--labels! FILE  labels of this run, as written by `label`; or labels of other answers with the
+    judge's verdicts, as written by `judge probe --out`
+--partial       accept a file in which some rows have no label
 --json          print the result as JSON
 """
 PARSER = Parser.of("judge calibrate", USAGE)
@@ -63,7 +63,7 @@ def own_label_lines(calibration: Calibration) -> Iterator[str]:
     yield str(calibration.note)
     if calibration.power is not None:
         yield (
-            f"λ = {calibration.power:.2f}: how far the judge's other verdicts count, from 0 "
+            f"λ = {calibration.power:.2f}: weight of the judge's other verdicts, from 0 "
             "(only the labels count) to 1"
         )
 
@@ -89,13 +89,13 @@ def range_lines(calibration: Calibration) -> Iterator[str]:
         flipped = calibration.flipped or 0
         low, high = wilson_interval(flipped, calibration.attacks)
         yield (
-            f"Attacks on the judge turned {flipped:,} of {calibration.attacks:,} verdicts: "
+            f"Attacks on the judge flipped {flipped:,} of {calibration.attacks:,} verdicts: "
             f"{percent(flipped / calibration.attacks)} ({interval(low, high)})"
         )
 
     yield (
-        "So this is a range over kinds of wrong answer, never one number (Rogan-Gladen, interval "
-        "of Lee et al.; it assumes that answers are independent)."
+        "So the result is a range over kinds of wrong answer, not one number (Rogan-Gladen, "
+        "interval of Lee et al.; it assumes that answers are independent)."
     )
 
 
@@ -103,11 +103,8 @@ def kind_line(kind: KindRange) -> str:
     """Accuracy if all wrong answers are of one kind."""
     caught = f"{one_line(kind.kind)}: caught {kind.caught:,} of {kind.labels:,}"
     if kind.share is None:
-        return (
-            f"{caught}; no better than chance, or at odds with the run's verdicts, so it gives no "
-            "bound"
-        )
+        return f"{caught}; no bound: no better than chance, or inconsistent with the run's verdicts"
 
     return (
-        f"{caught}; if all are like this, {percent(kind.share)} ({interval(kind.low, kind.high)})"
+        f"{caught}; if all were like this, {percent(kind.share)} ({interval(kind.low, kind.high)})"
     )

@@ -19,15 +19,14 @@ from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval judge probe judge=keyword"
 USAGE = f"""
-asks a judge about known right answers and several kinds of wrong ones
+tests a judge on known right answers and several kinds of wrong ones
 
-overrides* group=option|field=value  which judge: judge=llm llm=openai llm.model=gpt-4o-mini, or
+overrides* group=option|field=value  the judge: judge=llm llm=openai llm.model=gpt-4o-mini, or
     judge=keyword
---items* [KIND=]FILE  JSON lines {{question_id, kind, answer}} about the data set that dataset=NAME
-    names; KIND is for rows without one; may be given several times (default: the shipped
-    items)
---inject              also attack: a hundred texts in answer, question and reference that try to
-    talk the judge into calling wrong answers right
+--items* [KIND=]FILE  JSON lines {{question_id, kind, answer}} about the data set dataset=NAME; KIND
+    is for rows without a kind; may be given several times (default: the built-in items)
+--inject              also attack the judge: a hundred texts in answer, question and reference try
+    to make it call wrong answers right
 --out FILE            also write labels and verdicts (.jsonl), for judge calibrate --labels
 {CONFIG_DIR}
 --json                print the result as JSON
@@ -124,7 +123,7 @@ def flip_lines(flips: Sequence[FlipRate]) -> Iterator[str]:
 
     yield from align(rows)
     yield ""
-    yield "Flipped: a wrong answer that the judge rejects, and calls right under the attack."
+    yield "Flipped: a wrong answer that the judge rejects, but calls right under the attack."
 
 
 def kind_row(kind: KindResult) -> list[str]:

@@ -22,14 +22,14 @@ KEYS = {"y": True, "yes": True, "n": False, "no": False}
 SKIP, QUIT = ("s", "skip", ""), ("q", "quit")
 
 USAGE = f"""
-writes a random sample of a run's answers for a person to label; labels that the file holds already
-are kept
+writes a random sample of a run's answers for a person to label; existing labels in the file are
+kept
 
 {RUN}
---n N:int        how many answers (default: {COUNT}, or those that the file lists already)
+--n N:int        number of answers (default: {COUNT}, or those that the file already lists)
 --stratify {one_of(sorted(STRATA))}  draw from each category (default) or each case in proportion to
-    its size, or none
---seed SEED:int  another draw (default: 0)
+    its size, or from all answers
+--seed SEED:int  seed of the draw (default: 0)
 --out FILE       .csv or .jsonl (default: outputs/labels/<run key>.csv)
 --terminal       ask for the labels here, one by one
 --verdict        show the judge's verdict; hidden by default, since it would influence your labels
@@ -136,7 +136,7 @@ def sheet_lines(sheet: LabelSheet) -> Iterator[str]:
     done, count = len(sheet.labels), len(sheet.answers)
     yield f"{done:,} of {count:,} answers have a label: {sheet.path}"
     if done < count:
-        yield "label them:  write right or wrong into the column label, or use --terminal"
+        yield "label them:  write right or wrong into the label column, or use --terminal"
 
     yield (
         f"then:  python -m memeval judge calibrate {sheet.run_key} --labels "

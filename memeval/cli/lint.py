@@ -32,8 +32,8 @@ _FILES = ("prompt.file", "judge.prompt_file")
 _NOT_TEXT = ("dataset", "llm.base_url", "llm.model")
 
 USAGE = f"""
-searches finished runs for gold answers that nobody said, a top_k that leaves nothing
-out, a judge that saw more than it should, and tuning on the test
+searches finished runs for leaked gold answers, a top_k that retrieves everything, a judge that saw
+more than it should, and tuning on the test questions
 
 runs+ RUN       key, its beginning, name, MLflow run id, or filter
 --data FILE  {DATA_HELP}
@@ -187,7 +187,7 @@ def unopened(summary: RunSummary, prompts: Sequence[str]) -> Iterator[str]:
         path = summary.params.get(name)
         if isinstance(path, str) and path not in prompts:
             yield (
-                f"{name}={path}: reading a run opens no file that it names; if you trust it, "
+                f"{name}={path}: memeval opens no file that a run names; if you trust it:  "
                 "--prompt FILE"
             )
 

@@ -24,7 +24,7 @@ run came in.
 """
 
 USAGE = f"""
-lists finished runs, the newest last
+lists finished runs, newest last
 
 words* FILTER  sweep=NAME, dataset=NAME, since=7d, a setting such as system=bm25, tags.NAME=VALUE,
     or a run: its key or name, @last, @previous, @label:NAME

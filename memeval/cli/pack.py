@@ -17,11 +17,11 @@ USAGE = f"""
 writes finished runs as one file that anyone can check
 
 words* RUN              runs or filters, as `list` takes them (default: all runs of this home)
--o --output! FILE:path  a file *{SUFFIX}
---who TEXT              who hands it over
+-o --output! FILE:path  a new *{SUFFIX} file
+--who TEXT              who publishes the package
 --licence TEXT          the licence of the rows, such as CC0 1.0
 --supersedes ID         id of the package that this one replaces
---register FILE:path    what `register` wrote before the runs
+--register FILE:path    the file that `register` wrote before the runs
 --sign KEYFILE:path     sign it with an SSH key (needs ssh-keygen)
 """
 PARSER = Parser.of("pack", USAGE, who="", licence="", supersedes="")
@@ -34,7 +34,7 @@ def pack(arguments: Sequence[str]) -> int:
         raise UserError(f"pack: {one_line(options.output)} does not end in {SUFFIX}")
     check_folder_of("--output", options.output)
     if options.supersedes and not is_package_id(options.supersedes):
-        raise UserError("pack: --supersedes takes the id that pack printed: 16 hex digits")
+        raise UserError("pack: --supersedes takes a package id as printed by pack: 16 hex digits")
 
     selection = select_runs(options.words)
     runs = _packable(selection)
@@ -65,8 +65,8 @@ def pack(arguments: Sequence[str]) -> int:
     for data in packed.manifest.data:
         if not data.texts:
             print(
-                f"texts:    those of {one_line(data.name)} are left out, as its licence is not "
-                f"known to allow passing them on ({data.licence}); answers and replies are in it"
+                f"texts:    those of {one_line(data.name)} are left out, because its licence may "
+                f"not allow passing them on ({data.licence}); answers and replies are included"
             )
 
     print(f"check it: python -m memeval verify {packed.path}")
@@ -84,10 +84,12 @@ def _packable(selection: Selection) -> list[Run]:
         if run.key in selection.named or PACKAGE_TAG not in run.summary.tags
     ]
     if not runs:
-        raise UserError("pack: all matching runs came in packages", "hand those over unchanged")
+        raise UserError(
+            "pack: all matching runs came from packages", "pass those packages on unchanged"
+        )
 
     left_out = len(selection.chosen) - len(runs)
     if left_out:
-        print(f"left out: {counted(left_out, 'run')} that came in packages")
+        print(f"left out: {counted(left_out, 'run')} that came from packages")
 
     return runs

@@ -14,7 +14,7 @@ from memeval.errors import UserError
 from memeval.text.redaction import redacted_in
 from memeval.text.shown import one_line
 
-RUN = "run RUN  key, its beginning, name or MLflow run id"
+RUN = "run RUN  key or its beginning, name or MLflow run id"
 LAST = "--last N:int  the newest N runs that match"
 CONFIG_DIR = "--config-dir FOLDER  options of your own"
 """Arguments that several commands have."""
@@ -156,7 +156,7 @@ def check_folder_of(option: str, path: Path) -> None:
     """Raises `UserError` if the folder of a file to be written does not exist."""
     if not path.parent.is_dir():
         raise UserError(
-            f"{option} {one_line(path)}: there is no folder {one_line(path.parent)}",
+            f"{option} {one_line(path)}: the folder {one_line(path.parent)} does not exist",
             f"make it:  mkdir -p {one_line(path.parent)}",
         )
 

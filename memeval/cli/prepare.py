@@ -27,7 +27,7 @@ def prepare(arguments: Sequence[str]) -> int:
     if any(word in ("-m", "--multirun") for word in arguments):
         raise UserError(
             "prepare takes one configuration at a time",
-            "a sweep prepares each memory once, when needed",
+            "a sweep needs no prepare: it builds each memory only once",
         )
 
     check_writable()

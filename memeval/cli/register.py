@@ -11,14 +11,14 @@ from memeval.packages.register import DIFFERENT, DIRECTIONS
 from memeval.text.shown import one_line
 
 USAGE = f"""
-states which runs will be made, before they run; runs nothing
+registers runs before they are made; runs nothing
 
 words* OVERRIDE           settings, as a run takes them
 -o --output! FILE:path    a new file
---systems A,B             the systems to compare, the baseline first (default: that of
-    the words)
+--systems A,B             the systems to compare, the baseline first (default: that of the
+    settings)
 --metric METRIC           the metric to compare
---direction {one_of(DIRECTIONS)}  what is expected of the others against the baseline
+--direction {one_of(DIRECTIONS)}  the expected direction of the others against the baseline
 --smallest POINTS:points  the smallest difference that matters
 --stopping TEXT           the stopping rule
 --sign KEYFILE:path       sign it with an SSH key, as FILE.sig
@@ -39,7 +39,7 @@ def register(arguments: Sequence[str]) -> int:
     if options.output.exists():
         raise UserError(
             f"register: {one_line(options.output)} already exists",
-            "a registration is never overwritten: name a new file",
+            "use a new file: a registration is never overwritten",
         )
 
     check_folder_of("--output", options.output)
@@ -88,15 +88,15 @@ def register(arguments: Sequence[str]) -> int:
     for cell in cells:
         if (cell.folder / RUN_FILE).exists():
             print(
-                f"note: {cell.run_key} has run here before: verify will report it", file=sys.stderr
+                f"note: {cell.run_key} has already run here: verify will report it", file=sys.stderr
             )
         elif any(cell.answers_file(seed).exists() for seed in cell.seeds):
             print(
-                f"note: {cell.run_key} will reuse answers that are here: verify will report those "
-                "of runs not registered",
+                f"note: {cell.run_key} will reuse stored answers: verify will report those from "
+                "unregistered runs",
                 file=sys.stderr,
             )
 
-    print("prove:  commit it, and push the commit, before the first run")
+    print("prove:  commit the file and push the commit before the first run")
     print(f"later:  python -m memeval pack … --register {options.output}")
     return 0

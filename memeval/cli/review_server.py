@@ -135,11 +135,11 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         is_ours = self.headers.get("Origin") == self.server.origin
         if not is_ours or self.headers.get_content_type() != "application/json":
-            self._refuse(HTTPStatus.FORBIDDEN, "only the review page itself may save")
+            self._refuse(HTTPStatus.FORBIDDEN, "only the review page may save")
         elif not (length.isascii() and length.isdigit()):
-            self._refuse(HTTPStatus.LENGTH_REQUIRED, "a request needs a length")
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "the request has no Content-Length")
         elif len(length) > 9 or int(length) > LARGEST_BODY:
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "texts of up to 1 MiB can be saved")
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request is larger than 1 MiB")
         else:
             body = self.rfile.read(int(length))
             self._answer(lambda: self.server.change(what, body))

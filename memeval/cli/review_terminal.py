@@ -27,7 +27,7 @@ def review_in_terminal(opened: ReviewFile) -> None:
             # A key is for the question shown: the file is read again only before another is shown.
             questions = opened.questions()
             if not questions:
-                print("  the file holds no question any more")
+                print("  the file has no questions any more")
                 return
 
             place = min(place, len(questions) - 1)
@@ -66,7 +66,7 @@ def question_lines(questions: Sequence[ShownQuestion], place: int, case: EvalCas
     yield f"{place + 1:,} of {len(questions):,}, {left:,} left  {one_line(facts, 400)}"
     yield from wrap("question", question.question)
     if not question.answers:
-        yield "  answer: none, a refusal is right"
+        yield "  answer: none; the right answer is a refusal"
 
     for name, values in (
         ("answer", question.answers),
@@ -121,7 +121,7 @@ def _act(
         if undone is not None:
             return [one.name for one in questions].index(undone.name)
 
-        print("  there is nothing to undo")
+        print("  nothing to undo")
     else:
         print(f"  type one of {KEYS}")
 
@@ -135,7 +135,7 @@ def _typed() -> Change:
     """
     text = _ask("  question (empty: unchanged): ")
     answers = _ask(f"  answers, separated by {APART} ({NONE}: none): ")
-    evidence = _ask(f"  turns of the evidence, as 3 12 ({NONE}: none): ")
+    evidence = _ask(f"  turns of the evidence, such as 3 12 ({NONE}: none): ")
     places = None if not evidence else evidence.replace(NONE, "").split()
     if places is not None and not all(word.isascii() and word.isdigit() for word in places):
         raise UserError(f"'{one_line(evidence)}' is not a list of turns, such as 3 12")

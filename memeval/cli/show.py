@@ -106,7 +106,7 @@ def run_lines(run: Run) -> Iterator[str]:
     for note in summary.notes:
         yield f"note: {one_line(str(note), 1000)}"
 
-    yield f"a question:  python -m memeval show {run.key} QUESTION"
+    yield f"to see a question:  python -m memeval show {run.key} QUESTION"
 
 
 def question_lines(run: Run, question_id: str, data: str | None = None) -> Iterator[str]:
@@ -152,7 +152,7 @@ def find_records(run: Run, question_id: str) -> list[Record]:
     near = get_close_matches(question_id, ids, n=3, cutoff=0.5) or ids[:3]
     raise UserError(
         f"run {run.key} has no question '{one_line(question_id)}'",
-        f"near:  {', '.join(map(one_line, near))}",
+        f"similar:  {', '.join(map(one_line, near))}",
     )
 
 
@@ -186,7 +186,7 @@ def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> It
 
     if record.evidence_ranks is not None:
         ranks = ["not found" if rank is None else str(rank) for rank in record.evidence_ranks]
-        yield f"  rank of evidence: {', '.join(ranks) or NONE}"
+        yield f"  ranks of the evidence: {', '.join(ranks) or NONE}"
 
     yield from lines_of_steps(record.steps, set(record.evidence), texts)
     yield from retrieved_lines(record, texts)

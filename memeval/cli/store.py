@@ -39,17 +39,17 @@ USAGE_OF_CLEAN = f"""
 list what can be removed: leftovers of killed processes, and data that no run needs
 
 --yes           remove it (default: only list it)
---days N:float  keep anything that changed in the last N days (default: {KEPT_DAYS:g}), as
-    a run that is not finished has no folder yet
+--days N:float  keep anything that changed in the last N days (default: {KEPT_DAYS:g}): an
+    unfinished run may need it
 --memories-older-than DAYS:float  also remove memories older than this: they are rebuilt when
-    they are needed
+    needed
 """
 USAGE_OF_COPY = """
 list what would be copied between this home and a database; --yes copies it
 
 --to| URL       from this home to postgresql://HOST/DATABASE
 --from| URL     from that database to this home
---memories URL  also copy saved memories, to or from this address (as store.memories names it)
+--memories URL  also copy saved memories, to or from this URL (as in store.memories)
 --yes           copy it (default: only list it)
 """
 USAGES = {
@@ -167,15 +167,15 @@ def _describe_young(number: int, rules: Rules) -> str:
     verb, them = ("is", "it") if number == 1 else ("are", "them")
     days = f"{rules.unneeded_s / DAY_S:g} days"
     return (
-        f"{counted(number, 'item')} that no run needs {verb} younger than {days}: "
-        f"--days 0 removes {them} too"
+        f"{counted(number, 'item')} that no run needs {verb} newer than {days}: "
+        f"--days 0 also removes {them}"
     )
 
 
 def _say_what_is_unknown(needed: Needed) -> None:
     names = some_of([one_line(path.name, 40) for path in needed.unknown], NAMED)
     print(
-        f"run.json can't be read, or names no keys, in {names}: rows and memories are kept, "
+        f"run.json of {names} can't be read, or names no keys: rows and memories are kept, "
         "because these runs may need them",
         "  to see why:  python -m memeval verify",
         sep="\n",
@@ -218,7 +218,7 @@ def _verify(home: Home) -> int:
     counts = ", ".join(f"{count} {kind}" for kind, count in checked.items() if count)
     print(f"checked: {counts or 'nothing'}; problems: {problems}")
     if problems:
-        print("damaged data is skipped, and made again by the command that needs it")
+        print("damaged data is skipped, and recreated by the next command that needs it")
 
     return 1 if problems else 0
 

@@ -12,20 +12,21 @@ from memeval.results import write_atomically
 from memeval.text.shown import one_line
 
 USAGE = f"""
-writes finished runs as the table of a paper
+writes finished runs as a table for a paper
 
 words* RUN|FILTER      runs as `compare` takes them: keys, names, or filters such as sweep=NAME
 {LAST}
 --format {one_of(FORMATS)}  default: markdown
---columns NAMES        with commas: categories, accuracy, f1, bleu1, recall@10, session_recall@10,
-    context, cost, latency, or any metric of the records (default: those that the runs have)
---rows SETTINGS        the settings that name the rows, with commas: system, top_k, … (default: all
-    that differ)
+--columns NAMES        separated by commas: categories, accuracy, f1, bleu1, recall@10,
+    session_recall@10, context, cost, latency, or any metric of the records (default: those that
+    the runs have)
+--rows SETTINGS        the settings that name the rows, separated by commas: system, top_k, …
+    (default: all that differ)
 --caption CAPTION      default: the data set and its questions
 --label LABEL          default: tab: and the data set
--o --output FILE:path  writes it into a file
---force                one column also for runs that differ in data, questions, labels, judge or
-    coverage; the table says so
+-o --output FILE:path  write the table to a file
+--force                use one column even for runs that differ in data, questions, labels, judge
+    or coverage; the table says so
 """
 PARSER = Parser.of("table", USAGE, format="markdown", columns="", rows="", caption="", label="")
 

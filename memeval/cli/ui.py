@@ -36,11 +36,11 @@ STARTING_S = 120.0
 """How long the server may take until it answers; it takes about ten seconds on two cores."""
 
 USAGE = """
-MLflow's page on the project's own store.
+opens MLflow's page of the runs
 
 --host HOST      address to listen on (default: only this machine)
 --port PORT:int  port to listen on (default: 5000)
---no-open        print the URL, and don't open a browser
+--no-open        print the URL, but don't open a browser
 --uri URI        another store, as in tracking.uri (default: MLFLOW_TRACKING_URI, else
     mlruns/mlflow.db)
 """
@@ -76,8 +76,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
     if not is_loopback(options.host):
         print(
             f"warning: other machines can reach {one_line(options.host, 80)}, and the page has "
-            "no login: "
-            "anyone who can reach it can read and delete every run and its conversations",
+            "no login: anyone there can read and delete every run and its conversations",
             file=sys.stderr,
         )
 
@@ -143,7 +142,7 @@ def serve(host: str, port: int, store: Store, root: Path, *, opens: bool) -> int
 def check_free(host: str, port: int) -> None:
     """Raises `UserError` if a port is taken, before the server would fail with a traceback."""
     if not 0 < port < 65536:
-        raise UserError(f"--port {port}: a port is a number from 1 to 65535")
+        raise UserError(f"--port must be from 1 to 65535, not {port}")
 
     try:
         with socket.create_server((host, port)):
@@ -152,7 +151,7 @@ def check_free(host: str, port: int) -> None:
         reason = (error.strerror or str(error)).lower()
         raise UserError(
             f"can't listen on {host}:{port}: {reason}",
-            f"another port:  python -m memeval ui --port {port + 1}",
+            f"use another port:  python -m memeval ui --port {port + 1}",
         ) from error
 
 

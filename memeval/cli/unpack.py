@@ -10,8 +10,8 @@ from memeval.text.shown import counted, printable
 USAGE = """
 adds the runs of intact packages to this home, separate from its own
 
-packages+ FILE:path  a file *.memeval
---allowed-signers FILE:path  refuse signers who are not in this file, as ssh-keygen reads it
+packages+ FILE:path  a *.memeval file
+--allowed-signers FILE:path  refuse signers who are not in this file (ssh-keygen's format)
 """
 PARSER = Parser.of("unpack", USAGE)
 

@@ -16,15 +16,15 @@ from memeval.results.own_prices import PRICES_FILE, name_prices
 from memeval.text.shown import counted, one_line, printable
 
 USAGE = """
-compares finished runs with their digests, and makes their figures again: files, rows, keys, figures
-and memories; a package level by level
+compares finished runs with their digests, and recomputes their figures: files, rows, keys, figures
+and memories; checks a package level by level
 
-runs* RUN                 a run key, its beginning, a run folder, or a name that list prints
+runs* RUN                 a run key or its beginning, a run folder, or a name that list prints
     (default: all runs of this home); or a package FILE.memeval
---data                    of a package: fail if its data is not on this machine
---judge N:count   of a package: have its model judge N answers of each run again
---answer N:count  of a package: answer N questions of each run again
---allowed-signers FILE:path  of a package: who may have signed it, as ssh-keygen reads it
+--data                    for a package: fail if its data is not on this machine
+--judge N:count   for a package: have its model judge N answers of each run again
+--answer N:count  for a package: answer N questions of each run again
+--allowed-signers FILE:path  for a package: who may have signed it, in ssh-keygen's format
 """
 PARSER = Parser.of("verify", USAGE, judge=0, answer=0)
 
@@ -61,9 +61,9 @@ def verify(arguments: Sequence[str]) -> int:
             print(f"  not compared: {printable(line)}")
 
     if wrong:
-        print("to repair a run:  repeat its command, which makes it again from the intact rows")
+        print("to repair a run:  repeat its command, which recreates it from the intact rows")
     elif not folders:
-        print(f"no finished runs below {printable(str(outputs_dir()))}")
+        print(f"no finished runs in {printable(str(outputs_dir()))}")
 
     return 1 if wrong else 0
 
@@ -81,15 +81,15 @@ def _refuse_options_of_packages(options: Namespace) -> None:
     ]
     if given:
         raise UserError(
-            f"verify: --{given[0].replace('_', '-')} is for packages",
-            "as:  python -m memeval verify FILE.memeval --data",
+            f"verify: --{given[0].replace('_', '-')} is only for packages",
+            "for example:  python -m memeval verify FILE.memeval --data",
         )
 
 
 def verify_packages(path: Path, options: Namespace) -> int:
     """Prints the checks and findings of each level of a package; returns 1 if a level fails."""
     if not path.is_file():
-        raise UserError(f"verify: there is no file {one_line(path)}")
+        raise UserError(f"verify: {one_line(path)} does not exist")
 
     from memeval.packages.levels import Checks, verify_package
 

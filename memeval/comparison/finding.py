@@ -82,7 +82,7 @@ def run_folder(word: str, runs: Path) -> Path:
 
     if keys:
         shown = ", ".join(keys[:5])
-        raise UserError(f"{len(keys)} runs begin with '{one_line(word)}': {shown}", LIST_HINT)
+        raise UserError(f"{len(keys)} run keys begin with '{one_line(word)}': {shown}", LIST_HINT)
 
     # A word that is too long for a path, or contains a NUL, is not a path.
     with suppress(OSError, ValueError):
@@ -107,7 +107,7 @@ def read_run(folder: Path, say: Callable[[str], None] = lambda _: None) -> Run |
     else:
         return Run(folder, summary)
 
-    say(f"{reason}; the run is left out, and its command makes it again from its rows")
+    say(f"{reason}; the run is left out: repeat its command, which recreates it from its rows")
     return None
 
 
@@ -199,7 +199,7 @@ def _referred(word: str, known: Sequence[Run]) -> Run:
         earlier = [run for run in known[:-1] if _measures_same(run, known[-1])]
         if not earlier:
             raise UserError(
-                f"{shown}: no run before the last one has its data set and its system", LIST_HINT
+                f"{shown}: no earlier run has the data set and system of the last run", LIST_HINT
             )
 
         return earlier[-1]
@@ -217,9 +217,9 @@ def _referred(word: str, known: Sequence[Run]) -> Run:
         raise unknown("label", one_line(label), map(one_line, labels_there), LIST_HINT)
 
     if word in (LAST, PREVIOUS):
-        raise UserError(f"{shown}: there is no finished run", LIST_HINT)
+        raise UserError(f"{shown}: there are no finished runs", LIST_HINT)
 
-    raise UserError(f"{shown} names no run", f"use:  {LAST}, {PREVIOUS} or {BY_LABEL}v1")
+    raise UserError(f"{shown} is not a run", f"use:  {LAST}, {PREVIOUS} or {BY_LABEL}v1")
 
 
 def _measures_same(first: Run, second: Run) -> bool:
@@ -346,7 +346,7 @@ def check_records(run: Run) -> None:
 
     if not is_whole:
         raise UserError(
-            f"{path} is damaged or was edited", f"look:  python -m memeval verify {run.key}"
+            f"{path} is damaged or was edited", f"to see more:  python -m memeval verify {run.key}"
         )
 
 

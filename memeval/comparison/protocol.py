@@ -95,7 +95,7 @@ def other_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> st
         shown = ", ".join(one_line(judge_shown(judge)) or "none" for judge in (first, second))
         recorded = RECORDED in (getattr(first, "name", ""), getattr(second, "name", ""))
         more = " (evaluate --judged-by=NAME names it)" if recorded else ""
-        return f"different judges: {shown}; an unnamed judge never equals another one{more}"
+        return f"different judges: {shown}; an unnamed judge never equals another judge{more}"
 
     shown = f"{one_line(first.shown)}, {one_line(second.shown)}"
     parts = [one_line(part) for part in first.differences(second)]

@@ -312,7 +312,7 @@ def limits(result: ClusteredDifference, unit: str) -> str:
     # The conversations disagree so much that the MDE, a rule of thumb, is below a difference that
     # was not shown.
     if result.mde <= abs(result.mean):
-        return f"such data shows {figure(result.mde, unit)} with 80 % power, but not here"
+        return f"such data would show {figure(result.mde, unit)} with 80 % power, but not here"
 
     return f"the smallest difference this data could reliably detect is {figure(result.mde, unit)}"
 

@@ -51,8 +51,8 @@ def legend(comparison: Comparison) -> list[str]:
     ]
     if any(run.letters for run in comparison.runs):
         lines.append(
-            "Runs that share a letter can't be told apart: with the baseline by its rows here, "
-            "the others by all their pairs, adjusted together."
+            "Runs that share a letter can't be told apart: from the baseline, by the rows here; "
+            "from each other, by all their pairs, adjusted together."
             if comparison.baseline
             else "Compared runs that share a letter can't be told apart."
         )

@@ -114,7 +114,7 @@ def unknown_metric(name: str, recorded: Iterable[str]) -> UserError:
     # The name is right: these runs were not judged, or retrieved nothing.
     if name in known:
         return UserError(
-            f"no question of these runs has a value of {name}",
+            f"no question of these runs has a value for {name}",
             "after stages=retrieve:  --metric recall@10",
             "the retrieval and cost of imported answers are unknown",
         )

@@ -53,7 +53,7 @@ def unpack(path: Path, allowed_signers: Path | None = None) -> Unpacked:
         if level.problems:
             raise UserError(
                 f"{one_line(path.name)}: level {level.number} ({level.name}): {level.problems[0]}",
-                f"look:  python -m memeval verify {one_line(path)}",
+                f"to see more:  python -m memeval verify {one_line(path)}",
             )
         if level.name == "who":
             signer = level.did

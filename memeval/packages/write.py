@@ -139,7 +139,7 @@ def _check(run: Run) -> None:
     if problems:
         raise UserError(
             f"{shown} has a problem: {problems[0]}",
-            f"look:  python -m memeval verify {run.key}",
+            f"to see more:  python -m memeval verify {run.key}",
             "repeat its command, which makes it again from the intact rows",
         )
 

@@ -71,7 +71,7 @@ def _questions(summary: RunSummary) -> str:
         if summary.params.get(name) not in (None, "all")
     ]
     if summary.params.get("system.only_listed"):
-        limits.append("only the questions listed in the file of answers")
+        limits.append("only the questions listed in the answer file")
 
     return "; ".join([text, *limits])
 
@@ -88,7 +88,7 @@ def _judge(summary: RunSummary) -> str:
     if judge is None or not judge.is_named:
         return NONE
     if summary.has_recorded_verdicts:
-        recorded = "recorded in the file of answers; prompt not disclosed"
+        recorded = "recorded in the answer file; prompt not disclosed"
         return f"{one_line(judge.model)}, {recorded}"
     if judge.prompt_sha256 is None:
         return f"{one_line(judge.shown)}, no language model"
@@ -120,7 +120,7 @@ def _reader(summary: RunSummary) -> str:
 
 def _retrieval(summary: RunSummary) -> str:
     if is_imported(summary):
-        return "another program: its retrieval is not in the file of answers"
+        return "another program: its retrieval is not in the answer file"
 
     get = summary.params.get
     tokens = count(summary.metrics.get("context_tokens"))

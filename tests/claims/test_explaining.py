@@ -80,10 +80,8 @@ def test_effect_of_adding_a_category(tmp_path: Path) -> None:
     assert explanation.own == 100.0
     moved = effects(explanation, Part.CATEGORIES)
     assert (moved["with category 2"].value, moved["with category 2"].change) == (60.0, -40.0)
-    # Three right answers divided by two questions.
-    assert moved["with category 2 counting only categories above the line"].value == pytest.approx(
-        150.0
-    )
+    # Three right answers over two questions.
+    assert moved["with category 2 in the numerator only"].value == pytest.approx(150.0)
 
 
 def test_effect_of_another_judge_on_the_same_answers(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_a_run_of_the_same_protocol_is_comparable() -> None:
         ({"judge_prompt_sha256": None, "judge_like": "llm"}, "with a different wording"),
         ({"judge_prompt_sha256": None}, "judge llm here, a different one there: strict"),
         ({"reader_model": "large"}, "answered by openai/small here, by large there"),
-        ({"reader_prompt_sha256": "00" * 32}, "the prompt of the answers"),
+        ({"reader_prompt_sha256": "00" * 32}, "the answer prompt"),
     ],
 )
 def test_different_protocol_is_not_comparable(changes: dict[str, Any], words: str) -> None:
@@ -202,7 +202,7 @@ def test_imported_and_recorded_runs_disclose_only_what_is_known() -> None:
     (match,) = match_claim(claim(judge_model="large"), imported)
     assert match.reasons[0] == "judged by small here, by large there"
     shown = disclosed(imported)
-    assert shown["judge"].startswith("small, recorded in the file of answers")
+    assert shown["judge"].startswith("small, recorded in the answer file")
     assert "dataset.sample=40" in shown["questions"]
     assert shown["retrieval"].startswith("another program")
 

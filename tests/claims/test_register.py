@@ -39,7 +39,7 @@ WHOLE: dict[str, Any] = {
         ({"figures": WHOLE["figures"] * 2}, "two figures have the same system and metric"),
         (
             {"figures": [{**WHOLE["figures"][0], "by_category": {5: 1.0}}]},
-            "categories that are not asked: {'5'}",
+            "categories that the protocol does not ask: {'5'}",
         ),
     ],
 )
@@ -60,7 +60,7 @@ def test_incomplete_or_invalid_claim_is_refused(
 def test_two_claims_of_one_name_are_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump({"mine": WHOLE}))
-    with pytest.raises(ValueError, match="there are two claims mine"):
+    with pytest.raises(ValueError, match="claim mine is already defined"):
         load_claims(tmp_path)
 
 
@@ -129,7 +129,7 @@ def test_settings_of_a_claim_are_in_the_command() -> None:
         made.words
     )
     assert "llm.judge.model=gpt-5" in made.words and made.system is None
-    assert "the reading model, which is not disclosed: gpt-4o-mini here" in made.unmatched
+    assert "the reader's model, which is not disclosed: gpt-4o-mini here" in made.unmatched
 
     claim = KNOWN["bm25_turns"]
     made = reproduce(claim, claim.figures[0])

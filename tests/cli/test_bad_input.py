@@ -127,10 +127,10 @@ MISTAKES = [
     mistake("data fetch lokomo", "unknown data set 'lokomo'", "Did you mean: locomo"),
     mistake(
         f"data stats {__file__}",
-        "data stats takes the name of a data set, and",
+        "data stats takes the name of a data set, but",
         way_out=f"data stats json dataset.path={__file__}",
     ),
-    mistake("data fetch demo", "'demo' ships with memeval: there is nothing to fetch"),
+    mistake("data fetch demo", "'demo' ships with memeval: nothing to fetch"),
     mistake(
         "data fetch",
         "data fetch: the following arguments are required: name",
@@ -184,16 +184,16 @@ MISTAKES = [
     ),
     mistake(
         "llm=openai llm.base_url=ftp://h/v1",
-        "llm.base_url must be an address that begins with http:// or https://",
+        "llm.base_url must be a URL that begins with http:// or https://",
         **KEY,
     ),
     mistake(
         "llm=openai llm.base_url=localhost:8000",
-        "llm.base_url must be an address",
+        "llm.base_url must be a URL",
         way_out="http://localhost:8000/v1",
         **KEY,
     ),
-    mistake("llm=openai llm.base_url=http://h:99999/v1", "llm.base_url is not an address", **KEY),
+    mistake("llm=openai llm.base_url=http://h:99999/v1", "llm.base_url is not a URL", **KEY),
     mistake(
         "llm=openai llm.api_key_env=''", "llm.api_key_env is empty", way_out="export OPENAI_API_KEY"
     ),
@@ -203,7 +203,7 @@ MISTAKES = [
         "llm.headers.api-key: the environment variable NO_SUCH_KEY is not set",
         **KEY,
     ),
-    mistake("llm=openai", "OPENAI_BASE_URL must be an address", **KEY, OPENAI_BASE_URL="here"),
+    mistake("llm=openai", "OPENAI_BASE_URL must be a URL", **KEY, OPENAI_BASE_URL="here"),
     mistake("dataset.limit_cases=0", "dataset.limit_cases must be at least 1, not 0"),
     mistake(
         "dataset.images=pictures",
@@ -251,11 +251,11 @@ MISTAKES = [
     mistake("llm=gpt-4o", "unknown llm 'gpt-4o'", way_out="llm=openai llm.model=gpt-4o"),
     mistake("llm=qwen/qwen3-32b", "unknown llm", way_out="llm=openrouter llm.model=qwen/qwen3-32b"),
     mistake("llm=vllm", "llm.model is not set", way_out="llm.model="),
-    mistake("llm=azure", "not the address of an Azure resource", way_out="NAME.openai.azure.com"),
+    mistake("llm=azure", "not the URL of an Azure resource", way_out="NAME.openai.azure.com"),
     mistake("llm=anthropic", "ANTHROPIC_API_KEY is not set", way_out="export ANTHROPIC_API_KEY"),
     mistake(
         "llm=anthropic embedder=openai",
-        "api.anthropic.com serves no embeddings",
+        "api.anthropic.com has no embeddings",
         way_out="embedder=tfidf",
     ),
     mistake(
@@ -314,7 +314,7 @@ MISTAKES = [
     ),
     mistake(
         "dataset.path={an_object.json}",
-        "an_object.json holds an object, not a list of conversations",
+        "an_object.json contains an object, not a list of conversations",
     ),
     mistake(
         "dataset.path={no_question.json}",
@@ -332,10 +332,10 @@ MISTAKES = [
     # answers of other programs
     mistake(
         "evaluate",
-        "evaluate takes one file of answers, not 0",
+        "evaluate takes one answer file, not 0",
         way_out="evaluate ANSWERS.jsonl dataset=locomo judge=keyword",
     ),
-    mistake("evaluate {sound.jsonl} {empty.jsonl}", "evaluate takes one file of answers, not 2"),
+    mistake("evaluate {sound.jsonl} {empty.jsonl}", "evaluate takes one answer file, not 2"),
     mistake("evaluate -m {sound.jsonl}", "unknown option '-m' of evaluate"),
     mistake(
         "evaluate /no/answers.jsonl", "/no/answers.jsonl can't be read: No such file or directory"

@@ -250,7 +250,7 @@ def test_command_system_is_checked(tmp_path: Path) -> None:
         ("http://a system=bm25", "check takes one URL, or one command after --"),
         ("-- no-such-program-here", "system.command: there is no program 'no-such-program-here'"),
         ("system=bm25 budget.calls=1", "check ignores budgets"),
-        ("system=bm25 --junit .", "--junit . is a folder, and must be a file"),
+        ("system=bm25 --junit .", "--junit . must be a file, but is a folder"),
         (
             "system=http system.base_url=http://127.0.0.1:9",
             "the memory service at http://127.0.0.1:9 can't be reached: connection refused by "

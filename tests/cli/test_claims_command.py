@@ -110,7 +110,7 @@ def test_explain_refuses_bad_arguments(words: tuple[str, ...], told: str, tmp_pa
     assert done.status == 2 and told in done.told
 
     done = memeval(tmp_path, "explain", "system=rag", "zep_2025_first")
-    assert done.status == 2 and "is about locomo, and run" in done.told
+    assert done.status == 2 and "is about locomo, but run" in done.told
 
 
 def test_unknown_arguments_of_claims_are_refused(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_run_on_models_discloses_judge_and_reader(tmp_path: Path) -> None:
     text = " ".join(done.out.split())
     assert "judge: mem0, small, prompt sha256" in text
     assert "reader: small, temperature 0.0, prompt auto sha256" in text
-    assert "claims: no claims are known about demo" in text and "sk-test" not in text
+    assert "claims: memeval knows no claims about demo" in text and "sk-test" not in text
 
 
 @pytest.mark.real_data

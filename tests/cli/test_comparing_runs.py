@@ -53,7 +53,7 @@ def test_sweep_compares_its_runs_with_the_first(home: Path) -> None:
 
 def test_compare_reports_fewer_runs_than_last_asks_for(home: Path) -> None:
     few = completed(home, "compare", "judge=keyword", "--last", "3")
-    assert "only 2 runs match, not 3\n" in few.err
+    assert "only 2 runs match, not 3 (--last)\n" in few.err
     assert "runs match" not in completed(home, "compare", "judge=keyword", "--last", "2").err
 
 
@@ -146,7 +146,7 @@ def test_filter_without_a_match_lists_the_available_values(home: Path) -> None:
 
 def test_list_without_runs_is_refused(tmp_path: Path) -> None:
     done = memeval(tmp_path, "list")
-    assert done.status == 2 and "no finished runs below" in done.told
+    assert done.status == 2 and "no finished runs in" in done.told
 
 
 def test_a_damaged_run_is_named(home: Path, keys: dict[str, str], tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_damaged_run_is_named(home: Path, keys: dict[str, str], tmp_path: Path
     for words in (["list"], ["compare", "judge=keyword"]):
         done = memeval(copy, *words)
         assert f"memeval: {file} is damaged: " in done.err
-        assert done.err.count("its command makes it again") == 1
+        assert done.err.count("repeat its command, which recreates it") == 1
 
 
 def test_edited_records_are_refused(home: Path, keys: dict[str, str], tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_smaller_top_k_does_not_pass(home: Path) -> None:
     baseline = str(home / "baseline.json")
     cut = memeval(home, "gate", "--baseline", baseline, "system=rag", "top_k=3", *RETRIEVE)
     assert cut.status == 3
-    assert "no question has a value of recall_at_10 now (top_k=3)" in cut.out
+    assert "no question has a value for recall_at_10 now (top_k=3)" in cut.out
 
     shown = str(home / "shown.json")
     bless = ("gate", "--baseline", shown, "--metric", "recall_shown")
@@ -146,7 +146,7 @@ def test_gate_works_with_answers_on_a_sample(tmp_path: Path) -> None:
             "gate takes either a run or the settings of one",
         ),
         (["--baseline", "BASELINE", "--config-dir", "conf"], "--config-dir needs settings"),
-        (["--baseline", "BASELINE", "--metric", "f1"], "the baseline holds recall_at_10, not f1"),
+        (["--baseline", "BASELINE", "--metric", "f1"], "metric is recall_at_10, not f1"),
         (["--baseline", "BASELINE", "--must-pass", "demo-1/q999"], "did not ask 'demo-1/q999'"),
         (["--baseline", "NEW", "--bless", "--metric", "cost"], "gate compares shares"),
         (["--baseline", "NEW", "--bless", "--margin", "3"], "gate --bless compares nothing"),

@@ -90,7 +90,7 @@ def test_probe_of_an_offline_judge_calibrates_a_run(tmp_path: Path) -> None:
     completed(tmp_path, "judge=keyword", "tracking=none", "dataset.limit_questions=4")
     (run,) = (tmp_path / "outputs" / "runs").iterdir()
     done = completed(tmp_path, "judge", "calibrate", run.name, "--labels", labels)
-    assert "specific: caught" in done.out and "never one number" in done.out
+    assert "specific: caught" in done.out and "not one number" in done.out
 
 
 def robust(body: Mapping[str, Any]) -> str:
@@ -158,7 +158,7 @@ def test_a_flip_rate_is_shown_beside_the_calibration(tmp_path: Path) -> None:
     completed(tmp_path, "judge=keyword", "tracking=none", "dataset.limit_questions=4")
     (run,) = (tmp_path / "outputs" / "runs").iterdir()
     done = completed(tmp_path, "judge", "calibrate", run.name, "--labels", labels)
-    assert "Attacks on the judge turned" in done.out and "of 101 verdicts" in done.out
+    assert "Attacks on the judge flipped" in done.out and "of 101 verdicts" in done.out
     assert "injected: caught" not in done.out, "an attack is no kind of answer that a run gives"
     assert "attacks on the judge" in completed(tmp_path, "show", run.name).out
 

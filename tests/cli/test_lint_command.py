@@ -52,7 +52,7 @@ def test_lint_reports_gold_in_a_prompt_and_a_top_k_of_every_turn(tmp_path: Path)
 
     done = lint(tmp_path, "system=bm25")
     text = " ".join(done.out.split())
-    assert "gold in settings" not in text and "opens no file that it names" in text
+    assert "gold in settings" not in text and "opens no file that a run names" in text
 
     done = lint(tmp_path, "system=bm25", "--prompt", str(template))
     text = " ".join(done.out.split())
@@ -76,7 +76,7 @@ def test_lint_reads_a_frozen_set_by_name_but_no_path_of_a_run(tmp_path: Path) ->
     source = tmp_path / "mine.json"
     source.write_bytes((Path(__file__).parents[2] / "data/demo/own.json").read_bytes())
     completed(tmp_path, "data", "freeze", str(source), "--name", "mine", "--version", "1", **data)
-    unread = "a run opens no file that it names"
+    unread = "opens no file that a run names"
     for path, is_read in (("mine@1", True), (str(tmp_path / "data/own/mine@1"), False)):
         home = tmp_path / str(is_read)
         words = ("system=bm25", "dataset=json", f"dataset.path={path}", "tracking=none")

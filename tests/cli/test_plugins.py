@@ -173,8 +173,8 @@ def test_help_lists_options_with_their_packages(run: Command) -> None:
     (broken,) = (line for line in page.splitlines() if line.startswith("     broken"))
     assert "of broken-parts 1.0: no module named 'not_installed_anywhere'" in broken
     assert (
-        "twin             system=twin is in two packages: first-twin 1.0 and second-twin 2.0"
-        in page
+        "twin             system=twin is defined by two packages: first-twin 1.0 and second-twin "
+        "2.0" in page
     )
     assert "lasts            How many it takes. (echo-memory 1.2)" in run("--help", "sweeps").out
 
@@ -212,7 +212,7 @@ def test_unusable_metrics_are_reported_and_left_out(tmp_path: Path) -> None:
         "metric 'class_of_metrics' of letter-metrics 1.0: letter_metrics:CLASS is not a memeval",
         "metric 'lost' of letter-metrics 1.0: module 'letter_metrics' has no class 'NO'",
         "there are two metrics 'accuracy'",
-        "metric 'twin' is in two packages: first-twin 1.0 and second-twin 1.0",
+        "metric 'twin' is defined by two packages: first-twin 1.0 and second-twin 1.0",
     ):
         assert done.err.count(line) == 1, line
         (told,) = (told for told in done.err.splitlines() if line in told)
@@ -293,8 +293,11 @@ def test_completion_lists_options_of_packages(site: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["system=twin"], "system=twin is in two packages: first-twin 1.0 and second-twin 2.0"),
-        (["system=rag"], "system=rag is in two packages: memeval "),
+        (
+            ["system=twin"],
+            "system=twin is defined by two packages: first-twin 1.0 and second-twin 2.0",
+        ),
+        (["system=rag"], "system=rag is defined by two packages: memeval "),
         (
             ["system=broken"],
             "system 'broken' of broken-parts 1.0: no module named 'not_installed_anywhere'",
@@ -304,7 +307,7 @@ def test_completion_lists_options_of_packages(site: Path, tmp_path: Path) -> Non
         (["system=echo_last", "system.last=many"], "system.last must be a whole number"),
         ([f"system.class={CLASS}", "system.tokens=space"], "'system.tokens' is a field of"),
         (["system.class=echo_memory.memory:Ech"], "has no class 'Ech'"),
-        (["system.class=echo_memory"], "system.class must read package.module:Class"),
+        (["system.class=echo_memory"], "system.class must be package.module:Class"),
     ],
 )
 def test_unusable_options_are_refused(run: Command, words: list[str], told: str) -> None:
@@ -326,4 +329,4 @@ def test_config_folder_cannot_hide_an_existing_option(run: Command, tmp_path: Pa
         ):
             done = run(*words, f"system={name}", must=False)
             assert done.status == 2
-            assert f"system={name} is an option of {owner} already" in done.told
+            assert f"system={name} is already an option of {owner}" in done.told

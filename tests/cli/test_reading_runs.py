@@ -89,7 +89,7 @@ def test_reading_a_run_opens_and_imports_nothing_that_it_names(
         check=True,
     )
     shown, linted, *others = done.stdout.split("===== [")[1:]
-    reason = "reading a run imports" if named == "class" else "opens no file"
+    reason = "memeval imports no other class" if named == "class" else "opens no file"
     assert reason in " ".join(shown.split()) and reason in " ".join(linted.split())
     assert "evidence is not shown" in shown
     assert all(text.rstrip().endswith("[]") for text in (shown, linted, *others[:-1]))

@@ -76,7 +76,7 @@ def test_clean_removes_old_items_that_no_run_needs(home: Path) -> None:
     told = completed(home, "store", "clean").out
     assert told == (
         "nothing to remove\n"
-        "4 items that no run needs are younger than 7 days: --days 0 removes them too\n"
+        "4 items that no run needs are newer than 7 days: --days 0 also removes them\n"
     )
     assert completed(home, "store", "clean", "--days", "0").out.count("(no run needs it)") == 4
 

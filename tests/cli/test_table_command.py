@@ -81,7 +81,7 @@ def test_recorded_answers_have_their_recorded_figures(tmp_path: Path, data_dir: 
     ("words", "told"),
     [
         ((), "table needs runs"),
-        (("dataset=demo",), "no finished runs below"),
+        (("dataset=demo",), "no finished runs in"),
         (("--format", "word"), "invalid choice: 'word'"),
     ],
 )

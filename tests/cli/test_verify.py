@@ -62,7 +62,7 @@ def test_ambiguous_key_prefix_is_refused(finished: Path, tmp_path: Path) -> None
     for number, folder in enumerate(folders(tmp_path / "home")):
         folder.rename(folder.with_name(f"abc{number}"))
     done = memeval(tmp_path / "home", "verify", "abc")
-    assert done.status == 2 and "2 runs begin with 'abc'" in done.told
+    assert done.status == 2 and "2 run keys begin with 'abc'" in done.told
 
 
 def test_verify_reports_a_home_without_runs(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_run_of_version_0_1_is_refused_with_a_way_out(finished: Path, tmp_path: 
     path.write_text(json.dumps(content), encoding="utf-8")
     done = memeval(home, "verify", str(path.parent))
     assert done.status == 1 and f"{path} has no digest: it was written by memeval 0.1" in done.out
-    assert "repeat its command, which makes it again" in done.out
+    assert "repeat its command, which recreates it" in done.out
 
     done = memeval(home, "show", path.parent.name)
     assert (

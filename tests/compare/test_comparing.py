@@ -506,7 +506,7 @@ def test_cost_and_tokens_of_imported_answers_are_unknown(tmp_path: Path) -> None
         for name in ("one", "other")
     ]
     for word in ("cost", "tokens"):
-        with pytest.raises(UserError, match="no question of these runs has a value of"):
+        with pytest.raises(UserError, match="no question of these runs has a value for"):
             compare_runs(runs, metric_named(word))
 
 

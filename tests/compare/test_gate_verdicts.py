@@ -175,7 +175,7 @@ def test_bless_refuses_a_run_without_a_must_pass_question(tmp_path: Path) -> Non
         ({"metrics": {"coverage": 0.98}}, "coverage is 98.0 %"),
         ({"valid": False}, "coverage is"),
         ({"tags": {"nothing_found": "true"}}, "no question got anything from the memory"),
-        ({"tags": {"only": "wrong:abc"}}, "has no score of its own"),
+        ({"tags": {"only": "wrong:abc"}}, "so it has no score"),
         ({"of_records": {"weight": 2.0}}, "different weights of 20 questions"),
     ],
 )

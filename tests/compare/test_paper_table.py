@@ -79,7 +79,7 @@ def test_missing_figure_is_a_dash(tmp_path: Path) -> None:
     assert [text for text, _, _ in column(table, "accuracy")] == ["100.0", "12.5", "–"]
     with pytest.raises(UserError, match="none of these runs has cost_usd"):
         paper_table(runs, ["cost"])
-    with pytest.raises(UserError, match="no question of these runs has a value of recall_at_10"):
+    with pytest.raises(UserError, match="no question of these runs has a value for recall_at_10"):
         paper_table(runs, ["recall@10"])
 
 
@@ -95,7 +95,7 @@ def test_different_judges_share_a_column_only_if_forced(tmp_path: Path) -> None:
     assert not any(bold for _, _, bold in column(table, "accuracy"))
 
     elsewhere = made_run(tmp_path, "elsewhere", in_conversations(HIGH), dataset="demo")
-    with pytest.raises(UserError, match="one data set, and the runs have 2"):
+    with pytest.raises(UserError, match="one data set, but the runs have 2"):
         paper_table([first, elsewhere])
 
 

@@ -123,14 +123,14 @@ def test_edited_frozen_data_set_is_refused(tmp_path: Path) -> None:
         opened(folder)
 
     (folder / "frozen.json").write_text('{"name": 5}')
-    with pytest.raises(UserError, match="is not a frozen data set that can be read"):
+    with pytest.raises(UserError, match="is not a readable frozen data set"):
         opened(folder)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--split", "1.5"], "leaves a side empty"),
+        (["--split", "1.5"], "leaves one side empty"),
         (["--version", "a b"], "is not like 1, 2.0"),
     ],
 )
@@ -167,11 +167,11 @@ def test_freeze_refuses_a_file_without_questions_or_with_mistakes(tmp_path: Path
     cases = cases_of(1)
     cases[0]["questions"] = []
     words = ["--into", str(tmp_path / "v"), "--version", "1"]
-    with pytest.raises(UserError, match="holds no question"):
+    with pytest.raises(UserError, match="has no questions"):
         data(["freeze", str(own_file(tmp_path / "a.json", cases)), *words])
 
     cases[0]["sesions"] = []
-    with pytest.raises(UserError, match="field 'sesions' is not one of the schema"):
+    with pytest.raises(UserError, match="field 'sesions' is not in the schema"):
         data(["freeze", str(own_file(tmp_path / "b.json", cases)), *words])
 
 
@@ -228,24 +228,24 @@ def test_merge_joins_matching_sets(tmp_path: Path, capsys: pytest.CaptureFixture
         data(["merge", str(first), str(third), *words, *target])
 
     plain = freeze(other, tmp_path / "d")
-    with pytest.raises(UserError, match="some of the sets have a split and others do not"):
+    with pytest.raises(UserError, match="some of the sets have a split, but others don't"):
         data(["merge", str(first), str(plain), *words, *target])
 
     # Half of the cases of `first` are on the other side in this set.
     other_side = freeze(
         own_file(tmp_path / "e.json", cases_of(4)), tmp_path / "e", "--split", "0.9"
     )
-    with pytest.raises(UserError, match="is in a different part of the split in an earlier set"):
+    with pytest.raises(UserError, match="is on the other side of the split in an earlier set"):
         data(["merge", str(first), str(other_side), *words, *target])
 
     capsys.readouterr()
     for set_, shared in ((plain, 0), (other_side, 4)):
         into = ["--into", str(tmp_path / f"anew {set_.name}")]
         assert data(["merge", str(first), str(set_), *words, *into, "--split", "0.5"]) == 0
-        line = f"left out: {shared} cases that an earlier set has with the same content"
+        line = f"left out: {shared} cases with the same content in an earlier set"
         assert (line in capsys.readouterr().out) == bool(shared)
 
-    with pytest.raises(UserError, match="whole is the same set as one before it"):
+    with pytest.raises(UserError, match="whole repeats an earlier set"):
         data(["merge", str(whole), str(first), str(whole), *words, *target])
 
     with pytest.raises(UserError, match="is not a frozen data set"):
@@ -274,8 +274,8 @@ def test_power_reports_the_detectable_difference(
     now, cases, questions = capsys.readouterr().out.splitlines()
     assert "40 questions in 20 cases can show a difference of" in now
     assert "with 40 such cases: a difference of" in cases
-    assert "with 80 questions in these cases: a difference of" in questions
-    # More cases help more than additional questions for the same cases.
+    assert "with 80 questions about these cases: a difference of" in questions
+    # More cases are worth more than more questions of the same ones.
     points = [float(line.split("difference of ")[1].split()[0]) for line in (cases, questions, now)]
     assert points == sorted(points)
 
@@ -290,4 +290,4 @@ def test_power_ignores_rejected_questions(
     assert data(["power", str(own_file(tmp_path / "mine.json", cases))]) == 0
     said = capsys.readouterr().out
     assert "30 questions in 20 cases can show" in said
-    assert "10 of the questions are drafted: a run asks those that are accepted" in said
+    assert "10 of the questions are drafts: a run asks only accepted ones" in said

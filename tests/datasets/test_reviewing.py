@@ -174,7 +174,7 @@ def test_a_stale_save_is_refused_and_loses_nothing(tmp_path: Path) -> None:
         (Change(question=" "), "field 'question' is empty"),
         (Change(answers=["", "x"]), "field 'answer' is empty"),
         (Change(evidence=[4]), "evidence '4' is not a turn"),
-        (Change(question="\ud800"), "half of a surrogate pair"),
+        (Change(question="\ud800"), "a lone surrogate"),
     ],
 )
 def test_invalid_changes_are_refused(tmp_path: Path, change: Change, message: str) -> None:
@@ -238,7 +238,7 @@ def test_agreement_is_blind_and_counts_only_current_wordings(
     assert data(["review", str(path), "--agreement"]) == 0
     said = capsys.readouterr().out
     assert "Ana and Ben: κ 0.74" in said and "  b/q1: Ana accepted, Ben rejected" in said
-    assert "not counted: 2 decisions about an earlier wording" in said
+    assert "not counted: 2 decisions on earlier wordings" in said
 
     # Rejected: a/q0, b/q0, b/q1. Two decisions about c/q0 are outdated; Cy accepted its current
     # wording.
@@ -264,7 +264,7 @@ def test_review_on_the_terminal_saves_decisions_and_edits(
     assert data(words) == 0
     said = capsys.readouterr().out
     assert "type one of a(ccept)" in said and "turn 3, a: b" in said
-    assert "answer: none, a refusal is right" in said
+    assert "answer: none; the right answer is a refusal" in said
     assert "'x' is not a list of turns" in said
     assert "\\x1b[2J\\u202eWhich?" in said and "\x1b" not in said
     assert said.endswith("mine.json: Ana has decided 3 of 3 questions\n")
@@ -277,7 +277,7 @@ def test_review_on_the_terminal_saves_decisions_and_edits(
     monkeypatch.setattr("sys.stdin", io.StringIO("u\nj\nr\n\nk\n"))
     assert data(words) == 0
     said = capsys.readouterr().out
-    assert "there is nothing to undo" in said and "rejected: vague" in said
+    assert "nothing to undo" in said and "rejected: vague" in said
     assert "a rejected question needs a reason" in said
 
 
@@ -316,8 +316,8 @@ def test_terminal_refuses_a_decision_on_a_changed_question(
         (["missing.json"], "is not a file of dataset=json"),
         (["mine.json", "--reviewer", " "], "--reviewer must be a name"),
         (["mine.json", "--reviewer", "a\nb"], "--reviewer must be a name"),
-        (["empty.json", "--disputed", "--reviewer", "Ana"], "holds no question yet"),
-        (["empty.json", "--reviewer", "Ana"], "holds no question yet"),
+        (["empty.json", "--disputed", "--reviewer", "Ana"], "has no questions yet"),
+        (["empty.json", "--reviewer", "Ana"], "has no questions yet"),
         (["v1"], "is frozen and can't change"),
     ],
 )
@@ -341,7 +341,7 @@ def test_disputed_without_a_dispute_asks_nothing(
     case["questions"][0]["status"] = "accepted"
     path = own_file(tmp_path, case)
     assert data(["review", str(path), "--disputed", "--reviewer", "Ana"]) == 0
-    assert capsys.readouterr().out == "Reviewers disagree on no question.\n"
+    assert capsys.readouterr().out == "Reviewers don't disagree on any question.\n"
 
 
 def test_only_accepted_questions_are_frozen(

@@ -705,7 +705,7 @@ def test_unpacked_runs_are_kept_apart_from_own_runs(
     assert "came in a package" in capsys.readouterr().err
     assert run_command(["pack", "system=no_memory", "-o", str(tmp_path / "x.memeval")]) == 0
     told = capsys.readouterr().out
-    assert "left out: 1 run that came in packages\n" in told
+    assert "left out: 1 run that came from packages\n" in told
     assert not any(run.key in told for run in taken)
     shutil.rmtree(taken[0].folder.parents[2])
     capsys.readouterr()
@@ -752,7 +752,7 @@ def test_output_file_in_a_missing_folder_is_refused(
     words = ("dataset=demo", "-o", str(tmp_path / "missing" / "file.memeval"))
     assert run_command([command, *words]) == 2
     said = capsys.readouterr().err
-    assert f"there is no folder {tmp_path / 'missing'}\n  make it:  mkdir -p" in said
+    assert f"the folder {tmp_path / 'missing'} does not exist\n  make it:  mkdir -p" in said
     assert "continues" not in said
 
 
@@ -776,7 +776,7 @@ def test_answers_of_unregistered_runs_are_reported(
     assert run_command(["register", *words, "--systems", "bm25,no_memory", "-o", str(said)]) == 0
     noted = capsys.readouterr().err
     runs = [memeval.run(*words, f"system={name}", progress=False) for name in ("bm25", "no_memory")]
-    assert [f"{run.key} will reuse answers" in noted for run in runs] == [True, False]
+    assert [f"{run.key} will reuse stored answers" in noted for run in runs] == [True, False]
 
     keys = [run.key for run in runs]
     assert run_command(["pack", *keys, "--register", str(said), "-o", str(path)]) == 0
@@ -800,7 +800,7 @@ def test_registration_is_compared_with_the_packed_runs(
     assert run_command(["register", *words, "-o", str(said)]) == 2  # it is never overwritten
     assert json.loads(said.read_bytes())["metric"] == "recall_at_10"
     keys = [run.key for run in runs]
-    assert all(f"{key} has run here before" in capsys.readouterr().err for key in keys[:1])
+    assert all(f"{key} has already run here" in capsys.readouterr().err for key in keys[:1])
 
     late = tmp_path / "late.memeval"
     assert run_command(["pack", *keys, "--register", str(said), "-o", str(late)]) == 0

@@ -87,7 +87,7 @@ def test_bad_proposals_are_dropped_for_their_reason_and_good_ones_kept(
     assert len(kinds) == 7 and min(kinds.values()) >= 6
 
     refused = memeval("dataset=json", f"dataset.path={path}", "system=bm25", check=False)
-    assert "drafted and not reviewed (84)" in refused.stderr
+    assert "unreviewed drafts (84)" in refused.stderr
     done = memeval("dataset=json", f"dataset.path={path}", "system=bm25", "dataset.status=all")
     assert "drafted" in done.stdout
 
@@ -100,7 +100,7 @@ def test_plan_states_the_calls_and_a_killed_command_pays_nothing_twice(
     number = 42
     with ScriptedEndpoint(drafter) as endpoint:
         planned = memeval(*words(endpoint, path, number), "--plan").stdout
-        assert "This assumes that every proposal is kept. Each dropped one can cost" in planned
+        assert "This assumes that every proposal is kept. Each dropped proposal can cost" in planned
         calls = int(re.search(r"(?m)^([\d,]+) calls", planned)[1].replace(",", ""))  # type: ignore[index]
         assert not endpoint.requests and not questions_in(path)
 
@@ -144,7 +144,9 @@ def test_plan_states_the_calls_and_a_killed_command_pays_nothing_twice(
         memeval(*grow)
         assert len(questions_in(path)) == number + number // 3
         refused = memeval(*grow, check=False)
-        assert refused.returncode == 2 and "no case was added since" in refused.stderr
+        assert (
+            refused.returncode == 2 and "every case already has drafted questions" in refused.stderr
+        )
 
 
 def test_budget_stops_drafting_and_keeps_the_written_questions(
@@ -226,7 +228,7 @@ def test_invalid_proposals_and_failed_calls_are_reported(memeval: Command, tmp_p
         done = memeval(*words(endpoint, path, 2, "--kinds", "temporal"), check=False)
         assert done.returncode == 1
         assert "a call of the model failed" in done.stdout
-        assert "the call that failed last: " in done.stdout
+        assert "last failed call: " in done.stdout
         assert "the prompt has too many tokens" in done.stdout
 
 
@@ -337,7 +339,7 @@ def test_user_error_has_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for more, message in (
         (("--n", "0"), "--n must be at least 1"),
         (("--n", "2", "--kinds", "single"), "Did you mean: single_hop"),
-        (("--n", "2", "--kinds", "update=-1"), "a share is a number above 0"),
+        (("--n", "2", "--kinds", "update=-1"), "a share must be a number above 0"),
         (("--n", "2", "--kinds", "update"), "the offline drafter"),
         (("--n", "2", "openai"), "'openai' is not an override"),
         (("--n", "2", "dataset=demo"), "leave dataset and system out"),

@@ -153,7 +153,7 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
         yield from _effect(Part.CATEGORIES, text, _figure(asked), answers)
         yield from _effect(
             Part.CATEGORIES,
-            f"{text} counting only categories above the line",
+            f"{text} in the numerator only",
             _above_the_line(asked, answers),
             answers,
         )

@@ -190,7 +190,7 @@ def _aspects(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspe
 def _data(protocol: Protocol, summary: RunSummary) -> Aspect:
     own = summary.data_sha256
     if protocol.data_sha256 is None:
-        return Aspect("data", Sameness.NOT_DISCLOSED, "the source does not say which data file")
+        return Aspect("data", Sameness.NOT_DISCLOSED, "the source does not identify its data file")
     if own == protocol.data_sha256:
         return Aspect("data", Sameness.SAME, f"the same file, sha256 {own[:8]}")
 
@@ -220,7 +220,9 @@ def _questions(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspec
         where = f" (categories {', '.join(map(str, protocol.categories))})"
 
     if protocol.questions is None:
-        return Aspect("questions", Sameness.NOT_DISCLOSED, "the source does not say how many")
+        return Aspect(
+            "questions", Sameness.NOT_DISCLOSED, "the source does not say how many questions"
+        )
     if asked == protocol.questions:
         return Aspect("questions", Sameness.SAME, f"{asked:,} questions{where}")
 
@@ -262,7 +264,7 @@ def _configuration(claim: Claim, figure: Figure, summary: RunSummary) -> Iterato
 
     for name, value in own.items():
         if name not in claimed and _counts(name, figure):
-            text = f"{name} is {one_line(value)} here, and the source does not say"
+            text = f"{name} is {one_line(value)} here, but the source does not state it"
             yield Aspect("settings", Sameness.NOT_DISCLOSED, text)
 
 
@@ -298,7 +300,7 @@ def _judge(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
 
 def _depth(claimed: int, summary: RunSummary) -> Aspect:
     if is_imported(summary):
-        text = f"the file of answers does not say how much was retrieved; k is {claimed} there"
+        text = f"the answer file does not say how much was retrieved; k is {claimed} there"
         return Aspect("k", Sameness.NOT_DISCLOSED, text)
 
     return _stated("k", claimed, summary.params.get("top_k"))
@@ -334,7 +336,7 @@ def _judge_model(protocol: Protocol, own: JudgeIdentity) -> Aspect:
 def _judge_prompt(protocol: Protocol, own: JudgeIdentity, summary: RunSummary) -> Aspect:
     described = protocol.judge or "of an undisclosed kind"
     if own.prompt_sha256 is None:
-        text = f"judged by {one_line(own.name)}, no model, here; there by a judge: {described}"
+        text = f"judged by {one_line(own.name)}, not a model, here; by a judge there: {described}"
         return Aspect("judge", Sameness.OTHER, text)
 
     if protocol.judge_prompt_sha256 is not None:
@@ -342,7 +344,7 @@ def _judge_prompt(protocol: Protocol, own: JudgeIdentity, summary: RunSummary) -
         return _compared("judge", is_same, f"the judge's prompt: {described} there")
 
     if summary.params.get("judge.prompt_file") is not None:
-        text = f"it can't be checked whether your judge's prompt is the source's ({described})"
+        text = f"it can't be checked whether your judge's prompt equals the source's ({described})"
         return Aspect("judge", Sameness.NOT_DISCLOSED, text)
 
     if protocol.judge_like is not None and own.name == protocol.judge_like:
@@ -350,12 +352,12 @@ def _judge_prompt(protocol: Protocol, own: JudgeIdentity, summary: RunSummary) -
     else:
         text = f"judge {one_line(own.name)} here, a different one there: {described}"
 
-    return Aspect("judge", Sameness.OTHER, f"{text}; judge.prompt_file= takes the original")
+    return Aspect("judge", Sameness.OTHER, f"{text}; for the original, set judge.prompt_file=")
 
 
 def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
     if is_imported(summary):
-        text = "the file of answers does not say which model answered, and under which prompt"
+        text = "the answer file does not say which model answered, or with which prompt"
         yield Aspect("reader", Sameness.NOT_DISCLOSED, text)
         return
 
@@ -372,7 +374,7 @@ def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
         yield Aspect("prompt", Sameness.NOT_DISCLOSED, text)
     else:
         is_same = sha256 == summary.tags.get("prompt_sha256")
-        yield _compared("prompt", is_same, "the prompt of the answers")
+        yield _compared("prompt", is_same, "the answer prompt")
 
     own_settings = {
         name: as_yaml(summary.params.get(name)) for name in protocol.reader_settings or ()

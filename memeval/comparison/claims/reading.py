@@ -25,7 +25,7 @@ def load_claims(folder: Path = FOLDER) -> list[Claim]:
     for path in sorted(folder.glob("*.yaml")):
         for claim in read_claims(path):
             if claim.name in claims:
-                raise ValueError(f"{path}: there are two claims {claim.name}")
+                raise ValueError(f"{path}: claim {claim.name} is already defined")
 
             claims[claim.name] = claim
 
@@ -71,7 +71,7 @@ def read_claims(path: Path) -> list[Claim]:
 
     content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     if not isinstance(content, dict):
-        raise ValueError(f"{path} holds no claims by name")
+        raise ValueError(f"{path} does not map names to claims")
 
     claims = []
     for name, members in content.items():
@@ -108,7 +108,9 @@ def _check(claim: Claim) -> None:
     for figure in claim.figures:
         strange = set(figure.by_category or ()) - categories
         if strange:
-            raise ValueError(f"{figure.system} has categories that are not asked: {strange}")
+            raise ValueError(
+                f"{figure.system} has categories that the protocol does not ask: {strange}"
+            )
 
     figures = [(figure.system, figure.metric) for figure in claim.figures]
     if len(set(figures)) < len(figures):

@@ -107,28 +107,28 @@ def _unmatched(claim: Claim, figure: Figure, system: str | None) -> Iterator[str
 
     if figure.metric not in metrics():
         shown = "; recall_shown is over all k that are shown" if "_at_" in figure.metric else ""
-        yield f"the metric {figure.metric}, which memeval does not have{shown}"
+        yield f"the metric {figure.metric}, which memeval lacks{shown}"
     if protocol.data_sha256 is None:
         yield "the data file, whose sha256 the source does not state"
     if protocol.averaged == "cases":
-        yield "the average, which is over conversations there: explain shows it for a run"
+        yield "the average, which is over conversations there: explain computes it for a run"
     if protocol.questions is None:
         yield "how many questions were asked"
     if figure.metric in JUDGED:
         yield from _unmatched_models(claim)
     elif protocol.reader_model is None and "_at_" not in figure.metric:
-        yield f"the reading model, which is not disclosed: {ASSUMED_MODEL} here"
+        yield f"the reader's model, which is not disclosed: {ASSUMED_MODEL} here"
 
 
 def _unmatched_models(claim: Claim) -> Iterator[str]:
     protocol = claim.protocol
     if protocol.reader_model is None:
-        yield f"the reading model, which is not disclosed: {ASSUMED_MODEL} here"
+        yield f"the reader's model, which is not disclosed: {ASSUMED_MODEL} here"
     if protocol.reader_prompt_sha256 is None:
         known = f" ({protocol.reader_prompt})" if protocol.reader_prompt else ""
-        yield f"the prompt of the answers{known}"
+        yield f"the answer prompt{known}"
     if protocol.judge_prompt_sha256 is None:
         known = f" ({protocol.judge})" if protocol.judge else ""
-        yield f"the prompt of the judge{known}: judge.prompt_file= takes the original"
+        yield f"the judge's prompt{known}: for the original, set judge.prompt_file="
     if protocol.judge_model is None:
-        yield f"the judging model, which is not disclosed: {ASSUMED_MODEL} here"
+        yield f"the judge's model, which is not disclosed: {ASSUMED_MODEL} here"

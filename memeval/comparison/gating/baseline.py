@@ -98,7 +98,7 @@ def baseline_of(run: Run, metric: Metric, scores: RunScores, must_pass: Iterable
         if name not in scores.questions:
             raise UserError(
                 f"{one_line(run.name)} did not ask '{one_line(name)}', which must pass",
-                "if --must-pass does not name it, the baseline does: move that file away, and "
+                "if --must-pass does not name it, the baseline does: move that file away, then "
                 "bless again",
             )
 
@@ -172,7 +172,7 @@ def read_baseline(path: Path) -> Baseline:
     except (ValueError, RecursionError) as error:
         raise UserError(
             f"{one_line(path)} is not a baseline: {one_line(error)}",
-            "move it away, and make it again:  python -m memeval gate --baseline FILE --bless RUN",
+            "move it away, then recreate it:  python -m memeval gate --baseline FILE --bless RUN",
         ) from error
 
 
@@ -189,12 +189,12 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _baseline_from(content: Any) -> Baseline:
     if not isinstance(content, dict):
-        raise ValueError("it does not hold an object")
+        raise ValueError("it is not a JSON object")
 
     if content.get("memeval_baseline") != VERSION:
         raise ValueError(f"memeval_baseline is not {VERSION}")
     if not is_sealed(content):
-        raise ValueError("its digest does not fit: it was edited, or merged")
+        raise ValueError("its digest does not match: it was edited or merged")
 
     members = {name: content[name] for name in content if name not in ("memeval_baseline", SEAL)}
     # Read one by one, for an error that names the question.

@@ -121,7 +121,7 @@ def gate_markdown(
 
     if result.must_pass:
         passed = len(result.must_pass) - len(_failed(result))
-        lines += ["", f"Must pass: {passed} of {len(result.must_pass)} do."]
+        lines += ["", f"Must pass: {passed} of {len(result.must_pass)} pass."]
 
     changed = changed_settings(baseline, run)
     if changed:

@@ -112,7 +112,7 @@ def judge_run(
 
     reasons = [*not_sound(run), *_not_comparable(baseline, run, scores, metric)]
     if len(common) < MIN_COMMON:
-        reasons.append("fewer than two questions have a value in both")
+        reasons.append("fewer than two questions have a value in both runs")
 
     not_asked = [name for name in named if name not in scores.questions]
     reasons += [f"must pass: '{one_line(name)}' was not asked" for name in not_asked]
@@ -213,7 +213,7 @@ def not_sound(run: Run) -> Iterator[str]:
         shown = "not known" if coverage is None else f"{percent(coverage)} %"
         yield f"coverage is {shown}, below {percent(MIN_COVERAGE)} %"
     if "only" in summary.tags:
-        yield f"the run asked only {one_line(summary.tags['only'])}, and has no score of its own"
+        yield f"the run asked only {one_line(summary.tags['only'])}, so it has no score"
 
 
 def _not_comparable(
@@ -240,7 +240,7 @@ def _not_comparable(
 
     if baseline.values and not scores.values:
         yield (
-            f"no question has a value of {metric.name} now "
+            f"no question has a value for {metric.name} now "
             f"(top_k={one_line(summary.params.get('top_k'))})"
         )
 

@@ -51,7 +51,7 @@ def paper_table(
     datasets = dict.fromkeys(one_line(summary.dataset) for summary in summaries)
     if len(datasets) > 1:
         raise UserError(
-            f"a table has one data set, and the runs have {len(datasets)}: {', '.join(datasets)}",
+            f"a table shows one data set, but the runs have {len(datasets)}: {', '.join(datasets)}",
             f"add:  dataset={next(iter(datasets))}",
         )
 
@@ -227,7 +227,7 @@ def _refuse_other_protocols(comparison: Comparison) -> None:
     if others:
         first, *more = refusal_lines(replace(comparison, refusals=tuple(others)))
         if all(own.can_be_forced for own in others):
-            more.append("to show them in one column:  --force, which the table will mention")
+            more.append("to show them in one column:  --force (the table will mention it)")
 
         raise UserError(f"{comparison.metric}: {first}", *more)
 
