@@ -36,8 +36,8 @@ BY_HEADER = (
     "llm.headers={api-key: MY_GATEWAY_KEY} (or embedder.headers, reranker.headers)"
 )
 BY_VARIABLE = "for example:  export OPENAI_API_KEY=...  and {option}=OPENAI_API_KEY"
-BY_LIBPQ = "user and password:  export PGUSER=... PGPASSWORD=...  or ~/.pgpass"
-BY_ENVIRONMENT = "keys and endpoints:  the variables of the file system, as AWS_ACCESS_KEY_ID"
+BY_LIBPQ = "for user and password:  export PGUSER=... PGPASSWORD=...  or ~/.pgpass"
+BY_ENVIRONMENT = "for keys and endpoints:  the environment, for example AWS_ACCESS_KEY_ID"
 BY_TRACKING = "for a password:  export MLFLOW_TRACKING_URI=...  and leave tracking.uri out"
 
 
@@ -48,13 +48,13 @@ def check_address(option: str, address: str, *hints: str) -> None:
     check_plain(option, address, *(hints or (BY_HEADER,)))
     way = "for example:  http://localhost:8000/v1"
     if not address.lower().startswith(("http://", "https://")):
-        raise UserError(f"{option} must be an address that begins with http:// or https://", way)
+        raise UserError(f"{option} must be a URL that begins with http:// or https://", way)
 
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise UserError(f"{option} is not an address: host or port can't be read", way) from None
+        raise UserError(f"{option} is not a URL: host or port can't be read", way) from None
 
     # An IPv6 address has no labels, and a host name may end in the dot of the root.
     labels = ["host"] if ":" in host else host.removesuffix(".").split(".")
@@ -63,7 +63,7 @@ def check_address(option: str, address: str, *hints: str) -> None:
         and "\\" not in address
     )
     if not sound or len(host) > 253 or not all(map(_LABEL.fullmatch, labels)) or port == 0:
-        raise UserError(f"{option} is not an address: host or port can't be read", way)
+        raise UserError(f"{option} is not a URL: host or port can't be read", way)
 
 
 def check_plain(option: str, address: str, *hints: str) -> None:
@@ -85,7 +85,7 @@ def check_plain(option: str, address: str, *hints: str) -> None:
         # After this, it is removed from all output.
         keep_address(address)
         raise UserError(
-            f"{option} contains {what}, and settings are published with the run", *hints
+            f"{option} contains {what}, but settings are published with the run", *hints
         )
 
 
@@ -108,7 +108,7 @@ def _check_database(address: str) -> None:
     way = "for example:  store.url=postgresql://localhost:5432/memeval"
     check_plain("store.url", address, BY_LIBPQ)
     if not address.startswith("postgresql://"):
-        raise UserError("store.url must be an address that begins with postgresql://", way)
+        raise UserError("store.url must be a URL that begins with postgresql://", way)
 
     try:
         parts = urlsplit(address)
@@ -126,8 +126,7 @@ def _check_memories(address: str) -> None:
     protocol, mark, path = address.partition("://")
     if not (mark and path and protocol.isalnum() and address.isascii() and address.isprintable()):
         raise UserError(
-            "store.memories must be an address such as file:///shared/memories or "
-            "s3://bucket/memories"
+            "store.memories must be a URL such as file:///shared/memories or s3://bucket/memories"
         )
 
 
@@ -219,7 +218,7 @@ def _check_text(path: str, text: str) -> None:
     if looks_secret(text):
         keep_address(text)
         raise UserError(
-            f"{path} looks like a secret, and settings are published with the run",
+            f"{path} looks like a secret, but settings are published with the run",
             *hints,
         )
 
@@ -245,7 +244,7 @@ def check_overrides(words: list[str]) -> None:
                 check_secrets({path: text})
             elif looks_secret(text):
                 raise UserError(
-                    f"{path} looks like a secret, and settings are published with the run",
+                    f"{path} looks like a secret, but settings are published with the run",
                     BY_HEADER,
                 )
 

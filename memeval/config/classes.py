@@ -38,7 +38,7 @@ def import_named(path: str, group: str, what: str, base: type[Any] = object) -> 
     """
     module_name, _, class_name = path.partition(":")
     if not module_name or not class_name:
-        raise UserError(f"{group}.class must read package.module:Class, but is '{path}'")
+        raise UserError(f"{group}.class must be package.module:Class, but is '{path}'")
 
     try:
         module = importlib.import_module(module_name)
@@ -63,7 +63,7 @@ def import_named(path: str, group: str, what: str, base: type[Any] = object) -> 
         message = f"{what}: module '{module_name}' has no class '{class_name}'"
         names = [name for name, value in vars(module).items() if _is_usable(value, base)]
         if not names:
-            raise UserError(message, f"nor any other subclass of {base.__qualname__}")
+            raise UserError(message, f"it defines no subclass of {base.__qualname__}")
 
         raise UserError(message, unknown("class", class_name, names).message)
 

@@ -99,7 +99,7 @@ def _check_experiment(option: str, name: str) -> None:
         raise UserError(f"{option} contains a control character: '{one_line(name, 60)}'")
     if len(name) > LONGEST_EXPERIMENT:
         raise UserError(
-            f"{option} has {len(name)} characters; an experiment's name may have "
+            f"{option} has {len(name)} characters; an experiment's name may have at most "
             f"{LONGEST_EXPERIMENT}"
         )
 
@@ -107,7 +107,7 @@ def _check_experiment(option: str, name: str) -> None:
 def _tags(given: Mapping[str, Any] | None) -> dict[str, str]:
     tags = flatten(given or {})
     if len(tags) > MOST_TAGS:
-        raise UserError(f"tags has {len(tags)} tags; a run may have {MOST_TAGS} of your own")
+        raise UserError(f"tags has {len(tags)} tags; at most {MOST_TAGS} are allowed")
 
     return {_key(str(key)): _tag(str(key), value) for key, value in tags.items()}
 
@@ -122,8 +122,8 @@ def _key(key: str) -> str:
     is_path = all(part not in ("", ".", "..") for part in key.split("/"))
     if not _KEY.fullmatch(key) or not is_path or len(key) > LONGEST_KEY:
         raise UserError(
-            f"tags.{shown}: a tag's name is made of letters, digits, '_', '-', '.', '/' and "
-            f"spaces, {LONGEST_KEY} at most",
+            f"tags.{shown}: the name of a tag must consist of letters, digits, '_', '-', '.', '/' "
+            f"and spaces, {LONGEST_KEY} at most",
             BY_TAG,
         )
 
@@ -152,6 +152,6 @@ def _note(note: str | None) -> str | None:
 
 def _check_text(option: str, text: str, limit: int, allowed: str = "") -> None:
     if len(text) > limit:
-        raise UserError(f"{option} has {len(text)} characters; it may have {limit}")
+        raise UserError(f"{option} has {len(text)} characters; at most {limit} are allowed")
     if not all(character.isprintable() or character in allowed for character in text):
         raise UserError(f"{option} contains a control character: '{one_line(text, 60)}'")

@@ -15,7 +15,7 @@ from memeval.text.beside import load_yaml
 from memeval.text.shown import some_of
 
 _OUTPUTS = ("output", "outputs", "output_dir", "out", "out_dir", "results_dir")
-_OUTPUTS_HINT = "results are in outputs/ of the home:  export MEMEVAL_HOME=FOLDER"
+_OUTPUTS_HINT = "results go to outputs/ of the home; to set it:  export MEMEVAL_HOME=FOLDER"
 HELP = "python -m memeval --help lists groups, options and fields"
 
 

@@ -46,7 +46,7 @@ def check_given_once(overrides: Sequence[str]) -> None:
             raise UserError(
                 f"{one_line(name)} is given twice: {name}={first} and {name}={second}",
                 f"to compare both:  python -m memeval -m {name}={first},{second}",
-                f"for one of them, leave the other out:  {name}={second}",
+                f"to use one of them, leave the other out:  {name}={second}",
             )
 
 

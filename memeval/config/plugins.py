@@ -82,7 +82,7 @@ def plugin(group: str, name: str) -> Plugin | None:
         hints.append(f"or name the class:  {group}.class={brought[-1].path}")
 
     what = f"metric '{name}'" if group == METRIC else f"{group}={name}"
-    raise UserError(f"{what} is in two packages: {' and '.join(packages)}", *hints)
+    raise UserError(f"{what} is defined by two packages: {' and '.join(packages)}", *hints)
 
 
 def own_file(group: str, name: str) -> Path | None:
@@ -144,7 +144,7 @@ def check_folder(folder: Path) -> None:
             homes.insert(0, "memeval")
         if homes:
             raise UserError(
-                f"{path}: {group}={name} is an option of {homes[0]} already",
+                f"{path}: {group}={name} is already an option of {homes[0]}",
                 f"give the file another name; to build on that option:  defaults: [{name}, _self_]",
             )
 

@@ -191,9 +191,8 @@ def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
         embedder.api_key_env = openais
     elif embedder.headers is None and not is_local(embedder.base_url):
         raise UserError(
-            "embedder.base_url differs from the URL of the model that answers, so that model's "
-            "key is not sent there",
-            "name the key:  embedder.api_key_env=MY_KEY, the environment variable that holds it",
+            "embedder.base_url differs from llm.base_url, so llm's key is not sent there",
+            "name the environment variable of its key:  embedder.api_key_env=MY_KEY",
         )
 
 
@@ -202,8 +201,8 @@ def _check_embeddings(address: str) -> None:
     host = urlsplit(address).hostname or ""
     if host in _WITHOUT_EMBEDDINGS or host.startswith("bedrock-runtime."):
         raise UserError(
-            f"embedder=openai: {host} serves no embeddings",
-            f"with OpenAI's:  embedder.base_url={OPENAI_BASE_URL} "
+            f"embedder=openai: {host} has no embeddings",
+            f"to use OpenAI's:  embedder.base_url={OPENAI_BASE_URL} "
             f"embedder.api_key_env={LlmConfig.api_key_env}",
             "or offline:  embedder=tfidf",
         )

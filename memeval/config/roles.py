@@ -42,8 +42,8 @@ OF_BODY = {
     ),
     "reasoning_effort": "use:  {role}.reasoning_effort=...",
     "seed": "use:  seed=... or {role}.send_seed=false",
-    "n": "memeval reads only one choice of a reply; for several answers:  num_runs=...",
-    "stream": "memeval reads whole replies",
+    "n": "memeval reads only one choice per reply; for several answers:  num_runs=...",
+    "stream": "memeval does not stream replies",
 }
 """Parameters of a request that `extra_body` must not contain, and the settings to use instead."""
 EMBEDDER_LIMIT, RERANKER_LIMIT = 8, 16
@@ -127,9 +127,8 @@ def check_roles(llm: LlmConfig) -> None:
         # A server on this machine rarely requires a key.
         if address != llm.base_url and not has_key and not is_local(address):
             raise UserError(
-                f"{role}.base_url differs from the URL of the model that answers, so that "
-                "model's key is not sent there",
-                f"name the key:  {role}.api_key_env=MY_KEY, the environment variable that holds it",
+                f"{role}.base_url differs from llm.base_url, so llm's key is not sent there",
+                f"name the environment variable of its key:  {role}.api_key_env=MY_KEY",
             )
 
 
@@ -139,8 +138,8 @@ def check_api_version(role: str, settings: LlmConfig | EmbedderConfig) -> None:
     is_resource = address.hostname != "api.openai.com" and "/openai" not in address.path
     if settings.api_version is not None and not is_resource:
         raise UserError(
-            f"{role}.api_version is Azure's, but {settings.base_url} is not the address of an "
-            "Azure resource",
+            f"{role}.api_version is for Azure, but {settings.base_url} is not the URL of an Azure "
+            "resource",
             f"use:  {role}.base_url=https://NAME.openai.azure.com, or without {role}.api_version",
         )
 

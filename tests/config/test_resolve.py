@@ -146,7 +146,7 @@ def test_embedder_at_another_url_gets_no_key_unless_named(
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     answers = {"name": "openai", "model": "m", "base_url": "http://elsewhere/"}
     for llm in (answers, answers | {"api_key_env": "K"}, {"name": "extractive"}):
-        with pytest.raises(UserError, match="differs from the URL of the model") as error:
+        with pytest.raises(UserError, match=r"differs from llm\.base_url") as error:
             resolved(llm=llm, embedder={"name": "openai", "model": "e", "base_url": "http://third"})
 
         assert "embedder.api_key_env=MY_KEY" in error.value.hints[0]
@@ -162,8 +162,8 @@ def test_embedder_at_another_url_gets_no_key_unless_named(
     assert key(answers, **third, headers={"api-key": "THIRD"}) is None
     assert key(answers, **local) is key({"name": "extractive"}, **local) is None
     assert key(answers | {"api_key_env": "K"}, **openai) == "OPENAI_API_KEY"
-    with pytest.raises(UserError, match="so that model's key is not sent"):
-        # Here OPENAI_API_KEY is the key for the gateway of the answering model.
+    with pytest.raises(UserError, match="so llm's key is not sent"):
+        # OPENAI_API_KEY is the key of the answers' gateway here.
         key(answers, **openai)
 
 

@@ -91,7 +91,7 @@ def test_azure_api_version_needs_the_url_of_a_resource(role: str, address: str) 
     with pytest.raises(UserError) as caught:
         shared(**{role: {"api_version": "2024-10-21", "base_url": address}})
 
-    assert f"{role}.api_version is Azure's, but {address} is not" in caught.value.message
+    assert f"{role}.api_version is for Azure, but {address} is not" in caught.value.message
     assert f"{role}.base_url=https://NAME.openai.azure.com" in caught.value.hints[0]
 
 
@@ -103,7 +103,7 @@ def test_local_server_needs_no_key_even_as_a_digest(host: str) -> None:
 
 def test_key_of_the_answering_model_is_not_sent_to_another_url() -> None:
     message, hint = refusal(judge={"base_url": REMOTE})
-    assert message.startswith("llm.judge.base_url differs from the URL of the model that answers")
+    assert message.startswith("llm.judge.base_url differs from llm.base_url")
     assert "llm.judge.api_key_env=MY_KEY" in hint
     resolved(judge={"base_url": REMOTE, "api_key_env": "JUDGE_KEY"})
     resolved(judge={"base_url": "http://127.0.0.1:9/v1"})

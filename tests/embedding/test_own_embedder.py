@@ -91,7 +91,7 @@ def test_entry_point_adds_an_embedder_but_cannot_replace_a_built_in_one(
     monkeypatch.syspath_prepend(str(tmp_path))
     assert EMBEDDERS.load("word_hashes").__name__ == "WordHashes"
     assert EMBEDDERS.load("tfidf") is CharTfidfEmbedder
-    with pytest.raises(UserError, match="embedder=openai is in two packages"):
+    with pytest.raises(UserError, match="embedder=openai is defined by two packages"):
         EMBEDDERS.load("openai")
     assert (
         compose_config(["embedder.name=word_hashes", "embedder.class=null"]).embedder.class_ is None

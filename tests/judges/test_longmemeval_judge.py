@@ -167,6 +167,6 @@ def test_template_with_missing_or_unknown_parts_is_refused(
 
 def test_unknown_question_type_is_refused() -> None:
     with pytest.raises(
-        UserError, match="judge=longmemeval has no prompt for the question type 'trivia'"
+        UserError, match="judge=longmemeval has no prompt for question type 'trivia'"
     ):
         judged(Says("yes"), question("trivia"))

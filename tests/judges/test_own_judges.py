@@ -36,7 +36,9 @@ def test_entry_point_adds_a_judge_but_cannot_replace_a_built_in_one(
     install(tmp_path, "my-judges", {"memeval.judges": points})
     monkeypatch.syspath_prepend(str(tmp_path))
     assert judge_type("states").name == "contains"
-    with pytest.raises(UserError, match=r"judge=keyword is in two packages: .* and my-judges 1"):
+    with pytest.raises(
+        UserError, match=r"judge=keyword is defined by two packages: .* and my-judges 1"
+    ):
         judge_type("keyword")
     with pytest.raises(UserError, match=r"unknown judge 'statess'\. Did you mean: states"):
         judge_type("statess")
@@ -45,7 +47,7 @@ def test_entry_point_adds_a_judge_but_cannot_replace_a_built_in_one(
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("my_judges", "judge.class must read package.module:Class, but is 'my_judges'"),
+        ("my_judges", "judge.class must be package.module:Class, but is 'my_judges'"),
         ("no_such:Judge", "judge 'mine': no module named 'no_such'"),
         ("my_judges:Nothing", "judge 'mine': module 'my_judges' has no class 'Nothing'"),
         ("my_judges:Path", "my_judges:Path is "),

@@ -96,7 +96,7 @@ def test_custom_reranker_is_found_by_class_path_and_by_name(name: str) -> None:
 def test_package_cannot_replace_a_built_in_reranker() -> None:
     assert isinstance(build_named("lexical"), LexicalReranker)
     assert build_named("none") is None
-    with pytest.raises(UserError, match="reranker=endpoint is in two packages"):
+    with pytest.raises(UserError, match="reranker=endpoint is defined by two packages"):
         RERANKERS.load("endpoint")
 
 

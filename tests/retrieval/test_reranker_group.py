@@ -93,7 +93,7 @@ def test_ablation_equals_choosing_no_reranker() -> None:
         ),
         (
             ("reranker=endpoint", "reranker.base_url=nowhere"),
-            "reranker.base_url must be an address that begins with http:// or https://",
+            "reranker.base_url must be a URL that begins with http:// or https://",
         ),
         (("reranker=endpoint", "reranker.patience_s=-1"), "reranker.patience_s must be at least 0"),
         (("reranker=endpoint", "reranker.timeout_s=0"), "reranker.timeout_s must be above 0"),

@@ -235,7 +235,7 @@ def test_custom_class_is_loaded_from_its_path() -> None:
         ("nowhere.to_be_found:Thing", "no module named 'nowhere'"),
         (f"{__name__}:Missing", "has no class 'Missing'"),
         (f"{__name__}:Sample", "is not a subclass of memeval.systems.base.MemorySystem"),
-        ("memeval.systems.retrieval.rag", "system.class must read package.module:Class"),
+        ("memeval.systems.retrieval.rag", "system.class must be package.module:Class"),
     ],
 )
 def test_wrong_class_path_is_explained(path: str, message: str) -> None:
@@ -252,7 +252,7 @@ def test_missing_class_suggests_only_subclasses() -> None:
     with pytest.raises(UserError) as refused:
         system_class("mine", "memeval.records:MemorySystem")
 
-    assert refused.value.hints == ("nor any other subclass of MemorySystem",)
+    assert refused.value.hints == ("it defines no subclass of MemorySystem",)
 
 
 def test_installed_package_adds_systems_but_cannot_replace_ours(
@@ -264,7 +264,7 @@ def test_installed_package_adds_systems_but_cannot_replace_ours(
     assert "mine" in available("system")
     assert system_class("mine") is Own
     assert system_class("bm25") is not Own
-    message = rf"system=rag is in two packages: memeval {__version__} and my-memory 1\.0"
+    message = rf"system=rag is defined by two packages: memeval {__version__} and my-memory 1\.0"
     with pytest.raises(UserError, match=message):
         system_class("rag")
 
