@@ -93,12 +93,12 @@ def test_compression_is_planned_between_observations(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"session_summary": []}, "'session_summary' is not an object"),
-        ({"session_summary": {"session_1_summary": 5}}, "holds no text under session_1_summary"),
-        ({"observation": {"session_1_observation": {"Ann": ["x"]}}}, "session_1_observation than"),
-        ({"observation": {"session_1_observation": [1]}}, "session_1_observation than"),
+        ({"session_summary": {"session_1_summary": 5}}, "has no string under session_1_summary"),
+        ({"observation": {"session_1_observation": {"Ann": ["x"]}}}, "session_1_observation"),
+        ({"observation": {"session_1_observation": [1]}}, "session_1_observation"),
         (
             {"observation": {"session_1_observation": {"Ann": [[7, "D1:1"]]}}},
-            "holds something else",
+            "must map speakers to [text, turn id]",
         ),
     ],
 )

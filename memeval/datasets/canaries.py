@@ -35,8 +35,8 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
     turns = list(case.turns)
     if not turns:
         raise UserError(
-            f"dataset.canaries: case {one_line(case.case_id, 80)} has no turn next to which to "
-            "plant one",
+            f"dataset.canaries: case {one_line(case.case_id, 80)} has no turn after which one "
+            "could be planted",
             "leave dataset.canaries out",
         )
 

@@ -215,7 +215,7 @@ class Dataset(ABC):
 
         if side is not None and count == 0:
             raise UserError(
-                f"dataset.split={side}: no case of data set '{self.info.name}' is in this part",
+                f"dataset.split={side}: data set '{self.info.name}' has no cases in this split",
                 "use:  dataset.split=all",
             )
 
@@ -247,7 +247,7 @@ class Dataset(ABC):
             shown = ", ".join(one_line(name, 80) for name in missing[:3])
             raise UserError(
                 f"dataset.question_ids: dataset={self.info.name} does not ask {shown}",
-                "the ids of a run:  question_id in its records.jsonl",
+                "to find the ids of a run:  question_id in its records.jsonl",
             )
 
     def judged_by_model(self, judge: str) -> Sequence[str]:
@@ -304,7 +304,7 @@ class Dataset(ABC):
         """
         raise UserError(
             f"data set '{self.info.name}' can't be made from other files",
-            f"write it as it is:  python -m memeval data make {self.info.name} FILE",
+            f"to write it as it is:  python -m memeval data make {self.info.name} FILE",
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:

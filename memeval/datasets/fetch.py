@@ -48,7 +48,7 @@ def fetch(
 
     if info.url is None:
         how = "ships with memeval" if info.file else "is generated when it is read"
-        raise UserError(f"data set '{info.name}' {how}: there is nothing to fetch.")
+        raise UserError(f"data set '{info.name}' {how}: nothing to fetch.")
 
     info = replace(info, sha256=info.sha256 or limits.sha256)
     target = folder / info.file
@@ -76,7 +76,7 @@ def _check_target(info: DatasetInfo, target: Path, in_the_way: bool) -> None:
     """Raises `UserError` if another file is in the way, or no sha256 is registered."""
     if in_the_way and info.pin is None:
         raise UserError(
-            f"{target} already exists; there is no registered sha256 to compare it with.",
+            f"{target} already exists, but no sha256 is registered to compare it with.",
             *_by_hash(info),
         )
 
@@ -123,8 +123,7 @@ def _fill(transfer: Transfer) -> None:
         name = "sha256" if info.sha256 else "git blob"
         raise WorldError(
             f"{info.url} returned a different file: its {name} is {digest}{known}, not "
-            f"{info.pin}. Nothing "
-            "was kept."
+            f"{info.pin}. It was discarded."
         )
 
 

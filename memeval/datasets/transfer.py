@@ -65,10 +65,10 @@ class Transfer(Struct, frozen=True):
             if error.code == 416 and done:
                 return True
 
-            raise WorldError(f"{url} answers {error.code} {one_line(error.reason)}.") from error
+            raise WorldError(f"{url} returned {error.code} {one_line(error.reason)}.") from error
         except (OSError, HTTPException) as error:
             raise WorldError(
-                f"{unreachable(url, error)} You can also put the file there by hand: "
+                f"{unreachable(url, error)} You can also download the file by hand, to "
                 f"{self.part.target}"
             ) from error
 
@@ -76,8 +76,8 @@ class Transfer(Struct, frozen=True):
             given = response.headers.get("Content-Range", "")
             if response.status == 206 and not given.startswith(f"bytes {done}-"):
                 raise WorldError(
-                    f"{url} answers with a different range than requested; remove "
-                    f"{self.part.path} and fetch again."
+                    f"{url} returned a different range than requested; remove "
+                    f"{self.part.path}, then fetch again."
                 )
 
             # A server that ignores Range sends the whole file with status 200.
@@ -112,7 +112,7 @@ class Transfer(Struct, frozen=True):
         self.part.flush()
         if total is not None and done < total:
             raise WorldError(
-                f"the download of {self.info.url} broke off at {done:,} of {total:,} bytes. The "
+                f"the download of {self.info.url} stopped at {done:,} of {total:,} bytes. The "
                 "same command continues it."
             )
 
@@ -123,8 +123,7 @@ class Transfer(Struct, frozen=True):
         registered = f"{size:,} bytes are registered" if size else "no size is registered"
         raise WorldError(
             f"{self.info.url} sends too much: {what}, but only {most:,} bytes are allowed "
-            f"({registered}). "
-            "Nothing was kept; --max-bytes N allows more."
+            f"({registered}). The download was discarded; to allow more: --max-bytes N"
         )
 
     def _read(self, response: HTTPResponse) -> bytes:
@@ -133,5 +132,5 @@ class Transfer(Struct, frozen=True):
         except (OSError, HTTPException) as error:
             reason = one_line(error) or type(error).__name__
             raise WorldError(
-                f"the download of {self.info.url} broke off: {reason}. It can be continued."
+                f"the download of {self.info.url} stopped: {reason}. The same command continues it."
             ) from error

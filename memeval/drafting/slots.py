@@ -66,7 +66,9 @@ def parse_kinds(text: str | None) -> dict[str, float]:
             weights[name] = -1.0
 
         if not 0 < weights[name] < float("inf"):
-            raise UserError(f"--kinds {word.strip()}: a share is a number above 0, as update=2.")
+            raise UserError(
+                f"--kinds {word.strip()}: a share must be a number above 0, such as update=2."
+            )
 
     whole = sum(weights.values())
     return {name: weight / whole for name, weight in weights.items()}

@@ -45,7 +45,7 @@ def test_entry_point_adds_a_data_set_but_cannot_take_a_builtin_name(
     monkeypatch.syspath_prepend(str(tmp_path))
     assert build("tickets", NOWHERE).path == NOWHERE / "tickets/tickets.json"
     assert isinstance(build("demo", NOWHERE), Locomo)
-    with pytest.raises(UserError, match="dataset=locomo is in two packages"):
+    with pytest.raises(UserError, match="dataset=locomo is defined by two packages"):
         build("locomo", NOWHERE)
     with pytest.raises(UserError, match=r"unknown data set 'tickts'\. Did you mean: tickets"):
         build("tickts", NOWHERE)
@@ -54,7 +54,7 @@ def test_entry_point_adds_a_data_set_but_cannot_take_a_builtin_name(
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("my_tickets", "dataset.class must read package.module:Class, but is 'my_tickets'"),
+        ("my_tickets", "dataset.class must be package.module:Class, but is 'my_tickets'"),
         ("no_such:Tickets", "data set 'mine': no module named 'no_such'"),
         ("my_tickets:Nothing", "data set 'mine': module 'my_tickets' has no class 'Nothing'"),
         (

@@ -69,7 +69,7 @@ def test_open_notes_how_many_lines_are_alerts(tmp_path: Path) -> None:
         (line(6, "APP", "", "2005-06-03-15.42.50.675872"), "line 7: field 'Node' is empty"),
         (
             line(6, "APP", "::", "2005-06-03-15.42.50.675872"),
-            "line 7: field 'Node' holds neither letters nor digits",
+            "line 7: field 'Node' contains neither letters nor digits",
         ),
         (line(6, "", "R1", "2005-06-03-15.42.50.675872"), "line 7: field 'Label' is empty"),
         (
@@ -90,11 +90,11 @@ def test_damaged_log_is_refused_with_its_reason(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for content, message in (
         (b"", "is empty"),
-        (HEADER.encode(), "holds no row below its header"),
+        (HEADER.encode(), "contains no rows below its header"),
         (whole.replace(b"Label", b"Mark", 1), "line 1: column 'Label' is missing"),
         (whole.replace(b"bad", b"b\xe4d", 1), "is not UTF-8 text"),
-        (whole.replace(b"bad", b"b\0d", 1), "line 2 holds a NUL byte"),
-        ("\n".join([HEADER, ROWS[0]]).encode(), "holds no alert: every line has the label '-'"),
+        (whole.replace(b"bad", b"b\0d", 1), "line 2 contains a NUL byte"),
+        ("\n".join([HEADER, ROWS[0]]).encode(), "contains no alerts: every line has the label '-'"),
         (whole[:-5], "is the file cut off?"),
         (whole[:-12], "unexpected end of data"),
     ):

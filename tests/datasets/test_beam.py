@@ -70,7 +70,9 @@ def test_runner_corpus_prefers_the_truncated_file(tmp_path: Path) -> None:
 
 def test_a_registered_truncated_file_that_is_missing_is_not_replaced(tmp_path: Path) -> None:
     write_chat(tmp_path, CHAT, place="100K/5")
-    with pytest.raises(UserError, match=r"has no chat with the file that dataset\.corpus=runner"):
+    with pytest.raises(
+        UserError, match=r"has no chat with both the file for dataset\.corpus=runner"
+    ):
         beam(tmp_path, BEAM).open()
 
 
@@ -162,17 +164,17 @@ del BROKEN["turns"][0][1]["content"]
 @pytest.mark.parametrize(
     ("chat", "asked", "told"),
     [
-        ([], None, "holds no message"),
+        ([], None, "contains no messages"),
         ([{"batch": 1}], None, "record 0 is neither a batch nor one plan"),
         ([{"plan-1": [], "plan-2": []}], None, "record 0 is neither a batch nor one plan"),
         ([BROKEN], None, "batch 0 turn 0 message 1: field 'content' is missing"),
         ([batch("a", date="15 March 2024")], None, "not a date like 'March-15-2024'"),
         ([batch("a", date="February-30-2024")], None, "not a date like 'March-15-2024'"),
         ([{"turns": ["a"]}], None, "turn 0 is a string, not a list of messages"),
-        (CHAT, {}, "holds no question"),
+        (CHAT, {}, "contains no questions"),
         (CHAT, {"recall": [question()]}, "'recall' is not an ability of BEAM"),
         (CHAT, {"abstention": [question(rubric=[])]}, "field 'rubric' is empty"),
-        (CHAT, {"abstention": [question(rubric=["a", " "])]}, "holds an empty string"),
+        (CHAT, {"abstention": [question(rubric=["a", " "])]}, "contains an empty string"),
         (CHAT, {"abstention": [question(question=" ")]}, "field 'question' is empty"),
         (CHAT, {"temporal_reasoning": [question(answer="")]}, "field 'answer' is empty"),
     ],

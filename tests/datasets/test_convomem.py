@@ -121,7 +121,7 @@ def test_context_size_and_n_evidence_select_cases(tmp_path: Path) -> None:
     assert ids(context_size=1) == ["c2"]
     assert ids(context_size=6) == ["c3"]
     assert ids(n_evidence=1) == ["c1", "c2"]
-    with pytest.raises(UserError, match=r"holds no case with dataset.context_size=300"):
+    with pytest.raises(UserError, match=r"contains no cases with dataset.context_size=300"):
         ids(context_size=300)
     with pytest.raises(UserError, match=r"dataset.n_evidence=6: .* only has files of \[1, 2\]"):
         ids(n_evidence=6)
@@ -136,7 +136,7 @@ def test_missing_data_names_the_manual_download(tmp_path: Path) -> None:
 
     with pytest.raises(UserError, match="is not on this machine"):
         opened(tmp_path / "none")
-    with pytest.raises(UserError, match=r"holds no <category>/<n>_evidence/<name>\.json"):
+    with pytest.raises(UserError, match=r"contains no <category>/<n>_evidence/<name>\.json"):
         opened(tmp_path)
 
 
@@ -147,7 +147,7 @@ def test_missing_data_names_the_manual_download(tmp_path: Path) -> None:
         ([case(), None], "record 1 is null, not an object"),
         (json.dumps([case()])[:-20], NAME),
         ([case(conversations=None)], "record 0: field 'conversations' is missing"),
-        ([case(conversations=[])], "record 0: field 'conversations' holds no message"),
+        ([case(conversations=[])], "record 0: field 'conversations' contains no messages"),
         ([case(conversations=[{}])], "record 0 conversations[0]: field 'messages' is missing"),
         (
             [case(conversations=[talk(7)])],

@@ -143,7 +143,7 @@ def test_a_truncated_body_is_kept_apart_and_continued(
 ) -> None:
     faults, url = server
     faults.cut_after = 300_000
-    with pytest.raises(WorldError, match="broke off at 300,000 of 1,024,000 bytes"):
+    with pytest.raises(WorldError, match="stopped at 300,000 of 1,024,000 bytes"):
         fetch(info_for(url), tmp_path)
     assert not (tmp_path / "toy/file.bin").exists()
     faults.cut_after = None
@@ -210,14 +210,14 @@ def test_download_with_a_wrong_hash_is_deleted(server: tuple[Server, str], tmp_p
 def test_an_error_of_the_server_is_named(server: tuple[Server, str], tmp_path: Path) -> None:
     faults, url = server
     faults.status = 404
-    with pytest.raises(WorldError, match="answers 404 Not Found"):
+    with pytest.raises(WorldError, match="returned 404 Not Found"):
         fetch(info_for(url), tmp_path)
 
 
 def test_unreachable_server_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(
-        WorldError, match=r"can't be reached: .*put the file there by hand: .*toy/file\.bin$"
+        WorldError, match=r"can't be reached: .*download the file by hand, to .*toy/file\.bin$"
     ):
         fetch(info_for("http://127.0.0.1:9/file.bin"), tmp_path)
 
@@ -324,7 +324,7 @@ def test_settings_select_which_files_are_fetched(
     assert fetched == [Path("beam/chats/500K/1/chat.json")]
     assert "CC BY-SA 4.0" in capsys.readouterr().out
 
-    with pytest.raises(UserError, match=r"has no parts to choose with dataset\.split=dev"):
+    with pytest.raises(UserError, match=r"has no parts to select with dataset\.split=dev"):
         data(["fetch", "locomo", "dataset.split=dev"])
 
 
@@ -493,8 +493,8 @@ def test_redirect_to_another_host_sends_only_harmless_headers(
 @pytest.mark.parametrize(
     "target", ["http://other.test/x", "ftp://other.test/x", "file:///etc/passwd"]
 )
-def test_https_is_not_redirected_to_other_schemes(target: str) -> None:
-    with pytest.raises(WorldError, match=r"redirects from https to .*: it is not followed"):
+def test_https_falls_to_nothing_else(target: str) -> None:
+    with pytest.raises(WorldError, match=r"redirects from https to .*: memeval does not follow it"):
         SafeRedirects().redirect_request(
             Request("https://h.test/"), io.BytesIO(), 302, "", HTTPMessage(), target
         )
@@ -508,8 +508,8 @@ def test_https_is_not_redirected_to_other_schemes(target: str) -> None:
             "the certificate of h.test is not valid",
         ),
         (URLError(ssl.SSLError(1, "wrong version number")), "no secure connection to h.test"),
-        (URLError(ConnectionRefusedError(111, "refused")), "h.test refuses the connection"),
-        (URLError(socket.gaierror(-2, "unknown")), "the name h.test is not found"),
+        (URLError(ConnectionRefusedError(111, "refused")), "h.test refused the connection"),
+        (URLError(socket.gaierror(-2, "unknown")), "host name h.test not found"),
         (TimeoutError(), "no answer within 60 s"),
         (URLError(ConnectionResetError(104, "reset by peer")), "reset by peer"),
     ],

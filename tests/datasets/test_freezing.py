@@ -131,7 +131,7 @@ def test_edited_frozen_data_set_is_refused(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["--split", "1.5"], "leaves one side empty"),
-        (["--version", "a b"], "is not like 1, 2.0"),
+        (["--version", "a b"], "must be like 1, 2.0"),
     ],
 )
 def test_freeze_refuses_invalid_arguments(tmp_path: Path, words: list[str], message: str) -> None:

@@ -148,7 +148,7 @@ def test_every_gold_of_any_table_is_proved(
             path, questions_per_case=500, root_causes_per_case=500, seed=seed, history_share=share
         )
     except UserError as error:
-        assert "no system has incidents of two different times" in str(error)
+        assert "no system has incidents at two different times" in str(error)
         return
     prove(path, found)
 

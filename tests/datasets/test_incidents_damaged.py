@@ -48,11 +48,11 @@ def failure(path: Path, name: str = "demo_incidents") -> str:
         ),
         (
             "north,,2024-03-01 08:00:00,gate,pod,leak,-1",
-            "field 'duration_s' is '-1', not a length of time",
+            "field 'duration_s' is '-1', not a duration",
         ),
         (
             "north,,2024-03-01 08:00:00,gate,pod,leak,nan",
-            "field 'duration_s' is 'nan', not a length of time",
+            "field 'duration_s' is 'nan', not a duration",
         ),
         (
             "north,,2024-03-01 08:00:00,gate,pod",
@@ -64,7 +64,7 @@ def failure(path: Path, name: str = "demo_incidents") -> str:
         ),
         (
             "north,,2024-03-01 08:00:00,---,pod,leak,",
-            "the name '---' holds neither letters nor digits",
+            "the name '---' contains neither letters nor digits",
         ),
         ('north,,2024-03-01 08:00:00,"gate"x,pod,leak,', "line 2: ',' expected after '\"'"),
     ],
@@ -87,12 +87,12 @@ def test_damaged_table_is_refused_with_its_reason(tmp_path: Path) -> None:
     for content, message in (
         (b"", "is empty"),
         (b"\n\n", "is empty"),
-        (HEADER.encode(), "holds no row below its header"),
+        (HEADER.encode(), "contains no rows below its header"),
         (whole.replace(b"fault_type", b"fault"), "line 1: column 'fault_type' is missing"),
         (whole.replace(b"level", b"component", 1), "line 1: column 'component' occurs 2 times"),
         (whole.replace(b"gate-2", b"g\xe4te", 1), "is not UTF-8 text: byte"),
         (whole.decode().encode("utf-16"), "is not UTF-8 text"),
-        (whole.replace(b"gate-2", b"ga\0te", 1), "line 3 holds a NUL byte"),
+        (whole.replace(b"gate-2", b"ga\0te", 1), "line 3 contains a NUL byte"),
         (whole[:-12], "is the file cut off?"),
         (whole.replace(b"gate-2", b'"gate', 1), "unexpected end of data"),
     ):
@@ -102,7 +102,9 @@ def test_damaged_table_is_refused_with_its_reason(tmp_path: Path) -> None:
 
 def test_missing_file_and_empty_folder_are_refused(tmp_path: Path) -> None:
     assert failure(tmp_path / "none.csv").endswith("none.csv is missing.")
-    assert "holds neither *-fault_list.json (Nezha) nor agent-*.csv (OpenRCA)" in failure(tmp_path)
+    assert "contains neither *-fault_list.json (Nezha) nor agent-*.csv (OpenRCA)" in failure(
+        tmp_path
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_missing_file_and_empty_folder_are_refused(tmp_path: Path) -> None:
         ),
         (
             '{"03": [{"inject_time": "?", "inject_pod": "cart", "inject_type": "x"}]}',
-            "field 'inject_pod' is not the name of a pod",
+            "field 'inject_pod' is not a pod name",
         ),
         ('{"03": [', "is not JSON"),
     ],

@@ -56,11 +56,11 @@ def test_damaged_file_is_refused_with_its_reason(tmp_path: Path) -> None:
         failure(tmp_path, '[{"text": "é"}]'.encode("latin-1").replace(b'"\xe9', b'"x\xe9'))
     )
     assert "is not UTF-8 text" in str(failure(tmp_path, json.dumps([sample()]).encode("utf-16")))
-    assert "holds an object, not a list of conversations" in str(failure(tmp_path, sample()))
-    assert "holds no conversation" in str(failure(tmp_path, []))
+    assert "contains an object, not a list of conversations" in str(failure(tmp_path, sample()))
+    assert "contains no conversations" in str(failure(tmp_path, []))
     assert "record 1 is null, not an object" in str(failure(tmp_path, [sample(), None]))
     assert "sample_id 'conv-1' occurs 2 times" in str(failure(tmp_path, [sample(), sample()]))
-    assert "is not JSON that can be read" in str(failure(tmp_path, "[" * 100_000))
+    assert "is not readable JSON" in str(failure(tmp_path, "[" * 100_000))
 
 
 def changed(path: list[Any], value: Any) -> list[Any]:
@@ -86,7 +86,7 @@ def changed(path: list[Any], value: Any) -> list[Any]:
         (
             ["conversation"],
             {"speaker_a": "A", "speaker_b": "B"},
-            "conv-1 conversation holds no session",
+            "conv-1 conversation contains no sessions",
         ),
         (["conversation", "speaker_b"], ..., "conv-1 conversation: field 'speaker_b' is missing"),
         (
@@ -107,7 +107,7 @@ def changed(path: list[Any], value: Any) -> list[Any]:
         (
             ["conversation", "session_02"],
             [],
-            "conv-1 conversation: field 'session_02' is not written session_2",
+            "conv-1 conversation: field 'session_02' must be written session_2",
         ),
         (["conversation", "session_1", 1], None, "conv-1 session_1[1] is null, not an object"),
         (
@@ -124,7 +124,7 @@ def changed(path: list[Any], value: Any) -> list[Any]:
         (
             ["conversation", "session_1", 0, "text"],
             "\ud800",
-            "conv-1 session_1[0]: field 'text' contains half of a surrogate pair",
+            "conv-1 session_1[0]: field 'text' contains a lone surrogate",
         ),
         (["qa"], {}, "record 0: field 'qa' is an object, not a list"),
         (["qa", 3], "x", "conv-1 qa[3] is a string, not an object"),
@@ -148,7 +148,7 @@ def changed(path: list[Any], value: Any) -> list[Any]:
         (
             ["qa", 0, "evidence"],
             [1],
-            "conv-1 qa[0]: field 'evidence' holds something that is not a string",
+            "conv-1 qa[0]: field 'evidence' contains something that is not a string",
         ),
     ],
 )

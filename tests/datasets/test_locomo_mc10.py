@@ -218,7 +218,7 @@ def test_missing_file_says_how_to_get_or_derive_it(tmp_path: Path) -> None:
         ({"choices": "Oslo"}, "field 'choices' is a string, not a list."),
         ({"choices": ["Oslo"]}, "field 'choices' has 1 entries, not 2 to 10."),
         ({"choices": [*CHOICES, "Nice"]}, "field 'choices' has 11 entries, not 2 to 10."),
-        ({"choices": [*CHOICES[:9], " "]}, "field 'choices' holds an empty one."),
+        ({"choices": [*CHOICES[:9], " "]}, "field 'choices' contains an empty choice."),
         ({"num_choices": 9}, "field 'num_choices' is 9, but there are 10."),
         ({"num_sessions": 3}, "field 'num_sessions' is 3, but there are 2."),
         (
@@ -231,20 +231,20 @@ def test_missing_file_says_how_to_get_or_derive_it(tmp_path: Path) -> None:
         ),
         (
             {"correct_choice_index": 1},
-            "field 'answer' is 'Oslo', and correct_choice_index=1 points at 'Rome'.",
+            "field 'answer' is 'Oslo', but correct_choice_index=1 points at 'Rome'.",
         ),
         ({"question_type": "temporal"}, "field 'question_type' is 'temporal', not one of"),
         (
             {"haystack_session_ids": ["session_2", "session_1"]},
-            "field 'haystack_session_ids' must be in the order of their numbers",
+            "field 'haystack_session_ids' must be sorted by number",
         ),
         (
             {"haystack_session_ids": ["s1", "s2"]},
-            "field 'haystack_session_ids' holds 's1', which is not written like session_1.",
+            "field 'haystack_session_ids' contains 's1', which is not an id such as session_1.",
         ),
         (
             {"haystack_session_datetimes": ["8 May", "x"]},
-            "field 'haystack_session_datetimes' holds '8 May', which is not a date",
+            "field 'haystack_session_datetimes' contains '8 May', which is not a date",
         ),
         (
             {"haystack_sessions": [[]]},
@@ -252,7 +252,7 @@ def test_missing_file_says_how_to_get_or_derive_it(tmp_path: Path) -> None:
         ),
         (
             {"haystack_sessions": [[], 5]},
-            "field 'haystack_sessions' holds no list of turns for session_2.",
+            "field 'haystack_sessions' has no list of turns for session_2.",
         ),
     ],
 )
@@ -275,15 +275,15 @@ def test_invalid_turn_is_named_by_its_position(tmp_path: Path) -> None:
 def test_invalid_ids_are_refused(tmp_path: Path) -> None:
     assert (
         failure(tmp_path, row("conv-1"))
-        == "line 1: field 'question_id' is 'conv-1', not written like conv-26_q0."
+        == "line 1: field 'question_id' is 'conv-1', not an id such as conv-26_q0."
     )
     assert "line 2, conv-1_q0: field 'question_id' is 'conv-1_q0', which occurs twice" in failure(
         tmp_path, row(), row()
     )
     told = failure(tmp_path, row("a_q0"), row("b_q0"), row("a_q1"))
     assert told == (
-        "line 3, a_q1: field 'question_id' goes back to 'a', whose lines ended before: "
-        "they must follow one another."
+        "line 3, a_q1: field 'question_id' returns to 'a': the lines of a conversation must "
+        "follow one another."
     )
 
 
@@ -292,7 +292,7 @@ def test_rows_of_a_conversation_must_share_a_haystack(tmp_path: Path) -> None:
         "conv-1_q1", haystack_session_datetimes=["2023-05-08T13:56:00", "2023-06-25T13:14:00"]
     )
     assert failure(tmp_path, row(), other).startswith(
-        "line 2, conv-1_q1: field 'haystack_session_datetimes' is not that of conv-1_q0"
+        "line 2, conv-1_q1: field 'haystack_session_datetimes' differs from that of conv-1_q0"
     )
 
 
@@ -302,7 +302,7 @@ def test_damaged_file_is_refused_with_the_line(tmp_path: Path) -> None:
         tmp_path, row(), cut
     ) and "is the file cut off there?" in failure(tmp_path, row(), cut)
     assert failure(tmp_path, "[1]") == "line 1 is a list, not an object."
-    assert failure(tmp_path).endswith("holds no question.")
+    assert failure(tmp_path).endswith("contains no questions.")
     path = write_rows(tmp_path, [row()])
     path.write_bytes(path.read_bytes() + b'{"question_id": "\xff"}\n')
     with pytest.raises(UserError, match="line 2 is not UTF-8 text: its byte 17 can't be decoded"):

@@ -47,11 +47,11 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
         ),
         (
             item(haystack_dates=["2023/05/30 (Tue) 09:00"]),
-            "FILE: record 1 (q1): field 'haystack_dates' holds 1 entries for 2 sessions.",
+            "FILE: record 1 (q1): field 'haystack_dates' contains 1 entries for 2 sessions.",
         ),
         (
             item(haystack_session_ids=["a"]),
-            "FILE: record 1 (q1): field 'haystack_session_ids' holds 1 entries for 2 sessions.",
+            "FILE: record 1 (q1): field 'haystack_session_ids' contains 1 entries for 2 sessions.",
         ),
         (
             item(answer_session_ids="a"),
@@ -85,12 +85,12 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
         ),
         (
             item(haystack_sessions=[], haystack_dates=[], haystack_session_ids=[]),
-            "FILE: record 1 (q1): field 'haystack_sessions' is empty, though the question has an "
-            "answer in it.",
+            "FILE: record 1 (q1): field 'haystack_sessions' is empty, but the question has an "
+            "answer.",
         ),
         (
             item(question_id="q0"),
-            "FILE: record 1: field 'question_id' is 'q0', which occurs twice; it must be unique.",
+            "FILE: record 1: field 'question_id' is 'q0', which occurs twice but must be unique.",
         ),
         ("text", "FILE: record 1 is a string, not an object."),
     ],
@@ -109,10 +109,10 @@ def test_an_unknown_question_type_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "FILE holds nothing."),
-        (b" \n", "FILE holds nothing."),
-        (b'{"a": 1}', "FILE holds no list of records."),
-        (b"[]", "FILE holds no question."),
+        (b"", "FILE is empty."),
+        (b" \n", "FILE is empty."),
+        (b'{"a": 1}', "FILE is not a list of records."),
+        (b"[]", "FILE contains no questions."),
     ],
 )
 def test_file_without_records_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
@@ -130,7 +130,7 @@ def test_a_file_that_breaks_off_is_an_error_at_its_record(tmp_path: Path, share:
     with pytest.raises(
         UserError,
         match=(
-            r"longmemeval.json is not JSON that can be read: .*, in record \d+ \(the file ends "
+            r"longmemeval.json is not readable JSON: .*, in record \d+ \(the file ends "
             r"there: is it cut off\?\)"
         ),
     ) as caught:
@@ -157,7 +157,7 @@ def test_a_missing_bracket_at_the_very_end_is_an_error(tmp_path: Path) -> None:
 def test_damage_within_a_file_is_an_error(tmp_path: Path, damage: Any) -> None:
     path = write(tmp_path, item())
     path.write_bytes(damage(path.read_bytes()))
-    assert told(path).startswith("FILE is not JSON that can be read: ")
+    assert told(path).startswith("FILE is not readable JSON: ")
 
 
 def test_missing_file_says_how_to_get_it(tmp_path: Path) -> None:

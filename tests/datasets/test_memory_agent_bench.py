@@ -110,7 +110,7 @@ def test_unknown_subset_and_category_are_refused(tmp_path: Path) -> None:
 
 def test_settings_that_leave_no_question_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, [row(), row("ruler_qa1")])
-    with pytest.raises(UserError, match=r"no questions are left"):
+    with pytest.raises(UserError, match=r"has no questions of"):
         memory_agent_bench(path, subset="ruler", categories=("factconsolidation_sh_6k",)).open()
 
 
@@ -161,8 +161,8 @@ def test_titles_are_looked_up_by_number(tmp_path: Path) -> None:
     with pytest.raises(
         UserError,
         match=(
-            r"record 0: field 'answers\[0\]' holds the number of a title that no "
-            r"entity2id.json beside the file explains"
+            r"record 0: field 'answers\[0\]' contains the number of a title, but "
+            r"entity2id.json next to the file does not list it"
         ),
     ):
         questions(path)

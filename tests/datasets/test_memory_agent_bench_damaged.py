@@ -24,9 +24,9 @@ def failure(folder: Path, content: Any) -> str:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("", "holds nothing"),
-        ("[]", "holds no row"),
-        ("<html></html>", "holds no list of records"),
+        ("", "is empty"),
+        ("[]", "contains no rows"),
+        ("<html></html>", "is not a list of records"),
         (json.dumps([row()])[:-20], "is it cut off?"),
         (json.dumps([row()]).encode("utf-16"), "Conflict_Resolution.json"),
         ('[{"context": "é"}]'.encode("latin-1"), "in record 0"),
@@ -46,7 +46,7 @@ def failure(folder: Path, content: Any) -> str:
         ([row(questions="x")], "record 0: field 'questions' is a string, not a list"),
         (
             [row(answers=[["x"]])],
-            "record 0: field 'answers' holds 1 lists of golds for 2 questions",
+            "record 0: field 'answers' has 1 lists of golds for 2 questions",
         ),
         (
             [row(answers=["x", ["y"]])],
@@ -63,11 +63,11 @@ def failure(folder: Path, content: Any) -> str:
         ),
         (
             [row(metadata__qa_pair_ids=["x", {}])],
-            "record 0 metadata: field 'qa_pair_ids' holds an object, not a string",
+            "record 0 metadata: field 'qa_pair_ids' contains an object, not a string",
         ),
         (
             [row(metadata__question_dates=["May", "June"])],
-            "record 0 metadata: field 'question_dates' holds 'May', not a date like",
+            "record 0 metadata: field 'question_dates' contains 'May', not a date like",
         ),
     ],
 )

@@ -228,17 +228,20 @@ def test_drafted_questions_are_asked_on_request_and_rejected_ones_never(tmp_path
         assert dataset.open().drafted == (status == "all")
 
     path = write(tmp_path, case(questions=questions[1:2] + questions[3:]))
-    with pytest.raises(UserError, match=r"drafted and not reviewed \(1\)"):
+    with pytest.raises(UserError, match=r"unreviewed drafts \(1\)"):
         read(path)
 
 
 FAULTY = {
-    "a field": (asked(evidense=["t"]), "field 'evidense' is not one of the schema; did you mean"),
-    "another field": (case(zebra=1), "'zebra' is not one of the schema; there is case_id"),
-    "no answer": (asked(answer=None), "field 'answer' is missing; an empty list means"),
+    "a field": (asked(evidense=["t"]), "field 'evidense' is not in the schema; did you mean"),
+    "another field": (case(zebra=1), "'zebra' is not in the schema; the fields are case_id"),
+    "no answer": (asked(answer=None), "field 'answer' is missing; if a refusal is right"),
     "evidence": (asked(evidence=["c12"]), "evidence 'c12' is not a turn of the case"),
     "past the end": (asked(evidence=[3]), "evidence '3' is not a turn of the case"),
-    "not a turn": (asked(evidence=[None]), "'evidence' holds null, not the id or index of a turn"),
+    "not a turn": (
+        asked(evidence=[None]),
+        "'evidence' contains null, not the id or index of a turn",
+    ),
     "no sessions": (case(sessions=[]), "line 1 'north': field 'sessions' is empty"),
     "no turns": (one_session(turns=[]), "session 0: field 'turns' is empty"),
     "no speaker": (one_session(turns=[{"text": "x"}]), "turn 0: field 'speaker' is missing"),
@@ -250,7 +253,7 @@ FAULTY = {
     "not an object": (one_session(turns=["x"]), "turn 0: is a string, not an object"),
     "a turn twice": (
         one_session(turns=[turn(id="a"), turn(id="a")]),
-        "session 0, turn 1: the id 'a' is that of session 0, turn 0, too",
+        "session 0, turn 1: the id 'a' is also that of session 0, turn 0",
     ),
     "day first": (one_session(time="8/5/2024"), "field 'time' is '8/5/2024'; write it as 2024-05"),
     "dots": (one_session(time="08.05.2024"), "field 'time' is '08.05.2024'; write it as"),
@@ -275,10 +278,10 @@ FAULTY = {
         one_session(time="2024-03-02T00:00Z", turns=[turn(time="2024-03-03")]),
         "some times have a zone and others do not",
     ),
-    "a case twice": ([case(), case()], "case 2 'north': case_id 'north' is in case 1 already"),
+    "a case twice": ([case(), case()], "case 2 'north': case_id 'north' is already in case 1"),
     "a question twice": (
         case(questions=[{"id": "q", "question": "x", "answer": "y"}] * 2),
-        "question id 'north/q' is in line 1 'north' already",
+        "question id 'north/q' is already in line 1 'north'",
     ),
     "a status": (asked(status="done"), "field 'status' is 'done', not one of drafted, accepted"),
     "a review": (
@@ -286,7 +289,7 @@ FAULTY = {
         "question 'q1', review 0: field 'decision' is 'drafted', not one of accepted, rejected",
     ),
     "no kind": (living(kind="delete"), "operation 0: field 'kind' is 'delete', not one of forget"),
-    "of another kind": (living(old="x"), "operation 0: field 'old' is not one of the schema"),
+    "of another kind": (living(old="x"), "operation 0: field 'old' is not in the schema"),
     "about nothing": (living(about=None), "operation 0: field 'about' is null"),
     "a scope": (living(scope="all"), "field 'scope' is 'all', not one of fact, subject, user"),
     "after nothing": (living(after=None), "operation 0: field 'after' is missing"),
@@ -301,7 +304,7 @@ FAULTY = {
     ),
     "not forgotten": (asked(forgotten=["x"]), "field 'forgotten' needs an empty list as 'answer'"),
     "a line": (lines(case()) + b"{", "line 2: is not JSON"),
-    "a line twice": (lines(case(), case()), "line 2 'north': case_id 'north' is in line 1 already"),
+    "a line twice": (lines(case(), case()), "line 2 'north': case_id 'north' is already in line 1"),
 }
 BEYOND_SCHEMA = {
     "evidence",
@@ -400,7 +403,7 @@ def test_json_schema_agrees_with_the_reader(tmp_path: Path) -> None:
                 "is not a turn",
                 "not one of the choices",
                 "several choices",
-                "has a right one",
+                "needs a right one",
                 "is before that",
                 "not a session of the case",
                 "after the session",
@@ -409,7 +412,7 @@ def test_json_schema_agrees_with_the_reader(tmp_path: Path) -> None:
             if any(words in str(error.message) for words in beyond):
                 continue
 
-            reads = "holds no question" in error.message
+            reads = "contains no questions" in error.message
 
         if reads != validator.is_valid(document):
             differing.append((reads, document))
@@ -465,7 +468,7 @@ def test_check_summarizes_the_file(capsys: pytest.CaptureFixture[str], tmp_path:
     empty = write(tmp_path, case(questions=[]))
     assert data(["check", str(empty)]) == 0
     assert "no questions yet" in capsys.readouterr().out
-    with pytest.raises(UserError, match="holds no question"):
+    with pytest.raises(UserError, match="contains no questions"):
         read(empty)
 
 
@@ -543,7 +546,7 @@ def test_aliases_of_fields_are_read_and_noted_once(
     [
         ({"content": "x", "role": "a", "text": "y"}, "'content' is an alias of 'text': use"),
         ({"role": "a", "content": 5}, "turn 0: field 'content' is an integer, not a string"),
-        ({"rol": "a", "content": "x"}, "field 'rol' is not one of the schema; did you mean"),
+        ({"rol": "a", "content": "x"}, "field 'rol' is not in the schema; did you mean"),
         ({"role": "a"}, "turn 0: field 'text' is missing"),
     ],
 )

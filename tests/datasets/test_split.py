@@ -46,5 +46,5 @@ def test_a_side_without_a_case_is_a_mistake(tmp_path: Path) -> None:
     other = "test" if side_of(only.case_id) == "dev" else "dev"
     dataset = build("demo", data_dir(), split=other)
     dataset.read = lambda: iter([only])  # type: ignore[method-assign]
-    with pytest.raises(UserError, match=f"dataset.split={other}: no case of data set 'demo'"):
+    with pytest.raises(UserError, match=f"dataset.split={other}: data set 'demo' has no cases"):
         list(dataset.cases())

@@ -103,13 +103,14 @@ def change(*path: str | int, to: Any) -> Callable[[Any], None]:
         ),
         (
             change(0, "qa", 0, "evidence", to=["D99:1"]),
-            "synthetic-1 qa[0]: field 'evidence' holds ['D99:1'], which are not the ids of turns",
+            "synthetic-1 qa[0]: field 'evidence' contains ['D99:1'], which are not all turn ids",
         ),
         (change(0, "qa", 0, "evidence", to=[]), "synthetic-1 qa[0]: field 'evidence' is empty"),
-        (change(0, "qa", to=[]), "record 0: field 'qa' holds no question"),
+        (change(0, "qa", to=[]), "record 0: field 'qa' contains no questions"),
         (
             change(0, "conversation", "session_2_date_time", to="1:00 pm on 1 May, 1999"),
-            "synthetic-1: field 'session_2_date_time' lies before the session ahead of it",
+            "synthetic-1: field 'session_2_date_time' is earlier than that of the session "
+            "before it",
         ),
     ],
 )

@@ -49,7 +49,7 @@ class Tickets(Dataset):
     def read(self) -> Iterator[EvalCase]:
         tickets = parse_json(read_file(self.info, self.path), self.path)
         if not isinstance(tickets, list) or not tickets:
-            raise UserError(f"{self.path} holds {kind_of(tickets)}, not a list of tickets.")
+            raise UserError(f"{self.path} contains {kind_of(tickets)}, not a list of tickets.")
         known = set[str]()
         for index, ticket in enumerate(tickets):
             case = self._case(Fields.of(self.path, f"record {index}", ticket))

@@ -215,7 +215,7 @@ def read_log(content: bytes, path: Path) -> tuple[tuple[Alert, ...], int]:
 
     alerts = [_alert(row) for row in rows if row.answer("Label") != NO_ALERT]
     if not alerts:
-        raise UserError(f"{path} holds no alert: every line has the label '{NO_ALERT}'.")
+        raise UserError(f"{path} contains no alerts: every line has the label '{NO_ALERT}'.")
 
     return tuple(sorted(alerts, key=lambda alert: alert.time)), len(rows)
 
@@ -241,6 +241,6 @@ def _parse_time(text: str) -> datetime:
 def _word(row: Fields, name: str) -> str:
     word = one_word(row.answer(name))
     if not word:
-        raise row.wrong(name, "holds neither letters nor digits")
+        raise row.wrong(name, "contains neither letters nor digits")
 
     return word

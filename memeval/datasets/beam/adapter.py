@@ -197,8 +197,8 @@ class Beam(Dataset):
 
         if not chats:
             raise UserError(
-                f"data set '{self.info.name}': {self._folder} has no chat with the file that "
-                f"dataset.corpus={self.settings.corpus} reads and its questions.",
+                f"data set '{self.info.name}': {self._folder} has no chat with both the file for "
+                f"dataset.corpus={self.settings.corpus} and questions.",
                 f"get them:  {self._fetch_command}",
             )
 
@@ -222,7 +222,7 @@ class Beam(Dataset):
         hints = [f"get it:  {self._fetch_command}"]
         whole = next((folder for folder in self.path.parents if (folder / "chats").is_dir()), None)
         if whole is not None:
-            hints.append(f"or name the folder that holds `chats`:  dataset.path={whole}")
+            hints.append(f"or name the folder that contains `chats`:  dataset.path={whole}")
 
         raise UserError(
             f"data set '{self.info.name}': {self._folder} is missing"

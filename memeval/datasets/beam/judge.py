@@ -53,7 +53,7 @@ class BeamJudge(ModelJudge):
     ) -> Verdict:
         if not question.rubric:
             raise UserError(
-                f"judge=beam judges by a rubric, but question {question.question_id} has none",
+                f"judge=beam needs rubrics, but question {question.question_id} has none",
                 "use:  judge=llm",
             )
 

@@ -77,7 +77,7 @@ def read_chat(path: Path, *, cut_markers: bool) -> Chat:
         chat.sessions.append(_session(chat, record, batch, cut_markers=cut_markers))
 
     if not chat.count:
-        raise UserError(f"{path} holds no message.")
+        raise UserError(f"{path} contains no messages.")
 
     dates = [session.started_at for session in chat.sessions]
     known = [date for date in dates if date is not None]
@@ -174,7 +174,7 @@ def read_questions(path: Path, prefix: str, chat: Chat) -> tuple[EvalQuestion, .
     for ability in whole.values:
         if ability not in ABILITIES:
             raise UserError(
-                f"{path}: {quoted(ability)} is not an ability of BEAM; it has "
+                f"{path}: {quoted(ability)} is not an ability of BEAM; the abilities are "
                 f"{', '.join(ABILITIES)}."
             )
 
@@ -188,7 +188,7 @@ def read_questions(path: Path, prefix: str, chat: Chat) -> tuple[EvalQuestion, .
             questions.append(_question(item, ability, question_id, chat))
 
     if not questions:
-        raise UserError(f"{path} holds no question.")
+        raise UserError(f"{path} contains no questions.")
 
     return tuple(questions)
 
@@ -201,7 +201,7 @@ def _question(item: Fields, ability: str, question_id: str, chat: Chat) -> EvalQ
     if not text.strip():
         raise item.wrong("question", "is empty")
     if not rubric or not all(statement.strip() for statement in rubric):
-        raise item.wrong("rubric", "is empty, or holds an empty string")
+        raise item.wrong("rubric", "is empty, or contains an empty string")
 
     reference = REFERENCE.get(ability, "answer")
     gold = "; ".join(rubric) if reference is None else item.answer(reference)

@@ -69,7 +69,7 @@ class ConvoMem(Dataset):
         files = find_files(self.path)
         if not files:
             raise UserError(
-                f"{self.path} holds no <category>/<n>_evidence/<name>.json; the categories are "
+                f"{self.path} contains no <category>/<n>_evidence/<name>.json; the categories are "
                 f"{', '.join(map(str, CATEGORIES))}."
             )
 
@@ -96,5 +96,5 @@ class ConvoMem(Dataset):
                     yield case
 
         if not self.odd["questions"]:
-            what = f"case with dataset.context_size={wanted}" if wanted else "question"
-            raise UserError(f"{self.path} holds no {what}.")
+            what = f"cases with dataset.context_size={wanted}" if wanted else "questions"
+            raise UserError(f"{self.path} contains no {what}.")

@@ -62,7 +62,7 @@ def read_case(fields: Fields, case_id: str, file: File) -> tuple[EvalCase, int, 
     talks = fields.objects("conversations", f"{fields.record} conversations[{{}}]")
     sessions = tuple(_session(talk, number) for number, talk in enumerate(talks, start=1))
     if not any(session.turns for session in sessions):
-        raise fields.wrong("conversations", "holds no message")
+        raise fields.wrong("conversations", "contains no messages")
 
     size = len(sessions)
     if fields.values.get("contextSize") is not None:

@@ -115,7 +115,7 @@ class ForgetEval(OwnFile):
                 _check(self.path, row, mutation)
 
         if not rows:
-            raise UserError(f"{self.path} holds no case", _form())
+            raise UserError(f"{self.path} contains no cases", _form())
 
         return rows
 

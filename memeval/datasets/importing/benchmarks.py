@@ -33,7 +33,7 @@ def read_benchmark(
     """
     if not path.is_file():
         raise UserError(
-            f"{path}: a file of {name} must be the only input.", "unpack it, and name it"
+            f"{path}: a file of {name} must be the only input.", "unpack it, and use only that file"
         )
 
     dataset = build(DATA_SETS[name], path.parent, path=str(path), allow_unpinned=True)
@@ -57,7 +57,7 @@ def _messages(case: EvalCase, log: ImportLog) -> list[Message]:
     for session in case.sessions:
         for turn in session.turns:
             if turn.caption:
-                log.take("captions of images that became part of their turn's text")
+                log.take("captions of images, added to their turn's text")
 
             message = Message(
                 speaker=turn.speaker,

@@ -17,8 +17,8 @@ from memeval.text.shown import one_line
 LEAST_GLOBAL = 16
 """Minimum length of an id that is assumed to be unique across conversations."""
 ALL = "all"
-"""Value of `by` that groups everything into one case."""
-NO_ZONE = "times without a zone as UTC, as others in the case have a zone"
+"""Groups everything into one case."""
+NO_ZONE = "times without a zone as UTC, because others in the case have one"
 
 
 def cut_by_key(messages: Sequence[Message], by: str, log: ImportLog) -> dict[str, list[Message]]:
@@ -37,7 +37,9 @@ def cut_by_key(messages: Sequence[Message], by: str, log: ImportLog) -> dict[str
     if not groups:
         names = Counter(name for message in messages for name in message.keys)
         shown = ", ".join(one_line(name, 40) for name, _ in names.most_common(20))
-        raise UserError(f"--case: no message has the field '{one_line(by, 60)}'; there is {shown}.")
+        raise UserError(
+            f"--case: no message has the field '{one_line(by, 60)}'; the fields are {shown}."
+        )
 
     return groups
 
@@ -51,12 +53,12 @@ def cut_windows(
     """
     if not 1 <= count <= len(messages):
         raise UserError(
-            f"--windows must be from 1 to the {len(messages):,} messages, not {count:,}"
+            f"--windows must be from 1 to {len(messages):,}, the number of messages, not {count:,}"
         )
 
     timed = _with_times(messages)
     if all(time == datetime.min for time, _ in timed):
-        log.take("messages in the order of the file, as no time is known", len(messages))
+        log.take("messages in the order of the file, because no time is known", len(messages))
 
     ordered = sorted(timed, key=lambda pair: pair[0])
     windows: dict[str, list[Message]] = {}
@@ -164,7 +166,7 @@ class _TurnWriter:
             self.ids.add(message.message_id)
             return message.message_id
         if message.message_id:
-            self.log.take("ids of another message, under new ids")
+            self.log.take("ids that are taken by another message, under new ids")
 
         turn_id = f"s{self.sessions}t{number}"
         while turn_id in self.ids:

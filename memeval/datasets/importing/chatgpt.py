@@ -27,7 +27,7 @@ def read_chatgpt(records: Sequence[Any], place: str, log: ImportLog) -> Iterator
 
         path = _path(record, mapping, log)
         if path is None:
-            log.leave_out("conversations whose tree leads in a circle")
+            log.leave_out("conversations whose tree has a cycle")
             continue
 
         yield from _messages(record, mapping, path, f"{place} {number}", log)
@@ -71,7 +71,7 @@ def _messages(
         )
 
     if not kept:
-        log.leave_out("conversations without a text")
+        log.leave_out("conversations without text")
 
 
 def _message(node: Any) -> dict[str, Any]:
@@ -87,14 +87,14 @@ def _judge(message: Mapping[str, Any], log: ImportLog) -> tuple[str, str]:
     is_hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
     # Texts that the user never saw have a weight of 0.
     if is_hidden or message.get("weight") == 0:
-        return "messages kept hidden", ""
+        return "messages marked as hidden", ""
     if role not in (USER, ASSISTANT):
-        return f"messages of {'tools' if role == 'tool' else 'the system or of nobody'}", ""
+        return f"messages of {'tools' if role == 'tool' else 'the system or of no author'}", ""
     if message.get("recipient") not in (None, "all"):
-        return "calls of tools", ""
+        return "calls to tools", ""
 
     text = _text(message.get("content"), log)
-    return ("", text) if text else ("messages without a text", "")
+    return ("", text) if text else ("messages without text", "")
 
 
 def _path(
@@ -105,7 +105,7 @@ def _path(
     if not isinstance(name, str) or name not in mapping:
         name = _newest(mapping)
         known = name is not None
-        log.take("conversations by the newest message, for want of a current one", known)
+        log.take("conversations up to the newest message, because none is marked as current", known)
 
     # The parent of a deleted node still lists it.
     parents = {child: parent for parent in mapping for child in _children(mapping[parent])}
@@ -122,7 +122,9 @@ def _path(
         name = mapping[name]["parent"] if known else parents.get(name)
 
     names = [name for name in reversed(path) if isinstance(mapping.get(name), dict)]
-    log.take("conversations from a deleted message on", bool(names) and names[0] != [*path][-1])
+    log.take(
+        "conversations starting after a deleted message", bool(names) and names[0] != [*path][-1]
+    )
     return names
 
 

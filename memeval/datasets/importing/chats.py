@@ -108,7 +108,7 @@ def read_agent(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[M
             log.leave_out("events other than messages")
             continue
         if record.get("isMeta") or record.get("isSidechain"):
-            log.leave_out("messages of sub-agents, or kept hidden")
+            log.leave_out("messages of sub-agents, or hidden")
             continue
 
         session = key_of(record.get("sessionId")) or place
@@ -153,7 +153,7 @@ def _conversation(
             yield turn
 
     if not kept:
-        log.leave_out("conversations without a text")
+        log.leave_out("conversations without text")
 
 
 def _turns(
@@ -175,7 +175,7 @@ def _turns(
 
     said = _said(message, ROLES[role], log)
     if not said:
-        log.leave_out("messages without a text")
+        log.leave_out("messages without text")
 
     fields = scalars({name: value for name, value in message.items() if name not in SAID_IN})
     own = {name: fields[name] for name in OWN_KEYS if name in fields}
@@ -212,7 +212,7 @@ def _said(message: Mapping[str, Any], role: str, log: ImportLog) -> list[tuple[s
     text = "\n".join(filter(None, texts))
     said = [(role, text)] if text else []
     said += [(TOOL, tool) for tool in map(log.clean, tools) if tool]
-    log.leave_out("results of tools without a text", len(tools) - len(said) + bool(text))
+    log.leave_out("results of tools without text", len(tools) - len(said) + bool(text))
     return said
 
 
@@ -222,7 +222,7 @@ def add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> N
         texts.append(log.clean(part))
         return
     if not isinstance(part, dict):
-        log.leave_out("parts without a text")
+        log.leave_out("parts without text")
         return
 
     kind = str(part.get("type", "text"))

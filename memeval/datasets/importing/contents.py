@@ -50,7 +50,7 @@ def _objects(values: list[Any]) -> list[dict[str, Any]]:
 def _object(pairs: Sequence[tuple[str, Any]], log: ImportLog) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        log.take("objects with a field twice, with its last value")
+        log.take("objects with a duplicate field, using its last value")
 
     return fields
 

@@ -30,9 +30,9 @@ class Form(Struct, frozen=True):
 FORMS: Mapping[str, Form] = {
     "chatgpt": Form("an export of ChatGPT", _has("mapping")),
     "claude": Form("an export of Claude", _has("chat_messages")),
-    "locomo": Form("a file in LoCoMo's form", _has("sample_id", "conversation")),
-    "longmemeval": Form("a file in LongMemEval's form", _has("haystack_sessions")),
-    "memory_agent_bench": Form("a file in MemoryAgentBench's form", _has("context", "questions")),
+    "locomo": Form("a file in LoCoMo's format", _has("sample_id", "conversation")),
+    "longmemeval": Form("a file in LongMemEval's format", _has("haystack_sessions")),
+    "memory_agent_bench": Form("a file in MemoryAgentBench's format", _has("context", "questions")),
     "agent": Form("sessions of a coding agent", is_agent, case="folder"),
     "messages": Form("chat messages", is_chat),
     "slack": Form("an export of Slack", is_slack, case="channel"),

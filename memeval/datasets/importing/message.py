@@ -59,7 +59,7 @@ class ImportLog(Struct):
 
         text = without_halves(value)
         if text != value:
-            self.take("texts whose halves of surrogate pairs became U+FFFD")
+            self.take("texts with lone surrogates, which became U+FFFD")
 
         return text.strip()
 

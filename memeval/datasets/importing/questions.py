@@ -68,16 +68,16 @@ def by_case(
     for case_id, question in questions:
         if not case_id and len(case_ids) > 1:
             raise UserError(
-                f"the table of questions has no case_id, and there are {len(case_ids):,} cases.",
+                f"the table of questions has no case_id, but there are {len(case_ids):,} cases.",
                 _page(),
             )
 
         named = case_id or case_ids[0]
         if named not in known:
             raise UserError(
-                f"no message belongs to the case {quoted(named)}, which a question is about.",
+                f"a question is about the case {quoted(named)}, which has no messages.",
                 _page(),
-                "the cases made by --case and --windows differ from those in the questions",
+                "the cases of --case or --windows may differ from those in the questions",
             )
 
         grouped.setdefault(named, []).append(question)

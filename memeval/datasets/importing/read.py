@@ -178,22 +178,22 @@ class _Reader(Struct):
         if len(self.forms) > 1:
             found = "; ".join(f"{path}: {FORMS[name].title}" for name, path in self.forms.items())
             raise UserError(
-                f"the files have several forms ({found}).", "import each of them separately"
+                f"the files have several formats ({found}).", "import each of them separately"
             )
         if not self.forms and self.unknown:
             raise UserError(
-                f"{self.unknown[0]}: this form can't be imported.",
-                f"the forms:  {', '.join(FORMS)}",
-                "say which it is:  --as FORM, or for a table  --map speaker=COLUMN,text=COLUMN",
+                f"{self.unknown[0]}: unknown format.",
+                f"the formats:  {', '.join(FORMS)}",
+                "name the format:  --as FORM, or for a table  --map speaker=COLUMN,text=COLUMN",
             )
         if self.questions and not self.messages:
             raise UserError(
-                f"{paths[0]} holds questions and no message.",
-                "name the file with the conversations, too",
+                f"{paths[0]} contains questions, but no messages.",
+                "also name the file with the conversations",
             )
         if not self.messages:
             left_out = "; ".join(self.log.lines())
-            raise UserError(f"{paths[0]} holds no message. {left_out}".strip())
+            raise UserError(f"{paths[0]} contains no messages. {left_out}".strip())
 
         form = next(iter(self.forms))
         options = {"--map": self.options.columns, "--date-format": self.options.date_format}
@@ -202,9 +202,9 @@ class _Reader(Struct):
         if self.questions and "--date-format" in given:
             given.remove("--date-format")
         if given and form != "table":
-            raise UserError(f"{given[0]} is for tables, and this is {FORMS[form].title}.")
+            raise UserError(f"{given[0]} is for tables, but this is {FORMS[form].title}.")
 
-        self.log.leave_out("files of no known form", len(self.unknown))
+        self.log.leave_out("files of unknown format", len(self.unknown))
         return form
 
     def _read_table(self, content: bytes, file: SourceFile) -> bool:
@@ -233,11 +233,11 @@ class _Reader(Struct):
             form = "slack"
         if form == OWN:
             raise UserError(
-                f"{file.place} already has the form of {OWN}.",
+                f"{file.place} already has the format of {OWN}.",
                 f"check it:  python -m memeval data check {file.place}",
             )
         if form is None and not records:
-            self.log.leave_out("files without a record")
+            self.log.leave_out("files without records")
             return
         if form is None:
             self.unknown.append(file.place)
@@ -281,7 +281,7 @@ def _beside_left_out(files: Sequence[SourceFile], log: ImportLog) -> list[Source
 
     exports = {file.path for file in named}
     chosen = named + [file for file in files if file.path not in exports]
-    log.leave_out("files beside the conversations", len(files) - len(chosen))
+    log.leave_out("files other than the conversations", len(files) - len(chosen))
     return chosen
 
 

@@ -66,7 +66,7 @@ def read_slack(
 
         text = _text(record, names, log)
         if not text:
-            log.leave_out("messages without a text")
+            log.leave_out("messages without text")
             continue
 
         speaker = _speaker(record, names)

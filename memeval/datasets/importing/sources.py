@@ -104,7 +104,7 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]
     """
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     if len(entries) > MOST_FILES:
-        raise UserError(f"{path} holds {len(entries):,} files; at most {MOST_FILES:,} are read.")
+        raise UserError(f"{path} contains {len(entries):,} files; at most {MOST_FILES:,} are read.")
 
     for entry in entries:
         if entry.flag_bits & 1:
@@ -112,7 +112,7 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]
 
         too_dense = entry.file_size > MOST_RATIO * max(entry.compress_size, 1)
         if entry.file_size > RATIO_FROM and too_dense:
-            raise _too_large(path, entry.filename, f"more than {MOST_RATIO} times as large")
+            raise _too_large(path, entry.filename, f"more than {MOST_RATIO} times its size")
 
     if sum(entry.file_size for entry in entries) > MOST_IN_ALL:
         raise _too_large(path, "all its files together", f"more than {MOST_IN_ALL:,} bytes")
@@ -140,8 +140,8 @@ class _Budget(Struct):
 
 def _too_large(path: Path, name: str, how: str) -> UserError:
     return UserError(
-        f"{path}: {one_line(name)} is {how} when it is unpacked; it is not read.",
-        "if you trust it: unpack it, and name the files with the conversations",
+        f"{path}: {one_line(name)} would unpack to {how}, so it was not read.",
+        "if you trust it:  unpack it, and name the files with the conversations",
     )
 
 
@@ -173,10 +173,10 @@ def _of_folder(folder: Path, budget: _Budget) -> list[SourceFile]:
         named = f"{folder.name}/{name.as_posix()}"
         files.append(SourceFile(path=folder, name=named, read=partial(_read_file, path, budget)))
         if len(files) > MOST_FILES:
-            raise UserError(f"{folder} holds more than {MOST_FILES:,} files.")
+            raise UserError(f"{folder} contains more than {MOST_FILES:,} files.")
 
     if not files:
-        raise UserError(f"{folder} holds no file.")
+        raise UserError(f"{folder} contains no files.")
 
     return files
 
@@ -203,7 +203,7 @@ def _of_archive(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFil
             files.append(SourceFile(path=path, name=name, read=read))
 
     if not files:
-        raise UserError(f"{path} holds no file.")
+        raise UserError(f"{path} contains no files.")
 
     return files
 

@@ -48,8 +48,8 @@ LONGEST = 3
 LONGEST_CELL = 1 << 26
 MOST_ROWS = 5_000_000
 Row = tuple[int, Sequence[str]]
-"""The number of the line on which a row ends, or of the row in a sheet, and its cells."""
-QUOTING = 'a quote within a cell is written twice, and the cell within quotes:  "say ""hi"""'
+"""The line of a text on which a row ends, or a sheet's number of it, and its cells."""
+QUOTING = 'in a cell with quotes, double them, and quote the cell:  "say ""hi"""'
 
 
 class Table(Struct, frozen=True):
@@ -68,7 +68,7 @@ class Table(Struct, frozen=True):
         above_rows = list(islice(rows, MOST_ABOVE))
         first = [[cell.strip() for cell in cells] for _, cells in above_rows]
         if not first:
-            raise UserError(f"{path} holds no row.", REPLACE)
+            raise UserError(f"{path} contains no rows.", REPLACE)
 
         above = next((at for at, names in enumerate(first) if _is_header(names, given)), 0)
         log.leave_out("rows above the header", above)
@@ -87,7 +87,7 @@ def parse_map(given: str | None) -> dict[str, str]:
     for pair in filter(str.strip, (given or "").split(",")):
         name, _, column = (part.strip() for part in pair.partition("="))
         if not column:
-            raise UserError(f"--map: '{one_line(pair)}' is not FIELD=COLUMN.")
+            raise UserError(f"--map: '{one_line(pair)}' must be FIELD=COLUMN.")
         if name not in USUAL:
             raise unknown("field in --map", one_line(name), USUAL)
 
@@ -106,7 +106,7 @@ def read_csv(content: bytes, path: Path, given: Mapping[str, str], log: ImportLo
     if not text.strip():
         raise UserError(f"{path} is empty.", REPLACE)
     if "\0" in text:
-        raise UserError(f"{path} holds a NUL byte.", REPLACE)
+        raise UserError(f"{path} contains a NUL byte.", REPLACE)
 
     rows = text.lstrip("\n\r")
     if (said := SEPARATOR.match(rows)) is not None:
@@ -204,9 +204,9 @@ def _columns(table: Table, given: Mapping[str, str]) -> dict[str, int]:
     for field in NEEDED:
         if field not in columns:
             raise UserError(
-                f"{table.path}: no column is the {field}; there is "
+                f"{table.path}: no column is the {field}; the columns are "
                 f"{one_line(', '.join(filter(None, table.names)), 400)}.",
-                f"say which:  --map {field}=COLUMN",
+                f"name it:  --map {field}=COLUMN",
             )
 
     for field, place in columns.items():

@@ -35,7 +35,7 @@ def read_time(value: Any, log: ImportLog, date_format: str | None = None) -> dat
 
     time = _by_format(value, date_format) if date_format else _plain(value, log)
     if time is None:
-        log.leave_out(UNREAD, example=f"{quoted(value)}; for tables, --date-format says their form")
+        log.leave_out(UNREAD, example=f"{quoted(value)}; for tables, use --date-format")
     elif date_format:
         log.take(f"timestamps as {date_format}")
 
@@ -51,9 +51,7 @@ def format_of(values: Iterable[str], place: str, given: str | None = None) -> st
     texts = [value.strip() for value in values if value.strip()]
     if given is not None:
         if texts and not any(_by_format(text, given) for text in texts):
-            raise UserError(
-                f"{place}: no time matches --date-format, for example {quoted(texts[0])}"
-            )
+            raise UserError(f"{place}: no time matches --date-format; one is {quoted(texts[0])}")
 
         return given
 
@@ -69,7 +67,7 @@ def format_of(values: Iterable[str], place: str, given: str | None = None) -> st
     if day_first == month_first:
         raise UserError(
             f"{place}: day and month can't be told apart in '{first[0]}'",
-            f"say which:  --date-format '{forms[0]}'  or  --date-format '{forms[1]}'",
+            f"use:  --date-format '{forms[0]}'  or  --date-format '{forms[1]}'",
         )
 
     return forms[0] if day_first else forms[1]

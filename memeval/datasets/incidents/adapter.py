@@ -160,7 +160,7 @@ class Incidents(NetOps):
         cases = [self._case(name) for name, (_, later) in self._systems.items() if later]
         if not cases:
             raise UserError(
-                f"{self.path}: no system has incidents of two different times, an earlier and a "
+                f"{self.path}: no system has incidents at two different times, an earlier and a "
                 "later one."
             )
 

@@ -61,7 +61,7 @@ def _files(folder: Path) -> list[Path]:
     files = sorted(folder.rglob(NEZHA_FILES)) or sorted(folder.glob(OPENRCA_FILES))
     if not files:
         raise UserError(
-            f"{folder} holds neither {NEZHA_FILES} (Nezha) nor {OPENRCA_FILES} (OpenRCA)."
+            f"{folder} contains neither {NEZHA_FILES} (Nezha) nor {OPENRCA_FILES} (OpenRCA)."
         )
 
     return files
@@ -149,7 +149,7 @@ def _nezha(path: Path, content: bytes) -> Iterator[Incident]:
             pod = POD.fullmatch(fault.answer("inject_pod"))
             if pod is None:
                 raise fault.wrong(
-                    "inject_pod", "is not the name of a pod like frontend-579b9bff58-t2dbm"
+                    "inject_pod", "is not a pod name such as frontend-579b9bff58-t2dbm"
                 )
 
             system = f"nezha-{path.name.removesuffix('-fault_list.json')}"
@@ -195,7 +195,7 @@ def _seconds(row: Fields, name: str) -> int | None:
         raise row.wrong(name, f"is {quoted(text)}, not a number of seconds") from None
 
     if not math.isfinite(seconds) or not 0 <= seconds < 1e10:
-        raise row.wrong(name, f"is {quoted(text)}, not a length of time")
+        raise row.wrong(name, f"is {quoted(text)}, not a duration")
 
     return max(1, round(seconds))
 

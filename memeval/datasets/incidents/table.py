@@ -88,7 +88,7 @@ def check_names(path: Path, incidents: list[Incident]) -> None:
             shown = one_word(name)
             if not shown:
                 raise UserError(
-                    f"{path}: the name {quoted(name)} holds neither letters nor digits."
+                    f"{path}: the name {quoted(name)} contains neither letters nor digits."
                 )
 
             first = spelt.setdefault((row.system, kind, shown.lower()), name)

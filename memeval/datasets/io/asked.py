@@ -162,7 +162,7 @@ class QuestionReader:
                 )
             else:
                 entry.wrong(
-                    "evidence", f"holds {kind_of(value)}, not the id or index of a {self.noun}"
+                    "evidence", f"contains {kind_of(value)}, not the id or index of a {self.noun}"
                 )
 
         return tuple(turn_ids)
@@ -182,7 +182,7 @@ def _category(entry: Entry) -> str:
     if not CATEGORY.fullmatch(name):
         entry.wrong(
             "category",
-            f"is {quoted(name)}; it is made of up to 60 letters, digits, blanks, '.', '-', '_'",
+            f"is {quoted(name)}; it must be up to 60 letters, digits, spaces, '.', '-' or '_'",
         )
 
     return name
@@ -195,9 +195,9 @@ def _choices(entry: Entry) -> tuple[str, ...]:
 
     choices = tuple(text.strip() for text in entry.texts("choices"))
     if not 2 <= len(values) <= MOST_CHOICES:
-        entry.wrong("choices", f"holds {len(values)}, not 2 to {MOST_CHOICES}")
+        entry.wrong("choices", f"contains {len(values)}, not 2 to {MOST_CHOICES}")
     if len(set(choices)) < len(choices):
-        entry.wrong("choices", "holds a choice twice")
+        entry.wrong("choices", "lists a choice twice")
 
     return choices
 
@@ -207,7 +207,7 @@ def _golds(entry: Entry) -> list[str]:
     given = [name for name in ("answer", "golds") if entry.values.get(name) is not None]
     if len(given) != 1:
         what = "is missing" if not given else "is an alias of 'golds': use only one of them"
-        hint = "" if given else "; an empty list means that a refusal is right"
+        hint = "" if given else "; if a refusal is right, use an empty list"
         entry.wrong("answer", what + hint)
         return []
 
@@ -227,11 +227,10 @@ def _right(entry: Entry, choices: Sequence[str], golds: Sequence[str]) -> tuple[
         if gold not in choices:
             entry.wrong("answer", f"is {quoted(gold)}, which is not one of the choices")
     if not golds:
-        entry.wrong("answer", "is empty; a question with choices has a right one")
+        entry.wrong("answer", "is empty; a question with choices needs a right one")
     if len(set(golds)) > 1 and entry.values.get("multi_select") is not True:
-        # The system is shown whether several choices may be right: that must not be derived from
-        # the answer.
-        entry.wrong("answer", 'holds several choices, which needs "multi_select": true')
+        # The system is shown whether several may be chosen: that must not follow from the answer.
+        entry.wrong("answer", 'contains several choices, which needs "multi_select": true')
 
     return tuple(place for place, choice in enumerate(choices) if choice in golds)
 

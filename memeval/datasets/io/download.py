@@ -35,12 +35,12 @@ class SafeRedirects(HTTPRedirectHandler):
         if after.scheme not in allowed:
             unsafe = f"from {before.scheme} to {one_line(after.scheme)}"
         elif after.username or after.password:
-            unsafe = "to an address with a user name"
+            unsafe = "to a URL with a user name"
 
         if unsafe:
             fp.close()
             shown = without_userinfo(req.full_url)
-            raise WorldError(f"{shown} redirects {unsafe}: it is not followed.")
+            raise WorldError(f"{shown} redirects {unsafe}: memeval does not follow it.")
 
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         if request is not None and before.netloc != after.netloc:
@@ -89,9 +89,9 @@ def _reason(reason: Exception, host: str) -> str:
         what = one_line(getattr(reason, "reason", None) or reason)
         return f"no secure connection to {host} (TLS: {what})"
     if isinstance(reason, socket.gaierror):
-        return f"the name {host} is not found ({one_line(reason.strerror or reason)})"
+        return f"host name {host} not found ({one_line(reason.strerror or reason)})"
     if isinstance(reason, ConnectionRefusedError):
-        return f"{host} refuses the connection"
+        return f"{host} refused the connection"
     if isinstance(reason, TimeoutError):
         return f"no answer within {TIMEOUT_S:g} s"
 

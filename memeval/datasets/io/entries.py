@@ -259,5 +259,5 @@ class Entry(Struct, frozen=True):
 def _unknown_field(name: str, known: Sequence[str], other_names: Mapping[str, str]) -> str:
     """The mistake of an unknown field, in words."""
     near = get_close_matches(name, [*known, *other_names], n=1, cutoff=0.6)
-    hint = f"did you mean '{near[0]}'?" if near else f"there is {', '.join(known)}"
-    return f"field {quoted(name)} is not one of the schema; {hint}"
+    hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(known)}"
+    return f"field {quoted(name)} is not in the schema; {hint}"

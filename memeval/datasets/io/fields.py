@@ -27,8 +27,8 @@ KINDS: Mapping[str, tuple[type, ...]] = {
 
 MakeObject = Callable[[Sequence[tuple[str, Any]]], dict[str, Any]]
 SHOWN = 100
-"""Maximum number of characters of a value that a message quotes."""
-HALVED = "contains half of a surrogate pair, which can't be written as UTF-8"
+"""Characters of a value that a message quotes."""
+HALVED = "contains a lone surrogate, which can't be written as UTF-8"
 """The mistake of a string that has a `HALF_CHARACTER`."""
 
 
@@ -61,7 +61,7 @@ def parse_json(content: bytes, path: Path, made: MakeObject | None = None) -> An
         what = error.msg.removesuffix(" at")
         raise UserError(f"{path} is not JSON: {what} at {where}.", REPLACE) from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON that can be read: {error}.", REPLACE) from error
+        raise UserError(f"{path} is not readable JSON: {error}.", REPLACE) from error
 
 
 def decode(content: bytes, path: Path) -> str:
@@ -70,7 +70,7 @@ def decode(content: bytes, path: Path) -> str:
         # An archive is not damaged: it has to be unpacked.
         if content.startswith(mark):
             raise UserError(
-                f"{path} is {archive}, not the file itself", "unpack it, and name the file in it"
+                f"{path} is {archive}, not the file itself", "unpack it, and use the file in it"
             )
 
     try:
@@ -89,9 +89,9 @@ def read_records(content: bytes, path: Path, noun: str) -> list[Fields]:
     """
     values = parse_json(content, path)
     if not isinstance(values, list):
-        raise UserError(f"{path} holds {kind_of(values)}, not a list of {noun}s.")
+        raise UserError(f"{path} contains {kind_of(values)}, not a list of {noun}s.")
     if not values:
-        raise UserError(f"{path} holds no {noun}.")
+        raise UserError(f"{path} contains no {noun}s.")
 
     return [Fields.of(path, f"record {index}", value) for index, value in enumerate(values)]
 
@@ -150,7 +150,7 @@ class Fields(Struct, frozen=True):
         """A field that must be a list of strings."""
         items = self.items(name)
         if not all(isinstance(item, str) for item in items):
-            raise self.wrong(name, "holds something that is not a string")
+            raise self.wrong(name, "contains something that is not a string")
 
         return [self._whole(name, item) for item in items]
 
@@ -197,7 +197,7 @@ class Fields(Struct, frozen=True):
         before.
         """
         if value in seen:
-            raise self.wrong(name, f"is {quoted(value)}, which occurs twice; it must be unique")
+            raise self.wrong(name, f"is {quoted(value)}, which occurs twice but must be unique")
 
         seen.add(value)
 

@@ -36,11 +36,9 @@ def stream_list(path: Path) -> Iterator[Any]:
         if "premature EOF" in what or "ncomplete" in what:
             where += " (the file ends there: is it cut off?)"
 
-        raise UserError(
-            f"{path} is not JSON that can be read: {what}, {where}.", REPLACE
-        ) from error
+        raise UserError(f"{path} is not readable JSON: {what}, {where}.", REPLACE) from error
     except OSError as error:
-        raise UserError(f"{path} can't be read: {error.strerror}, in record {count}.") from error
+        raise UserError(f"{path} can't be read: {error.strerror} in record {count}.") from error
 
 
 def _check_list(file: BinaryIO, path: Path) -> None:
@@ -54,6 +52,6 @@ def _check_list(file: BinaryIO, path: Path) -> None:
         pass
 
     if first != b"[":
-        raise UserError(f"{path} holds {'no list of records' if first else 'nothing'}.", REPLACE)
+        raise UserError(f"{path} {'is not a list of records' if first else 'is empty'}.", REPLACE)
 
     file.seek(start)

@@ -54,7 +54,7 @@ def _parse(line: bytes, place: str) -> Any:
             f"{place} is not JSON: {error.msg} at column {error.colno}{end}.", REPLACE
         ) from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{place} is not JSON that can be read: {error}.", REPLACE) from error
+        raise UserError(f"{place} is not readable JSON: {error}.", REPLACE) from error
 
 
 def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str, Any]]:

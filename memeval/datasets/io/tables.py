@@ -34,13 +34,13 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
 
     if missing := next((name for name in columns if name not in names), None):
         raise UserError(
-            f"{path}: line 1: column '{missing}' is missing; there is "
+            f"{path}: line 1: column '{missing}' is missing; the columns are "
             f"{one_line(', '.join(names), 4 * SHOWN)}."
         )
 
     rows = [_row(path, number, names, cells) for number, cells in lines if cells]
     if not rows:
-        raise UserError(f"{path} holds no row below its header.")
+        raise UserError(f"{path} contains no rows below its header.")
 
     return rows
 
@@ -65,7 +65,7 @@ def _rows(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
     before, nul, _ = text.partition("\0")
     if nul:
         line = before.count("\n") + 1
-        raise UserError(f"{path}: line {line} holds a NUL byte.", REPLACE)
+        raise UserError(f"{path}: line {line} contains a NUL byte.", REPLACE)
 
     # `newline=""` keeps line breaks within a cell as they are. Without `strict`, a quote that is
     # never closed would take the rest of the file into one cell.

@@ -47,7 +47,7 @@ class OwnJson(OwnFile):
         elif self.path.is_dir():
             raise UserError(
                 f"{self.path} is a folder without {MANIFEST_FILE}",
-                "name a file, or a folder that `data freeze` made",
+                "use a file, or a folder made by `data freeze`",
             )
         elif not self.path.is_file():
             raise missing(self.info, self.path)
@@ -58,13 +58,13 @@ class OwnJson(OwnFile):
         drafted = reader.statuses[DRAFTED]
         if not reader.counts["questions"] and drafted and self.settings.status != "all":
             raise UserError(
-                f"{self.path}: all remaining questions are drafted and not reviewed ({drafted:,}).",
+                f"{self.path}: all remaining questions are unreviewed drafts ({drafted:,}).",
                 f"review them:    python -m memeval data review {self.path}",
                 "or ask them anyway: dataset.status=all",
             )
         if not reader.counts["questions"]:
             raise UserError(
-                f"{self.path} holds no question: every list of 'questions' is empty.",
+                f"{self.path} contains no questions: every list of 'questions' is empty.",
                 f"the schema:  {reader.mistakes.schema}",
             )
 

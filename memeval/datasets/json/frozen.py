@@ -78,7 +78,7 @@ def read_manifest(folder: Path) -> Manifest:
         digest = file_digest(folder / DATA_FILE)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UserError(
-            f"{folder} is not a frozen data set that can be read: {one_line(error)}",
+            f"{folder} is not a readable frozen data set: {one_line(error)}",
             "make one:  python -m memeval data freeze FILE --into FOLDER --version 1",
         ) from error
 
@@ -108,7 +108,7 @@ def read_checked(path: Path) -> tuple[OwnReader, list[dict[str, Any]]]:
 
     file = data_file(path)
     if not file.is_file():
-        raise UserError(f"{path} is not a file or a frozen data set.")
+        raise UserError(f"{path} is neither a file nor a frozen data set.")
 
     reader = OwnReader(file)
     written = [value for value, _ in reader.pairs()]
@@ -128,8 +128,8 @@ def split_cases(case_ids: Sequence[str], share: float) -> dict[str, str]:
     """
     if not 0 < share < 1 or len(case_ids) < 2:
         raise UserError(
-            f"--split {share:g} of {len(case_ids):,} cases leaves a side empty: it is a share "
-            "between 0 and 1 of two or more cases."
+            f"--split {share:g} of {len(case_ids):,} cases leaves one side empty: use a share "
+            "between 0 and 1 of at least two cases."
         )
 
     ordered = sorted(case_ids, key=lambda name: sha256(f"memeval split {name}".encode()).digest())
@@ -145,10 +145,12 @@ def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ())
     not a short word, and for a folder that exists already or can't be written.
     """
     if not VERSION.fullmatch(content.version):
-        raise UserError(f"--version '{one_line(content.version)}' is not like 1, 2.0 or 2026-05.")
+        raise UserError(
+            f"--version must be like 1, 2.0 or 2026-05, not '{one_line(content.version)}'."
+        )
     if folder.exists():
         raise UserError(
-            f"{folder} already exists.", "a version can't be frozen twice: name another"
+            f"{folder} already exists.", "a version can't be frozen twice: use another one"
         )
 
     part = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
@@ -220,7 +222,7 @@ def _datasheet(
         "Holds": all_counted(manifest.counts),
         "Tokens": f"{sum(count_tokens(text) for text in texts):,} in the turns, counted offline",
         "Scripts": _scripts(texts),
-        "Split by case": _counted(sides) or "that of memeval: dataset.split",
+        "Split by case": _counted(sides) or "memeval's own: dataset.split",
         "Categories": _counted(reader.categories),
         "Right answer is a refusal": counted(
             len(questions) - reader.counts["answerable"], "question"
@@ -231,7 +233,7 @@ def _datasheet(
         "Status": _stated(questions, "status", len(questions)),
         "Reviewed by": _counted(reviewers) or "nobody",
         **content.facts,
-        "Placeholders of a redaction": _counted(placeholders) or "none",
+        "Redaction placeholders": _counted(placeholders) or "none",
         "Licence": manifest.licence or "not stated",
         "Canary": manifest.canary,
     }

@@ -149,7 +149,7 @@ def place_question(
     forgotten, older = entry.texts("forgotten"), entry.texts("stale")
     if forgotten:
         if question.gold:
-            entry.wrong("forgotten", "needs an empty list as 'answer': a refusal is right")
+            entry.wrong("forgotten", "needs an empty list as 'answer', because a refusal is right")
 
         said = [sessions.said[turn_id] for turn_id in question.evidence]
         kind = RETURNED if question.category == RETURNED else DELETED

@@ -179,7 +179,7 @@ class OwnReader(Struct, dict=True):
 
         if not isinstance(cases, list) or not cases:
             raise UserError(
-                f"{self.path} holds no cases: it must be a list of cases, or one per line.",
+                f"{self.path} contains no cases: it must be a list of cases, or one per line.",
                 f"the schema:  {schema()}",
             )
 
@@ -253,7 +253,7 @@ class OwnReader(Struct, dict=True):
         key = f"{what} {name}"
         if key in self._seen:
             self.mistakes.add(
-                shown, f"{what} {quoted(name)} is in {self._seen[key]} already; ids are unique"
+                shown, f"{what} {quoted(name)} is already in {self._seen[key]}; ids must be unique"
             )
         else:
             self._seen[key] = place
@@ -307,7 +307,7 @@ class _AskedReader(QuestionReader):
         seconds = review.values.get("seconds")
         is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
         if seconds is not None and not (is_number and seconds >= 0):
-            review.wrong("seconds", "is not a number of seconds")
+            review.wrong("seconds", "must be a number of seconds, 0 or more")
 
 
 def _check_decision(
@@ -424,7 +424,8 @@ class _SessionReader(Struct, dict=True):
         key = f"{what} {name}"
         if key in self.names:
             self.case.mistakes.add(
-                place, f"the id {quoted(name)} is that of {self.names[key]}, too; ids are unique"
+                place,
+                f"the id {quoted(name)} is also that of {self.names[key]}; ids must be unique",
             )
         else:
             self.names[key] = place.removeprefix(f"{self.case.place}, ")

@@ -77,7 +77,9 @@ class StaleError(UserError):
     """A change based on an outdated version; `shown` is the current question."""
 
     def __init__(self, shown: ShownQuestion) -> None:
-        super().__init__(f"{shown.name} was changed elsewhere since it was shown; nothing is saved")
+        super().__init__(
+            f"{shown.name} was changed elsewhere after it was shown; nothing was saved"
+        )
         self.shown = shown
 
 

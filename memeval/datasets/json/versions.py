@@ -20,7 +20,7 @@ from memeval.datasets.json.reader import META
 from memeval.errors import UserError
 from memeval.text.shown import counted
 
-SPLIT_ANEW = "split the whole:  --split 0.5"
+SPLIT_ANEW = "split the merged set:  --split 0.5"
 
 
 class Changes(Struct, frozen=True, kw_only=True):
@@ -80,12 +80,10 @@ def merge(
     manifests = [_manifest_of(path) for path in paths]
     for number, manifest in enumerate(manifests):
         if manifest in manifests[:number]:
-            raise UserError(
-                f"{paths[number]} is the same set as one before it.", "name each set once"
-            )
+            raise UserError(f"{paths[number]} repeats an earlier set.", "name each set once")
 
     if keeps_split and len({bool(manifest.sides) for manifest in manifests}) > 1:
-        raise UserError("some of the sets have a split and others do not.", SPLIT_ANEW)
+        raise UserError("some of the sets have a split, but others don't.", SPLIT_ANEW)
 
     for path, manifest in zip(paths, manifests, strict=True):
         for case in read_checked(path)[1]:
@@ -96,7 +94,7 @@ def merge(
                     f"{path}: case {quoted(name)} has different content in an earlier set."
                 )
             if sides.setdefault(name, side) != side:
-                what = "is in a different part of the split in an earlier set"
+                what = "is on the other side of the split in an earlier set"
                 raise UserError(f"{path}: case {quoted(name)} {what}.", SPLIT_ANEW)
 
     return list(cases.values()), {case: side for case, side in sides.items() if side}, manifests

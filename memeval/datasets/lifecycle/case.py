@@ -61,7 +61,7 @@ class LifecycleSettings(DatasetSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.path:
-            raise UserError("dataset.path: lifecycle is generated, and reads no file")
+            raise UserError("dataset.path: lifecycle is generated, so it reads no file")
         if self.canaries:
             raise UserError(
                 "dataset.canaries: lifecycle already has values of other users and stored orders",

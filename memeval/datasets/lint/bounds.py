@@ -50,7 +50,7 @@ def check_bounds(material: Material) -> Iterator[Finding]:
             what=f"{system_of(lower)} is {100 * ahead:.1f} points above {system_of(upper)} "
             f"on {len(common)} questions",
             where=f"run {rival.summary.run_key}",
-            why=f"{system_of(upper)} has everything that {system_of(lower)} has, or more. "
+            why=f"{system_of(upper)} has at least everything that {system_of(lower)} has. "
             "Possible causes: chance on so few questions, a context that is too long to "
             "read, a lenient judge, or questions that need no memory",
             questions=tuple(name for name in common if own[name] != rival.scores[name]),

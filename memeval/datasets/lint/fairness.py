@@ -63,8 +63,8 @@ def check_judge(material: Material) -> Iterator[Finding]:
             kind="judge saw more",
             what=f"answers copy {COPIED_WORDS} words or more of their context",
             where="the answers that were judged",
-            why="the judge then finds the gold answer in the context, not in an answer to the "
-            "question: a lenient judge measures recall",
+            why="the judge then finds the gold answer in the copied context: a lenient judge "
+            "measures recall",
             questions=tuple(dict.fromkeys(copied)),
         )
 
@@ -99,7 +99,7 @@ def check_tuning(material: Material) -> Iterator[Finding]:
         order = [record.question_id for record in material.records]
         yield Finding(
             kind="tuned on test",
-            what=f"runs of this system with other settings on the same questions: {len(rivals)}",
+            what=f"{len(rivals)} runs of this system with other settings on the same questions",
             where=f"runs {names}",
             why="the best of several settings on the same questions looks better than it is; "
             "tune on dataset.split=dev and report dataset.split=test",

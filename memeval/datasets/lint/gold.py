@@ -17,8 +17,8 @@ short gold by chance.
 """
 WHY_PROMPT = "the reader is given the answer, so the run measures the prompt, not the memory"
 WHY_MEMORY = (
-    "nobody said these words, so the answer reached the memory in another way, for example "
-    "through examples in an extraction prompt"
+    "these words are not in the conversation, so the answer reached the memory in another way, "
+    "for example through an extraction prompt"
 )
 Hit = tuple[str, str, str]
 """Where the gold of a question was found, the question's id, and the matching words."""
@@ -30,7 +30,7 @@ def check_prompts(material: Material) -> Iterator[Finding]:
     for record in material.records:
         prompt = material.prompts.get((record.question_id, record.repeat))
         if prompt is not None:
-            texts[spaced(around(prompt, record))] = "the prompt of the answers"
+            texts[spaced(around(prompt, record))] = "the answer prompt"
 
     return _findings("gold in prompt", "gold answers", WHY_PROMPT, _golds_in(material, texts))
 
@@ -82,9 +82,9 @@ def check_memories(material: Material) -> Iterator[Finding]:
         in_memory += _hits("the memory", memory, record.question_id, unsaid)
         prompt = material.prompts.get((record.question_id, record.repeat))
         context = spaced(prompt.context) if prompt and prompt.context else ""
-        in_context += _hits("the context of the answer", context, record.question_id, unsaid)
+        in_context += _hits("the reader's context", context, record.question_id, unsaid)
 
-    what = "gold answers that nobody said,"
+    what = "gold answers that are not in the conversation,"
     return _findings("gold in memory", what, WHY_MEMORY, [*in_memory, *in_context])
 
 

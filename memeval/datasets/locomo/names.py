@@ -38,7 +38,7 @@ def category_names(naming: str = "official") -> Mapping[CategoryId, str]:
     if naming in WITHDRAWN:
         raise UserError(
             f"dataset.category_names={naming} was removed: no published table has these names",
-            f"Zep's table of 75.14 % has the names of:  dataset.category_names={WITHDRAWN[naming]}",
+            f"for the names of Zep's table of 75.14 %:  dataset.category_names={WITHDRAWN[naming]}",
         )
 
     if naming not in LOCOMO_NAMES:

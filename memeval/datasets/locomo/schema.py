@@ -102,12 +102,12 @@ def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
     # `session_35_date_time` without sessions.
     keys = {key: int(match[1]) for key in talk.values if (match := SESSION.fullmatch(key))}
     if not keys:
-        raise UserError(f"{talk.path}: {talk.record} holds no session.")
+        raise UserError(f"{talk.path}: {talk.record} contains no sessions.")
 
     # Sorted by number, because session_10 comes before session_2 as a string.
     for key, number in sorted(keys.items(), key=lambda item: item[1]):
         if key != f"session_{number}":
-            raise talk.wrong(key, f"is not written session_{number}")
+            raise talk.wrong(key, f"must be written session_{number}")
 
         started_at = talk.time(f"{key}_date_time", parse_date, "1:56 pm on 8 May, 2023")
         turns = [
@@ -123,7 +123,7 @@ def _with_notes(sample: Fields, session: Session) -> Session:
     key = f"session_{session.session_id.removeprefix('s')}"
     summary = _noted(sample, "session_summary").get(f"{key}_summary")
     if summary is not None and not isinstance(summary, str):
-        raise sample.wrong("session_summary", f"holds no text under {key}_summary")
+        raise sample.wrong("session_summary", f"has no string under {key}_summary")
 
     return replace(
         session,
@@ -156,7 +156,7 @@ def _observations(sample: Fields, session: Session, key: str) -> tuple[Observati
                 observations.append(Observation(speaker, text.strip(), turn_ids))
     except (AttributeError, TypeError, ValueError):
         raise sample.wrong(
-            "observation", f"holds something else under {key} than [text, turn id] by speaker"
+            "observation", f"must map speakers to [text, turn id] under {key}"
         ) from None
 
     # A few are based only on turns of another session: they come last.
@@ -217,7 +217,7 @@ def read_corrections(
     for item in read_records(content, path, "correction"):
         match = AUDITED.fullmatch(item.text("question_id"))
         if not match:
-            raise item.wrong("question_id", "is not of the form locomo_<conversation>_qa<index>")
+            raise item.wrong("question_id", "must be locomo_<conversation>_qa<index>")
 
         case, position = int(match[1]), int(match[2])
         if (

@@ -164,7 +164,7 @@ class LocomoMc10(Dataset):
             yield self._order_choices(self._evidence.join(case) if self._evidence else case)
 
         if not self.odd["questions"]:
-            raise UserError(f"{self.path} holds no question.")
+            raise UserError(f"{self.path} contains no questions.")
 
     def notes(self) -> tuple[str, ...]:
         joined = (self._evidence.note(),) if self._evidence else ()
@@ -177,7 +177,7 @@ class LocomoMc10(Dataset):
         if not self.settings.derive:
             raise UserError(
                 f"data set '{self.info.name}' is already a file; only derived rows can be written.",
-                "say so:  dataset.derive=true",
+                "use:  dataset.derive=true",
             )
 
         questions = 0

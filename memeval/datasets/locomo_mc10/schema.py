@@ -53,8 +53,8 @@ def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
         if conversation in ended:
             raise first.wrong(
                 "question_id",
-                f"goes back to {quoted(conversation)}, whose lines ended before: they must follow "
-                "one another",
+                f"returns to {quoted(conversation)}: the lines of a conversation must follow one "
+                "another",
             )
 
         ended.add(conversation)
@@ -66,7 +66,7 @@ def _by_conversation(fields: Fields) -> tuple[str, Fields]:
     question_id = fields.text("question_id")
     match = _ID.fullmatch(question_id)
     if match is None:
-        raise fields.wrong("question_id", f"is {quoted(question_id)}, not written like conv-26_q0")
+        raise fields.wrong("question_id", f"is {quoted(question_id)}, not an id such as conv-26_q0")
 
     return match["conversation"], structs.replace(fields, record=f"{fields.record}, {question_id}")
 
@@ -83,8 +83,8 @@ def _case(conversation: str, first: Fields, others: Iterable[Fields]) -> EvalCas
             if row.items(name) != first.values[name]:
                 raise row.wrong(
                     name,
-                    f"is not that of {one_line(questions[0].question_id, SHOWN)}: all questions "
-                    "of a conversation share one haystack",
+                    f"differs from that of {one_line(questions[0].question_id, SHOWN)}: all "
+                    "questions of a conversation share one haystack",
                 )
 
         questions.append(_question(row))
@@ -111,13 +111,13 @@ def _sessions(row: Fields) -> Iterator[Session]:
 
     numbers = [_number(row, session_id) for session_id in ids]
     if numbers != sorted(set(numbers)):
-        raise row.wrong("haystack_session_ids", "must be in the order of their numbers, each once")
+        raise row.wrong("haystack_session_ids", "must be sorted by number, without duplicates")
 
     summaries = _summaries(row, len(ids))
     for number, date, turns, summary in zip(numbers, dates, talks, summaries, strict=True):
         place = f"{row.record}: haystack_sessions[{number}]"
         if not isinstance(turns, list):
-            raise row.wrong("haystack_sessions", f"holds no list of turns for session_{number}")
+            raise row.wrong("haystack_sessions", f"has no list of turns for session_{number}")
 
         time = _time(row, date)
         said = [
@@ -144,7 +144,7 @@ def _number(row: Fields, session_id: str) -> int:
     if match is None:
         raise row.wrong(
             "haystack_session_ids",
-            f"holds {quoted(session_id)}, which is not written like session_1",
+            f"contains {quoted(session_id)}, which is not an id such as session_1",
         )
 
     return int(match[1])
@@ -156,7 +156,7 @@ def _time(row: Fields, date: str) -> datetime:
     except ValueError:
         raise row.wrong(
             "haystack_session_datetimes",
-            f"holds {quoted(date)}, which is not a date like 2023-05-08T13:56:00",
+            f"contains {quoted(date)}, which is not a date such as 2023-05-08T13:56:00",
         ) from None
 
 
@@ -180,7 +180,7 @@ def _question(fields: Fields) -> EvalQuestion:
     if not 2 <= len(choices) <= MOST_CHOICES:
         raise fields.wrong("choices", f"has {len(choices)} entries, not 2 to {MOST_CHOICES}")
     if not all(choice.strip() for choice in choices):
-        raise fields.wrong("choices", "holds an empty one")
+        raise fields.wrong("choices", "contains an empty choice")
 
     sessions = fields.items("haystack_session_ids")
     for name, counted in (("num_choices", len(choices)), ("num_sessions", len(sessions))):
@@ -196,7 +196,7 @@ def _question(fields: Fields) -> EvalQuestion:
     if choices[right] != answer:
         raise fields.wrong(
             "answer",
-            f"is {quoted(answer)}, and correct_choice_index={right} points at "
+            f"is {quoted(answer)}, but correct_choice_index={right} points at "
             f"{quoted(choices[right])}",
         )
 

@@ -90,7 +90,7 @@ class LongMemEval(Dataset):
             yield case
 
         if not seen:
-            raise UserError(f"{self.path} holds no question.")
+            raise UserError(f"{self.path} contains no questions.")
 
     def ranking_metrics(
         self,

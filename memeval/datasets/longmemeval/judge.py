@@ -106,8 +106,8 @@ class LongMemEvalJudge(YesNoJudge):
 
         if question.category not in KIND_OF:
             raise UserError(
-                f"judge=longmemeval has no prompt for the question type '{question.category}'; it "
-                f"has {', '.join(KIND_OF)}"
+                f"judge=longmemeval has no prompt for question type '{question.category}', only "
+                f"for {', '.join(KIND_OF)}"
             )
 
         return KIND_OF[str(question.category)]

@@ -61,7 +61,7 @@ def read_item(item: Fields, index: int, roles: Roles) -> tuple[EvalCase, dict[st
     answerable = ABSTENTION not in question_id
     dated = _sessions(item, roles)
     if not dated and answerable:
-        raise item.wrong("haystack_sessions", "is empty, though the question has an answer in it")
+        raise item.wrong("haystack_sessions", "is empty, but the question has an answer")
 
     # The file is sorted by day, but not always within a day.
     ordered = sorted(dated, key=lambda session: session.started_at)
@@ -112,7 +112,7 @@ def _sessions(item: Fields, roles: Roles) -> list[_Dated]:
         ("haystack_session_ids", item.texts("haystack_session_ids")),
     ):
         if len(values) != len(haystack):
-            raise item.wrong(name, f"holds {len(values)} entries for {len(haystack)} sessions")
+            raise item.wrong(name, f"contains {len(values)} entries for {len(haystack)} sessions")
 
     # Only checked: the evidence is the turns' own flags, which are finer than sessions.
     item.texts("answer_session_ids")

@@ -176,8 +176,7 @@ class MemoryAgentBench(Dataset):
             subset = self.settings.subset
             chosen = f"split={self.settings.split}" if subset is None else f"subset={subset}"
             raise UserError(
-                f"dataset.{chosen} has nothing of dataset.categories={list(categories)}: no "
-                "questions are left"
+                f"dataset.{chosen} has no questions of dataset.categories={list(categories)}"
             )
 
     def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
@@ -219,7 +218,7 @@ class MemoryAgentBench(Dataset):
                     ids.update(name for name in row.ids if name)
 
             if not seen:
-                raise UserError(f"{path} holds no row.")
+                raise UserError(f"{path} contains no rows.")
 
         unique = frozenset(name for name, count in ids.items() if count == 1)
         return Outline(sources=tuple(sources), of_the_file=tuple(of_the_file), unique_ids=unique)

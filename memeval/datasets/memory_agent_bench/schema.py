@@ -99,7 +99,7 @@ def _row(index: int, row: Fields) -> Row:
 
     if len(row.items("answers")) != count:
         raise row.wrong(
-            "answers", f"holds {len(row.items('answers'))} lists of golds for {count} questions"
+            "answers", f"has {len(row.items('answers'))} lists of golds for {count} questions"
         )
 
     content = sha256("\0".join((row.text("context"), *row.texts("questions"))).encode()).hexdigest()
@@ -204,7 +204,7 @@ def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
     # A number would never match a title, and every answer would be wrong.
     if row.metric == ITEMS and any(text.isdigit() for text in texts):
         raise row.fields.wrong(
-            field, f"holds the number of a title that no {TITLES} beside the file explains"
+            field, f"contains the number of a title, but {TITLES} next to the file does not list it"
         )
 
     return texts
@@ -247,7 +247,7 @@ def _listed(metadata: Fields, name: str, count: int) -> Iterator[Any]:
 
     for item in ("; ".join(map(str, item)) if isinstance(item, list) else item for item in items):
         if item is not None and not isinstance(item, KINDS["a string or a number"]):
-            raise metadata.wrong(name, f"holds {kind_of(item)}, not a string")
+            raise metadata.wrong(name, f"contains {kind_of(item)}, not a string")
 
         yield item if item is None else str(item).strip() or None
 
@@ -259,7 +259,7 @@ def _date(metadata: Fields, text: str | None) -> datetime | None:
     date = parse_date(text)
     if date is None:
         raise metadata.wrong(
-            "question_dates", f"holds {quoted(text)}, not a date like 2023/05/20 (Sat) 02:21"
+            "question_dates", f"contains {quoted(text)}, not a date like 2023/05/20 (Sat) 02:21"
         )
 
     return date

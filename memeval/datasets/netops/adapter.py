@@ -111,7 +111,7 @@ def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[st
     if isinstance(value, dict):
         value = [value]
     if not isinstance(value, list) or not value:
-        raise UserError(f"{path} holds no cases: it must be a list of cases, or one per line.")
+        raise UserError(f"{path} contains no cases: it must be a list of cases, or one per line.")
 
     for number, case in enumerate(value, start=1):
         yield f"case {number}", case
@@ -151,9 +151,11 @@ def _chunks(case: Entry) -> list[Chunk]:
     names = [chunk.name for chunk in chunks if chunk.name is not None]
     for name, count in Counter(names).items():
         if count > 1:
-            case.mistakes.add(place, f"chunk {quoted(name)} occurs {count} times; ids are unique")
+            case.mistakes.add(
+                place, f"chunk {quoted(name)} occurs {count} times; ids must be unique"
+            )
 
-    order = OrderCheck(case.mistakes, "an earlier chunk; chunks are in order of time")
+    order = OrderCheck(case.mistakes, "an earlier chunk; chunks must be sorted by time")
     for number, chunk in enumerate(chunks):
         order.check(chunk.time, f"{place}, chunk {number}")
 
@@ -186,7 +188,9 @@ def _chunk(place: str, number: int, value: Any, mistakes: Mistakes) -> Chunk:
 def _check_unique(what: str, names: Sequence[str], mistakes: Mistakes) -> None:
     for name, count in Counter(names).items():
         if count > 1:
-            mistakes.add(f"{what} {quoted(name)}", f"there are {count} of this id, which is unique")
+            mistakes.add(
+                f"{what} {quoted(name)}", f"this id occurs {count} times, but must be unique"
+            )
 
 
 def _check_sessions(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> None:

@@ -95,7 +95,7 @@ def _choices(fields: Fields) -> tuple[str, ...]:
     """The texts of the options, without the letter in front of each."""
     listed = _listed(fields)
     if not 2 <= len(listed) <= MOST_CHOICES:
-        raise fields.wrong("all_options", f"holds {len(listed)} options, not 2 to {MOST_CHOICES}")
+        raise fields.wrong("all_options", f"has {len(listed)} options, not 2 to {MOST_CHOICES}")
 
     choices = []
     for position, option in enumerate(listed):
@@ -103,7 +103,7 @@ def _choices(fields: Fields) -> tuple[str, ...]:
         match = _LABEL.fullmatch(option) if isinstance(option, str) else None
         if match is None or match[1] != expected or not match[2].strip():
             raise fields.wrong(
-                "all_options", f"holds {quoted(option)}, where '({expected}) …' is expected"
+                "all_options", f"contains {quoted(option)} instead of '({expected}) …'"
             )
 
         choices.append(match[2].strip())
@@ -143,7 +143,7 @@ def _end(fields: Fields) -> int:
     text = fields.answer(name)
     match = _INDEX.fullmatch(text)
     if match is None or int(match[1]) < 1:
-        raise fields.wrong(name, f"is {quoted(text)}, not a number of messages from 1")
+        raise fields.wrong(name, f"is {quoted(text)}, not a number of messages, 1 or more")
 
     return int(match[1])
 
@@ -157,8 +157,8 @@ def read_contexts(content: bytes, path: Path) -> Mapping[str, tuple[Message, ...
     for fields in parse_lines(content.split(b"\n"), path):
         if len(fields.values) != 1:
             raise UserError(
-                f"{path}: {fields.record} holds {len(fields.values)} conversations, not one by its "
-                "id."
+                f"{path}: {fields.record} must map one id to its conversation, but has "
+                f"{len(fields.values)} ids."
             )
 
         (context_id,) = fields.values
@@ -171,7 +171,7 @@ def read_contexts(content: bytes, path: Path) -> Mapping[str, tuple[Message, ...
         contexts[context_id] = tuple(map(_message, messages))
 
     if not contexts:
-        raise UserError(f"{path} holds no conversation.")
+        raise UserError(f"{path} contains no conversations.")
 
     return contexts
 

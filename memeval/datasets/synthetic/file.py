@@ -95,11 +95,12 @@ def _read_case(fields: Fields) -> EvalCase:
         if earlier.started_at and later.started_at and later.started_at < earlier.started_at:
             talk = fields.member("conversation", case.case_id)
             raise talk.wrong(
-                f"session_{later.session_id[1:]}_date_time", "lies before the session ahead of it"
+                f"session_{later.session_id[1:]}_date_time",
+                "is earlier than that of the session before it",
             )
 
     if not case.questions:
-        raise fields.wrong("qa", "holds no question")
+        raise fields.wrong("qa", "contains no questions")
 
     starts = positions(case.sessions)
     total = max(1, starts.pop(""))
@@ -123,7 +124,7 @@ def _question(
 
     cited = qa.texts("evidence")
     if cited != list(question.evidence) or bool(cited) != question.answerable:
-        what = f"holds {one_line(cited, SHOWN)}, which are not the ids of turns"
+        what = f"contains {one_line(cited, SHOWN)}, which are not all turn ids"
         raise qa.wrong("evidence", what if cited else "is empty")
 
     gold = tuple(qa.texts("answers"))
