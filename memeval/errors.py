@@ -30,7 +30,7 @@ class RefusedError(MemevalError):
     """No cell of a sweep is run, because some of them can't be."""
 
     def __init__(self, errors: Sequence[UserError], cells: int) -> None:
-        super().__init__(f"{len(errors)} of {cells} runs can't be made")
+        super().__init__(f"{len(errors)} of {cells} runs can't be started")
         self.errors = errors
         self.leaves_others = len(errors) < cells
         """Whether some of the cells can be run."""

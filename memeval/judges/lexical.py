@@ -66,7 +66,7 @@ class TokenF1Judge(Judge):
         score = metrics["token_f1"]
         if score is None:
             return self.unscored(
-                "token_f1 is not defined for this answer: judge=contains or a model can judge it"
+                "token_f1 is not defined for this answer; judge=contains or a model can judge it"
             )
 
         return self.verdict(answer, right=score >= self.threshold, score=score)

@@ -27,7 +27,7 @@ class RecordedJudge(Judge):
     @classmethod
     def build(cls, context: JudgeContext) -> Judge:
         raise UserError(
-            "judge=recorded reads verdicts from a file of answers",
+            "judge=recorded reads verdicts from an answer file",
             "use:  python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=recorded",
         )
 

@@ -30,7 +30,7 @@ def build_judge(name: str, context: JudgeContext, class_path: str | None = None)
     except Exception as error:
         path = f"{judge_class.__module__}:{judge_class.__qualname__}"
         reason = f"{type(error).__name__}: {one_line(error)}"
-        raise UserError(f"judge '{name}': {path} can't be built: {reason}") from error
+        raise UserError(f"judge '{name}': {path} can't be created: {reason}") from error
 
 
 def usual_judge(kind: AnswerKind, benchmark: str | None, *, has_model: bool) -> str:

@@ -215,7 +215,7 @@ class Breaker(Struct):
             most, failures = work.most_failures, self._in_row.get(address, 0)
             if most is not None and failures >= most:
                 return WorldError(
-                    f"stopped: {failures} calls in a row failed at {address}, the last one: "
+                    f"stopped: {failures} calls in a row failed at {address}, the last one with: "
                     f"{self._last[address]} (stop_after_failures={most})"
                 )
 
@@ -225,7 +225,7 @@ class Breaker(Struct):
 def _way_out(setback: Setback, option: str, role: str) -> str:
     """A hint for a user when the first call of an endpoint, for the model of a role, failed."""
     if setback.status in (401, 403):
-        return f"check the key:  {role}.api_key_env names the variable that holds it"
+        return f"check the key:  {role}.api_key_env names its environment variable"
     if setback.status == 404:
         return f"check the model and the URL:  {role}.model=… {option}=…"
 

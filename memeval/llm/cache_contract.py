@@ -37,7 +37,7 @@ class Damage:
         """Notes a damaged entry; each key counts once."""
         if not self._keys:
             self._say(
-                f"{self._what} had a damaged entry ({key[:12]}…): it was dropped and is "
+                f"{self._what} had a damaged entry ({key[:12]}…): it was dropped and will be "
                 "requested again"
             )
 

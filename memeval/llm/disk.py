@@ -40,8 +40,8 @@ class Disk:
             free = self._free(folder)
             if free < RESERVE:
                 raise StorageError(
-                    f"no call was sent: {free / 2**20:.1f} MiB are free at {folder}, and replies "
-                    f"need {RESERVE / 2**20:.0f} MiB to be stored"
+                    f"no call was sent: only {free / 2**20:.1f} MiB are free in {folder}, but "
+                    f"storing replies needs {RESERVE / 2**20:.0f} MiB"
                 )
 
         self._looked = now

@@ -306,7 +306,7 @@ class Endpoint:
         if status >= 300:
             return of_status(status, headers, body)
         if status == ACCEPTED and not self.settings.takes_accepted:
-            what = "HTTP 202: the request was only accepted, and the contract requires 200"
+            what = "HTTP 202: the request was only accepted, but the contract requires 200"
             return Setback(what, Kind.DECLINED, status=status)
 
         try:

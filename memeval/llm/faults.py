@@ -112,9 +112,9 @@ _QUOTA = frozenset(
 )
 _MEANINGS = {
     401: "the key was refused",
-    402: "a payment is due",
+    402: "payment required",
     403: "access was refused",
-    404: "unknown address or model",
+    404: "unknown URL or model",
 }
 
 
@@ -243,7 +243,7 @@ _BY_NAME = {
     ),
     **dict.fromkeys(
         ("InvalidURL", "InvalidUrlClientError", "NonHttpUrlClientError"),
-        Setback("the address can't be requested", Kind.DEAD),
+        Setback("the URL is not valid", Kind.DEAD),
     ),
 }
 """By the name of an exception's class, so that the HTTP libraries need not be imported."""
@@ -275,7 +275,7 @@ def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
         # aiohttp's own error of this type only wraps the one that has the message.
         wrapped = getattr(cause, "certificate_error", cause)
         reason = getattr(wrapped, "verify_message", None) or "it can't be verified"
-        what = f"TLS: the certificate of {host} is refused: {one_line(reason)}"
+        what = f"TLS: the certificate of {host} was refused: {one_line(reason)}"
         return Setback(what, Kind.DEAD)
 
     # Before `SSLError`, whose subclasses they are: a broken connection says nothing about the

@@ -70,8 +70,8 @@ def value_of(variable: str, option: str) -> str:
     stripped = value.strip()
     if not stripped.isascii() or not stripped.isprintable():
         raise UserError(
-            f"the environment variable {variable} contains characters that a header can't hold: "
-            "was something else copied with it?"
+            f"the environment variable {variable} contains characters that are not allowed in a "
+            "header: was something else copied with the key?"
         )
 
     return stripped

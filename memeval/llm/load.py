@@ -97,10 +97,10 @@ def busy_line(load: Load) -> str | None:
 
     bottleneck = "neither is the bottleneck"
     if max(endpoint, processor) >= BINDING:
-        binding = "the endpoint" if endpoint >= processor else "memeval's own processor"
+        binding = "the endpoint" if endpoint >= processor else "memeval's CPU"
         bottleneck = f"{binding} is the bottleneck"
 
     return (
         f"{100 * endpoint:.0f} % of the {load.slots} request slots in use, "
-        f"own processor {100 * processor:.0f} %: {bottleneck}"
+        f"memeval's CPU {100 * processor:.0f} %: {bottleneck}"
     )

@@ -146,7 +146,7 @@ class OpenAIModel(LanguageModel):
                 out = "writer=chunks" if role is Role.INGEST else "reader=direct"
                 raise UserError(
                     f"{self.name} does not accept tools; use {out}",
-                    f"the endpoint says:  {one_line(error)}",
+                    f"the endpoint's error:  {one_line(error)}",
                 ) from error
 
             raise error.with_hint(self._sampling.role, self._sampling.extra_body) from error

@@ -179,7 +179,7 @@ class Metric:
     def _failed(self, error: Exception) -> UserError:
         return UserError(
             f"metric '{one_line(self.name)}' failed: {type(error).__name__}: {one_line(error)}",
-            "no answer is lost: fix it, then repeat the command",
+            "fix the metric, then repeat the command: no answer is lost",
         )
 
     def of_figures(self, figures: Mapping[str, float | None]) -> float | None:

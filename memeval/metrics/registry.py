@@ -65,7 +65,7 @@ def add(metric: Metric) -> None:
 def _check(metric: Metric, others: Iterable[Metric]) -> None:
     for other in others:
         if other.name == metric.name:
-            raise UserError(f"there are two metrics '{one_line(metric.name)}'")
+            raise UserError(f"metric '{one_line(metric.name)}' is defined twice")
 
         for place, title in sorted(metric.titles.items() & other.titles.items()):
             raise UserError(
@@ -116,7 +116,7 @@ def unknown_metric(name: str, recorded: Iterable[str]) -> UserError:
         return UserError(
             f"no question of these runs has a value for {name}",
             "after stages=retrieve:  --metric recall@10",
-            "the retrieval and cost of imported answers are unknown",
+            "imported answers have no retrieval metrics and no cost",
         )
 
     return unknown("metric", one_line(name), sorted({*known, *map(one_line, recorded)}))

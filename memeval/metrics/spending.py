@@ -105,7 +105,7 @@ METRICS = (
         PER_1000_TOKENS,
         of_run=accuracy_per_1000_tokens,
         columns={PAGE: "per 1,000 tok"},
-        hint="accuracy in points for each 1,000 tokens of context",
+        hint="points of accuracy per 1,000 tokens of context",
     ),
     Metric(
         "tokens",

@@ -70,7 +70,7 @@ METRICS = (
         optional=(SHOW, REPORT),
         hint="items that the memory wrote, per turn of the conversation",
     ),
-    _metric(REPEATED, "stored twice", "items that say what another one says, word for word"),
-    _metric(WITHOUT_FACT, "stored without a fact", "items without a rare word of what was said"),
+    _metric(REPEATED, "stored twice", "items that repeat another item word for word"),
+    _metric(WITHOUT_FACT, "stored without a fact", "items without a rare word of the conversation"),
     _metric(GROWTH, "stored late", "items from the second half of the turns"),
 )

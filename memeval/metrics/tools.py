@@ -88,14 +88,14 @@ METRICS = (
         lambda record: float(not _calls(record)),
         "no call",
         unit=POINTS,
-        hint="questions that were answered without any call",
+        hint="questions answered without any call",
     ),
     _read(
         "at_step_limit",
         lambda record: float(record.step_limit),
         "at the limit",
         unit=POINTS,
-        hint="questions whose model had to answer before it was ready",
+        hint="questions whose model had to answer because a limit was reached",
     ),
     _read(
         "evidence_seen",
@@ -104,7 +104,7 @@ METRICS = (
         unit=POINTS,
         places=(TABLE, PAGE),
         more_is_better=True,
-        hint="share of the evidence turns that a result shows",
+        hint="share of the evidence turns that tool results show",
     ),
     Metric(
         WRITE_RECALL,

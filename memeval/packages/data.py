@@ -69,11 +69,11 @@ def config_of(run: Run) -> RunConfig:
     own = [config.judge.class_, config.dataset.get("class"), config.system.get("class")]
     own += [config.embedder.class_, config.reranker.class_]
     if any(own):
-        raise UserError("it names its author's own class, which is not loaded")
+        raise UserError("it uses the author's own class, which is not loaded")
     if config.dataset.get("path"):
-        raise UserError("it used its author's own data file, which is not searched for")
+        raise UserError("it used the author's own data file, which is not in the package")
     if config.judge.prompt_file or config.prompt.file:
-        raise UserError("it used its author's own prompt, which a package does not contain")
+        raise UserError("it used the author's own prompt, which is not in the package")
 
     return config
 
@@ -100,7 +100,9 @@ def _read(config: RunConfig) -> Data:
     try:
         dataset = open_dataset(config)
         if not is_built_in(type(dataset)):
-            raise UserError("a class of an installed package reads it, and is not loaded")
+            raise UserError(
+                "its data set's class is from an installed package, which is not loaded"
+            )
 
         loaded = dataset.load()
     except UserError as error:
@@ -158,7 +160,7 @@ def unlike_told(summary: RunSummary, records: list[Record], data: Data) -> Itera
 
     notes = {note.text for note in as_kept(remarks((*data.loaded.notes, *data.dataset.notes())))}
     if not notes <= {note.text for note in summary.notes}:
-        yield "run.json: notes of the data set are missing"
+        yield "run.json: a note of the data set is missing"
 
     measures = data.dataset.measures
     if tuple(measures(records)) != summary.protocol_metrics:

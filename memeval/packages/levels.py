@@ -379,9 +379,9 @@ def surroundings_problems(package: Package) -> Iterator[str]:
     if manifest.code not in codes:
         yield "the manifest and the runs name different code"
     if not manifest.replaced.keys() <= set(KINDS):
-        yield "the manifest counts something that was not replaced"
+        yield "the manifest counts replacements of an unknown kind"
     if manifest.supersedes and not is_package_id(manifest.supersedes):
-        yield "the manifest replaces something that is not a package"
+        yield "the manifest supersedes something that is not a package id"
 
 
 def _same_surroundings(told: Any, made: Mapping[str, Any]) -> bool:
@@ -463,6 +463,6 @@ def _why_not_again(run: Run) -> str:
     if judge is None:
         return "nothing was judged"
     if judge.name == RECORDED:
-        return "its verdicts were recorded elsewhere, and can't be repeated"
+        return "its verdicts were recorded elsewhere, so they can't be repeated"
 
     return f"a model judged ({one_line(judge.shown)}): to repeat some verdicts, use --judge N"

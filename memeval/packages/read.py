@@ -242,7 +242,7 @@ def _manifest(path: Path, content: bytes) -> Manifest:
     if list(manifest.protocols) != list(manifest.runs):
         raise _bad(path, f"{MANIFEST} does not have a protocol for each run")
     if content != manifest_bytes(manifest):
-        raise _bad(path, f"{MANIFEST} is not written as pack writes it")
+        raise _bad(path, f"{MANIFEST} is not in the form that pack writes")
 
     return manifest
 

@@ -183,7 +183,7 @@ def register_problems(
         others = [answer.origin for answer in answers if answer.origin not in registered]
         if others:
             names = one_line(", ".join(sorted(set(others))), 200)
-            yield f"{cell.key}: {counted(len(others), 'answer')} of runs not registered: {names}"
+            yield f"{cell.key}: {counted(len(others), 'answer')} from unregistered runs: {names}"
 
         if digest_of_ids({one.question_id for one in records[run.key]}) != cell.questions_sha256:
             yield f"{cell.key}: the questions differ from the registered ones"

@@ -22,7 +22,7 @@ def sign(content: bytes, key_file: Path) -> bytes:
     Raises `UserError` without the program, and for a key that it refuses.
     """
     if not key_file.is_file():
-        raise UserError(f"--sign: there is no key file {one_line(key_file)}")
+        raise UserError(f"--sign: the key file {one_line(key_file)} does not exist")
 
     with tempfile.TemporaryDirectory() as folder:
         signed = Path(folder, "manifest")
@@ -37,7 +37,7 @@ def signer_of(content: bytes, signature: bytes, allowed_signers: Path | None) ->
     Raises `UserError` if the signer is not in the file, or the signature is of other content.
     """
     if allowed_signers is not None and not allowed_signers.is_file():
-        raise UserError(f"--allowed-signers: there is no file {one_line(allowed_signers)}")
+        raise UserError(f"--allowed-signers: the file {one_line(allowed_signers)} does not exist")
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "manifest.sig")
@@ -70,7 +70,7 @@ def _run(arguments: Sequence[str], content: bytes) -> str:
             "install OpenSSH 8.2 or newer",
         ) from None
     except subprocess.TimeoutExpired:
-        raise UserError(f"{PROGRAM} did not end within {LONGEST_S} s") from None
+        raise UserError(f"{PROGRAM} did not finish within {LONGEST_S} s") from None
 
     if done.returncode:
         said = (done.stderr or done.stdout).decode(errors="replace")

@@ -131,7 +131,7 @@ def pack(
 def _check(run: Run) -> None:
     shown = f"run {run.key} ({one_line(run.name, 80)})"
     if PACKAGE_TAG in run.summary.tags:
-        raise UserError(f"{shown} came in a package", "hand that package over unchanged")
+        raise UserError(f"{shown} came from a package", "pass that package on unchanged")
 
     verified = verify_run(run.folder)
     lacks = [line for line in verified.unchecked if line.endswith((WITHOUT_ROWS, OTHER_PRICES))]
@@ -140,7 +140,7 @@ def _check(run: Run) -> None:
         raise UserError(
             f"{shown} has a problem: {problems[0]}",
             f"to see more:  python -m memeval verify {run.key}",
-            "repeat its command, which makes it again from the intact rows",
+            "repeat its command, which recreates it from the intact rows",
         )
 
 

@@ -189,7 +189,7 @@ def test_a_card_of_hostile_names_has_one_licence_and_no_link(
     head, page = card(made.folder)
     assert (head["license"], head["license_name"]) == ("other", "not known")
     assert "![x](" not in page and "\x1b" not in page
-    assert "by the choice of the person who exported them" in page
+    assert "The person who exported them chose" in page
 
 
 @pytest.mark.parametrize("tool", ["inspect", "hf"])
@@ -265,7 +265,7 @@ def test_wandb_export_without_its_library_is_refused(
     with pytest.raises(UserError, match="needs the wandb library, which is not installed") as error:
         memeval.export(run, "wandb")
 
-    assert error.value.hints == ("get it: pip install 'memeval-bench[wandb]'",)
+    assert error.value.hints == ("install it:  pip install 'memeval-bench[wandb]'",)
 
 
 def test_export_refuses_invalid_targets(run: memeval.FinishedRun, tmp_path: Path) -> None:

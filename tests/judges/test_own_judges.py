@@ -67,7 +67,7 @@ def test_a_judge_that_cannot_be_built_is_refused(
         raise ValueError("no dictionary")
 
     monkeypatch.setattr(judge_type("x", "my_judges:Contains"), "__init__", broken)
-    message = "judge 'x': my_judges:Contains can't be built: ValueError: no dictionary"
+    message = "judge 'x': my_judges:Contains can't be created: ValueError: no dictionary"
     with pytest.raises(UserError, match=re.escape(message)):
         context = JudgeContext(lambda: pytest.fail("no model is needed"))
         build_judge("x", context, "my_judges:Contains")

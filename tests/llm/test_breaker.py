@@ -96,7 +96,7 @@ def test_endpoint_that_is_called_later_is_probed_with_the_first_call() -> None:
     ("fault", "told", "hint"),
     [
         ("unauthorised", "the key was refused", "llm.api_key_env"),
-        ("not_found", "unknown address or model", "llm.model"),
+        ("not_found", "unknown URL or model", "llm.model"),
         ("quota", "insufficient_quota", "use another key or model"),
     ],
 )

@@ -97,8 +97,10 @@ def test_work_ends_before_the_disk_is_full_and_loses_no_reply(tmp_path: Path) ->
     assert cache.room == FullCache.room - 8, "all replies were stored"
 
 
-def test_check_of_a_nearly_full_disk_names_the_folder(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=rf"1\.0 MiB are free at {tmp_path}, and replies need 8"):
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        StorageError, match=rf"only 1\.0 MiB are free in {tmp_path}, but storing replies needs 8"
+    ):
         Disk((tmp_path,), lambda _: 2**20).check()
 
     assert free_bytes(tmp_path / "not" / "made" / "yet") == free_bytes(tmp_path) > RESERVE

@@ -143,7 +143,7 @@ def test_an_unsound_reply_is_tried_a_bounded_number_of_times(serve: Serve, kind:
         ("unauthorised", "HTTP 401, the key was refused: unauthorised"),
         (
             "not_found",
-            "HTTP 404, unknown address or model: not_found",
+            "HTTP 404, unknown URL or model: not_found",
         ),
         ("quota", "HTTP 429, insufficient_quota: You exceeded"),
     ],
@@ -557,7 +557,7 @@ def chained(inner: BaseException) -> BaseException:
         (socket.gaierror(-2, "Name or service not known"), "host name not found: h", True),
         (
             ssl.SSLCertVerificationError(1, "certificate verify failed"),
-            "TLS: the certificate of h is refused",
+            "TLS: the certificate of h was refused",
             False,
         ),
         (ssl.SSLError(1, "wrong version number"), "TLS: no secure connection to h", False),

@@ -113,19 +113,19 @@ def test_work_of_other_threads_counts_as_processor_use() -> None:
         (
             310.0,
             2.0,
-            "97 % of the 32 request slots in use, own processor 20 %: "
+            "97 % of the 32 request slots in use, memeval's CPU 20 %: "
             "the endpoint is the bottleneck",
         ),
         (
             160.0,
             9.7,
-            "50 % of the 32 request slots in use, own processor 97 %: "
-            "memeval's own processor is the bottleneck",
+            "50 % of the 32 request slots in use, memeval's CPU 97 %: "
+            "memeval's CPU is the bottleneck",
         ),
         (
             64.0,
             1.0,
-            "20 % of the 32 request slots in use, own processor 10 %: neither is the bottleneck",
+            "20 % of the 32 request slots in use, memeval's CPU 10 %: neither is the bottleneck",
         ),
     ],
 )

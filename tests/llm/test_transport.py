@@ -316,5 +316,5 @@ def test_endpoint_with_an_untrusted_certificate_gets_no_request(
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.delenv("SSL_CERT_DIR", raising=False)
     told = call_securely(secure, path)
-    assert told.startswith("TLS: the certificate of 127.0.0.1 is refused: self-signed certificate")
+    assert told.startswith("TLS: the certificate of 127.0.0.1 was refused: self-signed certificate")
     assert recorder.requests == []

@@ -63,8 +63,8 @@ def test_metrics_shown_only_if_measured_are_marked_optional() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("stored_repeated", "items that say what another one says, word for word"),
-        ("without_call", "questions that were answered without any call"),
+        ("stored_repeated", "items that repeat another item word for word"),
+        ("without_call", "questions answered without any call"),
         ("obeyed_rate", "answers that obey a stored text"),
     ],
 )

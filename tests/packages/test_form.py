@@ -88,7 +88,7 @@ def test_edited_local_header_of_an_entry_is_found(
 def test_manifest_with_an_additional_byte_is_found(packed: Packed, tmp_path: Path) -> None:
     entries, path = entries_of(packed.path), tmp_path / "edited.memeval"
     write_entries(path, {**entries, "manifest.json": entries["manifest.json"] + b"\n"})
-    assert "manifest.json is not written as pack writes it" in problem_of(path)
+    assert "manifest.json is not in the form that pack writes" in problem_of(path)
 
 
 @pytest.mark.parametrize("name", ["answers.jsonl", "verdicts.jsonl", "ingest.jsonl"])

@@ -461,7 +461,7 @@ TOLD: dict[str, tuple[str, Callable[[Any], object]]] = {
     "a category twice": ("run.json", lambda run: run["categories"].append(run["categories"][0])),
     "a repeat's seed": ("run.json", lambda run: run["repeats"][0].update(seed=5)),
     "a status": ("run.json", lambda run: run.update(status="done")),
-    "no status": ("run.json", lambda run: run.pop("status")),
+    "unknown status": ("run.json", lambda run: run.pop("status")),
     "an option's setting less": ("run.json", lambda run: run["params"].pop("embedder.width")),
     "a setting of the system less": ("run.json", lambda run: run["params"].pop("system.index")),
     "another name": ("run.json", lambda run: run.update(name="rag")),
@@ -617,8 +617,8 @@ def test_run_with_a_model_verifies_with_its_prices_and_the_local_endpoint(
     "old, new, said",
     [
         (b"max_tokens: 512", b"max_tokens: ${oc.env:HOME}", "interpolation"),
-        (b"  path: null", b"  path: /etc/passwd", "its author's own data file"),
-        (b"  name: bm25", b"  name: bm25\n  class: evil:Evil", "its author's own class"),
+        (b"  path: null", b"  path: /etc/passwd", "the author's own data file"),
+        (b"  name: bm25", b"  name: bm25\n  class: evil:Evil", "the author's own class"),
     ],
 )
 def test_files_and_classes_named_by_a_package_are_not_used(
@@ -702,7 +702,7 @@ def test_unpacked_runs_are_kept_apart_from_own_runs(
 
     # An unpacked run cannot be packed as one's own.
     assert run_command(["pack", taken[0].key, "-o", str(tmp_path / "x.memeval")]) == 2
-    assert "came in a package" in capsys.readouterr().err
+    assert "came from a package" in capsys.readouterr().err
     assert run_command(["pack", "system=no_memory", "-o", str(tmp_path / "x.memeval")]) == 0
     told = capsys.readouterr().out
     assert "left out: 1 run that came from packages\n" in told
@@ -782,7 +782,7 @@ def test_answers_of_unregistered_runs_are_reported(
     assert run_command(["pack", *keys, "--register", str(said), "-o", str(path)]) == 0
     *_, registered = verify_package(path)
     assert registered.problems == [
-        f"{keys[0]}: {len(runs[0].read_records())} answers of runs not registered: {first.key}"
+        f"{keys[0]}: {len(runs[0].read_records())} answers from unregistered runs: {first.key}"
     ]
 
 

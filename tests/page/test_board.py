@@ -365,7 +365,7 @@ def test_board_check_requires_a_replacement_to_supersede_the_package(
         return check_package(path, most_bytes=10**8)
 
     (line,) = problems()
-    assert line.startswith("own.memeval holds random_k under the same protocol")
+    assert line.startswith("own.memeval has random_k under the same protocol")
     assert problems(supersedes=own) == []
     assert [one.file for one in collect(folder).left_out] == ["own.memeval"]
     assert len(problems(supersedes="0" * 16)) == 2

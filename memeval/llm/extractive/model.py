@@ -91,8 +91,8 @@ class ExtractiveModel(LanguageModel):
             )
         else:
             raise ModelError(
-                f"the offline reader (llm=extractive) can't do a {type(prompt).__name__}: "
-                "it only answers and chooses from a context; llm=openai can"
+                f"the offline reader (llm=extractive) does not support {type(prompt).__name__}: "
+                "it only answers and chooses from a context; use llm=openai"
             )
 
         usage = self._usage(role, prompt_tokens, text)

@@ -55,7 +55,7 @@ def load_brought(name: str, folder: str, package: str) -> PromptTemplate:
         path = Path(str(files(folder).joinpath(f"{name}.txt")))
     except (ImportError, TypeError) as error:
         raise UserError(
-            f"prompt '{name}' of {package}: there is no folder {folder}: {one_line(error)}"
+            f"prompt '{name}' of {package}: the folder {folder} does not exist: {one_line(error)}"
         ) from error
 
     return from_file(str(path), ("question", "context"))

@@ -81,7 +81,7 @@ def _not_json(content: bytes, content_type: str) -> str:
     if _is_html(content, content_type):
         return "the reply is an HTML page instead of JSON: is this the URL of an API?"
     if content.lstrip().startswith((b"data:", b"event:")):
-        return "the reply is not JSON but a stream of events"
+        return "the reply is a stream of events instead of JSON"
 
     return "the reply is not JSON"
 
@@ -103,7 +103,7 @@ def in_order(rows: object, count: int, what: str, of_what: str) -> list[Mapping[
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UnsoundReplyError(f"the reply has no list of {what}s")
     if len(rows) != count:
-        raise UnsoundReplyError(f"the reply holds {len(rows)} {what}s for {count} {of_what}s")
+        raise UnsoundReplyError(f"the reply has {len(rows)} {what}s for {count} {of_what}s")
 
     indices = [row.get("index") for row in rows]
     if all(index is None for index in indices):
@@ -111,7 +111,7 @@ def in_order(rows: object, count: int, what: str, of_what: str) -> list[Mapping[
     if any(isinstance(index, bool) or not isinstance(index, int) for index in indices):
         raise UnsoundReplyError(f"a {what} of the reply has no valid index")
     if set(indices) != set(range(count)):
-        raise UnsoundReplyError(f"the indices of the reply are not those of {count} {of_what}s")
+        raise UnsoundReplyError(f"the indices of the reply don't match its {count} {of_what}s")
 
     return sorted(rows, key=lambda row: int(row["index"]))
 

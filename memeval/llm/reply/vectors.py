@@ -48,9 +48,9 @@ def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> Vec
         )
 
     if not np.isfinite(numbers).all():
-        raise UnsoundReplyError("a vector holds numbers that are not finite")
+        raise UnsoundReplyError("a vector contains numbers that are not finite")
     if np.abs(numbers).max() > LARGEST_NUMBER:
-        raise UnsoundReplyError(f"a vector holds numbers beyond {LARGEST_NUMBER:g}")
+        raise UnsoundReplyError(f"a vector contains numbers beyond {LARGEST_NUMBER:g}")
 
     lengths = np.linalg.norm(numbers, axis=1, keepdims=True)
     if lengths.min() < SHORTEST_VECTOR:
@@ -72,11 +72,11 @@ def _numbers(embeddings: Sequence[object]) -> NDArray[np.float64]:
     try:
         numbers = np.array(rows)
     except (ValueError, TypeError, OverflowError) as error:
-        raise UnsoundReplyError("the vectors are not lists of numbers of one length") from error
+        raise UnsoundReplyError("the vectors are not lists of numbers of equal length") from error
 
     # `np.array` also takes booleans and strings of digits, and rows of unequal length as objects.
     if numbers.dtype.kind not in "fiu" or numbers.ndim != 2:
-        raise UnsoundReplyError("the vectors are not lists of numbers of one length")
+        raise UnsoundReplyError("the vectors are not lists of numbers of equal length")
 
     return numbers.astype(np.float64)
 

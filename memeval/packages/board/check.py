@@ -22,7 +22,7 @@ def check_package(path: Path, *, most_bytes: int) -> list[str]:
     `UserError` if the file does not exist.
     """
     if not path.is_file() or path.suffix != SUFFIX:
-        raise UserError(f"board check: there is no package {one_line(path)}")
+        raise UserError(f"board check: {one_line(path)} is not a {SUFFIX} file")
 
     size = path.stat().st_size
     if size > most_bytes:
@@ -67,11 +67,11 @@ def _problems_with(new: Package, places: set[tuple[str, str]], other: Package) -
         yield f"{name} is the same package"
     elif other.id == new.manifest.supersedes:
         if own - places:
-            yield f"it replaces {name}, and lacks its runs of {_systems(own - places)}"
+            yield f"it replaces {name}, but lacks its runs of {_systems(own - places)}"
     elif own & places and other.manifest.supersedes != new.id:
         yield (
-            f"{name} holds {_systems(own & places)} under the same protocol: pack it with "
-            f"--supersedes {other.id}"
+            f"{name} has {_systems(own & places)} under the same protocol: to replace it, pack "
+            f"with --supersedes {other.id}"
         )
 
 

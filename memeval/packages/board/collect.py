@@ -28,7 +28,7 @@ def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = 
     paths = packages_in(folder)
     if not paths:
         raise UserError(
-            f"board: no package *{SUFFIX} in {one_line(folder)}",
+            f"board: no *{SUFFIX} packages in {one_line(folder)}",
             "write one:  python -m memeval pack dataset=demo -o FILE.memeval",
         )
 

@@ -31,7 +31,7 @@ def read_disputes(packages: Path) -> tuple[Dispute, ...]:
         try:
             # A link may lead to private files.
             if path.is_symlink() or path.stat().st_size > LARGEST:
-                raise ValueError(f"a link, or more than {LARGEST:,} bytes")
+                raise ValueError(f"a symbolic link, or larger than {LARGEST:,} bytes")
 
             text = redacted(path.read_text(encoding="utf-8")).strip()
         except (OSError, ValueError) as error:

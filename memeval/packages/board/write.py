@@ -56,7 +56,7 @@ def write_board(board: Board, folder: Path) -> None:
     if is_used and not (folder / BOARD_FILE).is_file():
         raise UserError(
             f"board: {one_line(folder)} is not a board",
-            "elsewhere:  -o FOLDER",
+            "use another folder:  -o FOLDER",
         )
 
     with writing(folder):

@@ -72,7 +72,7 @@ def card(run: Run, terms: DataTerms, *, texts: bool) -> str:
         comparison_markdown([run.summary]),
         "## Licence",
         "",
-        f"The texts of {inline(terms.title)} are under: {inline(terms.licence)}. "
+        f"The licence of the texts of {inline(terms.title)}: {inline(terms.licence)}. "
         + _about_texts(terms, texts),
         "",
     ]
@@ -82,8 +82,8 @@ def card(run: Run, terms: DataTerms, *, texts: bool) -> str:
     lines += [
         "## Columns",
         "",
-        "`label` is the verdict of `judge`; `score` is empty for what could not be scored, which "
-        "is not 0. `retrieved` is best first; `evidence` in it says whether a passage covers a "
+        "`label` is the verdict of `judge`; `score` is empty, not 0, if the answer could not be "
+        "scored. `retrieved` is best first; `evidence` in it says whether a passage covers a "
         "turn of the column `evidence`. Shares are in [0, 1].",
         "",
     ]
@@ -94,10 +94,10 @@ def _about_texts(terms: DataTerms, texts: bool) -> str:
     if not texts:
         return (
             "It is not known to allow passing them on: questions, answers and passages are left "
-            "out, and ids, verdicts and figures are here."
+            "out; ids, verdicts and figures are included."
         )
     if not terms.allows_texts:
-        return "They are here by the choice of the person who exported them."
+        return "The person who exported them chose to include them."
 
     return "Anyone who passes them on must comply with it."
 

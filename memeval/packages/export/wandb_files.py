@@ -42,7 +42,7 @@ def check_wandb() -> None:
     if found is None or found.origin is None:
         raise UserError(
             "export --to wandb needs the wandb library, which is not installed",
-            "get it: pip install 'memeval-bench[wandb]'",
+            "install it:  pip install 'memeval-bench[wandb]'",
         )
 
 
@@ -88,7 +88,7 @@ def write_wandb(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -
 
     if done.returncode != 0:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-        raise UserError(f"wandb failed: {one_line(' '.join(last) or 'it says nothing', 300)}")
+        raise UserError(f"wandb failed: {one_line(' '.join(last) or 'no error message', 300)}")
 
     _remove_logs(folder)
 
