@@ -80,7 +80,7 @@ def test_effect_of_adding_a_category(tmp_path: Path) -> None:
     assert explanation.own == 100.0
     moved = effects(explanation, Part.CATEGORIES)
     assert (moved["with category 2"].value, moved["with category 2"].change) == (60.0, -40.0)
-    # Three right answers over two questions.
+    # Three right answers divided by two questions.
     assert moved["with category 2 in the numerator only"].value == pytest.approx(150.0)
 
 

@@ -259,7 +259,7 @@ def test_port_in_use_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("port", ["70000", "0", "-1"])
-def test_a_port_that_is_none(tmp_path: Path, port: str) -> None:
+def test_port_out_of_range_is_refused(tmp_path: Path, port: str) -> None:
     with pytest.raises(UserError, match=f"--port must be from 1 to 65535, not {port}"):
         ui([f"--port={port}"], tmp_path)
 

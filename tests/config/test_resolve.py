@@ -163,7 +163,7 @@ def test_embedder_at_another_url_gets_no_key_unless_named(
     assert key(answers, **local) is key({"name": "extractive"}, **local) is None
     assert key(answers | {"api_key_env": "K"}, **openai) == "OPENAI_API_KEY"
     with pytest.raises(UserError, match="so llm's key is not sent"):
-        # OPENAI_API_KEY is the key of the answers' gateway here.
+        # Here OPENAI_API_KEY is the key for the gateway of the answering model.
         key(answers, **openai)
 
 

@@ -90,7 +90,7 @@ def test_seed_and_case_decide_what_is_planted() -> None:
     assert fewer.sessions == planted.sessions
 
 
-def test_a_case_without_turns_can_hold_none() -> None:
+def test_case_without_turns_is_refused() -> None:
     with pytest.raises(UserError, match="case c has no turn after which one"):
         plant(replace(case(), sessions=()), 1, seed=0)
 

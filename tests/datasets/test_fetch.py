@@ -493,7 +493,7 @@ def test_redirect_to_another_host_sends_only_harmless_headers(
 @pytest.mark.parametrize(
     "target", ["http://other.test/x", "ftp://other.test/x", "file:///etc/passwd"]
 )
-def test_https_falls_to_nothing_else(target: str) -> None:
+def test_https_is_not_redirected_to_other_schemes(target: str) -> None:
     with pytest.raises(WorldError, match=r"redirects from https to .*: memeval does not follow it"):
         SafeRedirects().redirect_request(
             Request("https://h.test/"), io.BytesIO(), 302, "", HTTPMessage(), target

@@ -275,7 +275,7 @@ def test_power_reports_the_detectable_difference(
     assert "40 questions in 20 cases can show a difference of" in now
     assert "with 40 such cases: a difference of" in cases
     assert "with 80 questions about these cases: a difference of" in questions
-    # More cases are worth more than more questions of the same ones.
+    # More cases help more than additional questions for the same cases.
     points = [float(line.split("difference of ")[1].split()[0]) for line in (cases, questions, now)]
     assert points == sorted(points)
 

@@ -97,7 +97,7 @@ def test_work_ends_before_the_disk_is_full_and_loses_no_reply(tmp_path: Path) ->
     assert cache.room == FullCache.room - 8, "all replies were stored"
 
 
-def test_a_full_disk_is_named(tmp_path: Path) -> None:
+def test_check_of_a_nearly_full_disk_names_the_folder(tmp_path: Path) -> None:
     with pytest.raises(
         StorageError, match=rf"only 1\.0 MiB are free in {tmp_path}, but storing replies needs 8"
     ):

@@ -173,7 +173,7 @@ def test_best_gold_gives_the_lowest_value_if_less_is_better() -> None:
     assert answer_metrics("a red car", question)["invented_words"] == 0.0
 
 
-def test_names_and_headings_are_taken_once() -> None:
+def test_duplicate_name_or_heading_is_refused() -> None:
     with pytest.raises(UserError, match="metric 'token_f1' is defined twice"):
         registry.add(Metric("token_f1"))
     with pytest.raises(UserError, match="'f1' and 'token_f1' have the same heading at 'table': F1"):

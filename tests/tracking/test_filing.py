@@ -154,7 +154,7 @@ def test_mlflow_finds_the_store_without_a_tracking_uri(
 
 
 @pytest.mark.parametrize("name", ["a:b", "a/../b", "/a", "a//b", "", "a\nb", "x" * 201, "é%"])
-def test_names_that_mlflow_would_refuse_are_refused_before_the_run(name: str) -> None:
+def test_tag_names_that_mlflow_rejects_are_refused_before_the_run(name: str) -> None:
     with pytest.raises(UserError, match="the name of a tag must consist of letters"):
         check_filing(RunConfig(tags={name: "x"}))
 

@@ -17,7 +17,7 @@ from memeval.text.shown import one_line
 LEAST_GLOBAL = 16
 """Minimum length of an id that is assumed to be unique across conversations."""
 ALL = "all"
-"""Groups everything into one case."""
+"""Value of `by` that groups everything into one case."""
 NO_ZONE = "times without a zone as UTC, because others in the case have one"
 
 

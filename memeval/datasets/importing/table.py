@@ -48,7 +48,7 @@ LONGEST = 3
 LONGEST_CELL = 1 << 26
 MOST_ROWS = 5_000_000
 Row = tuple[int, Sequence[str]]
-"""The line of a text on which a row ends, or a sheet's number of it, and its cells."""
+"""The number of the line on which a row ends, or of the row in a sheet, and its cells."""
 QUOTING = 'in a cell with quotes, double them, and quote the cell:  "say ""hi"""'
 
 

@@ -229,7 +229,8 @@ def _right(entry: Entry, choices: Sequence[str], golds: Sequence[str]) -> tuple[
     if not golds:
         entry.wrong("answer", "is empty; a question with choices needs a right one")
     if len(set(golds)) > 1 and entry.values.get("multi_select") is not True:
-        # The system is shown whether several may be chosen: that must not follow from the answer.
+        # The system is shown whether several choices may be right: that must not be derived from
+        # the answer.
         entry.wrong("answer", 'contains several choices, which needs "multi_select": true')
 
     return tuple(place for place, choice in enumerate(choices) if choice in golds)

@@ -27,7 +27,7 @@ KINDS: Mapping[str, tuple[type, ...]] = {
 
 MakeObject = Callable[[Sequence[tuple[str, Any]]], dict[str, Any]]
 SHOWN = 100
-"""Characters of a value that a message quotes."""
+"""Maximum number of characters of a value that a message quotes."""
 HALVED = "contains a lone surrogate, which can't be written as UTF-8"
 """The mistake of a string that has a `HALF_CHARACTER`."""
 
