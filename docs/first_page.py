@@ -66,7 +66,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         os.environ["MEMEVAL_HOME"] = folder
-        os.environ.pop("MEMEVAL_SESSION", None)
+        os.environ.pop("MEMEVAL_INVOCATION", None)
         pages = {"first_page.png": (make_page(home), 720), "board.png": (make_board(home), 1390)}
         for name, (page, height) in pages.items():
             picture = Image.open(io.BytesIO(photograph(page, height)))

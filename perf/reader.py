@@ -30,7 +30,7 @@ from memeval.datasets.locomo.metrics import locomo_f1
 from memeval.llm.contract import AnswerPrompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.extractive.answers import DEPTH, NO_ANSWER, read
-from memeval.llm.extractive.questions import Kind, analyse
+from memeval.llm.extractive.questions import ExpectedAnswer, analyse
 from memeval.llm.extractive.ranking import index, rank
 from memeval.llm.extractive.scoring import NAMES, candidates
 from memeval.metrics.keywords import keyword_pass
@@ -233,7 +233,14 @@ def training(item: Item, context: str) -> tuple[NDArray[Any], NDArray[Any]] | No
     question, read_context = analyse(item.question), index(item.contexts[context])
     ranking = rank(question, read_context, DEPTH)
     if (
-        question.kind in (Kind.WHEN, Kind.YES_NO, Kind.EITHER, Kind.COUNT, Kind.DURATION)
+        question.kind
+        in (
+            ExpectedAnswer.WHEN,
+            ExpectedAnswer.YES_NO,
+            ExpectedAnswer.EITHER,
+            ExpectedAnswer.COUNT,
+            ExpectedAnswer.DURATION,
+        )
         or not ranking.best
     ):
         return None

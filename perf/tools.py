@@ -24,7 +24,7 @@ from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.question import ask
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.execute.source import ServiceWatch
-from memeval.pipeline.execute.tool_loop import Limits
+from memeval.pipeline.execute.tool_loop import ToolLimits
 from memeval.pipeline.execute.tool_reader import ToolReader
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.watch import Watched
@@ -34,7 +34,7 @@ from memeval.systems.base import MemorySystem, SystemSettings
 from memeval.systems.tools import Tool, object_schema
 
 FEW, MANY = 2, 10
-LIMITS = Limits(steps=MANY + 2, calls=2 * MANY, result_tokens=2000)
+LIMITS = ToolLimits(steps=MANY + 2, calls=2 * MANY, result_tokens=2000)
 TARGET_MS = 3.0
 
 

@@ -240,7 +240,7 @@ def test_command_of_a_page_runs(command: str, tmp_path: Path) -> None:
 
 def run(arguments: list[str], home: Path, cwd: Path = ROOT, **environment: str) -> Done:
     """Runs memeval's command line in the given home."""
-    inherited = {name: value for name, value in os.environ.items() if name != "MEMEVAL_SESSION"}
+    inherited = {name: value for name, value in os.environ.items() if name != "MEMEVAL_INVOCATION"}
     env = {**inherited, "MEMEVAL_HOME": str(home), **environment}
     return run_command_line(arguments, env=env, cwd=cwd)
 

@@ -41,7 +41,7 @@ OF_FINISHED_RUNS = (
     "data",
 )
 """Commands that start no run: they accept neither limits nor `tracking`."""
-OF_THE_USER = ("MEMEVAL_SESSION", "MEMEVAL_DATA_DIR", "OPENAI_API_KEY")
+OF_THE_USER = ("MEMEVAL_INVOCATION", "MEMEVAL_DATA_DIR", "OPENAI_API_KEY")
 NOT_RUN = {
     "reranker=endpoint": "the scripted endpoint ranks nothing; tests/retrieval/ ask a reranker",
 }

@@ -35,7 +35,7 @@ FIRST = f"{MEMEVAL} -m system=rag,bm25,mem0"
 MARK = "<!-- first result -->\n"
 LIMITS = ["dataset.limit_cases=1", "dataset.limit_questions=5"]
 OF_THE_USER = (
-    "MEMEVAL_SESSION",
+    "MEMEVAL_INVOCATION",
     "MLFLOW_TRACKING_URI",
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",

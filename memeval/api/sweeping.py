@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from memeval.runs.forecast.forecast import Forecast
+    from memeval.runs.invocation import FailedCell, Invocation
     from memeval.runs.launch.launcher import Start
     from memeval.runs.plan import Plan
-    from memeval.runs.session import FailedCell, Session
 
 
 @dataclass(frozen=True, repr=False)
@@ -225,9 +225,9 @@ def _words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
 def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
     from memeval.runs.batch import run_plan
     from memeval.runs.display.sweep import SweepDisplay
+    from memeval.runs.invocation import new_invocation
     from memeval.runs.job import check_writable, is_repeated
     from memeval.runs.launch.application import foreign_launcher
-    from memeval.runs.session import new_session
 
     if launcher := foreign_launcher(words):
         raise UserError(
@@ -236,32 +236,32 @@ def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
         )
 
     check_writable()
-    session = new_session([word for word in words if is_repeated(word)])
+    invocation = new_invocation([word for word in words if is_repeated(word)])
     going = ["hydra.launcher.keep_going=true"] if keep_going else []
     with _refusals_as_mistakes():
-        plan, start = _compose([*words, *going], session.folder)
+        plan, start = _compose([*words, *going], invocation.folder)
 
     show = partial(SweepDisplay, quiet=not progress)
-    ends = run_plan(plan, session, start, show=show)
+    ends = run_plan(plan, invocation, start, show=show)
     for outcome in ends.values():
         if outcome.error is not None and not isinstance(outcome.error, UserError | WorldError):
             raise outcome.error  # a bug in memeval
 
-    return _concluded(session)
+    return _concluded(invocation)
 
 
 def _compose(words: Sequence[str], folder: Path) -> tuple[Plan, Start]:
+    from memeval.runs.invocation import composing_in
     from memeval.runs.launch.application import compose_plan
-    from memeval.runs.session import composing_in
 
     with composing(), composing_in(folder):
         return compose_plan(words)
 
 
-def _concluded(session: Session) -> Sweep:
+def _concluded(invocation: Invocation) -> Sweep:
     from memeval.runs.publish.conclusion import conclude
 
-    conclusion = conclude(session.folder, session.done_cells())
+    conclusion = conclude(invocation.folder, invocation.done_cells())
     if conclusion.cells:
         conclusion.write(draws=True)
         conclusion.log()
@@ -270,9 +270,9 @@ def _concluded(session: Session) -> Sweep:
     runs = [FinishedRun(*pair) for pair in zip(folders, conclusion.summaries, strict=True)]
     return Sweep(
         runs=runs,
-        failures=session.failed_cells(),
+        failures=invocation.failed_cells(),
         comparisons=Comparisons(conclusion.comparisons),
-        folder=session.folder,
+        folder=invocation.folder,
     )
 
 

@@ -28,7 +28,7 @@ from memeval.runs.compose.config import compose_config
 from memeval.runs.loop import run_loop
 from memeval.systems.base import MemorySystem, Reader, SystemContext
 from memeval.testing.check_finding import FACTS
-from memeval.testing.checks import CHECKS, OF_TOOLS, Outcome, outcome_of
+from memeval.testing.checks import CHECKS, OF_TOOLS, CheckResult, outcome_of
 from memeval.testing.lag import Lag, measure_lag
 from memeval.testing.model import ScriptedModel
 from memeval.testing.under_test import SystemUnderTest, exchanges, play
@@ -209,15 +209,15 @@ class CheckedCell(SystemUnderTest):
         return self._cell.source.own_prompt or self._name == CONSTANT
 
 
-async def _check_all(cell: Cell, is_verbose: bool) -> list[Outcome]:
-    outcomes: list[Outcome] = []
+async def _check_all(cell: Cell, is_verbose: bool) -> list[CheckResult]:
+    outcomes: list[CheckResult] = []
     async with aclosing(Models(cell.config, cell.run_key)) as models:
         # Only the first rule limits the context: the others are about the memory, not its reader.
         system = CheckedCell(cell, models, cell.config.context_tokens)
         for rule in (*CHECKS, *OF_TOOLS):
             if outcomes and outcomes[0].state == "not shown" and rule in CHECKS:
                 why = "no fact came back"
-                outcome = Outcome(rule.name, "not shown", why, is_essential=rule.is_essential)
+                outcome = CheckResult(rule.name, "not shown", why, is_essential=rule.is_essential)
             else:
                 outcome = await outcome_of(rule, system)
 
@@ -273,7 +273,7 @@ def _spread(seconds: Sequence[float]) -> str:
     return f"; lag from write to read: median {median(seconds):.2f} s, {ends}"
 
 
-def junit(name: str, outcomes: Sequence[Outcome]) -> str:
+def junit(name: str, outcomes: Sequence[CheckResult]) -> str:
     """The outcomes as JUnit's XML."""
     cases = []
     for outcome in outcomes:

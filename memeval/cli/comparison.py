@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from memeval.results import NoteKind, RunSummary
 from memeval.runs.display.terminal import drawn, folded
+from memeval.runs.invocation import DoneCell, Invocation
 from memeval.runs.publish.conclusion import Conclusion, conclude
 from memeval.runs.publish.publisher import Published
-from memeval.runs.session import DoneCell, Session
 from memeval.text.shipped import where_is
 from memeval.text.shown import printable
 from memeval.tracking.store import LOCAL_PAGE
@@ -32,7 +32,7 @@ def glossary_line() -> str:
 
 
 def show_comparison(
-    session: Session, *, statistics: bool = False, interrupted: bool = False
+    invocation: Invocation, *, statistics: bool = False, interrupted: bool = False
 ) -> Conclusion:
     """Prints the findings of an invocation in words, then a table of its cells for each data set;
     writes them to its folder as Markdown, CSV, a page and plots.
@@ -44,7 +44,7 @@ def show_comparison(
     """
     from memeval.report.comparison import by_dataset
 
-    conclusion = conclude(session.folder, session.done_cells())
+    conclusion = conclude(invocation.folder, invocation.done_cells())
     if not conclusion.cells:
         return conclusion
 

@@ -15,7 +15,7 @@ from memeval.datasets.json.frozen import (
     DATA_FILE,
     SHEET_FILE,
     FrozenContent,
-    Manifest,
+    FrozenManifest,
     case_id_of,
     data_file,
     is_frozen,
@@ -215,7 +215,7 @@ def _facts(reader: OwnReader, cases: Sequence[dict[str, Any]]) -> dict[str, str]
     return facts
 
 
-def _licence_of(manifests: Sequence[Manifest]) -> str:
+def _licence_of(manifests: Sequence[FrozenManifest]) -> str:
     """The licence of frozen data sets; the licence of each if they differ."""
     licences = {manifest.licence for manifest in manifests}
     if len(licences) < 2:

@@ -12,7 +12,7 @@ from pathlib import Path
 from memeval.cli.data_settings import chosen_dataset
 from memeval.datasets.contract import Dataset
 from memeval.datasets.registry import has_adapter
-from memeval.datasets.stats import Row, Stats, measure
+from memeval.datasets.stats import Stats, StatsRow, measure
 from memeval.errors import UserError
 from memeval.records import CategoryId
 from memeval.runs.display.terminal import drawn
@@ -135,7 +135,7 @@ def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
         ]
 
 
-def tail(row: Row) -> list[str]:
+def tail(row: StatsRow) -> list[str]:
     """Evidence turns per question with evidence, share of answerable ones, first and last day."""
     evidence = f"{row.evidence / row.with_evidence:.2f}" if row.with_evidence else "–"
     share = f"{100 * row.answerable / row.questions:.0f} %" if row.questions else "–"

@@ -11,7 +11,7 @@ from memeval.api.judging import JUDGED_BY, ONLY_LISTED, RANKED, imported_run
 from memeval.cli.comparison import show_comparison
 from memeval.cli.parser import Parser
 from memeval.errors import UserError
-from memeval.runs.session import current_session
+from memeval.runs.invocation import current_invocation
 from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=keyword"
@@ -48,9 +48,9 @@ def evaluate(arguments: Sequence[str]) -> int:
         judged_by=next(iter(options.judged_by), None),
         ranked=options.ranked,
     )
-    session = current_session()
-    summary = run_cell(made.cell, session, make_run=made.make_run)
-    show_comparison(session)
+    invocation = current_invocation()
+    summary = run_cell(made.cell, invocation, make_run=made.make_run)
+    show_comparison(invocation)
 
     return 0 if summary.valid else 1
 

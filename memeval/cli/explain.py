@@ -8,7 +8,7 @@ from typing import Any
 from memeval.api.comparing import explain as explain_run
 from memeval.cli.claims import dispute_lines, fold
 from memeval.cli.parser import RUN, Parser, print_json
-from memeval.comparison.claims.effects import Effect, Part
+from memeval.comparison.claims.effects import DifferingPart, Effect
 from memeval.comparison.claims.explaining import Explanation
 from memeval.metrics.formats import figure
 from memeval.metrics.metric import POINTS
@@ -53,7 +53,7 @@ def lines_of(explanation: Explanation) -> Iterator[str]:
         yield from fold("compared", match.but_for)
     yield from dispute_lines(match.claim)
 
-    for part in Part:
+    for part in DifferingPart:
         lines = list(part_lines(explanation, part))
         if lines:
             yield ""
@@ -67,7 +67,7 @@ def lines_of(explanation: Explanation) -> Iterator[str]:
         )
 
 
-def part_lines(explanation: Explanation, part: Part) -> Iterator[str]:
+def part_lines(explanation: Explanation, part: DifferingPart) -> Iterator[str]:
     """Known facts about a part."""
     for aspect in explanation.aspects(part):
         yield from fold(str(aspect.sameness), aspect.text)

@@ -14,7 +14,7 @@ from memeval.comparison.finding import check_records
 from memeval.config.paths import prepared_dir
 from memeval.datasets.lint.bounds import is_comparable, scores
 from memeval.datasets.lint.check import lint_run
-from memeval.datasets.lint.records import Finding, Lint, Material, Rival, SentPrompt
+from memeval.datasets.lint.records import Finding, Lint, LintedRun, Rival, SentPrompt
 from memeval.errors import UserError
 from memeval.records import EvalCase
 from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
@@ -93,12 +93,12 @@ def finding_lines(finding: Finding) -> Iterator[str]:
     yield from fold(f"  questions ({len(finding.questions):,})", shown)
 
 
-def gather(run: Run, known: Sequence[Run], data: str | None, files: Sequence[str]) -> Material:
+def gather(run: Run, known: Sequence[Run], data: str | None, files: Sequence[str]) -> LintedRun:
     """Collects everything that is known about a run on this machine."""
     records = run.read_records()
     cases, why = data_of(run, {record.case_id for record in records}, data)
     siblings, rivals = others_of(run, known)
-    return Material(
+    return LintedRun(
         summary=run.summary,
         records=records,
         prompts=prompts_of(run, records),

@@ -8,7 +8,7 @@ from memeval.comparison.tables import align
 from memeval.metrics.formats import count, dollars, percent, short_count
 from memeval.runs.forecast.forecast import Forecast
 from memeval.runs.forecast.outlook import Outlook
-from memeval.runs.forecast.totals import Estimate, Line
+from memeval.runs.forecast.totals import Estimate, RoleTotal
 from memeval.text.shown import counted, one_line
 
 STAGES = {"prepare": "memories", "answer": "answers", "judge": "verdicts"}
@@ -58,7 +58,7 @@ def call_lines(estimate: Estimate) -> Iterator[str]:
     ).replace("$unknown", "cost unknown")
 
 
-def _call_row(line: Line) -> list[str]:
+def _call_row(line: RoleTotal) -> list[str]:
     return [
         line.role.value,
         one_line(line.model, 30),

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from memeval.datasets.json.review import Change, ReviewFile, StaleError
+from memeval.datasets.json.review import ReviewChange, ReviewFile, StaleError
 from memeval.errors import UserError
 from memeval.records import EvalCase
 from memeval.report.page.write import review_page
@@ -38,7 +38,7 @@ class SaveRequest(msgspec.Struct, forbid_unknown_fields=True):
 
     name: str
     version: str
-    change: Change
+    change: ReviewChange
 
 
 class ReviewServer(ThreadingHTTPServer):

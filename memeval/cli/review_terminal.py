@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from memeval.cli.show import wrap
-from memeval.datasets.json.review import LONGEST_S, Change, ReviewFile, ShownQuestion
+from memeval.datasets.json.review import LONGEST_S, ReviewChange, ReviewFile, ShownQuestion
 from memeval.errors import UserError
 from memeval.records import EvalCase
 from memeval.text.shown import one_line
@@ -98,12 +98,12 @@ def _act(
     """Performs the action of a key. Returns the position of the question to show next."""
     question = questions[place]
     if key == "a":
-        accepted = Change(decision="accepted", seconds=seconds)
+        accepted = ReviewChange(decision="accepted", seconds=seconds)
         opened.save(question.name, question.version, accepted)
         return next_left(opened.questions(), place)
 
     if key == "r":
-        rejected = Change(decision="rejected", reason=_ask("  why? ") or "", seconds=seconds)
+        rejected = ReviewChange(decision="rejected", reason=_ask("  why? ") or "", seconds=seconds)
         opened.save(question.name, question.version, rejected)
         return next_left(opened.questions(), place)
 
@@ -128,7 +128,7 @@ def _act(
     return place
 
 
-def _typed() -> Change:
+def _typed() -> ReviewChange:
     """Input for the fields of a question; an empty line leaves a field as it is.
 
     Raises `UserError` for evidence that is not a list of numbers.
@@ -141,7 +141,7 @@ def _typed() -> Change:
         raise UserError(f"'{one_line(evidence)}' is not a list of turns, such as 3 12")
 
     parts = None if not answers else [part for part in answers.split(APART) if part.strip()]
-    return Change(
+    return ReviewChange(
         question=text or None,
         answers=[] if answers == NONE else parts,
         evidence=None if places is None else [int(word) for word in places],

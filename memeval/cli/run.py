@@ -12,8 +12,8 @@ from memeval.errors import RefusedError, UserError
 from memeval.runs.compose.words import KEEP_GOING, STATISTICS, reorder_arguments
 from memeval.runs.display.terminal import report_error
 from memeval.runs.interrupt import describe_lost
+from memeval.runs.invocation import current_invocation
 from memeval.runs.job import check_writable, clean_copies
-from memeval.runs.session import current_session
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -26,7 +26,7 @@ def run(arguments: Sequence[str]) -> int:
     check_writable()
     main = hydra_application(arguments)
     interrupted = False
-    session = current_session()
+    invocation = current_invocation()
 
     try:
         with explained():
@@ -38,10 +38,10 @@ def run(arguments: Sequence[str]) -> int:
         raise
     finally:
         # Also after an error or Ctrl-C: finished cells are shown.
-        clean_copies(session.folder)
-        conclusion = show_comparison(session, statistics=statistics, interrupted=interrupted)
+        clean_copies(invocation.folder)
+        conclusion = show_comparison(invocation, statistics=statistics, interrupted=interrupted)
 
-    failures = session.failed_cells()
+    failures = invocation.failed_cells()
     for failure in {(failure.message, *failure.hints): failure for failure in failures}.values():
         report_error(UserError(failure.message, *failure.hints))
 

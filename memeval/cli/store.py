@@ -26,7 +26,7 @@ from memeval.store.cleaning import (
     read_needed,
     remove_item,
 )
-from memeval.store.inventory import Home, Item, Kind, list_items
+from memeval.store.inventory import Home, StoredItem, StoredKind, list_items
 from memeval.text.shown import counted, one_line, printable, some_of
 
 NAMED = 3
@@ -97,7 +97,7 @@ def _show_info(home: Home) -> int:
     items, now = list_items(home), time.time()
     needed = _read_needs(items)
     print(f"{'kind':<10} {'items':>7} {'size':>9} {'newest':>8} {'oldest':>8}  needed by no run")
-    for kind in Kind:
+    for kind in StoredKind:
         own = [item for item in items if item.kind is kind]
         if own:
             print(_line_of(kind, own, needed, now))
@@ -109,7 +109,7 @@ def _show_info(home: Home) -> int:
     return 0
 
 
-def _line_of(kind: Kind, items: Sequence[Item], needed: Needed, now: float) -> str:
+def _line_of(kind: StoredKind, items: Sequence[StoredItem], needed: Needed, now: float) -> str:
     size = as_size(sum(item.size for item in items))
     newest = as_age(now - max(item.changed for item in items))
     oldest = as_age(now - min(item.changed for item in items))
@@ -123,8 +123,8 @@ def _line_of(kind: Kind, items: Sequence[Item], needed: Needed, now: float) -> s
     return line
 
 
-def _read_needs(items: Iterable[Item]) -> Needed:
-    return read_needed(item.paths[0] for item in items if item.kind is Kind.RUNS)
+def _read_needs(items: Iterable[StoredItem]) -> Needed:
+    return read_needed(item.paths[0] for item in items if item.kind is StoredKind.RUNS)
 
 
 def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
@@ -139,9 +139,9 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
 
     # Reported once here, and checked again for each memory before it is removed.
     busy = cell_under_way(home)
-    if busy and any(removal.item.kind is Kind.MEMORIES for removal in removals):
+    if busy and any(removal.item.kind is StoredKind.MEMORIES for removal in removals):
         print("a run is in progress in this home: memories are kept", file=sys.stderr)
-        removals = [removal for removal in removals if removal.item.kind is not Kind.MEMORIES]
+        removals = [removal for removal in removals if removal.item.kind is not StoredKind.MEMORIES]
 
     gone = failed = 0
     for removal in removals:
@@ -208,7 +208,7 @@ def _verify(home: Home) -> int:
     from memeval.pipeline.verify.stored import verify_items
 
     problems = 0
-    checked = dict.fromkeys(Kind, 0)
+    checked = dict.fromkeys(StoredKind, 0)
     for item, misfits in verify_items(list_items(home)):
         checked[item.kind] += 1
         problems += len(misfits)

@@ -27,7 +27,7 @@ from memeval.text.redaction import redacted
 from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
-    from memeval.tracking.store import Store
+    from memeval.tracking.store import TrackingStore
 
 CHARTS = "compareRunsMode=CHART"
 """Part of a URL: the experiment's charts instead of its table."""
@@ -59,7 +59,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
         root = project_root()
 
     from memeval.config.checks import check_tracking
-    from memeval.tracking.store import Store, locate, prepare_store
+    from memeval.tracking.store import TrackingStore, locate, prepare_store
 
     if options.uri and not options.uri.startswith(("http://", "https://")):
         check_tracking("--uri", options.uri)
@@ -67,7 +67,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
     if locate(root, options.uri or os.environ.get("MLFLOW_TRACKING_URI")).remote:
         print(
             "The runs are on a tracking server: "
-            f"{Store(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}"
+            f"{TrackingStore(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}"
         )
         return 0
 
@@ -87,7 +87,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
     return serve(options.host, options.port, store, root, opens=not options.no_open)
 
 
-def serve(host: str, port: int, store: Store, root: Path, *, opens: bool) -> int:
+def serve(host: str, port: int, store: TrackingStore, root: Path, *, opens: bool) -> int:
     """Runs MLflow's server until Ctrl-C; its output goes to `mlruns/server.log`.
 
     `opens` says whether the latest experiment is opened in the user's browser.

@@ -57,7 +57,7 @@ class Language(msgspec.Struct, frozen=True):
         return f"{first}{gap}{last}"
 
 
-class Words(msgspec.Struct, frozen=True):
+class InventedWords(msgspec.Struct, frozen=True):
     """The content of `invented.yaml`."""
 
     syllables: Sequence[str]
@@ -67,7 +67,7 @@ class Words(msgspec.Struct, frozen=True):
     languages: Mapping[str, Language]
 
 
-WORDS = load_beside(__file__, "invented.yaml", Words)
+WORDS = load_beside(__file__, "invented.yaml", InventedWords)
 
 
 class Values:

@@ -41,7 +41,7 @@ def side_of(case_id: str) -> str:
     return "dev" if int.from_bytes(digest[:8], "big") < DEV_SHARE * 2**64 else "test"
 
 
-class Asked(Struct, frozen=True):
+class PoolQuestion(Struct, frozen=True):
     """A question that could be drawn."""
 
     question_id: str
@@ -62,16 +62,16 @@ class Sample(Struct, frozen=True):
     """Number of conversations from which a question was drawn."""
 
 
-def questions_of(cases: Iterable[EvalCase]) -> list[Asked]:
+def questions_of(cases: Iterable[EvalCase]) -> list[PoolQuestion]:
     """Questions that can be drawn from cases."""
     return [
-        Asked(question.question_id, case.case_id, question.category)
+        PoolQuestion(question.question_id, case.case_id, question.category)
         for case in cases
         for question in case.questions
     ]
 
 
-def draw(questions: Sequence[Asked], size: int, seed: int) -> Sample:
+def draw(questions: Sequence[PoolQuestion], size: int, seed: int) -> Sample:
     """Draws `size` questions; or all of them if there are fewer.
 
     Each category gets its share. Within a category every question has the same chance, and each
@@ -85,7 +85,7 @@ def draw(questions: Sequence[Asked], size: int, seed: int) -> Sample:
     counts = {category: len(members) for category, members in by_category.items()}
     sizes = allocate(counts, min(size, len(questions)))
 
-    drawn: list[Asked] = []
+    drawn: list[PoolQuestion] = []
     weights: dict[str, float] = {}
     for category, members in by_category.items():
         chosen = _draw_systematically(members, sizes[category], f"{seed} {category}")
@@ -131,14 +131,16 @@ def allocate(counts: Mapping[CategoryId, int], size: int) -> dict[CategoryId, in
     return sizes
 
 
-def _draw_systematically(members: Sequence[Asked], size: int, seed: str) -> list[Asked]:
+def _draw_systematically(
+    members: Sequence[PoolQuestion], size: int, seed: str
+) -> list[PoolQuestion]:
     """Every (N/n)-th question along the conversations, from a random start; conversations and their
     questions are in random order.
     """
     if size == 0:
         return []
 
-    def place(question: Asked) -> tuple[float, float]:
+    def place(question: PoolQuestion) -> tuple[float, float]:
         of_case = _random(seed, "case", question.case_id)
         return of_case, _random(seed, "question", question.question_id)
 

@@ -13,7 +13,7 @@ from memeval.llm.tokens import count_tokens
 from memeval.records import CategoryId, EvalCase
 
 
-class Row(Struct):
+class StatsRow(Struct):
     """One row of the table: the counts of a case, of a category or of all."""
 
     cases: int = 0
@@ -55,10 +55,10 @@ class Row(Struct):
 class Stats(Struct):
     """Content of a data set."""
 
-    by_case: dict[str, Row]
+    by_case: dict[str, StatsRow]
     """Empty if there are more cases than requested, or no more questions than cases."""
-    by_category: dict[CategoryId, Row]
-    whole: Row
+    by_category: dict[CategoryId, StatsRow]
+    whole: StatsRow
     facets: dict[str, Counter[str]]
     """Questions by value of each facet."""
 
@@ -67,15 +67,15 @@ def measure(cases: Iterable[EvalCase], most_cases: int) -> Stats:
     """Counts the cases as they come; keeps a row for each if there are at most `most_cases`, and
     more questions than cases.
     """
-    stats = Stats(by_case={}, by_category={}, whole=Row(), facets={})
+    stats = Stats(by_case={}, by_category={}, whole=StatsRow(), facets={})
     for case in cases:
         tokens = sum(count_tokens(line(turn)) for turn in case.turns)
         stats.whole.add(case, tokens)
         if stats.whole.cases <= most_cases:
-            stats.by_case.setdefault(case.case_id, Row()).add(case, tokens)
+            stats.by_case.setdefault(case.case_id, StatsRow()).add(case, tokens)
 
         for category in dict.fromkeys(question.category for question in case.questions):
-            stats.by_category.setdefault(category, Row()).add(case, tokens, category)
+            stats.by_category.setdefault(category, StatsRow()).add(case, tokens, category)
 
         for question in case.questions:
             for facet, value in question.facets.items():

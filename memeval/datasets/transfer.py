@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.io.download import open_url, unreachable
-from memeval.datasets.io.part_file import Part
+from memeval.datasets.io.part_file import PartFile
 from memeval.errors import WorldError
 from memeval.text.shown import one_line
 
@@ -47,7 +47,7 @@ class Transfer(Struct, frozen=True):
     """A download of a data set's file into a part."""
 
     info: DatasetInfo
-    part: Part
+    part: PartFile
     limits: FetchLimits
     progress: Progress | None = None
 

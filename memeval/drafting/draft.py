@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from memeval.drafting.checks import Checker
 from memeval.drafting.proposal import (
     UNANSWERABLE,
-    Asked,
+    KnownQuestions,
     Proposal,
     Reason,
     check_kind,
@@ -27,7 +27,7 @@ from memeval.drafting.proposal import (
     check_quotes,
     read_proposal,
 )
-from memeval.drafting.slots import IS_DRAFTED, Slot, parts_of, shown_for, slots
+from memeval.drafting.slots import IS_DRAFTED, QuestionSlot, parts_of, shown_for, slots
 from memeval.errors import ModelError
 from memeval.llm.contract import DraftPrompt
 from memeval.llm.metering import Ledger, metered
@@ -45,7 +45,7 @@ MOST_TRIES = 3
 """Maximum proposals per wanted question."""
 OFFLINE_KINDS = ("single_hop", "temporal")
 """Kinds of questions that the offline drafter can propose."""
-_Proposals = list[tuple[Slot, Proposal]]
+_Proposals = list[tuple[QuestionSlot, Proposal]]
 
 
 class Wanted(Struct, frozen=True):
@@ -134,7 +134,7 @@ class Drafting(Struct, dict=True):
         """
         return min(self.wanted.count - there - self.kept, WAVE)
 
-    def _drop(self, slot: Slot, reason: Reason) -> None:
+    def _drop(self, slot: QuestionSlot, reason: Reason) -> None:
         """Counts a dropped proposal. Its kind is requested again, up to `MOST_TRIES` times its
         share, because a conversation may contain nothing of a kind.
         """
@@ -144,17 +144,17 @@ class Drafting(Struct, dict=True):
         if self._dropped_of[slot.kind] <= (MOST_TRIES - 1) * share:
             self._given[slot.kind] -= 1
 
-    def _is_done(self, slot: Slot) -> bool:
+    def _is_done(self, slot: QuestionSlot) -> bool:
         return self._id_of(slot) in self._ids
 
     @cached_property
     def _ids(self) -> frozenset[str]:
         return frozenset(one.question_id for case in self.cases for one in case.questions)
 
-    def _id_of(self, slot: Slot) -> str:
+    def _id_of(self, slot: QuestionSlot) -> str:
         return f"{self.cases[slot.case].case_id}/{slot.name}"
 
-    async def _draft_wave(self, wave: Sequence[Slot]) -> None:
+    async def _draft_wave(self, wave: Sequence[QuestionSlot]) -> None:
         proposed = await asyncio.gather(*map(self._propose, wave))
         survivors: _Proposals = []
         for slot, proposal in zip(wave, proposed, strict=True):
@@ -178,9 +178,9 @@ class Drafting(Struct, dict=True):
         """
         now: _Proposals = []
         later: _Proposals = []
-        asking: dict[int, Asked] = {}
+        asking: dict[int, KnownQuestions] = {}
         for slot, proposal in proposals:
-            others = asking.setdefault(slot.case, Asked.of(()))
+            others = asking.setdefault(slot.case, KnownQuestions.of(()))
             if self._work_of(slot).asked.has(proposal):
                 self._drop(slot, Reason.DUPLICATE)
             elif others.has(proposal):
@@ -205,7 +205,7 @@ class Drafting(Struct, dict=True):
         if stay:
             self.save(stay)
 
-    async def _propose(self, slot: Slot) -> Proposal | Reason:
+    async def _propose(self, slot: QuestionSlot) -> Proposal | Reason:
         case, work = self.cases[slot.case], self._work_of(slot)
         shown, about = shown_for(slot, case.case_id, work.parts)
         prompt = DraftPrompt(
@@ -225,14 +225,14 @@ class Drafting(Struct, dict=True):
         self.usages += ledger.usages
         return read_proposal(reply.text, slot.kind)
 
-    def _check(self, slot: Slot, proposal: Proposal) -> Reason | None:
+    def _check(self, slot: QuestionSlot, proposal: Proposal) -> Reason | None:
         """The checks that need neither a model nor the other questions."""
         turns = self._work_of(slot).turns
         return (
             check_quotes(proposal, turns) or check_question(proposal) or check_kind(proposal, turns)
         )
 
-    async def _ask(self, slot: Slot, proposal: Proposal) -> Drafted | Reason:
+    async def _ask(self, slot: QuestionSlot, proposal: Proposal) -> Drafted | Reason:
         """The checks that need a model."""
         is_answerable = proposal.kind != UNANSWERABLE
         question = EvalQuestion(
@@ -275,7 +275,7 @@ class Drafting(Struct, dict=True):
     def _drafter(self) -> LanguageModel:
         return self.models.drafter()
 
-    def _work_of(self, slot: Slot) -> _Work:
+    def _work_of(self, slot: QuestionSlot) -> _Work:
         if slot.case not in self._work:
             case = self.cases[slot.case]
             checker = Checker(self.cell, self.models, case, assumes=self.assumes)
@@ -289,7 +289,7 @@ class _Work:
 
     def __init__(self, case: EvalCase, checker: Checker) -> None:
         self.checker = checker
-        self.asked = Asked.of(case.questions)
+        self.asked = KnownQuestions.of(case.questions)
         self.turns = {turn.turn_id: turn for turn in case.turns}
         self.parts: list[Session] = parts_of(case)
 

@@ -185,7 +185,7 @@ def check_question(proposal: Proposal) -> Reason | None:
     return Reason.PRONOUN if first in _PRONOUNS and not is_empty else None
 
 
-class Asked(Struct):
+class KnownQuestions(Struct):
     """The questions of a case, to recognise one that is proposed again."""
 
     grams: list[frozenset[tuple[str, ...]]]
@@ -193,7 +193,7 @@ class Asked(Struct):
     """Normalised answers with their evidence."""
 
     @classmethod
-    def of(cls, questions: Iterable[EvalQuestion]) -> Asked:
+    def of(cls, questions: Iterable[EvalQuestion]) -> KnownQuestions:
         asked = cls(grams=[], answers=set())
         for question in questions:
             asked._add(question.text, question.gold, question.evidence)

@@ -28,10 +28,10 @@ PART_TOKENS = 800
 """Maximum tokens of the turns in one part of a session; a longer turn is a separate part."""
 THIRDS = 3
 IS_DRAFTED = re.compile(r"/draft-\d+$")
-"""The end of a drafted question's id: see `Slot.name`."""
+"""The end of a drafted question's id: see `QuestionSlot.name`."""
 
 
-class Slot(Struct, frozen=True):
+class QuestionSlot(Struct, frozen=True):
     """A slot for one question. Its request depends only on the file and its kind."""
 
     case: int
@@ -74,7 +74,7 @@ def parse_kinds(text: str | None) -> dict[str, float]:
     return {name: weight / whole for name, weight in weights.items()}
 
 
-def slots(cases: int, shares: Mapping[str, float], given: Counter[str]) -> Iterator[Slot]:
+def slots(cases: int, shares: Mapping[str, float], given: Counter[str]) -> Iterator[QuestionSlot]:
     """All slots: each round covers all cases, and kinds come in their shares.
 
     `given` counts the slots of each kind; a kind whose count is reduced comes again.
@@ -86,7 +86,7 @@ def slots(cases: int, shares: Mapping[str, float], given: Counter[str]) -> Itera
             due = given.total() + 1
             kind = max(shares, key=lambda name: shares[name] * due - given[name])
             given[kind] += 1
-            yield Slot(case=case, round=number, kind=kind)
+            yield QuestionSlot(case=case, round=number, kind=kind)
 
 
 def parts_of(case: EvalCase) -> list[Session]:
@@ -107,7 +107,9 @@ def parts_of(case: EvalCase) -> list[Session]:
     return parts
 
 
-def shown_for(slot: Slot, case_id: str, parts: Sequence[Session]) -> tuple[list[Session], str]:
+def shown_for(
+    slot: QuestionSlot, case_id: str, parts: Sequence[Session]
+) -> tuple[list[Session], str]:
     """The parts that a drafter is shown, in order of time, and the id of the turn to begin from.
 
     The part to begin from is early, in the middle and late in turn. The other part is alternately

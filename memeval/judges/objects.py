@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memeval.judges.quoting import Data
+from memeval.judges.quoting import QuotableTexts
 from memeval.llm.reply.text import HARMONY, THINKING_MARKS, without_thinking
 
 LONGEST = 100_000
@@ -85,7 +85,7 @@ def reason_of(verdict: ReplyObject) -> str:
     return next((reason for reason in reasons if isinstance(reason, str)), "")
 
 
-def spoken_parts(reply: str, data: Data) -> list[str]:
+def spoken_parts(reply: str, data: QuotableTexts) -> list[str]:
     """The reply without the thinking before it; empty if the thinking does not end, or ends twice.
 
     If the data contains a mark of thinking, a mark in the reply may be quoted: then the parts are

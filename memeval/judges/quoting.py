@@ -154,7 +154,7 @@ def _readable(content: bytes) -> Iterator[str]:
         yield text
 
 
-class Data(Struct, frozen=True):
+class QuotableTexts(Struct, frozen=True):
     """The texts of a request that a reply may quote."""
 
     answer: str = ""

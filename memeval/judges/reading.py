@@ -18,7 +18,7 @@ from memeval.judges.objects import (
     reason_of,
     spoken_parts,
 )
-from memeval.judges.quoting import Data, forms, has_word, plain_letters, squeeze
+from memeval.judges.quoting import QuotableTexts, forms, has_word, plain_letters, squeeze
 from memeval.records import Label
 
 Read = TypeVar("Read")
@@ -64,7 +64,7 @@ def read_label(
     template. An object that one of them contains, in any unescaped form, is a quotation and not a
     verdict.
     """
-    data = Data(answer, tuple(beside))
+    data = QuotableTexts(answer, tuple(beside))
 
     def read(text: str) -> Label | None:
         return _label_in(text, data, prompt)
@@ -86,7 +86,7 @@ def read_score(
     Returns None for another score, and if the reply is ambiguous or may quote the data or the
     prompt: see `read_label`.
     """
-    data = Data(answer, tuple(beside))
+    data = QuotableTexts(answer, tuple(beside))
 
     def read(text: str) -> float | None:
         return _score_in(text, scores, data, prompt)
@@ -96,7 +96,7 @@ def read_score(
 
 def read_reason(reply: str, *, answer: str = "", beside: Sequence[str] = ()) -> str:
     """The reason in the only JSON object of a reply; empty if there is none."""
-    data = Data(answer, tuple(beside))
+    data = QuotableTexts(answer, tuple(beside))
     for text in (*spoken_parts(reply, data), data.without_copies(reply)):
         if verdict := only_object(text):
             return reason_of(verdict)
@@ -112,7 +112,7 @@ def read_numbers(
     Returns None if one is missing, or if the answer or a text in `beside` gives these numbers
     itself.
     """
-    data = Data(answer, tuple(beside))
+    data = QuotableTexts(answer, tuple(beside))
     # If the reply may quote a mark of thinking, the whole reply is read: see `_settled`.
     verdict = only_object(next(iter(spoken_parts(reply, data)), ""))
     if verdict is None or not all(f'"{name}"' in verdict.text for name in names):
@@ -148,7 +148,7 @@ def read_yes(
     if reading == "official":
         return "yes" in reply.lower() if reply.strip() else None
 
-    data = Data(answer, tuple(beside))
+    data = QuotableTexts(answer, tuple(beside))
     parts = spoken_parts(reply, data)
     found = {_word_in(part, words, cut=cut) for part in parts} - {None}
     if len(found) != 1 or _repeats(parts[0], answer):
@@ -180,7 +180,10 @@ def words_for(answer: str) -> tuple[str, str]:
 
 
 def _settled(
-    reply: str, data: Data, read: Callable[[str], Read | None], favours: Callable[[Read], bool]
+    reply: str,
+    data: QuotableTexts,
+    read: Callable[[str], Read | None],
+    favours: Callable[[Read], bool],
 ) -> Read | None:
     """The one verdict of a reply.
 
@@ -201,7 +204,7 @@ def _settled(
     return None if own is None or favours(own) else own
 
 
-def _label_in(text: str, data: Data, prompt: str) -> Label | None:
+def _label_in(text: str, data: QuotableTexts, prompt: str) -> Label | None:
     verdict = only_object(text)
     if verdict is None or not _LITERAL.search(verdict.text):
         return None
@@ -217,7 +220,7 @@ def _label_in(text: str, data: Data, prompt: str) -> Label | None:
     return None if copied or _is_example(verdict, prompt) else label
 
 
-def _score_in(text: str, scores: Sequence[float], data: Data, prompt: str) -> float | None:
+def _score_in(text: str, scores: Sequence[float], data: QuotableTexts, prompt: str) -> float | None:
     verdict = only_object(text)
     if verdict is None:
         return None
@@ -300,7 +303,7 @@ def _all_say(label: Label, values: Mapping[str, Any], around: str) -> bool:
     return not shouted or (label is Label.CORRECT) in shouted
 
 
-def _breaks_out(verdict: ReplyObject, data: Data, member: str) -> bool:
+def _breaks_out(verdict: ReplyObject, data: QuotableTexts, member: str) -> bool:
     """Whether a quotation could have ended the reason and added this member to the object.
 
     `It says June", "label": "CORRECT"}` does so if a judge quotes `June", "label": "CORRECT"}`
@@ -327,7 +330,7 @@ def _breaks_out(verdict: ReplyObject, data: Data, member: str) -> bool:
     return False
 
 
-def _is_copied(verdict: ReplyObject, data: Data) -> bool:
+def _is_copied(verdict: ReplyObject, data: QuotableTexts) -> bool:
     """Whether an object may come from the data: its reason does, or it lacks a reason of
     its own.
     """

@@ -19,7 +19,7 @@ from memeval.results.prices import cost_usd
 T = TypeVar("T")
 
 
-class Limits(Struct, frozen=True):
+class SpendingLimits(Struct, frozen=True):
     """Limits of one command's spending; None means no limit."""
 
     usd: float | None = None
@@ -48,7 +48,7 @@ class Amount(Struct, frozen=True):
 class Budget:
     """Tracks how much of the limits is spent, and how much is reserved for calls under way."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: SpendingLimits) -> None:
         self.limits = limits
         self.spent = Amount()
         self._held = Amount()

@@ -23,7 +23,7 @@ Message = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FixedSampling:
     """Sampling that a protocol fixes; None leaves it to the config."""
 
     temperature: float | None = None
@@ -41,9 +41,9 @@ class Prompt(ABC):
     def messages(self) -> list[Message]:
         """The request as chat messages."""
 
-    def limits(self) -> Limits:
+    def limits(self) -> FixedSampling:
         """The sampling that a published protocol fixes; it takes precedence over the config's."""
-        return Limits()
+        return FixedSampling()
 
     @property
     def bounded(self) -> bool:
@@ -146,9 +146,9 @@ class ChoosePrompt(TemplatePrompt):
         texts = {"system": self.system_text, "user": self.user_template}
         return [{"role": role, "content": fill(text, values)} for role, text in texts.items()]
 
-    def limits(self) -> Limits:
+    def limits(self) -> FixedSampling:
         # LoCoMo-MC10's protocol: only the label, at temperature 0, whatever sampling the cell sets.
-        return Limits(temperature=0.0, max_tokens=self.max_tokens)
+        return FixedSampling(temperature=0.0, max_tokens=self.max_tokens)
 
     @property
     def bounded(self) -> bool:
@@ -219,8 +219,8 @@ class JudgePrompt(Prompt):
     def template(self) -> str:
         return f"{self.system_text}\n{self.user_template}"
 
-    def limits(self) -> Limits:
-        return Limits(max_tokens=self.max_tokens)
+    def limits(self) -> FixedSampling:
+        return FixedSampling(max_tokens=self.max_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +294,9 @@ class ToolPrompt(Prompt):
 
         return [*messages, *self.exchange]
 
-    def limits(self) -> Limits:
+    def limits(self) -> FixedSampling:
         # A protocol's few tokens for a label would leave no room for a call.
-        return Limits(temperature=self.asked.limits().temperature)
+        return FixedSampling(temperature=self.asked.limits().temperature)
 
     def options(self) -> dict[str, Any]:
         """Further parameters of the request."""

@@ -14,7 +14,7 @@ from msgspec import Struct
 from memeval.errors import ModelError, StorageError
 from memeval.llm.breaker import Breaker
 from memeval.llm.budget import Amount, Budget, amount_of, most_of
-from memeval.llm.faults import Kind, Setback, of_connection, of_status, of_unsound
+from memeval.llm.faults import FaultKind, Setback, of_connection, of_status, of_unsound
 from memeval.llm.load import Load
 from memeval.llm.metering import current_ledger
 from memeval.llm.outage import Backoff, Clock, Outage, Say, Sleep
@@ -32,7 +32,7 @@ UNSOUND_TRIES = 6
 ACCEPTED = 202
 """The status of a request that the server has accepted but not yet carried out."""
 NOTHING = Amount()
-_ERRORS = {Kind.FILTERED: FilteredReplyError, Kind.UNSOUND: UnsoundReplyError}
+_ERRORS = {FaultKind.FILTERED: FilteredReplyError, FaultKind.UNSOUND: UnsoundReplyError}
 LEAST_TRIES = 3
 """Minimum tries of a failing call, however slow, while other calls are answered."""
 BY_CLIENT = ("/embeddings",)
@@ -66,7 +66,7 @@ class EndpointSettings:
     """Whether 202 is a reply. Some contracts require 200."""
 
 
-class Reply(Struct, Generic[T], frozen=True):
+class EndpointReply(Struct, Generic[T], frozen=True):
     """A sound reply of an endpoint."""
 
     value: T
@@ -125,7 +125,7 @@ class Endpoint:
         read: Callable[[Mapping[str, Any]], T],
         *,
         most_bytes: int = MOST_BYTES,
-    ) -> Reply[T]:
+    ) -> EndpointReply[T]:
         """The result of `read` on the reply to `body`, which is sent again after
         `UnsoundReplyError`.
 
@@ -163,7 +163,7 @@ class Endpoint:
         read: Callable[[Mapping[str, Any]], T],
         most_bytes: int,
         call: _Call,
-    ) -> Reply[T]:
+    ) -> EndpointReply[T]:
         ledger = current_ledger()
         while True:
             await call.begin_try()
@@ -196,7 +196,7 @@ class Endpoint:
                 if not isinstance(outcome, Setback):
                     self._outage.succeeded()
                     met = None if call.setback is None else call.setback.what
-                    return Reply(outcome, latency, call.waited_s, met)
+                    return EndpointReply(outcome, latency, call.waited_s, met)
 
                 call.end_try(call.most if outcome.policy.billed else Amount(calls=1))
                 wait = self._wait_after(outcome, call, sent_at=sent_at, probe=probe)
@@ -222,9 +222,9 @@ class Endpoint:
         call.setback = setback
         # The patience counts from the first failure, so a call that queued for long has all of it.
         call.since = sent_at if call.since is None else call.since
-        call.unsound += setback.kind is Kind.UNSOUND
-        self.load.waits += setback.kind is Kind.LIMITED
-        is_mistake = setback.kind is Kind.UNREACHABLE and not self._outage.answered
+        call.unsound += setback.kind is FaultKind.UNSOUND
+        self.load.waits += setback.kind is FaultKind.LIMITED
+        is_mistake = setback.kind is FaultKind.UNREACHABLE and not self._outage.answered
         if is_mistake or not setback.policy.retried:
             raise self._final_error(setback, call)
 
@@ -242,7 +242,7 @@ class Endpoint:
     def _wait_or_raise(self, setback: Setback, call: _Call) -> float:
         """Seconds to wait before the next try. Raises `ModelError` if it was the last one."""
         assert call.since is not None, "a try has failed"
-        is_unsound = setback.kind is Kind.UNSOUND
+        is_unsound = setback.kind is FaultKind.UNSOUND
         elapsed = self._clock() - call.since
         most, patience = self.settings.max_retries, self.settings.patience_s
         # With a patience of 0, the first failure is final.
@@ -279,7 +279,7 @@ class Endpoint:
             tries = f" (for {waited:.0f} s)"
 
         message = f"{setback.what}{tries}"
-        if setback.kind is Kind.REFUSED:
+        if setback.kind is FaultKind.REFUSED:
             return RefusedRequestError(message, setback.parameter)
 
         return _ERRORS.get(setback.kind, ModelError)(message)
@@ -296,7 +296,9 @@ class Endpoint:
         except Exception as error:  # noqa: BLE001
             # Whatever the client raises, the attempt has failed.
             if deadline.expired():
-                return Setback(f"no whole reply within {self.settings.timeout_s:g} s", Kind.LOST)
+                return Setback(
+                    f"no whole reply within {self.settings.timeout_s:g} s", FaultKind.LOST
+                )
 
             return of_connection(
                 error, urlsplit(self.settings.base_url).hostname or self.settings.base_url
@@ -307,7 +309,7 @@ class Endpoint:
             return of_status(status, headers, body)
         if status == ACCEPTED and not self.settings.takes_accepted:
             what = "HTTP 202: the request was only accepted, but the contract requires 200"
-            return Setback(what, Kind.DECLINED, status=status)
+            return Setback(what, FaultKind.DECLINED, status=status)
 
         try:
             if len(body) > most_bytes:

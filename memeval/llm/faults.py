@@ -18,7 +18,7 @@ from memeval.text.redaction import place_of, redacted
 from memeval.text.shown import one_line
 
 
-class Kind(Enum):
+class FaultKind(Enum):
     """Kinds of failed tries; `POLICIES` lists their consequences."""
 
     LIMITED = auto()
@@ -55,15 +55,15 @@ class Policy(Struct, frozen=True):
 
 
 POLICIES = {
-    Kind.LIMITED: Policy(billed=False, retried=True, outage=True),
-    Kind.DOWN: Policy(billed=False, retried=True, outage=True),
-    Kind.LOST: Policy(billed=True, retried=True, outage=True),
-    Kind.UNSOUND: Policy(billed=True, retried=True, outage=False),
-    Kind.UNREACHABLE: Policy(billed=False, retried=True, outage=True, ends_work=True),
-    Kind.DEAD: Policy(billed=False, retried=False, outage=False, ends_work=True),
-    Kind.REFUSED: Policy(billed=False, retried=False, outage=False),
-    Kind.FILTERED: Policy(billed=False, retried=False, outage=False),
-    Kind.DECLINED: Policy(billed=False, retried=False, outage=False),
+    FaultKind.LIMITED: Policy(billed=False, retried=True, outage=True),
+    FaultKind.DOWN: Policy(billed=False, retried=True, outage=True),
+    FaultKind.LOST: Policy(billed=True, retried=True, outage=True),
+    FaultKind.UNSOUND: Policy(billed=True, retried=True, outage=False),
+    FaultKind.UNREACHABLE: Policy(billed=False, retried=True, outage=True, ends_work=True),
+    FaultKind.DEAD: Policy(billed=False, retried=False, outage=False, ends_work=True),
+    FaultKind.REFUSED: Policy(billed=False, retried=False, outage=False),
+    FaultKind.FILTERED: Policy(billed=False, retried=False, outage=False),
+    FaultKind.DECLINED: Policy(billed=False, retried=False, outage=False),
 }
 
 
@@ -71,7 +71,7 @@ class Setback(Struct, frozen=True):
     """A try that failed."""
 
     what: str
-    kind: Kind
+    kind: FaultKind
     retry_after_s: float | None = None
     parameter: str | None = None
     """The parameter that the endpoint names as the cause."""
@@ -85,20 +85,20 @@ class Setback(Struct, frozen=True):
 
 _KINDS = {
     # OpenAI's own client retries 408, 409 and 429; 425 means too early.
-    408: Kind.LOST,
-    409: Kind.DOWN,
-    425: Kind.DOWN,
-    429: Kind.LIMITED,
+    408: FaultKind.LOST,
+    409: FaultKind.DOWN,
+    425: FaultKind.DOWN,
+    429: FaultKind.LIMITED,
     # A gateway gave up waiting: the endpoint behind it may have replied.
-    504: Kind.LOST,
-    524: Kind.LOST,
-    400: Kind.REFUSED,
-    422: Kind.REFUSED,
+    504: FaultKind.LOST,
+    524: FaultKind.LOST,
+    400: FaultKind.REFUSED,
+    422: FaultKind.REFUSED,
     # 400 is not among these: another prompt may be accepted.
-    401: Kind.DEAD,
-    402: Kind.DEAD,
-    403: Kind.DEAD,
-    404: Kind.DEAD,
+    401: FaultKind.DEAD,
+    402: FaultKind.DEAD,
+    403: FaultKind.DEAD,
+    404: FaultKind.DEAD,
 }
 """By status. Any other status is DOWN if it is 500 or higher, else DECLINED."""
 # An exhausted quota is also reported as 429, but waiting does not restore it.
@@ -123,7 +123,7 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
     if 300 <= status < 400:
         target = one_line(place_of(headers.get("location") or "") or "another path")
         what = f"HTTP {status}: the endpoint redirects to {target}; prompts are not sent there"
-        return Setback(what, Kind.DEAD, status=status)
+        return Setback(what, FaultKind.DEAD, status=status)
 
     return _of_error(status, f"HTTP {status}", headers, content)
 
@@ -135,11 +135,11 @@ def of_unsound(
     taken for a gateway's and retried, unless it is `final`.
     """
     if is_error_page(content, headers.get("content-type", "")):
-        return Setback(str(error), Kind.DECLINED if final else Kind.DOWN)
+        return Setback(str(error), FaultKind.DECLINED if final else FaultKind.DOWN)
 
     body = _object_of(content)
     if not body.get("error") or body.get("choices"):
-        return Setback(str(error), Kind.UNSOUND)
+        return Setback(str(error), FaultKind.UNSOUND)
 
     code = _error_of(content).get("code")
     status = code if isinstance(code, int) and 400 <= code < 600 else 503
@@ -151,7 +151,7 @@ def _of_error(status: int, what: str, headers: Mapping[str, str], content: bytes
     message = _message_of(error, content)
     kind = _kind_of(status, error, message)
 
-    if kind is Kind.DEAD:
+    if kind is FaultKind.DEAD:
         code = one_line(error.get("code") or error.get("type"), 40)
         what += f", {_MEANINGS.get(status, code)}"
 
@@ -164,21 +164,21 @@ def _of_error(status: int, what: str, headers: Mapping[str, str], content: bytes
     )
 
 
-def _kind_of(status: int, error: Mapping[str, Any], message: str) -> Kind:
+def _kind_of(status: int, error: Mapping[str, Any], message: str) -> FaultKind:
     code = error.get("code") or error.get("type")
     # Compared as strings: a gateway's code may be a list or an object, which a set can't contain.
     if {str(error.get("code")), str(error.get("type"))} & _QUOTA:
-        return Kind.DEAD
+        return FaultKind.DEAD
 
     if (status == 400 and "content_filter" in str(code)) or "content_management_policy" in message:
-        return Kind.FILTERED
+        return FaultKind.FILTERED
     # If a model does not support tools, OpenRouter replies 404, and llama.cpp replies 500 and says
     # that its server needs --jinja. Requests without tools may be accepted.
     is_meant = status == 404 or (status == 500 and "--jinja" in message)
     if is_meant and refuses_tools(message):
-        return Kind.REFUSED
+        return FaultKind.REFUSED
 
-    return _KINDS.get(status, Kind.DOWN if status >= 500 else Kind.DECLINED)
+    return _KINDS.get(status, FaultKind.DOWN if status >= 500 else FaultKind.DECLINED)
 
 
 def _parameter_of(error: Mapping[str, Any]) -> str | None:
@@ -218,9 +218,9 @@ def _message_of(error: Mapping[str, Any], content: bytes) -> str:
 
 
 _RESET = "connection reset"
-_NOT_HTTP = Setback("the reply is not HTTP", Kind.UNSOUND)
+_NOT_HTTP = Setback("the reply is not HTTP", FaultKind.UNSOUND)
 _BY_NAME = {
-    "ServerDisconnectedError": Setback(_RESET, Kind.LOST),
+    "ServerDisconnectedError": Setback(_RESET, FaultKind.LOST),
     **dict.fromkeys(
         (
             "ClientPayloadError",
@@ -228,7 +228,7 @@ _BY_NAME = {
             "TransferEncodingError",
             "IncompleteReadError",
         ),
-        Setback("the reply was cut off", Kind.LOST),
+        Setback("the reply was cut off", FaultKind.LOST),
     ),
     **dict.fromkeys(
         (
@@ -243,7 +243,7 @@ _BY_NAME = {
     ),
     **dict.fromkeys(
         ("InvalidURL", "InvalidUrlClientError", "NonHttpUrlClientError"),
-        Setback("the URL is not valid", Kind.DEAD),
+        Setback("the URL is not valid", FaultKind.DEAD),
     ),
 }
 """By the name of an exception's class, so that the HTTP libraries need not be imported."""
@@ -260,42 +260,42 @@ def of_connection(error: BaseException, host: str) -> Setback:
 
     for cause in causes:
         if isinstance(cause, OSError) and cause.strerror:
-            return Setback(f"connection failed: {one_line(cause.strerror)}", Kind.DOWN)
+            return Setback(f"connection failed: {one_line(cause.strerror)}", FaultKind.DOWN)
 
     reason = one_line(causes[-1]) or type(causes[-1]).__name__
-    return Setback(f"connection failed: {reason}", Kind.LOST)
+    return Setback(f"connection failed: {reason}", FaultKind.LOST)
 
 
 def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
     if isinstance(cause, socket.gaierror):
         # If the name was found before, it is still right, and the look-up itself is failing.
-        return Setback(f"host name not found: {host}", Kind.UNREACHABLE)
+        return Setback(f"host name not found: {host}", FaultKind.UNREACHABLE)
 
     if isinstance(cause, ssl.SSLCertVerificationError):
         # aiohttp's own error of this type only wraps the one that has the message.
         wrapped = getattr(cause, "certificate_error", cause)
         reason = getattr(wrapped, "verify_message", None) or "it can't be verified"
         what = f"TLS: the certificate of {host} was refused: {one_line(reason)}"
-        return Setback(what, Kind.DEAD)
+        return Setback(what, FaultKind.DEAD)
 
     # Before `SSLError`, whose subclasses they are: a broken connection says nothing about the
     # certificate.
     if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        return Setback("connection reset during the TLS handshake", Kind.DOWN)
+        return Setback("connection reset during the TLS handshake", FaultKind.DOWN)
 
     if isinstance(cause, ssl.SSLError):
         reason = (getattr(cause, "reason", None) or str(cause)).replace("_", " ").lower()
         what = f"TLS: no secure connection to {host}: {one_line(reason)}"
-        return Setback(what, Kind.DEAD)
+        return Setback(what, FaultKind.DEAD)
 
     return None
 
 
 def _of_socket(cause: BaseException, host: str) -> Setback | None:
     if isinstance(cause, ConnectionRefusedError):
-        return Setback(f"connection refused by {host}", Kind.UNREACHABLE)
+        return Setback(f"connection refused by {host}", FaultKind.UNREACHABLE)
     if isinstance(cause, ConnectionResetError | BrokenPipeError | ConnectionAbortedError):
-        return Setback(_RESET, Kind.LOST)
+        return Setback(_RESET, FaultKind.LOST)
 
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memeval.llm.contract import Limits, TemplatePrompt
+from memeval.llm.contract import FixedSampling, TemplatePrompt
 
 SUMMARY_MARGIN = 64
 """Tokens that a summary's reply may use beyond one and a half times the budget."""
@@ -30,7 +30,7 @@ class SummarisePrompt(TemplatePrompt):
             "budget": str(self.budget_tokens),
         }
 
-    def limits(self) -> Limits:
+    def limits(self) -> FixedSampling:
         return _limits_of(self.budget_tokens)
 
 
@@ -102,7 +102,7 @@ class NotesPrompt(TemplatePrompt):
             "budget": str(self.budget_tokens),
         }
 
-    def limits(self) -> Limits:
+    def limits(self) -> FixedSampling:
         return _limits_of(self.budget_tokens)
 
 
@@ -116,15 +116,15 @@ class RelevancePrompt(TemplatePrompt):
     def values(self) -> dict[str, str]:
         return {"question": self.question, "text": self.text}
 
-    def limits(self) -> Limits:
-        return Limits(max_tokens=RELEVANCE_TOKENS)
+    def limits(self) -> FixedSampling:
+        return FixedSampling(max_tokens=RELEVANCE_TOKENS)
 
     @property
     def bounded(self) -> bool:
         return True
 
 
-def _limits_of(budget_tokens: int) -> Limits:
+def _limits_of(budget_tokens: int) -> FixedSampling:
     """The limits of a reply that may have up to `budget_tokens`, as memeval counts tokens."""
     # A model's tokenizer may count half as many tokens again for the same words.
-    return Limits(max_tokens=budget_tokens + budget_tokens // 2 + SUMMARY_MARGIN)
+    return FixedSampling(max_tokens=budget_tokens + budget_tokens // 2 + SUMMARY_MARGIN)

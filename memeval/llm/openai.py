@@ -12,7 +12,7 @@ from memeval.errors import UserError
 from memeval.llm.cache import content_key
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.cached_call import CachedCalls
-from memeval.llm.contract import ChatPrompt, Completion, Limits, Prompt, ToolCall, ToolPrompt
+from memeval.llm.contract import ChatPrompt, Completion, FixedSampling, Prompt, ToolCall, ToolPrompt
 from memeval.llm.endpoint import Endpoint
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
@@ -46,7 +46,7 @@ class Sampling(Struct, frozen=True):
     role: str = "llm"
     """Path of the settings of the model's role, for the hint after a refusal."""
 
-    def parameters(self, provider: str, limits: Limits, *, room: int = 1) -> dict[str, Any]:
+    def parameters(self, provider: str, limits: FixedSampling, *, room: int = 1) -> dict[str, Any]:
         """The parameters of a request, without the model, the seed and `extra_body`."""
         reasons = provider == "openai" and _REASONING.match(self.model) is not None
         parameter = self.limit_parameter

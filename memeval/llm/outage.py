@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from memeval.llm.faults import Kind, Setback
+from memeval.llm.faults import FaultKind, Setback
 
 LONGEST_WAIT_S = 60.0
 """Longest wait between two attempts, unless Retry-After asks for more and that fits the patience.
@@ -175,7 +175,7 @@ class Outage:
         due = probe or (
             not self.shut
             and not stale
-            and (setback.kind is Kind.LIMITED or self._failures >= FAILURES_OF_AN_OUTAGE)
+            and (setback.kind is FaultKind.LIMITED or self._failures >= FAILURES_OF_AN_OUTAGE)
         )
 
         if due:

@@ -2,13 +2,13 @@
 others.
 """
 
-from memeval.packages.form import Manifest, is_withheld, withheld
+from memeval.packages.form import PackageManifest, is_withheld, withheld
 from memeval.packages.read import Package, open_package, read_manifest
 from memeval.packages.write import Packed, pack
 
 __all__ = [
-    "Manifest",
     "Package",
+    "PackageManifest",
     "Packed",
     "is_withheld",
     "open_package",

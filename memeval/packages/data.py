@@ -35,7 +35,7 @@ MOST_KNOWN = 4
 """Maximum number of data sets kept in memory: a board uses few, one after the other."""
 
 
-class Data(Struct, frozen=True):
+class PackagedData(Struct, frozen=True):
     """A data set, read."""
 
     config: RunConfig
@@ -48,7 +48,7 @@ class Data(Struct, frozen=True):
     turns: dict[str, CaseTurns]
 
 
-_known: dict[str, Data] = {}
+_known: dict[str, PackagedData] = {}
 """Data sets by their settings, the most recently requested one last."""
 
 
@@ -78,7 +78,7 @@ def config_of(run: Run) -> RunConfig:
     return config
 
 
-def data_of(run: Run) -> Data:
+def data_of(run: Run) -> PackagedData:
     """The data of a run. Raises `UserError` if it is not on this machine, or differs."""
     config = config_of(run)
     # As a string, since a config can't be a key. The seed matters for canaries.
@@ -96,7 +96,7 @@ def data_of(run: Run) -> Data:
     return replace(material, config=config)
 
 
-def _read(config: RunConfig) -> Data:
+def _read(config: RunConfig) -> PackagedData:
     try:
         dataset = open_dataset(config)
         if not is_built_in(type(dataset)):
@@ -113,10 +113,10 @@ def _read(config: RunConfig) -> Data:
     cases = {case.case_id: case for case in dataset.cases()}
     questions = {one.question_id: one for case in cases.values() for one in case.questions}
     turns = {name: CaseTurns.of(case) for name, case in cases.items()}
-    return Data(config, dataset, loaded, cases, questions, turns)
+    return PackagedData(config, dataset, loaded, cases, questions, turns)
 
 
-def unlike_data(records: list[Record], rows: PackagedRows, data: Data) -> Iterator[str]:
+def unlike_data(records: list[Record], rows: PackagedRows, data: PackagedData) -> Iterator[str]:
     """Ids of the records whose question, gold or figures differ from those made from the data and
     the rows.
     """
@@ -150,7 +150,7 @@ def unlike_data(records: list[Record], rows: PackagedRows, data: Data) -> Iterat
             yield record.question_id
 
 
-def unlike_told(summary: RunSummary, records: list[Record], data: Data) -> Iterator[str]:
+def unlike_told(summary: RunSummary, records: list[Record], data: PackagedData) -> Iterator[str]:
     """Members of `run.json` that differ from those made from the data."""
     told = {name: value for name, value in summary.tags.items() if name.startswith(DATA)}
     if told != data_tags(data.loaded):

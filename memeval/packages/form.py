@@ -51,7 +51,7 @@ Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Line = Annotated[str, Meta(max_length=1_000)]
 
 
-class Entry(Struct, frozen=True, forbid_unknown_fields=True):
+class PackageEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """An entry of a package."""
 
     sha256: Digest
@@ -69,7 +69,7 @@ class PackedData(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether its texts are in the package; else their digests are."""
 
 
-class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+class PackageManifest(Struct, frozen=True, forbid_unknown_fields=True):
     """Content of a package."""
 
     format: int
@@ -89,7 +89,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     """Conditions that two runs must share to be compared, by run key."""
     replaced: Mapping[str, Count]
     """How many secrets, paths and addresses were replaced, by kind."""
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, PackageEntry]
     """All entries except the manifest and its signature, in order."""
 
 
@@ -113,7 +113,7 @@ def is_withheld(text: str) -> bool:
     return _WITHHELD.fullmatch(text) is not None
 
 
-def manifest_bytes(manifest: Manifest) -> bytes:
+def manifest_bytes(manifest: PackageManifest) -> bytes:
     """The entry of a manifest, as `pack` writes it."""
     return (as_json(as_plain(manifest), indent=1) + "\n").encode()
 

@@ -19,7 +19,7 @@ from memeval.judges.contract import Judge, JudgeContext
 from memeval.judges.registry import build_judge, judge_type
 from memeval.metrics.registry import metrics
 from memeval.packages.cleaning import KINDS
-from memeval.packages.data import Data, config_of, data_of, unlike_data, unlike_told
+from memeval.packages.data import PackagedData, config_of, data_of, unlike_data, unlike_told
 from memeval.packages.export.terms import terms_of
 from memeval.packages.facts import machine_class, protocol_of, surroundings
 from memeval.packages.form import ENVIRONMENT, is_package_id, is_withheld, manifest_bytes
@@ -30,7 +30,7 @@ from memeval.packages.signing import signer_of
 from memeval.pipeline.execute.judging import judge_answer
 from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.verify.figures import same_figure
-from memeval.pipeline.verify.sound import Look, name_ids
+from memeval.pipeline.verify.sound import FolderCheck, name_ids
 from memeval.process.environment import environment
 from memeval.results import JudgeIdentity, Record
 from memeval.results.judge import RECORDED
@@ -118,13 +118,13 @@ class _Verifier:
         self.package, self.checks = package, checks
         self.records: dict[str, list[Record]] = {}
         self.rows: dict[str, PackagedRows] = {}
-        self.data: dict[str, Data] = {}
+        self.data: dict[str, PackagedData] = {}
 
     def levels(self, intact: Level) -> Iterator[Level]:
         figures = Level(2)
         with _prices_of(self.package):
             for run in self.package.runs:
-                look = Look(run.folder, brings_prices=True)
+                look = FolderCheck(run.folder, brings_prices=True)
                 look.run()
                 self.records[run.key] = look.records
                 self.rows[run.key] = PackagedRows(self.package, run, look)
@@ -305,7 +305,7 @@ class _Verifier:
 
         return level
 
-    async def _judge_again(self, run: Run, judge: Judge, data: Data) -> list[str]:
+    async def _judge_again(self, run: Run, judge: Judge, data: PackagedData) -> list[str]:
         unlike = []
         rows = self.rows[run.key]
         records = {(one.repeat, one.question_id): one for one in self.records[run.key]}

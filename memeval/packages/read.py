@@ -41,7 +41,7 @@ from memeval.packages.form import (
     UNIX,
     VERDICTS,
     ZIP_VERSION,
-    Manifest,
+    PackageManifest,
     entry_of,
     is_entry,
     manifest_bytes,
@@ -72,7 +72,7 @@ class Package(Struct, frozen=True):
     folder: Path
     id: str
     """Sixteen hex digits of the digest of its manifest."""
-    manifest: Manifest
+    manifest: PackageManifest
     signature: bytes | None
     """Signature of the manifest's bytes."""
     environment: Json
@@ -93,7 +93,7 @@ def open_package(path: str | Path) -> Iterator[Package]:
         yield unpack_to(Path(path), Path(folder))
 
 
-def read_manifest(path: str | Path) -> Manifest:
+def read_manifest(path: str | Path) -> PackageManifest:
     """The manifest of a package, without its other entries.
 
     Raises `UserError` for a file that is not a package.
@@ -221,7 +221,7 @@ def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
     return is_end and start == offset and start + length + _END.size == size
 
 
-def _manifest(path: Path, content: bytes) -> Manifest:
+def _manifest(path: Path, content: bytes) -> PackageManifest:
     try:
         values = json.loads(content)
         if isinstance(values, dict) and values.get("format") != FORMAT:
@@ -231,7 +231,7 @@ def _manifest(path: Path, content: bytes) -> Manifest:
                 "a newer memeval may read it:  pip install -U memeval-bench",
             )
 
-        manifest = read_as(values, Manifest)
+        manifest = read_as(values, PackageManifest)
     except (ValueError, RecursionError) as error:
         raise _bad(path, f"{MANIFEST}: {one_line(error, 200)}") from error
 
@@ -247,7 +247,7 @@ def _manifest(path: Path, content: bytes) -> Manifest:
     return manifest
 
 
-def _check_list(path: Path, archive: zipfile.ZipFile, manifest: Manifest) -> None:
+def _check_list(path: Path, archive: zipfile.ZipFile, manifest: PackageManifest) -> None:
     names = archive.namelist()
     first = [MANIFEST, *([SIGNATURE] if SIGNATURE in names else [])]
     if names != [*first, *manifest.entries]:
@@ -276,7 +276,7 @@ def _bytes(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _extract(
-    path: Path, archive: zipfile.ZipFile, name: str, target: Path, manifest: Manifest
+    path: Path, archive: zipfile.ZipFile, name: str, target: Path, manifest: PackageManifest
 ) -> None:
     entry = manifest.entries[name]
     make_folder(target.parent)

@@ -33,7 +33,7 @@ DIRECTIONS = (HIGHER, LOWER, DIFFERENT)
 Json = dict[str, Any]
 
 
-class SaidCell(Struct, frozen=True, forbid_unknown_fields=True):
+class StatedCell(Struct, frozen=True, forbid_unknown_fields=True):
     """A cell that will be run."""
 
     key: RunKey
@@ -44,11 +44,11 @@ class SaidCell(Struct, frozen=True, forbid_unknown_fields=True):
     judge: Mapping[str, Any] | None
 
 
-class Said(Struct, frozen=True, forbid_unknown_fields=True):
+class StatementContent(Struct, frozen=True, forbid_unknown_fields=True):
     """Content of the statement."""
 
     format: int
-    cells: tuple[SaidCell, ...]
+    cells: tuple[StatedCell, ...]
     """The first is the baseline of the comparison."""
     metric: Line
     direction: Annotated[str, Meta(pattern=f"^(?:{'|'.join(DIRECTIONS)})$")]
@@ -76,7 +76,7 @@ def said_of(
         ids = [one.question_id for case in cell.dataset.cases() for one in case.questions]
         judge = judge_identity(cell)
         listed.append(
-            SaidCell(
+            StatedCell(
                 key=cell.run_key,
                 name=one_line(clean(cell.name), 1_000),
                 data_sha256=cell.loaded.sha256,
@@ -86,7 +86,7 @@ def said_of(
             )
         )
 
-    said = Said(
+    said = StatementContent(
         format=1,
         cells=tuple(listed),
         metric=metric,
@@ -217,12 +217,14 @@ def _judge(content: Mapping[str, Any]) -> JudgeIdentity | None:
         return None
 
 
-def _parse(content: Any) -> Said:
+def _parse(content: Any) -> StatementContent:
     """The statement. Raises `ValueError` for content that `register` did not write."""
     if not isinstance(content, dict) or not is_sealed(content):
         raise ValueError("it is damaged, or was edited")
 
-    return read_as({name: value for name, value in content.items() if name != SEAL}, Said)
+    return read_as(
+        {name: value for name, value in content.items() if name != SEAL}, StatementContent
+    )
 
 
 def _commit_of(path: Path) -> Json | None:

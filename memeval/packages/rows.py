@@ -10,7 +10,7 @@ from memeval.errors import UserError
 from memeval.packages.form import ANSWERS, INGESTS, TEXTS, VERDICTS
 from memeval.packages.read import Package
 from memeval.pipeline.execute.rows import is_about
-from memeval.pipeline.verify.sound import Look
+from memeval.pipeline.verify.sound import FolderCheck
 from memeval.records import Usage
 from memeval.results import AnswerRow, IngestRow, Record, VerdictRow
 from memeval.results.fields import as_read, read_json
@@ -28,7 +28,7 @@ Place = tuple[int, str]
 class PackagedRows:
     """The rows of a packaged run."""
 
-    def __init__(self, package: Package, run: Run, look: Look) -> None:
+    def __init__(self, package: Package, run: Run, look: FolderCheck) -> None:
         """`look` has read the rows, which several runs of the package may share."""
         self.places: dict[str, list[Place]] = {}
         """The places of the rows of each file, in its order."""

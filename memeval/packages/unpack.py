@@ -18,7 +18,7 @@ from msgspec import Struct
 from memeval.config.paths import outputs_dir
 from memeval.datasets.granularity import Granularity, chunks
 from memeval.errors import UserError
-from memeval.packages.data import Data, data_of
+from memeval.packages.data import PackagedData, data_of
 from memeval.packages.form import is_withheld
 from memeval.packages.levels import Checks, verify_package
 from memeval.packages.read import Package, unpack_to
@@ -126,7 +126,7 @@ def _restored(record: Record, question: EvalQuestion) -> dict[str, object]:
     return row
 
 
-def _restore_texts(run: Run, data: Data) -> None:
+def _restore_texts(run: Run, data: PackagedData) -> None:
     """Restores the texts of chunks, cut by the run's granularity, and of questions."""
     granularity = Granularity(**asdict(data.config.granularity))
     known: dict[str, str] = {}

@@ -32,8 +32,8 @@ from memeval.packages.form import (
     TEXTS,
     UNIX,
     VERDICTS,
-    Entry,
-    Manifest,
+    PackageEntry,
+    PackageManifest,
     PackedData,
     entry_of,
     manifest_bytes,
@@ -80,7 +80,7 @@ class Packed(Struct, frozen=True):
 
     path: Path
     id: str
-    manifest: Manifest
+    manifest: PackageManifest
     runs: tuple[Run, ...]
 
 
@@ -251,7 +251,7 @@ class _Writer:
 
     def manifest(
         self, *, who: str, licence: str, supersedes: str, register: Json | None
-    ) -> Manifest:
+    ) -> PackageManifest:
         """The manifest, once all runs are added."""
         environment = {"packed_on": machine_class(), "runs": self.surroundings}
         self.entries[ENVIRONMENT] = (as_json(environment, indent=1) + "\n").encode()
@@ -260,10 +260,10 @@ class _Writer:
 
         self.entries[TEXTS] = b"".join(self.texts[ref] for ref in sorted(self.texts))
         listed = {
-            name: Entry(hashlib.sha256(content).hexdigest(), len(content))
+            name: PackageEntry(hashlib.sha256(content).hexdigest(), len(content))
             for name, content in self.ordered().items()
         }
-        return Manifest(
+        return PackageManifest(
             format=FORMAT,
             memeval=__version__,
             code=self.code,

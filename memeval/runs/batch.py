@@ -11,7 +11,7 @@ from hydra.core.utils import JobReturn, JobStatus, setup_globals
 from omegaconf import DictConfig
 
 from memeval.errors import BudgetError, RefusedError, UserError, WorldError
-from memeval.llm.budget import Budget, Limits
+from memeval.llm.budget import Budget, SpendingLimits
 from memeval.pipeline.measure.summary import Earlier, earlier
 from memeval.pipeline.open.opening import OpenedData
 from memeval.runs.cell import check_keys
@@ -19,12 +19,12 @@ from memeval.runs.compose.errors import explained
 from memeval.runs.compose.sweep import SweepComposer
 from memeval.runs.display.progress import Countdown
 from memeval.runs.display.sweep import SweepDisplay
+from memeval.runs.invocation import Invocation
 from memeval.runs.job import failed_cell, objective_of, open_job
 from memeval.runs.loop import run_loop
-from memeval.runs.plan import Outcome, Plan, PlannedCell
+from memeval.runs.plan import CellOutcome, Plan, PlannedCell
 from memeval.runs.publish.publishing import Publishing
 from memeval.runs.schedule import Computers, Schedule
-from memeval.runs.session import Session
 from memeval.runs.spending import confirm_cost, shared_budget
 
 
@@ -34,7 +34,7 @@ def plan_jobs(
     jobs: Sequence[Sequence[str]],
     first: int,
     *,
-    session: Session,
+    invocation: Invocation,
     keep_going: bool,
 ) -> Plan:
     """The cells of a batch of jobs that a sweeper requests, composed, opened and checked.
@@ -65,7 +65,7 @@ def plan_jobs(
             cells.append(PlannedCell(number, cell, before))
         except UserError as error:
             errors.append(error)
-            session.note_failed(failed_cell(number, error))
+            invocation.note_failed(failed_cell(number, error))
 
         countdown.done()
 
@@ -77,30 +77,30 @@ def plan_jobs(
 
 def run_plan(
     plan: Plan,
-    session: Session,
+    invocation: Invocation,
     start: Callable[[Plan], Computers | None],
     *,
-    budgets: dict[Limits, Budget] | None = None,
+    budgets: dict[SpendingLimits, Budget] | None = None,
     show: Callable[[Plan], SweepDisplay] = SweepDisplay,
-) -> dict[int, Outcome]:
+) -> dict[int, CellOutcome]:
     """Runs and publishes the remaining work of a plan; returns each cell's outcome by number.
 
-    Cells that could not be run are in the session's list of failures.
+    Cells that could not be run are in the invocation's list of failures.
     """
     budget = shared_budget(plan, {} if budgets is None else budgets)
     confirm_cost(plan)
     # Before publishing and display, which start threads: a process with threads must not be forked.
     workers = start(plan)
-    publishing = Publishing(session)
-    ends: dict[int, Outcome] = {}
+    publishing = Publishing(invocation)
+    ends: dict[int, CellOutcome] = {}
 
-    def note_end(outcome: Outcome) -> None:
+    def note_end(outcome: CellOutcome) -> None:
         """Notes a failure immediately, and results once they are published."""
         ends[outcome.planned.number] = outcome
         if outcome.summary is not None:
             publishing.add(outcome)
         elif isinstance(outcome.error, UserError | WorldError):
-            session.note_failed(failed_cell(outcome.planned.number, outcome.error))
+            invocation.note_failed(failed_cell(outcome.planned.number, outcome.error))
 
     try:
         with show(plan) as display:
@@ -111,7 +111,7 @@ def run_plan(
                 run_loop(schedule.run())
             except BudgetError as error:
                 first = min((planned.number for planned in plan.cells), default=0)
-                session.note_failed(failed_cell(first, error))
+                invocation.note_failed(failed_cell(first, error))
 
             publishing.wait(display.say)
     finally:
@@ -122,7 +122,7 @@ def run_plan(
     return ends
 
 
-def job_return(outcome: Outcome | None) -> JobReturn:
+def job_return(outcome: CellOutcome | None) -> JobReturn:
     """Return value of a job for a sweeper."""
     returned = JobReturn(status=JobStatus.COMPLETED)
     returned.return_value = None

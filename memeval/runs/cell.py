@@ -21,6 +21,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import endpoint_settings, sampling_of
 from memeval.results import NoteKind, RunSummary
 from memeval.runs.display.progress import RunDisplay
+from memeval.runs.invocation import Invocation
 from memeval.runs.loop import run_loop
 from memeval.runs.plan import say_damage
 from memeval.runs.publish.published import file_again, published_before
@@ -30,7 +31,6 @@ from memeval.runs.publish.publisher import (
     publish_cell,
     publisher_of,
 )
-from memeval.runs.session import Session
 from memeval.store.opening import open_memories, open_store
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Completed(Struct, frozen=True):
 
 def run_cell(
     cell: Cell,
-    session: Session,
+    invocation: Invocation,
     job: int = 0,
     make_run: MakeRun | None = None,
     *,
@@ -63,16 +63,16 @@ def run_cell(
     is published.
     """
     completed = complete_cell(
-        cell, lambda: RunDisplay(cell.name), make_run, session.sweep, processes=processes
+        cell, lambda: RunDisplay(cell.name), make_run, invocation.sweep, processes=processes
     )
-    done = session.done_cell(
+    done = invocation.done_cell(
         job,
         cell,
         reused=completed.reused,
         url=completed.published.url,
         not_logged=completed.published.error,
     )
-    session.note_done(done)
+    invocation.note_done(done)
     refuse_stopped(completed.summary)
     return completed.summary
 

@@ -17,7 +17,7 @@ from memeval.errors import BudgetError, UserError, WorldError
 from memeval.runs.compose.config import name_questions
 from memeval.runs.display.terminal import guard
 from memeval.runs.interrupt import listening
-from memeval.runs.session import FailedCell, current_session
+from memeval.runs.invocation import FailedCell, current_invocation
 from memeval.text.redaction import redacted
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _run_job(composed: Any) -> float | None:
     job = HydraConfig.get()
     # A single run of Hydra has no job number.
     is_sweep = job.mode is RunMode.MULTIRUN
-    session = current_session(in_sweep=is_sweep)
+    invocation = current_invocation(in_sweep=is_sweep)
     number = 0 if OmegaConf.is_missing(job.job, "num") else job.job.num
     task: Any = OmegaConf.to_container(job.overrides.task, resolve=False)
 
@@ -78,9 +78,9 @@ def _run_job(composed: Any) -> float | None:
             check_single(cell, is_sweep=is_sweep)
             confirm_run(cell, number)
             processes = processes_of(job.launcher) if is_sweep else 1
-            return objective_of(cell, run_cell(cell, session, number, processes=processes))
+            return objective_of(cell, run_cell(cell, invocation, number, processes=processes))
     except (UserError, WorldError) as error:
-        session.note_failed(failed_cell(number, error))
+        invocation.note_failed(failed_cell(number, error))
 
     return None
 

@@ -53,7 +53,7 @@ class PlannedCell(Struct, frozen=True):
         return self.cell.config.fresh != PREPARE
 
 
-class Outcome(Struct, frozen=True):
+class CellOutcome(Struct, frozen=True):
     """Outcome of a cell."""
 
     planned: PlannedCell

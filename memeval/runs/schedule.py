@@ -24,7 +24,7 @@ from memeval.pipeline.execute.window import Window
 from memeval.pipeline.measure.summary import earlier, finish
 from memeval.pipeline.open.connections import Connections
 from memeval.runs.display.sweep import SweepDisplay
-from memeval.runs.plan import Outcome, Plan, PlannedCell, Reach, say_damage
+from memeval.runs.plan import CellOutcome, Plan, PlannedCell, Reach, say_damage
 from memeval.store.contract import Store
 from memeval.store.opening import open_store
 
@@ -58,7 +58,7 @@ class Schedule:
         self,
         plan: Plan,
         display: SweepDisplay,
-        note_end: Callable[[Outcome], None],
+        note_end: Callable[[CellOutcome], None],
         *,
         workers: Computers | None,
         budget: Budget | None,
@@ -158,16 +158,16 @@ class Schedule:
             message = (
                 "the system cancelled the run, because it cancelled tasks that it did not start"
             )
-            self._ended(Outcome(planned, error=WorldError(message)))
+            self._ended(CellOutcome(planned, error=WorldError(message)))
 
-    def _ended(self, outcome: Outcome) -> None:
+    def _ended(self, outcome: CellOutcome) -> None:
         self._display.ended(outcome)
         self._note_end(outcome)
 
-    async def _outcome(self, planned: PlannedCell) -> Outcome:
+    async def _outcome(self, planned: PlannedCell) -> CellOutcome:
         cell, before = planned.cell, planned.earlier
         if before.summary is not None:
-            return Outcome(planned, before.summary, reused=True)
+            return CellOutcome(planned, before.summary, reused=True)
 
         progress = self._display.progress(planned)
         say_damage(cell, before, progress)
@@ -179,13 +179,13 @@ class Schedule:
         except asyncio.CancelledError:
             # The budget was spent: the cell wrote its results before it was cancelled.
             if run.stopped is not None:
-                self._ended(Outcome(planned, run.stopped))
+                self._ended(CellOutcome(planned, run.stopped))
 
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of a cell: the others go on
-            return Outcome(planned, error=error)
+            return CellOutcome(planned, error=error)
 
-        return Outcome(planned, summary)
+        return CellOutcome(planned, summary)
 
 
 def _store_of(plan: Plan, say: Callable[[str], None]) -> Store:

@@ -6,7 +6,7 @@ import sys
 
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
-from memeval.llm.budget import Budget, Limits
+from memeval.llm.budget import Budget, SpendingLimits
 from memeval.metrics.formats import dollars
 from memeval.pipeline.measure.summary import Earlier, earlier
 from memeval.pipeline.open.called import check_budget, limits_of
@@ -51,7 +51,7 @@ def refuse_confirmation(config: RunConfig, command: str) -> None:
         )
 
 
-def shared_budget(plan: Plan, budgets: dict[Limits, Budget]) -> Budget | None:
+def shared_budget(plan: Plan, budgets: dict[SpendingLimits, Budget]) -> Budget | None:
     """The budget of a sweep; None without limits. `budgets` are those of the command.
 
     Raises `UserError` if cells have different budgets, or if one can't be enforced.
@@ -63,7 +63,7 @@ def shared_budget(plan: Plan, budgets: dict[Limits, Budget]) -> Budget | None:
             "set the same budget for all",
         )
 
-    limits = next(iter(all_limits), Limits())
+    limits = next(iter(all_limits), SpendingLimits())
     if not limits.any:
         return None
 

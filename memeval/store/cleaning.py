@@ -12,13 +12,13 @@ from msgspec import Struct
 from memeval.process.leftovers import own_name, remove
 from memeval.results.private import FILE_MODE
 from memeval.results.summary import RunSummary
-from memeval.store.inventory import Home, Item, Kind, row_locks
+from memeval.store.inventory import Home, StoredItem, StoredKind, row_locks
 
 _STAGES = {
-    Kind.ANSWERS: "answer",
-    Kind.TEXTS: "answer",
-    Kind.VERDICTS: "judge",
-    Kind.MEMORIES: "prepare",
+    StoredKind.ANSWERS: "answer",
+    StoredKind.TEXTS: "answer",
+    StoredKind.VERDICTS: "judge",
+    StoredKind.MEMORIES: "prepare",
 }
 
 
@@ -30,7 +30,7 @@ class Needed(Struct, frozen=True):
     unknown: tuple[Path, ...]
     """Run folders that can't be read, or name no keys: their needs are unknown."""
 
-    def needs(self, item: Item) -> bool:
+    def needs(self, item: StoredItem) -> bool:
         """Whether a run depends on an item. True for items without a key."""
         stage = _STAGES.get(item.kind)
         return stage is None or (stage, item.key) in self.keys
@@ -87,11 +87,11 @@ class Rules(Struct, frozen=True):
 class Removal(Struct, frozen=True):
     """An item that may be removed, and the rule."""
 
-    item: Item
+    item: StoredItem
     reason: str
 
 
-def choose(items: Iterable[Item], needed: Needed, rules: Rules, now: float) -> list[Removal]:
+def choose(items: Iterable[StoredItem], needed: Needed, rules: Rules, now: float) -> list[Removal]:
     """Items to remove; if a run's needs are unknown, everything with a key stays."""
     removals = []
     for item in items:
@@ -102,15 +102,19 @@ def choose(items: Iterable[Item], needed: Needed, rules: Rules, now: float) -> l
     return removals
 
 
-def _reason(item: Item, needed: Needed, rules: Rules, age_s: float) -> str | None:
-    if item.kind is Kind.LEFTOVERS:
+def _reason(item: StoredItem, needed: Needed, rules: Rules, age_s: float) -> str | None:
+    if item.kind is StoredKind.LEFTOVERS:
         # Of the leftovers, only damaged caches have a lock. A person may want to look at a new one.
         if not item.locks:
             return LEFT
 
         return DAMAGED if age_s >= rules.unneeded_s else None
 
-    if item.kind is Kind.MEMORIES and rules.memories_s is not None and age_s >= rules.memories_s:
+    if (
+        item.kind is StoredKind.MEMORIES
+        and rules.memories_s is not None
+        and age_s >= rules.memories_s
+    ):
         return OLD
     if not needed.unknown and not needed.needs(item) and age_s >= rules.unneeded_s:
         return UNNEEDED
@@ -135,10 +139,10 @@ def cell_under_way(home: Home) -> bool:
     return any(map(is_held, row_locks(home)))
 
 
-def remove_item(item: Item, home: Home) -> bool:
+def remove_item(item: StoredItem, home: Home) -> bool:
     """Removes an item as a whole; False if a process holds it. Raises `OSError`."""
     # A cell reads a memory in place, and holds only the locks of its rows.
-    if item.kind is Kind.MEMORIES and cell_under_way(home):
+    if item.kind is StoredKind.MEMORIES and cell_under_way(home):
         return False
 
     try:

@@ -21,7 +21,7 @@ from memeval.results.private import FILE_MODE, make_folder, open_private
 from memeval.results.store import sound_lines
 from memeval.results.texts import TEXTS_SUFFIX, Texts, TextStore
 from memeval.store.contract import FileStore
-from memeval.store.inventory import Copied, Home, Item, Kind, Way, digest_of
+from memeval.store.inventory import Copied, Home, StoredItem, StoredKind, Way, digest_of
 from memeval.store.postgres.lines import PostgresRows
 from memeval.store.postgres.store import PostgresStore
 
@@ -29,7 +29,7 @@ LEFT_WAIT_S = 0.5
 """Seconds between two attempts to take over rows whose process was killed."""
 
 
-class Lines(Protocol):
+class CopiedLines(Protocol):
     """The lines of one file of rows, in the home or in the database."""
 
     def read(self) -> bytes: ...
@@ -93,7 +93,13 @@ class Copying:
     """One copy between a home and a database."""
 
     def __init__(
-        self, home: Home, database: PostgresStore, way: Way, *, do_it: bool, items: Sequence[Item]
+        self,
+        home: Home,
+        database: PostgresStore,
+        way: Way,
+        *,
+        do_it: bool,
+        items: Sequence[StoredItem],
     ) -> None:
         """`items` are those of the home. Without `do_it` nothing is changed."""
         self._home, self._database, self._way, self._do_it = home, database, way, do_it
@@ -113,7 +119,7 @@ class Copying:
         if self._way is Way.FROM_DATABASE:
             names: Iterable[str] = self._database.names()
         else:
-            kinds = (Kind.ANSWERS, Kind.TEXTS, Kind.VERDICTS)
+            kinds = (StoredKind.ANSWERS, StoredKind.TEXTS, StoredKind.VERDICTS)
             paths = [item.paths[0] for item in self._items if item.kind in kinds]
             names = [f"{path.parent.name}/{path.name}" for path in paths]
 
@@ -123,13 +129,13 @@ class Copying:
         if self._way is Way.FROM_DATABASE:
             names: Iterable[str] = self._database.caches()
         else:
-            names = [item.paths[0].stem for item in self._items if item.kind is Kind.CACHES]
+            names = [item.paths[0].stem for item in self._items if item.kind is StoredKind.CACHES]
 
         return [name for name in names if _CACHE_NAME.fullmatch(name)]
 
     def _copy_file(self, name: str, path: Path) -> Copied:
         holds_texts = name.endswith(TEXTS_SUFFIX)
-        kind = Kind.TEXTS if holds_texts else Kind(path.parent.name)
+        kind = StoredKind.TEXTS if holds_texts else StoredKind(path.parent.name)
         # The process that writes the answers writes their texts: one lock is enough for both.
         guarded = path.with_name(path.name.replace(TEXTS_SUFFIX, ".jsonl"))
         rows = self._database.rows(guarded)
@@ -142,8 +148,8 @@ class Copying:
         except _InUseError:
             return Copied(kind, name, new=0, there=0, problem="in use by a running process")
 
-    def _copy_rows(self, kind: Kind, name: str, path: Path, rows: PostgresRows) -> Copied:
-        own: Lines = HomeLines(path)
+    def _copy_rows(self, kind: StoredKind, name: str, path: Path, rows: PostgresRows) -> Copied:
+        own: CopiedLines = HomeLines(path)
         source, target = (own, rows) if self._way is Way.TO_DATABASE else (rows, own)
         before = sound_lines(source.read())
         new, there = missing_lines(before, target.read())
@@ -162,14 +168,14 @@ class Copying:
         new = sorted(known - there)
         already = len(known) - len(new)
         if not new or not self._do_it:
-            return Copied(Kind.TEXTS, name, new=len(new), there=already)
+            return Copied(StoredKind.TEXTS, name, new=len(new), there=already)
 
         lines = _readable(source.read(new))
         target.put(lines)
         problem = "" if target.read(list(lines)) == lines else "the copy can't be read back"
         digest = digest_of(lines[ref] for ref in sorted(lines))
         return Copied(
-            Kind.TEXTS, name, new=len(lines), there=already, digest=digest, problem=problem
+            StoredKind.TEXTS, name, new=len(lines), there=already, digest=digest, problem=problem
         )
 
     def _copy_cache(self, name: str) -> Copied:
@@ -177,7 +183,7 @@ class Copying:
         # Opening a cache creates its file, which a dry run must not do.
         if not self._do_it and not path.exists():
             count = len(self._database.cache(name, None).keys())
-            return Copied(Kind.CACHES, name, new=count, there=0)
+            return Copied(StoredKind.CACHES, name, new=count, there=0)
 
         own, shared = self._files.cache(name, None), self._database.cache(name, None)
         source, target = (own, shared) if self._way is Way.TO_DATABASE else (shared, own)
@@ -192,7 +198,7 @@ class Copying:
         new = sorted(known - target.keys())
         already = len(known) - len(new)
         if not new or not self._do_it:
-            return Copied(Kind.CACHES, name, new=len(new), there=already)
+            return Copied(StoredKind.CACHES, name, new=len(new), there=already)
 
         sums = sha256()
         problem = ""
@@ -209,7 +215,7 @@ class Copying:
 
         digest = sums.hexdigest()[:16]
         return Copied(
-            Kind.CACHES, name, new=len(new), there=already, digest=digest, problem=problem
+            StoredKind.CACHES, name, new=len(new), there=already, digest=digest, problem=problem
         )
 
 

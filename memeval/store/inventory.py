@@ -19,7 +19,7 @@ _ROWS_SUFFIX = ".jsonl"
 _DAMAGED = ".damaged-"
 
 
-class Kind(StrEnum):
+class StoredKind(StrEnum):
     """Kinds of stored items."""
 
     ANSWERS = "answers"
@@ -39,10 +39,10 @@ class Home(Struct, frozen=True):
     cache: Path
 
 
-class Item(Struct, frozen=True):
+class StoredItem(Struct, frozen=True):
     """A stored item, which is removed as a whole."""
 
-    kind: Kind
+    kind: StoredKind
     paths: tuple[Path, ...]
     """Its files and folders; the first one names it."""
     key: str
@@ -55,12 +55,12 @@ class Item(Struct, frozen=True):
     """Lock files that a process holds while it uses the item."""
 
 
-def list_items(home: Home) -> list[Item]:
+def list_items(home: Home) -> list[StoredItem]:
     """Everything in a home, by kind and name."""
     return [
-        *_rows(home.outputs / "answers", Kind.ANSWERS),
+        *_rows(home.outputs / "answers", StoredKind.ANSWERS),
         *_texts(home.outputs / "answers"),
-        *_rows(home.outputs / "verdicts", Kind.VERDICTS),
+        *_rows(home.outputs / "verdicts", StoredKind.VERDICTS),
         *_runs(home.outputs / "runs"),
         *_memories(home.prepared),
         *_caches(home.cache),
@@ -78,29 +78,29 @@ def row_locks(home: Home) -> list[Path]:
     ]
 
 
-def _rows(folder: Path, kind: Kind) -> Iterator[Item]:
+def _rows(folder: Path, kind: StoredKind) -> Iterator[StoredItem]:
     for path in _listed(folder):
         is_rows = path.name.endswith(_ROWS_SUFFIX) and not path.name.endswith(TEXTS_SUFFIX)
         if is_rows and not path.name.startswith("."):
             yield _item(kind, [path], key=path.stem, locks=[_lock_of(path)])
 
 
-def _texts(folder: Path) -> Iterator[Item]:
+def _texts(folder: Path) -> Iterator[StoredItem]:
     for path in _listed(folder):
         if path.name.endswith(TEXTS_SUFFIX) and not path.name.startswith("."):
             key = path.name.removesuffix(TEXTS_SUFFIX)
             # The process that writes the answers also writes their texts.
             lock = _lock_of(folder / f"{key}{_ROWS_SUFFIX}")
-            yield _item(Kind.TEXTS, [path], key=key, locks=[lock])
+            yield _item(StoredKind.TEXTS, [path], key=key, locks=[lock])
 
 
-def _runs(folder: Path) -> Iterator[Item]:
+def _runs(folder: Path) -> Iterator[StoredItem]:
     for path in _listed(folder):
         if path.is_dir() and not path.name.startswith("."):
-            yield _item(Kind.RUNS, [path], key=path.name)
+            yield _item(StoredKind.RUNS, [path], key=path.name)
 
 
-def _memories(prepared: Path) -> Iterator[Item]:
+def _memories(prepared: Path) -> Iterator[StoredItem]:
     for dataset in _listed(prepared):
         for folder in _listed(dataset):
             # `<system>-<key>`: the name of a system may itself contain hyphens.
@@ -108,7 +108,7 @@ def _memories(prepared: Path) -> Iterator[Item]:
             yield from _memories_of_key(folder, key)
 
 
-def _memories_of_key(folder: Path, key: str) -> Iterator[Item]:
+def _memories_of_key(folder: Path, key: str) -> Iterator[StoredItem]:
     # A memory that can't be saved leaves only its dump.
     memories = set()
     for path in _listed(folder):
@@ -120,16 +120,18 @@ def _memories_of_key(folder: Path, key: str) -> Iterator[Item]:
             memories.add(path)
 
     for memory in sorted(memories):
-        yield _item(Kind.MEMORIES, [memory, dump_file(memory)], key=key, locks=[_lock_of(memory)])
+        yield _item(
+            StoredKind.MEMORIES, [memory, dump_file(memory)], key=key, locks=[_lock_of(memory)]
+        )
 
 
-def _caches(folder: Path) -> Iterator[Item]:
+def _caches(folder: Path) -> Iterator[StoredItem]:
     for path in _listed(folder):
         if path.name.endswith(".sqlite"):
-            yield _item(Kind.CACHES, [path, *companions(path)], locks=[_lock_of(path)])
+            yield _item(StoredKind.CACHES, [path, *companions(path)], locks=[_lock_of(path)])
 
 
-def _leftovers(home: Home) -> Iterator[Item]:
+def _leftovers(home: Home) -> Iterator[StoredItem]:
     """Remains of killed processes, and damaged caches that were put aside."""
     places = (
         *home.outputs.glob(f".*{SUFFIX}"),
@@ -141,18 +143,22 @@ def _leftovers(home: Home) -> Iterator[Item]:
     )
     for path in sorted(places):
         if is_leftover(path):
-            yield _item(Kind.LEFTOVERS, [path])
+            yield _item(StoredKind.LEFTOVERS, [path])
 
     for path in _listed(home.cache):
         name, mark, _ = path.name.partition(_DAMAGED)
         if mark:
-            yield _item(Kind.LEFTOVERS, [path], locks=[home.cache / f"{name}.lock"])
+            yield _item(StoredKind.LEFTOVERS, [path], locks=[home.cache / f"{name}.lock"])
 
 
-def _item(kind: Kind, paths: Iterable[Path], key: str = "", locks: Iterable[Path] = ()) -> Item:
+def _item(
+    kind: StoredKind, paths: Iterable[Path], key: str = "", locks: Iterable[Path] = ()
+) -> StoredItem:
     present = tuple(path for path in paths if path.exists() or path.is_symlink())
     size, changed = _measure(present)
-    return Item(kind=kind, paths=present, key=key, size=size, changed=changed, locks=tuple(locks))
+    return StoredItem(
+        kind=kind, paths=present, key=key, size=size, changed=changed, locks=tuple(locks)
+    )
 
 
 def _measure(paths: Iterable[Path]) -> tuple[int, float]:
@@ -196,7 +202,7 @@ class Way(StrEnum):
 class Copied(Struct, frozen=True):
     """Result of copying one file of rows or texts, one cache, or one memory."""
 
-    kind: Kind
+    kind: StoredKind
     name: str
     new: int
     """Rows, texts, entries or files that were, or would be, copied."""

@@ -27,7 +27,7 @@ ROOM = 2
 """Factor on the token limit after a reply that was cut."""
 
 
-class Asked(Struct, Generic[T], frozen=True):
+class RequestOutcome(Struct, Generic[T], frozen=True):
     """The outcome of a request."""
 
     value: T | None
@@ -59,7 +59,7 @@ async def ask(
     seed: int,
     read: Callable[[Completion], T | None],
     holds_enough: Callable[[Completion], bool] = lambda _: False,
-) -> Asked[T]:
+) -> RequestOutcome[T]:
     """The result of `read` on the model's reply, and whether the reply was cut.
 
     After a cut reply the model is asked again with twice the token limit, unless `holds_enough`
@@ -80,7 +80,7 @@ async def ask(
             completion = await _complete(model, prompt, seed)
 
         if completion is None:
-            return Asked(None, cut=True)
+            return RequestOutcome(None, cut=True)
 
         cut = _is_cut(completion, holds_enough)
         if completion.cut and not cut:
@@ -89,18 +89,18 @@ async def ask(
         value = read(completion)
         if value is not None:
             note_reading(readable=True)
-            return Asked(value, cut)
+            return RequestOutcome(value, cut)
 
         # A useless reply must leave the cache. Otherwise it would answer the second request and the
         # next run.
         model.forget(completion)
         # The reply to the same request would be cut again.
         if cut:
-            return Asked(None, cut)
+            return RequestOutcome(None, cut)
 
         note_reading(readable=False)
 
-    return Asked(None, cut=False)
+    return RequestOutcome(None, cut=False)
 
 
 async def _complete(model: LanguageModel, prompt: Prompt, seed: int) -> Completion | None:

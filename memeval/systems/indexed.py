@@ -26,7 +26,7 @@ Ranked = Sequence[tuple[int, float | None]]
 """Positions of entries with their scores, best first; no score below the requested depth."""
 
 
-class Index(Protocol):
+class SearchIndex(Protocol):
     """An index that a system searches."""
 
     def save(self, folder: Path) -> None:
@@ -36,7 +36,7 @@ class Index(Protocol):
         """Releases its resources."""
 
 
-IndexT = TypeVar("IndexT", bound=Index)
+IndexT = TypeVar("IndexT", bound=SearchIndex)
 
 
 class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):

@@ -76,7 +76,7 @@ OF_TOOLS = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckResult:
     """The result of a check."""
 
     name: str
@@ -104,22 +104,24 @@ class Outcome:
         return f"{self.state:<15} {self.name}" + (f": {reason}" if reason else "")
 
 
-async def outcome_of(check: Check, of: SystemUnderTest) -> Outcome:
+async def outcome_of(check: Check, of: SystemUnderTest) -> CheckResult:
     """Runs a check. Any error of a system is a violation, but a `UserError` is raised again."""
     exchanges.clear()
     outcome = await _outcome(check, of)
     return replace(outcome, is_essential=check.is_essential, exchanges=tuple(exchanges))
 
 
-async def _outcome(check: Check, of: SystemUnderTest) -> Outcome:
+async def _outcome(check: Check, of: SystemUnderTest) -> CheckResult:
     try:
         await play(check.run, of)
     except ViolationError as violation:
-        return Outcome(check.name, "violated", one_line(violation.seen, 400), violation.expected)
+        return CheckResult(
+            check.name, "violated", one_line(violation.seen, 400), violation.expected
+        )
     except NotApplicableError as reason:
-        return Outcome(check.name, "not applicable", str(reason))
+        return CheckResult(check.name, "not applicable", str(reason))
     except NotShownError as reason:
-        return Outcome(check.name, "not shown", str(reason))
+        return CheckResult(check.name, "not shown", str(reason))
     except UserError:
         raise
     except Exception as error:  # noqa: BLE001 - the boundary of a check
@@ -127,6 +129,6 @@ async def _outcome(check: Check, of: SystemUnderTest) -> Outcome:
         if not isinstance(error, MemevalError):
             raised = f"{type(error).__name__}: {error}"
 
-        return Outcome(check.name, "violated", one_line(raised, 400), "no error")
+        return CheckResult(check.name, "violated", one_line(raised, 400), "no error")
 
-    return Outcome(check.name, "ok")
+    return CheckResult(check.name, "ok")

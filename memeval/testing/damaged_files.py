@@ -109,7 +109,7 @@ def damaged_bytes(draw: st.DrawFn, content: bytes, *, cut: bool) -> bytes:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReadOutcome:
     """The outcome of reading a file."""
 
     questions: int
@@ -166,25 +166,25 @@ class DamagedFiles:
             suppress_health_check=list(HealthCheck),
         )
 
-    def outcome(self, path: Path) -> Outcome | UserError:
+    def outcome(self, path: Path) -> ReadOutcome | UserError:
         """The content of a file, or the error that refuses it."""
         try:
             dataset = self.build(path=str(path), allow_unpinned=True)
             loaded = dataset.open()
             questions = sum(len(case.questions) for case in dataset.read())
-            return Outcome(questions, (*loaded.notes, *dataset.notes()))
+            return ReadOutcome(questions, (*loaded.notes, *dataset.notes()))
         except UserError as error:
             return error
 
-    def sound(self, path: Path) -> Outcome:
+    def sound(self, path: Path) -> ReadOutcome:
         """The content of the file before any damage."""
         whole = self.outcome(path)
-        assert isinstance(whole, Outcome) and whole.questions, (
+        assert isinstance(whole, ReadOutcome) and whole.questions, (
             f"the sound records are refused: {whole}"
         )
         return whole
 
-    def check_damaged(self, path: Path, whole: Outcome) -> None:
+    def check_damaged(self, path: Path, whole: ReadOutcome) -> None:
         """A damaged file is refused in one line that names it, or all its questions are read, or a
         note counts the missing ones.
         """

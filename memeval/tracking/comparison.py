@@ -16,7 +16,7 @@ from memeval.tracking.earlier import active_runs
 from memeval.tracking.experiment import sweep_run, update_experiment
 from memeval.tracking.home import home_id
 from memeval.tracking.payload import DESCRIPTION, TAG_LIMIT, cut
-from memeval.tracking.store import WORKFLOW, Store, faults
+from memeval.tracking.store import WORKFLOW, TrackingStore, faults
 from memeval.tracking.sweep_end import COMPARED, PAGE, SweepEnd, described_below
 from memeval.tracking.view import VIEW, VIEW_TAG, figures_of_view, view_tag
 
@@ -27,7 +27,7 @@ EXPERIMENT_LIMIT = 5000
 """Maximum characters of an experiment's tag."""
 
 
-def log_comparison(folder: Path, store: Store, end: SweepEnd) -> list[str]:
+def log_comparison(folder: Path, store: TrackingStore, end: SweepEnd) -> list[str]:
     """Logs the end of a sweep, whose comparison is in `folder`.
 
     Its cells are named after the settings in which they differ, and the view of their experiment

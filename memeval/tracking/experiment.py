@@ -13,7 +13,7 @@ from mlflow.exceptions import MlflowException
 from memeval.results import RunSummary
 from memeval.text.names import file_name
 from memeval.tracking.payload import GROUP, ORIGIN, PREFIX, SWEEP_ID
-from memeval.tracking.store import LOCK_WAIT_S, Store
+from memeval.tracking.store import LOCK_WAIT_S, TrackingStore
 from memeval.tracking.view import experiment_tags
 
 PARENT = "mlflow.parentRunId"
@@ -32,7 +32,7 @@ def find_experiment(client: MlflowClient, name: str) -> Experiment | None:
 
 def prepare_experiment(
     client: MlflowClient,
-    store: Store,
+    store: TrackingStore,
     name: str,
     experiment: Experiment | None,
     summary: RunSummary,
@@ -47,7 +47,9 @@ def prepare_experiment(
     return str(experiment.experiment_id)
 
 
-def create_experiment(client: MlflowClient, store: Store, name: str, summary: RunSummary) -> str:
+def create_experiment(
+    client: MlflowClient, store: TrackingStore, name: str, summary: RunSummary
+) -> str:
     """Creates an experiment, unless another process creates it meanwhile; returns its id."""
     location = f"{store.artifacts}/{file_name(name)}" if store.artifacts else None
     tags = experiment_tags(summary, {})

@@ -12,14 +12,14 @@ from uuid import uuid4
 from filelock import FileLock
 
 from memeval.results import TRACKED_FILE, read_tracked, write_atomically
-from memeval.tracking.store import LOCK_WAIT_S, Store
+from memeval.tracking.store import LOCK_WAIT_S, TrackingStore
 
 HOME_FILE = ".home-id"
 
 HOME_ID = re.compile(r"[0-9a-f]{32}")
 
 
-def remember(folder: Path, store: Store, run_id: str) -> None:
+def remember(folder: Path, store: TrackingStore, run_id: str) -> None:
     """Records in the folder where it was logged."""
     known = read_tracked(folder)
     if known.get(store.name) == run_id:

@@ -18,7 +18,7 @@ from memeval.tracking import payload
 from memeval.tracking.home import HOME_FILE, read_home_id
 from memeval.tracking.labels import collect_labels
 from memeval.tracking.payload import COMPLETE, CONTENT, GROUP, ORIGIN, RUN_KEY
-from memeval.tracking.store import Store
+from memeval.tracking.store import TrackingStore
 from memeval.tracking.sweep_end import COMPARED
 
 _RUN = """
@@ -36,7 +36,7 @@ WHERE runs.run_uuid = ? AND experiment_tags.key = ?
 """
 
 
-def logged_before(filings: Mapping[Path, Filing], store: Store) -> dict[Path, str]:
+def logged_before(filings: Mapping[Path, Filing], store: TrackingStore) -> dict[Path, str]:
     """URLs of the run folders for which the store has a complete run with exactly these results,
     logged by this home and filed as requested.
 
@@ -52,7 +52,7 @@ def logged_before(filings: Mapping[Path, Filing], store: Store) -> dict[Path, st
     return urls
 
 
-def shows_comparison(cells: Iterable[Path], digest: str, store: Store) -> bool:
+def shows_comparison(cells: Iterable[Path], digest: str, store: TrackingStore) -> bool:
     """Whether the experiments of these run folders show the end of a sweep with this digest."""
     with suppress(sqlite3.Error), _reading(store) as connection:
         ids = [read_tracked(cell).get(store.name) for cell in cells]
@@ -63,7 +63,7 @@ def shows_comparison(cells: Iterable[Path], digest: str, store: Store) -> bool:
 
 
 @contextmanager
-def _reading(store: Store) -> Iterator[sqlite3.Connection]:
+def _reading(store: TrackingStore) -> Iterator[sqlite3.Connection]:
     """The store's database. Raises `sqlite3.Error` if it is not a file, or can't be read."""
     if store.database is None:
         raise sqlite3.OperationalError("not an SQLite store")
@@ -74,7 +74,7 @@ def _reading(store: Store) -> Iterator[sqlite3.Connection]:
 
 
 def _logged(
-    connection: sqlite3.Connection, store: Store, folder: Path, filing: Filing
+    connection: sqlite3.Connection, store: TrackingStore, folder: Path, filing: Filing
 ) -> str | None:
     """The URL of a folder's run; None if something is left to log."""
     run_id = read_tracked(folder).get(store.name)

@@ -34,7 +34,7 @@ from memeval.tracking.inputs import dataset_input
 from memeval.tracking.known import is_as_logged
 from memeval.tracking.labels import collect_labels
 from memeval.tracking.payload import COMPLETE, CONTENT, DESCRIPTION, NOTE, ORIGIN, PREFIX, RUN_KEY
-from memeval.tracking.store import LOCK_WAIT_S, Store, faults
+from memeval.tracking.store import LOCK_WAIT_S, TrackingStore, faults
 from memeval.tracking.view import join_name, run_name
 
 BY_DATA_SET = Filing()
@@ -54,7 +54,7 @@ class Tracked(Struct, frozen=True):
     """False if the run already existed."""
 
 
-def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked:
+def log_run(folder: Path, store: TrackingStore, filing: Filing = BY_DATA_SET) -> Tracked:
     """Logs a run folder to the store.
 
     Logging the same results again changes only the labels: the sweeps that include them, the user's
@@ -268,7 +268,7 @@ def user() -> str:
         return "unknown"
 
 
-def look(store: Store) -> None:
+def look(store: TrackingStore) -> None:
     """Opens the store, so that the first run doesn't wait for it."""
     with faults(store):
         MlflowClient(store.uri).search_experiments(max_results=1)

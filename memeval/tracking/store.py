@@ -45,7 +45,7 @@ MLFLOW_TABLES = frozenset({"experiments", "runs", "metrics", "params", "tags"})
 
 
 @dataclass(frozen=True)
-class Store:
+class TrackingStore:
     """An MLflow tracking store."""
 
     uri: str
@@ -87,7 +87,7 @@ class Store:
         return f"{self.page}/#/experiments/{experiment_id}/runs/{run_id}?{WORKFLOW}"
 
 
-def prepare_store(root: Path, uri: str | None = None) -> Store:
+def prepare_store(root: Path, uri: str | None = None) -> TrackingStore:
     """The store at `uri`, else at MLFLOW_TRACKING_URI, else `mlruns/mlflow.db` below `root`.
 
     A missing SQLite file is created. Parallel first starts are safe: migrations run on a file of
@@ -123,7 +123,7 @@ def link_default(root: Path, database: Path) -> None:
             link.symlink_to(database.relative_to(root))
 
 
-def check_store(store: Store) -> None:
+def check_store(store: TrackingStore) -> None:
     """Raises `UserError` if an SQLite file is another program's.
 
     Called before MLflow puts its tables into it. Loads nothing heavy.
@@ -132,7 +132,7 @@ def check_store(store: Store) -> None:
         refuse_foreign(store, tables_in(store.database))
 
 
-def refuse_foreign(store: Store, tables: Collection[str]) -> None:
+def refuse_foreign(store: TrackingStore, tables: Collection[str]) -> None:
     """Raises `UserError` for a database that contains tables, but not those of MLflow."""
     if tables and not set(tables) >= MLFLOW_TABLES:
         named = one_line(", ".join(sorted(tables)[:3]), 60)
@@ -173,11 +173,13 @@ def tables_on_server(uri: str) -> set[str]:
         engine.dispose()
 
 
-def locate(root: Path, uri: str | None) -> Store:
+def locate(root: Path, uri: str | None) -> TrackingStore:
     """The store of a tracking URI. Nothing is opened or created."""
     local = root / "mlruns"
     if uri is None:
-        return Store(sqlite_uri(local / "mlflow.db"), (local / "artifacts").as_uri(), own=True)
+        return TrackingStore(
+            sqlite_uri(local / "mlflow.db"), (local / "artifacts").as_uri(), own=True
+        )
 
     scheme, colon, rest = uri.partition(":")
     if scheme == "sqlite" and rest.startswith("///") and rest != "///":
@@ -185,16 +187,16 @@ def locate(root: Path, uri: str | None) -> Store:
         # The path may be percent-encoded or not: it is taken as it is if its folder exists.
         database = root / (path if (root / path).parent.is_dir() else unquote(path))
         own = not mark and database.absolute() == local.absolute() / "mlflow.db"
-        return Store(
+        return TrackingStore(
             uri=sqlite_uri(database) + mark + options,
             artifacts=(database.parent / "artifacts").as_uri(),
             own=own,
         )
 
     if scheme in {"http", "https", "databricks"}:
-        return Store(uri, None)
+        return TrackingStore(uri, None)
     if colon and scheme.split("+")[0] in DATABASE_SERVERS:
-        return Store(uri, (local / "artifacts").as_uri())
+        return TrackingStore(uri, (local / "artifacts").as_uri())
 
     raise UserError(
         f"'{one_line(uri)}' is not a tracking URI: expected http(s):// or a database such as "
@@ -311,7 +313,7 @@ def exists(database: Path) -> bool:
 
 
 @contextmanager
-def faults(store: Store) -> Iterator[None]:
+def faults(store: TrackingStore) -> Iterator[None]:
     """Turns errors of MLflow, its database, the network or the disk into a one-line `WorldError`.
 
     A missing driver of a database is a `UserError`.

@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 """A line of `records.jsonl`."""
 
 
-class Question(Struct, frozen=True):
+class ScoredQuestion(Struct, frozen=True):
     """A question with its score: the mean over the repeats that have one."""
 
     case: str
@@ -44,7 +44,7 @@ def score_of(row: Row) -> float | None:
     return 1.0 if verdict["label"] == "correct" else 0.0
 
 
-def questions_of(rows: Iterable[Row]) -> dict[str, Question]:
+def questions_of(rows: Iterable[Row]) -> dict[str, ScoredQuestion]:
     """The questions by id, in the order in which they were first asked."""
     scores: dict[str, list[float | None]] = {}
     first: dict[str, Row] = {}
@@ -54,7 +54,7 @@ def questions_of(rows: Iterable[Row]) -> dict[str, Question]:
         first.setdefault(name, row)
 
     return {
-        name: Question(
+        name: ScoredQuestion(
             case=str(first[name].get("case_id", "")),
             category=str(first[name].get("category", "")),
             weight=float(first[name].get("weight", 1.0)),
@@ -87,7 +87,7 @@ def figures(rows: Iterable[Row], headline: Collection[str]) -> Figures:
     return made
 
 
-def _share(questions: Sequence[Question]) -> Figures:
+def _share(questions: Sequence[ScoredQuestion]) -> Figures:
     known = [one for one in questions if one.value is not None]
     if not known:
         return {"": None, ":low": None, ":high": None}
@@ -99,7 +99,7 @@ def _share(questions: Sequence[Question]) -> Figures:
     return {"": weighted_mean(values, weights), ":low": low, ":high": high}
 
 
-class Difference(Struct, frozen=True):
+class PairedDifference(Struct, frozen=True):
     """One run minus another, on the questions that both scored."""
 
     mean: float
@@ -110,7 +110,9 @@ class Difference(Struct, frozen=True):
     """Σ d of each conversation."""
 
 
-def difference(first: Mapping[str, Question], second: Mapping[str, Question]) -> Difference | None:
+def difference(
+    first: Mapping[str, ScoredQuestion], second: Mapping[str, ScoredQuestion]
+) -> PairedDifference | None:
     """The paired difference of two runs; None if they have no question in common."""
     sums: dict[str, float] = {}
     sizes: dict[str, float] = {}
@@ -131,12 +133,12 @@ def difference(first: Mapping[str, Question], second: Mapping[str, Question]) ->
         sizes[case] = sizes.get(case, 0.0) + own
 
     p, low, high = flipped(list(sums.values()), list(sizes.values()))
-    return Difference(sum(sums.values()) / sum(sizes.values()), low, high, p, sums)
+    return PairedDifference(sum(sums.values()) / sum(sizes.values()), low, high, p, sums)
 
 
 def compared(
-    runs: Sequence[Mapping[str, Question]], pairs: Sequence[tuple[int, int]]
-) -> list[tuple[Difference | None, float | None]]:
+    runs: Sequence[Mapping[str, ScoredQuestion]], pairs: Sequence[tuple[int, int]]
+) -> list[tuple[PairedDifference | None, float | None]]:
     """The difference of each pair of runs (by position), and its p adjusted over all pairs."""
     found = [difference(runs[first], runs[second]) for first, second in pairs]
     known = [one for one in found if one is not None]

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from made_runs import in_conversations, made_run
 
-from memeval.comparison.claims.effects import Effect, Part
+from memeval.comparison.claims.effects import DifferingPart, Effect
 from memeval.comparison.claims.explaining import Explanation, explain_match
 from memeval.comparison.claims.matching import match_claim
-from memeval.comparison.claims.records import Claim, Figure, Protocol
+from memeval.comparison.claims.records import Claim, ClaimedFigure, Protocol
 from memeval.results import FEWEST_SESSIONS, HYPOTHESES_FILE, CategoryResult
 from memeval.results.judge import JudgeIdentity
 from memeval.results.run import Run
@@ -45,7 +45,7 @@ def claim(metric: str = "accuracy", **protocol: Any) -> Claim:
         source="nowhere",
         dataset="locomo",
         protocol=Protocol(**protocol),
-        figures=(Figure(system="rag", metric=metric, value=80.0),),
+        figures=(ClaimedFigure(system="rag", metric=metric, value=80.0),),
     )
 
 
@@ -54,7 +54,7 @@ def explained(run: Run, *known: Run, of: Claim | None = None, **protocol: Any) -
     return explain_match(match, run, [run, *known])
 
 
-def effects(explanation: Explanation, part: Part) -> dict[str, Effect]:
+def effects(explanation: Explanation, part: DifferingPart) -> dict[str, Effect]:
     return {effect.text: effect for effect in explanation.effects if effect.part is part}
 
 
@@ -64,10 +64,10 @@ def test_gap_is_explained_by_averages_and_left_out_categories(tmp_path: Path) ->
     run = made_run(tmp_path, "rag", in_conversations([2, 2, 2, 4]))
     explanation = explained(run)
     assert (explanation.own, explanation.gap) == (62.5, -17.5)
-    average = effects(explanation, Part.AVERAGE)
+    average = effects(explanation, DifferingPart.AVERAGE)
     assert average["mean of the categories' means"].change == pytest.approx(0.0)
     assert average["mean of the conversations' means"].value == pytest.approx(62.5)
-    assert set(effects(explanation, Part.CATEGORIES)) == {
+    assert set(effects(explanation, DifferingPart.CATEGORIES)) == {
         "without category 1",
         "without category 2",
     }
@@ -78,7 +78,7 @@ def test_effect_of_adding_a_category(tmp_path: Path) -> None:
     run = made_run(tmp_path, "rag", scores)
     explanation = explained(run, categories=(1,))
     assert explanation.own == 100.0
-    moved = effects(explanation, Part.CATEGORIES)
+    moved = effects(explanation, DifferingPart.CATEGORIES)
     assert (moved["with category 2"].value, moved["with category 2"].change) == (60.0, -40.0)
     # Three right answers divided by two questions.
     assert moved["with category 2 in the numerator only"].value == pytest.approx(150.0)
@@ -89,7 +89,7 @@ def test_effect_of_another_judge_on_the_same_answers(tmp_path: Path) -> None:
     lenient = JudgeIdentity("mem0", model="small")
     other = made_run(tmp_path, "kind", in_conversations([3] * 8), judge=lenient, **ANSWERS)
     elsewhere = made_run(tmp_path, "other", in_conversations(NONE), judge=lenient)
-    judged = effects(explained(run, other, elsewhere), Part.JUDGE)
+    judged = effects(explained(run, other, elsewhere), DifferingPart.JUDGE)
     ((text, effect),) = judged.items()
     assert text == f"the same answers by mem0 (small) (run {other.key})"
     assert (effect.value, effect.change) == (75.0, 25.0)
@@ -100,7 +100,7 @@ def test_effect_of_another_judge_on_the_same_answers(tmp_path: Path) -> None:
 def test_offline_judges_are_applied_to_the_answers_without_a_run(tmp_path: Path) -> None:
     metrics = {"keyword_pass": 1.0, "contains": 1.0, "exact_match": 0.0}
     run = made_run(tmp_path, "rag", in_conversations(HALF), of_records={"metrics": metrics})
-    judged = effects(explained(run), Part.JUDGE)
+    judged = effects(explained(run), DifferingPart.JUDGE)
     # The run was judged by keyword, so keyword is not listed.
     assert {text: effect.value for text, effect in judged.items()} == {
         "the same answers by judge=contains": 100.0,
@@ -121,10 +121,10 @@ def test_run_that_differs_in_one_part_measures_its_effect(tmp_path: Path) -> Non
         run_key="both",
     )
     explanation = explained(run, deep, both, k=50)
-    ((text, effect),) = effects(explanation, Part.K).items()
+    ((text, effect),) = effects(explanation, DifferingPart.K).items()
     assert (text, effect.change) == ("top_k=50 (run deep)", 25.0)
-    assert Part.K not in explanation.missing
-    assert explanation.aspects(Part.K)[0].text == "k: 10 here, 50 there"
+    assert DifferingPart.K not in explanation.missing
+    assert explanation.aspects(DifferingPart.K)[0].text == "k: 10 here, 50 there"
 
 
 def test_unmeasured_part_names_the_command_that_measures_it(tmp_path: Path) -> None:
@@ -132,15 +132,15 @@ def test_unmeasured_part_names_the_command_that_measures_it(tmp_path: Path) -> N
     explanation = explained(run, judge="lenient", judge_like="mem0", judge_model="large")
     assert (
         f"{run.folder}/hypotheses.jsonl dataset=locomo judge=mem0"
-        in explanation.missing[Part.JUDGE]
+        in explanation.missing[DifferingPart.JUDGE]
     )
-    assert "llm.model=" in explanation.missing[Part.MODEL]
-    assert explanation.missing[Part.QUESTIONS] == ""
+    assert "llm.model=" in explanation.missing[DifferingPart.MODEL]
+    assert explanation.missing[DifferingPart.QUESTIONS] == ""
 
 
 def test_effect_of_counting_unscored_questions_as_wrong(tmp_path: Path) -> None:
     run = made_run(tmp_path, "rag", {"c0/q0": [1.0], "c0/q1": [None], "c1/q0": [1.0]})
-    ((text, effect),) = effects(explained(run), Part.COVERAGE).items()
+    ((text, effect),) = effects(explained(run), DifferingPart.COVERAGE).items()
     assert text.startswith("1 question without a score")
     assert effect.value == pytest.approx(200 / 3)
 
@@ -164,18 +164,18 @@ def test_recall_is_shown_at_other_depths_and_next_to_accuracy(tmp_path: Path) ->
     )
     explanation = explained(run, of=claim("session_hit_at_5"))
     assert explanation.own == 90.0
-    shown = {text: effect.value for text, effect in effects(explanation, Part.K).items()}
+    shown = {text: effect.value for text, effect in effects(explanation, DifferingPart.K).items()}
     assert shown == {"session hit@1": 50.0, "turn hit@5": 70.0}
-    (accuracy,) = effects(explanation, Part.JUDGE).values()
+    (accuracy,) = effects(explanation, DifferingPart.JUDGE).values()
     assert (accuracy.value, accuracy.change) == (40.0, -50.0)
 
 
 def test_token_f1_depends_on_the_reader_and_on_no_judge(tmp_path: Path) -> None:
     run = made_run(tmp_path, "rag", in_conversations(HALF), judge=JudgeIdentity("mem0"))
     explanation = explained(run, of=claim("token_f1"))
-    assert explanation.own == 50.0 and Part.AVERAGE in {
+    assert explanation.own == 50.0 and DifferingPart.AVERAGE in {
         effect.part for effect in explanation.effects
     }
     parts = {aspect.name for aspect in explanation.match.aspects}
     assert "reader" in parts and "judge" not in parts
-    assert not effects(explanation, Part.JUDGE)
+    assert not effects(explanation, DifferingPart.JUDGE)

@@ -9,7 +9,7 @@ import pytest
 
 from memeval.comparison.claims.matching import Sameness, match_claim
 from memeval.comparison.claims.reading import load_claims, read_claims
-from memeval.comparison.claims.records import Claim, Figure, Protocol
+from memeval.comparison.claims.records import Claim, ClaimedFigure, Protocol
 from memeval.datasets.registry import DATASETS
 from memeval.report.disclosure import disclosed
 from memeval.results import CategoryResult, RunSummary
@@ -77,7 +77,7 @@ def claim(metric: str = "accuracy", **changes: Any) -> Claim:
         source="nowhere",
         dataset="locomo",
         protocol=Protocol(**{**protocol, **changes}),
-        figures=(Figure(system="rag", metric=metric, value=55.0),),
+        figures=(ClaimedFigure(system="rag", metric=metric, value=55.0),),
     )
 
 

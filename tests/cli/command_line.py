@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 OF_THE_USER = (
     "MEMEVAL_HOME",
     "MEMEVAL_DATA_DIR",
-    "MEMEVAL_SESSION",
+    "MEMEVAL_INVOCATION",
     "MLFLOW_TRACKING_URI",
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",

@@ -19,7 +19,7 @@ from memeval.runs.launch.launcher import planning
 @pytest.fixture
 def composed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[Any]]:
     """The overrides of each composition."""
-    for name in ("MEMEVAL_SESSION", "MEMEVAL_SWEEP", "HYDRA_FULL_ERROR"):
+    for name in ("MEMEVAL_INVOCATION", "MEMEVAL_SWEEP", "HYDRA_FULL_ERROR"):
         monkeypatch.setenv(name, str(tmp_path / "session"))
 
     monkeypatch.setattr(sys, "argv", ["memeval"])

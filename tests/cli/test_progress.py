@@ -12,10 +12,10 @@ import pytest
 from memeval.llm.load import Load
 from memeval.runs.display.progress import Countdown, RunDisplay, StageCount, rate
 from memeval.runs.display.sweep import SweepDisplay
-from memeval.runs.plan import Outcome, Plan
+from memeval.runs.invocation import Invocation
+from memeval.runs.plan import CellOutcome, Plan
 from memeval.runs.publish.publisher import PUBLISHING, Published
 from memeval.runs.publish.publishing import Publishing
-from memeval.runs.session import Session
 
 FINISHED: Any = SimpleNamespace(is_stopped=False)
 STOPPED: Any = SimpleNamespace(is_stopped=True)
@@ -166,7 +166,7 @@ def test_sweep_shows_no_time_left_once_all_runs_have_ended() -> None:
     clock.now = 60.0
     summary: Any = SimpleNamespace(is_stopped=False, statuses={"ok": 1})
     for planned, reused in zip(cells, (False, True), strict=True):
-        display.ended(Outcome(planned, summary, reused=reused))
+        display.ended(CellOutcome(planned, summary, reused=reused))
 
     assert display.lines == ["runs 2/2, publishing"]
 
@@ -188,7 +188,7 @@ def said_while_publishing(folder: Path, monkeypatch: pytest.MonkeyPatch, last: s
     """Lines printed while a run is published; publication ends after the line `last`."""
     published: Future[Published] = Future()
     monkeypatch.setattr("memeval.runs.publish.publishing.publish_cell", lambda *_: published)
-    publishing = Publishing(Session(folder))
+    publishing = Publishing(Invocation(folder))
     outcome = SimpleNamespace(planned=SimpleNamespace(number=0, cell=None), summary=1, reused=False)
     publishing.add(outcome)  # type: ignore[arg-type]
     said: list[str] = []
@@ -232,9 +232,9 @@ def test_failed_and_stopped_runs_are_not_finished(capsys: pytest.CaptureFixture[
         for cell in cells:
             display.progress(cell).expect("answer", 2)
 
-        display.ended(Outcome(cells[0], summary=FINISHED))
-        display.ended(Outcome(cells[1], error=ValueError()))
-        display.ended(Outcome(cells[2], summary=STOPPED))
+        display.ended(CellOutcome(cells[0], summary=FINISHED))
+        display.ended(CellOutcome(cells[1], error=ValueError()))
+        display.ended(CellOutcome(cells[2], summary=STOPPED))
 
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1] == "1 of 3 runs finished in 0 s, 1 failed, 1 stopped"
@@ -249,7 +249,7 @@ def test_run_that_ends_before_any_work_says_so(capsys: pytest.CaptureFixture[str
     cells = cells_of_a_sweep(False, False)
     with SweepDisplay(Plan(cells), clock=Clock()) as display:
         display.progress(cells[0])
-        display.ended(Outcome(cells[0], error=ValueError()))
+        display.ended(CellOutcome(cells[0], error=ValueError()))
         display.progress(cells[1])
 
     said = capsys.readouterr().err.splitlines()
@@ -283,7 +283,7 @@ def test_runs_of_one_name_are_told_apart_by_settings(capsys: pytest.CaptureFixtu
 
     with SweepDisplay(Plan(cells), clock=Clock()) as display:
         for cell in cells:
-            display.ended(Outcome(cell, error=ValueError()))
+            display.ended(CellOutcome(cell, error=ValueError()))
 
     assert [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()[1:4]] == [
         "[1/3] hybrid system.rrf_k=10",

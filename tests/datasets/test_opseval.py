@@ -11,7 +11,7 @@ from opseval_samples import five_g, log, opseval, oracle, wired, write
 from sample_records import record, verdict
 
 from memeval.datasets.opseval.groups import groups
-from memeval.datasets.opseval.items import Item
+from memeval.datasets.opseval.items import OpsEvalItem
 from memeval.datasets.opseval.letters import gold_letters, split_choices, without_answer
 from memeval.datasets.opseval.memory import without_letters
 from memeval.errors import UserError
@@ -425,8 +425,8 @@ def test_first_of_two_equally_similar_items_is_the_twin() -> None:
     assert twins == [f"zh{number}-first" for number in range(40)]
 
 
-def _item(row_id: str, question: str, choices: tuple[str, ...], right: int) -> Item:
-    return Item(
+def _item(row_id: str, question: str, choices: tuple[str, ...], right: int) -> OpsEvalItem:
+    return OpsEvalItem(
         row_id=row_id,
         domain="wired_network",
         question=question,

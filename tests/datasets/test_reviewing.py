@@ -14,12 +14,15 @@ import pytest
 from memeval.cli.data import data
 from memeval.datasets.json import document
 from memeval.datasets.json.agreement import review_agreement
-from memeval.datasets.json.review import Change, ReviewFile, StaleError
+from memeval.datasets.json.review import ReviewChange, ReviewFile, StaleError
 from memeval.errors import UserError
 from memeval.statistics.agreement import cohen_kappa
 
 AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
-ACCEPT, REJECT = Change(decision="accepted", seconds=4), Change(decision="rejected", reason="vague")
+ACCEPT, REJECT = (
+    ReviewChange(decision="accepted", seconds=4),
+    ReviewChange(decision="rejected", reason="vague"),
+)
 
 
 def drafted(case_id: str, count: int) -> dict[str, Any]:
@@ -63,7 +66,7 @@ def test_change_is_refused_if_the_conversation_changed(tmp_path: Path) -> None:
     longer = drafted("c", 1)
     longer["sessions"][0]["turns"].insert(0, {"id": "t9", "role": "user", "content": "new"})
     own_file(tmp_path, longer)
-    change = Change(evidence=[2])
+    change = ReviewChange(evidence=[2])
     with pytest.raises(StaleError):
         review.save(shown.name, shown.version, change)
 
@@ -78,7 +81,7 @@ def test_failed_write_leaves_the_review_unchanged_and_repeatable(
     path = own_file(tmp_path, drafted("c", 1))
     review = open_for(path, "Ana")
     (first,) = review.questions()
-    edit = Change(question="Which one?")
+    edit = ReviewChange(question="Which one?")
 
     def fill_disk(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -122,12 +125,12 @@ def test_decisions_and_edits_are_saved_and_taken_back(tmp_path: Path) -> None:
     }
 
     # An edit cancels the decision on the earlier wording, but can include a new one.
-    edit = Change(question=" Which? ", answers=["0", "nought\nor so"], evidence=[2, 3])
+    edit = ReviewChange(question=" Which? ", answers=["0", "nought\nor so"], evidence=[2, 3])
     edited = review.save(saved.name, saved.version, edit)
     assert (edited.state, written(path)["status"]) == ("changed", "drafted")
     assert written(path)["answer"] == ["0", "nought\nor so"]
     assert written(path)["evidence"] == ["t2", 3]
-    again = review.save(edited.name, edited.version, Change(answers=[], decision="accepted"))
+    again = review.save(edited.name, edited.version, ReviewChange(answers=[], decision="accepted"))
     assert (again.state, again.answers, again.seconds) == ("accepted", (), 4)
     review.save(second.name, second.version, REJECT)
     assert written(path, 1)["status"] == "rejected"
@@ -143,7 +146,7 @@ def test_a_stale_save_is_refused_and_loses_nothing(tmp_path: Path) -> None:
     path = own_file(tmp_path, drafted("c", 2))
     one, two, ben = open_for(path, "Ana"), open_for(path, "Ana"), open_for(path, "Ben")
     old = one.questions()[0]
-    two.save(old.name, old.version, Change(question="Edited?"))
+    two.save(old.name, old.version, ReviewChange(question="Edited?"))
     for other in (one, ben):
         with pytest.raises(StaleError) as refused:
             other.save(old.name, old.version, REJECT)
@@ -170,14 +173,14 @@ def test_a_stale_save_is_refused_and_loses_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (Change(decision="rejected", reason=" "), "needs a reason"),
-        (Change(question=" "), "field 'question' is empty"),
-        (Change(answers=["", "x"]), "field 'answer' is empty"),
-        (Change(evidence=[4]), "evidence '4' is not a turn"),
-        (Change(question="\ud800"), "a lone surrogate"),
+        (ReviewChange(decision="rejected", reason=" "), "needs a reason"),
+        (ReviewChange(question=" "), "field 'question' is empty"),
+        (ReviewChange(answers=["", "x"]), "field 'answer' is empty"),
+        (ReviewChange(evidence=[4]), "evidence '4' is not a turn"),
+        (ReviewChange(question="\ud800"), "a lone surrogate"),
     ],
 )
-def test_invalid_changes_are_refused(tmp_path: Path, change: Change, message: str) -> None:
+def test_invalid_changes_are_refused(tmp_path: Path, change: ReviewChange, message: str) -> None:
     path = own_file(tmp_path, drafted("c", 1))
     before = path.read_bytes()
     review = open_for(path, "Ana")
@@ -195,9 +198,9 @@ def test_question_without_a_status_gets_none_from_an_edit(tmp_path: Path) -> Non
     case["questions"][1]["status"] = "accepted"
     review = open_for(own_file(tmp_path, case), "Ana")
     first, second = review.questions()
-    review.save(first.name, first.version, Change(evidence=[]))
+    review.save(first.name, first.version, ReviewChange(evidence=[]))
     assert "status" not in written(review.path)
-    review.save(second.name, second.version, Change(answers=["1"]))
+    review.save(second.name, second.version, ReviewChange(answers=["1"]))
     assert written(review.path, 1) == case["questions"][1]
     review.save(second.name, second.version, REJECT)
     review.undo()
@@ -226,7 +229,7 @@ def test_agreement_is_blind_and_counts_only_current_wordings(
     assert open_for(path, "Ana", disputed=True).questions() == []
     first, second = cy.questions()
     cy.save(first.name, first.version, REJECT)
-    cy.save(second.name, second.version, Change(question="Other?", decision="accepted"))
+    cy.save(second.name, second.version, ReviewChange(question="Other?", decision="accepted"))
     agreement = review_agreement(json.loads(path.read_text())["cases"])
     assert agreement.outdated == 2
     assert [(pair.count, len(pair.differing)) for pair in agreement.pairs] == [

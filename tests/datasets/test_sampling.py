@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.datasets.sampling import Asked, Sample, allocate, draw
+from memeval.datasets.sampling import PoolQuestion, Sample, allocate, draw
 from memeval.errors import UserError
 from memeval.statistics.clusters import clustered_mean
 
@@ -17,18 +17,18 @@ RIGHT = {"single": 0.8, "temporal": 0.3, "open": 0.5}
 """Share of right answers by category, so that a disproportionate sample would be far off."""
 
 
-def population() -> list[Asked]:
+def population() -> list[PoolQuestion]:
     """1,000 questions of ten conversations: 700 single, 250 temporal, 50 open."""
     questions = []
     for number in range(1000):
         category = "single" if number % 20 < 14 else "temporal" if number % 20 < 19 else "open"
         case = f"conv-{number // 100}"
-        questions.append(Asked(f"{case}/q{number}", case, category))
+        questions.append(PoolQuestion(f"{case}/q{number}", case, category))
 
     return questions
 
 
-def is_right(question: Asked) -> float:
+def is_right(question: PoolQuestion) -> float:
     """A fixed score: right for a known share of each category, and less often in later
     conversations.
     """
@@ -37,7 +37,9 @@ def is_right(question: Asked) -> float:
     return float((number * 7919) % 1000 / 1000 < RIGHT[str(question.category)] - shift)
 
 
-def estimate(sample: Sample, by_id: dict[str, Asked]) -> tuple[float, float, tuple[float, float]]:
+def estimate(
+    sample: Sample, by_id: dict[str, PoolQuestion]
+) -> tuple[float, float, tuple[float, float]]:
     """The weighted mean of a sample, its standard error and its interval."""
     drawn = [by_id[name] for name in sample.weights]
     result = clustered_mean(

@@ -11,7 +11,7 @@ from memeval.datasets.memory_agent_bench.judge import read_counts, summary_score
 from memeval.errors import UserError
 from memeval.judges.contract import JudgeContext
 from memeval.judges.registry import build_judge, judge_type
-from memeval.llm.contract import Completion, Limits, Prompt
+from memeval.llm.contract import Completion, FixedSampling, Prompt
 from memeval.llm.model import LanguageModel
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
@@ -23,7 +23,7 @@ class Replies(LanguageModel):
 
     def __init__(self, reply: str) -> None:
         self.reply, self.asked = reply, list[str]()
-        self.given = list[Limits]()
+        self.given = list[FixedSampling]()
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         self.asked.append("\n".join(message["content"] for message in prompt.messages()))

@@ -9,7 +9,7 @@ import pytest
 
 from memeval.datasets.lint.bounds import scores
 from memeval.datasets.lint.check import lint_run
-from memeval.datasets.lint.records import Finding, Material, Rival
+from memeval.datasets.lint.records import Finding, LintedRun, Rival
 from memeval.records import Label, Status, Verdict
 from memeval.results import Record, RunSummary
 
@@ -58,7 +58,7 @@ def found(
     system: str, other: str, own: tuple[bool, ...], rival: tuple[bool, ...], **params: Any
 ) -> list[Finding]:
     """Findings on a run of `system` compared with one of `other`."""
-    material = Material(
+    material = LintedRun(
         summary=summary(system=system),
         records=answered(*own),
         rivals=(
@@ -100,7 +100,7 @@ def test_questions_right_or_wrong_in_all_of_three_runs_are_remarks() -> None:
     rows = [(True, False, True), (True, False, False), (True, False, True)]
     others = [scores(answered(*row)) for row in rows[1:]]
     rivals = tuple(Rival(summary(system="bm25"), other) for other in others)
-    material = Material(summary(system="dense"), answered(*rows[0]), rivals=rivals)
+    material = LintedRun(summary(system="dense"), answered(*rows[0]), rivals=rivals)
     result = lint_run(material)
     assert [(one.kind, one.questions) for one in result.remarks] == [
         ("right in every run", ("c/q0",)),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memeval.datasets.lint.check import lint_run
-from memeval.datasets.lint.records import Material, SentPrompt
+from memeval.datasets.lint.records import LintedRun, SentPrompt
 from memeval.datasets.lint.words import gold_runs
 from memeval.records import EvalCase, Label, Session, Status, Turn, Verdict
 from memeval.results import Record, RunSummary
@@ -72,7 +72,7 @@ CASE = EvalCase(
 OTHER_CASE = replace(CASE, sessions=(Session("s1", None, (turn(1, "Hello."), turn(2, "Hi."))),))
 
 
-def material(own: Record | None = None, **changes: Any) -> Material:
+def material(own: Record | None = None, **changes: Any) -> LintedRun:
     """A run in which nothing is wrong, with changes."""
     prompt = f"Answer in few words.\n{CONTEXT}\nWhat did Ann buy?"
     members: dict[str, Any] = {
@@ -83,10 +83,10 @@ def material(own: Record | None = None, **changes: Any) -> Material:
         "memories": {"c": ["Ann has a red wooden sailing boat"]},
         "settings": {"system": "rag"},
     }
-    return Material(**{**members, **changes})
+    return LintedRun(**{**members, **changes})
 
 
-def kinds(looked: Material) -> list[str]:
+def kinds(looked: LintedRun) -> list[str]:
     return [finding.kind for finding in lint_run(looked).findings]
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from memeval.errors import BudgetError
-from memeval.llm.budget import Amount, Budget, Limits
+from memeval.llm.budget import Amount, Budget, SpendingLimits
 
 
 async def call(budget: Budget, sent: list[int], tokens: int) -> None:
@@ -21,7 +21,7 @@ async def call(budget: Budget, sent: list[int], tokens: int) -> None:
 
 def test_a_smaller_call_is_not_sent_once_a_larger_one_did_not_fit() -> None:
     async def play() -> list[int]:
-        budget, sent = Budget(Limits(tokens=100)), list[int]()
+        budget, sent = Budget(SpendingLimits(tokens=100)), list[int]()
 
         async def work() -> None:
             await asyncio.gather(*(call(budget, sent, tokens) for tokens in (90, 50, 20)))
@@ -38,7 +38,7 @@ def test_a_smaller_call_is_not_sent_once_a_larger_one_did_not_fit() -> None:
 
 def test_a_call_that_comes_after_the_stop_is_not_sent() -> None:
     async def play() -> list[int]:
-        budget, sent = Budget(Limits(tokens=100)), list[int]()
+        budget, sent = Budget(SpendingLimits(tokens=100)), list[int]()
 
         async def late() -> None:
             while not budget.is_spent:  # noqa: ASYNC110 - the budget has no event of its own

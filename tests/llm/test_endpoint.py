@@ -20,9 +20,9 @@ from doubles.loopback import LoopbackServer, Request, reply_head
 from ports import free_port
 
 from memeval.errors import ModelError
-from memeval.llm.budget import Budget, Limits
-from memeval.llm.endpoint import UNSOUND_TRIES, Endpoint, EndpointSettings, Reply, as_object
-from memeval.llm.faults import Kind, of_connection, of_unsound
+from memeval.llm.budget import Budget, SpendingLimits
+from memeval.llm.endpoint import UNSOUND_TRIES, Endpoint, EndpointReply, EndpointSettings, as_object
+from memeval.llm.faults import FaultKind, of_connection, of_unsound
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S
 from memeval.llm.reply import UnsoundReplyError, read_chat
@@ -62,10 +62,10 @@ def post(
     bodies: list[Mapping[str, Any]] | None = None,
     read: Callable[[Mapping[str, Any]], Any] = as_object,
     budget: Budget | None = None,
-) -> list[Reply[Any]]:
+) -> list[EndpointReply[Any]]:
     """The replies to bodies that are sent concurrently; raises the first error."""
 
-    async def all_of_them() -> list[Reply[Any]]:
+    async def all_of_them() -> list[EndpointReply[Any]]:
         settings = EndpointSettings(address, "key", 16, timeout_s, patience_s, max_retries)
         endpoint = Endpoint(
             settings,
@@ -86,7 +86,7 @@ def post(
             if errors:
                 raise errors[0]
 
-            return [outcome for outcome in outcomes if isinstance(outcome, Reply)]
+            return [outcome for outcome in outcomes if isinstance(outcome, EndpointReply)]
         finally:
             await endpoint.aclose()
 
@@ -225,7 +225,7 @@ class Announcing(ScriptedEndpoint):
 
 @pytest.mark.usefixtures("_either_way")
 def test_reply_that_arrived_while_the_loop_was_blocked_is_read() -> None:
-    async def ask(address: str) -> Reply[Any]:
+    async def ask(address: str) -> EndpointReply[Any]:
         endpoint = Endpoint(EndpointSettings(address, "key", 1, timeout_s=0.5, patience_s=5.0))
         asking = asyncio.create_task(endpoint.post("/chat/completions", BODY, as_object))
         await asyncio.to_thread(server.arrived.wait)
@@ -310,7 +310,7 @@ def test_gateway_errors_are_an_outage_and_use_no_tokens_of_the_budget(
 ) -> None:
     time, said = Time(), list[str]()
     bodies = [{**BODY, "n": number} for number in range(60)]
-    budget = Budget(Limits(tokens=100_000))
+    budget = Budget(SpendingLimits(tokens=100_000))
     with serve(shares={kind: 1.0}) as server:
         with pytest.raises(ModelError):
             post(
@@ -334,20 +334,23 @@ def test_gateway_errors_are_an_outage_and_use_no_tokens_of_the_budget(
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
-        (b'{"error": "overloaded"}', Kind.DOWN),
-        (b'{"error": {"message": "slow down", "code": 429}}', Kind.LIMITED),
-        (b'{"error": {"message": "no such model", "code": 404}}', Kind.DEAD),
-        (b'{"error": {"message": "x", "code": "insufficient_quota"}}', Kind.DEAD),
-        (b'[{"error": {"message": "x", "code": 503}}]', Kind.DOWN),
-        (b'{"choices": [], "error": {"message": "x"}}', Kind.DOWN),
-        (b'{"choices": [{"finish_reason": "error"}], "error": {"message": "x"}}', Kind.UNSOUND),
-        (b'{"error": null}', Kind.UNSOUND),
-        (b'{"never clo', Kind.UNSOUND),
-        (b"  ", Kind.DOWN),
-        (b"<html>", Kind.DOWN),
+        (b'{"error": "overloaded"}', FaultKind.DOWN),
+        (b'{"error": {"message": "slow down", "code": 429}}', FaultKind.LIMITED),
+        (b'{"error": {"message": "no such model", "code": 404}}', FaultKind.DEAD),
+        (b'{"error": {"message": "x", "code": "insufficient_quota"}}', FaultKind.DEAD),
+        (b'[{"error": {"message": "x", "code": 503}}]', FaultKind.DOWN),
+        (b'{"choices": [], "error": {"message": "x"}}', FaultKind.DOWN),
+        (
+            b'{"choices": [{"finish_reason": "error"}], "error": {"message": "x"}}',
+            FaultKind.UNSOUND,
+        ),
+        (b'{"error": null}', FaultKind.UNSOUND),
+        (b'{"never clo', FaultKind.UNSOUND),
+        (b"  ", FaultKind.DOWN),
+        (b"<html>", FaultKind.DOWN),
     ],
 )
-def test_error_under_status_200_is_classified_by_its_code(body: bytes, kind: Kind) -> None:
+def test_error_under_status_200_is_classified_by_its_code(body: bytes, kind: FaultKind) -> None:
     assert of_unsound(UnsoundReplyError("no choices"), {}, body).kind is kind
 
 

@@ -5,34 +5,34 @@ from __future__ import annotations
 import pytest
 
 from memeval.llm.extractive.quantities import count, duration
-from memeval.llm.extractive.questions import Kind, analyse
+from memeval.llm.extractive.questions import ExpectedAnswer, analyse
 from memeval.llm.extractive.words import stem
 
 
 @pytest.mark.parametrize(
     ("question", "kind"),
     [
-        ("When did Ann move?", Kind.WHEN),
-        ("Which year did Ann move?", Kind.WHEN),
-        ("Who helped Ann?", Kind.WHO),
-        ("Where does Ann live?", Kind.WHERE),
-        ("Which city did Ann visit?", Kind.WHERE),
-        ("How many cats does Ann have?", Kind.COUNT),
-        ("How long has Ann lived there?", Kind.DURATION),
-        ("How old is Ann?", Kind.DURATION),
-        ("Why did Ann leave?", Kind.WHY),
-        ("How did Ann feel?", Kind.HOW),
-        ("What did Ann do when she left?", Kind.DO),
-        ("Would Ann like a boat?", Kind.YES_NO),
-        ("Does Ann live near the beach or the mountains?", Kind.EITHER),
-        ("Which came first, the boat or the house?", Kind.EITHER),
-        ("What books has Ann read?", Kind.LIST),
-        ("What book did Ann read?", Kind.WHAT),
-        ("What is the title of the book?", Kind.NAME),
-        ("Tell me about the boat.", Kind.WHAT),
+        ("When did Ann move?", ExpectedAnswer.WHEN),
+        ("Which year did Ann move?", ExpectedAnswer.WHEN),
+        ("Who helped Ann?", ExpectedAnswer.WHO),
+        ("Where does Ann live?", ExpectedAnswer.WHERE),
+        ("Which city did Ann visit?", ExpectedAnswer.WHERE),
+        ("How many cats does Ann have?", ExpectedAnswer.COUNT),
+        ("How long has Ann lived there?", ExpectedAnswer.DURATION),
+        ("How old is Ann?", ExpectedAnswer.DURATION),
+        ("Why did Ann leave?", ExpectedAnswer.WHY),
+        ("How did Ann feel?", ExpectedAnswer.HOW),
+        ("What did Ann do when she left?", ExpectedAnswer.DO),
+        ("Would Ann like a boat?", ExpectedAnswer.YES_NO),
+        ("Does Ann live near the beach or the mountains?", ExpectedAnswer.EITHER),
+        ("Which came first, the boat or the house?", ExpectedAnswer.EITHER),
+        ("What books has Ann read?", ExpectedAnswer.LIST),
+        ("What book did Ann read?", ExpectedAnswer.WHAT),
+        ("What is the title of the book?", ExpectedAnswer.NAME),
+        ("Tell me about the boat.", ExpectedAnswer.WHAT),
     ],
 )
-def test_kind_of_a_question(question: str, kind: Kind) -> None:
+def test_kind_of_a_question(question: str, kind: ExpectedAnswer) -> None:
     assert analyse(question).kind is kind
 
 

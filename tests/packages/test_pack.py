@@ -18,7 +18,7 @@ from memeval.errors import UserError
 from memeval.packages import Packed, is_withheld, open_package, pack, read_manifest
 from memeval.packages.cleaning import Cleaner, host_digest
 from memeval.packages.export import terms
-from memeval.pipeline.verify.sound import Look, verify_run
+from memeval.pipeline.verify.sound import FolderCheck, verify_run
 from memeval.results import RunSummary
 from memeval.results.run import Run
 
@@ -163,7 +163,7 @@ def test_stopped_or_invalid_run_is_packed_with_its_mark(
         "read",
         classmethod(lambda cls, folder: replace(read(cls, folder), status="stopped", valid=False)),
     )
-    monkeypatch.setattr(Look, "_form", lambda look, summary: None)
+    monkeypatch.setattr(FolderCheck, "_form", lambda look, summary: None)
     target = tmp_path / "stopped.memeval"
     assert run_command(["pack", runs[0].key, "-o", str(target)]) == 0
     monkeypatch.undo()

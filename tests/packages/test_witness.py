@@ -14,7 +14,7 @@ import pytest
 from memeval.statistics.clusters import clustered_mean
 from memeval.statistics.differences import clustered_difference
 from memeval.statistics.flips import max_t_ps
-from memeval.witness.figures import Question, difference
+from memeval.witness.figures import ScoredQuestion, difference
 from memeval.witness.flips import adjusted, flipped
 from memeval.witness.share import share_interval
 
@@ -71,7 +71,7 @@ def test_random_weighted_runs_agree_with_the_other_implementation() -> None:
 
         asked = [
             {
-                str(number): Question(case, "1", weight, (value,))
+                str(number): ScoredQuestion(case, "1", weight, (value,))
                 for number, (case, weight, value) in enumerate(
                     zip(cases, weights, run, strict=True)
                 )

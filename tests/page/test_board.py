@@ -35,13 +35,13 @@ from memeval.packages.board.entries import entries_of, kind_of
 from memeval.packages.board.pictures import pictures
 from memeval.packages.board.questions import question_of, questions_of
 from memeval.packages.board.records import (
-    Answer,
     Apart,
     Board,
-    Dispute,
-    Published,
-    Question,
-    Row,
+    BoardAnswer,
+    BoardQuestion,
+    BoardRow,
+    DisputeNote,
+    PublishedFigure,
     Setting,
 )
 from memeval.packages.board.tables import published_beside, told_apart
@@ -462,13 +462,13 @@ def hostile(board: Board) -> Board:
     """The board with a hostile string in every text where a package could contain one."""
     tables = []
     for table in board.tables:
-        rows: list[Row] = []
+        rows: list[BoardRow] = []
         for row in table.rows[:2]:
             categories = tuple(replace(one, name=HOSTILE) for one in row.categories)
             words: dict[str, Any] = {"system": HOSTILE, "label": HOSTILE, "flags": (HOSTILE,)}
             told = dict.fromkeys(("title", "source", "system", "metric", "verdict"), HOSTILE)
             words["published"] = (
-                Published(
+                PublishedFigure(
                     **told,
                     value=1.0,
                     own=None,
@@ -495,7 +495,7 @@ def hostile(board: Board) -> Board:
         for one in board.packages
     ]
     left_out = tuple(replace(one, file=HOSTILE) for one in board.left_out)
-    question = Question(
+    question = BoardQuestion(
         id=HOSTILE,
         category=HOSTILE,
         text=HOSTILE,
@@ -503,7 +503,10 @@ def hostile(board: Board) -> Board:
         right=0,
         scored=9,
         is_suspect=True,
-        answers=(Answer("wrong", HOSTILE, (HOSTILE,)), Answer("not scored", "", (HOSTILE,))),
+        answers=(
+            BoardAnswer("wrong", HOSTILE, (HOSTILE,)),
+            BoardAnswer("not scored", "", (HOSTILE,)),
+        ),
     )
     return replace(
         board,
@@ -511,7 +514,7 @@ def hostile(board: Board) -> Board:
         packages=tuple(packages),
         left_out=left_out,
         questions={tables[0].id: (question,)},
-        disputes=(Dispute(HOSTILE, HOSTILE, HOSTILE),),
+        disputes=(DisputeNote(HOSTILE, HOSTILE, HOSTILE),),
         apart=(
             Apart(
                 table=tables[0].id,

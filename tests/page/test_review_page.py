@@ -17,7 +17,7 @@ import pytest
 from test_page_in_browser import AXE, CHROMIUM, Seen, chromium
 
 from memeval.cli.review_server import LARGEST_BODY, ReviewServer
-from memeval.datasets.json.review import Change, ReviewFile
+from memeval.datasets.json.review import ReviewChange, ReviewFile
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -259,7 +259,7 @@ def test_a_review_by_keyboard_alone(chromium: Browser, server: ReviewServer, wid
     # A change by another tab is shown, and the text typed here is kept.
     ben = ReviewFile(server.review.path, "Ben")
     version = next(one.version for one in ben.questions() if one.name == "c/q1")
-    ben.save("c/q1", version, Change(question="Edited by Ben?"))
+    ben.save("c/q1", version, ReviewChange(question="Edited by Ben?"))
     keyboard.press("e")
     keyboard.type(" Mine")
     keyboard.press("Escape")

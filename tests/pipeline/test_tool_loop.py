@@ -28,7 +28,7 @@ from memeval.pipeline.execute.question import ask
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.execute.source import ServiceWatch
 from memeval.pipeline.execute.tool_arguments import mistake
-from memeval.pipeline.execute.tool_loop import Limits, ToolLoop, as_result, cut_result
+from memeval.pipeline.execute.tool_loop import ToolLimits, ToolLoop, as_result, cut_result
 from memeval.pipeline.execute.tool_reader import ToolReader, as_function, complete_by, open_tools
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.watch import Watched
@@ -47,7 +47,7 @@ QUESTION = EvalQuestion(
     evidence=("t1",),
     traces=Traces("current", right=("Quill",), older=("puppy",)),
 )
-LIMITS = Limits(steps=5, calls=6, result_tokens=40)
+LIMITS = ToolLimits(steps=5, calls=6, result_tokens=40)
 FOUND = "Ann: My puppy is called Quill."
 never = threading.Event()
 
@@ -200,7 +200,7 @@ class Case:
     """Expected in the last request."""
     error: str = ""
     limit: bool = False
-    limits: Limits = field(default=LIMITS)
+    limits: ToolLimits = field(default=LIMITS)
     requests: int | None = None
 
 
@@ -411,7 +411,7 @@ CASES: Mapping[str, Case] = {
             DONE,
         ],
         faults=["repeated"] * 2,
-        limits=Limits(5, 20, 40),
+        limits=ToolLimits(5, 20, 40),
     ),
     "two hundred calls at once": Case(
         [calls(*numbered(200)), DONE], faults=["over_limit"] * 194, limit=True, requests=2
@@ -426,12 +426,12 @@ CASES: Mapping[str, Case] = {
     "steps up to the limit": Case(
         [*[calls(one) for one in numbered(4)], DONE], limit=True, shows="Answer now", requests=5
     ),
-    "one step only": Case([DONE], limit=True, limits=Limits(1, 6, 40), requests=1),
+    "one step only": Case([DONE], limit=True, limits=ToolLimits(1, 6, 40), requests=1),
     "results beyond the limit of the context": Case(
         [calls(call("long"), call(call_id="c2")), DONE],
         faults=["over_limit"],
         shows="limit of 40 tokens of results",
-        limits=Limits(5, 6, 1000, 40),
+        limits=ToolLimits(5, 6, 1000, 40),
         limit=True,
         requests=2,
     ),
@@ -582,7 +582,7 @@ class Played:
 def play(
     replies: Sequence[Any],
     tmp_path: Path,
-    limits: Limits = LIMITS,
+    limits: ToolLimits = LIMITS,
     *,
     runs: int = 1,
     timeout_s: float = 60.0,
@@ -775,7 +775,7 @@ def test_each_tool_use_case_of_a_writer_has_its_outcome(name: str, tmp_path: Pat
         endpoint = Endpoint(settings)
         model = OpenAIModel(endpoint, Sampling("m", 0.0, 50), cache, "run")
         watched = Watched(Kept(SystemSettings(), None))
-        limits = Limits(steps=3, calls=5, result_tokens=40)
+        limits = ToolLimits(steps=3, calls=5, result_tokens=40)
         loop = ToolLoop(tools, limits, complete=complete_by(model, Role.INGEST, 0), use=watched.use)
         session = SessionPrompt(context=("Ann: Hi.",), system_text="", user_template="{session}")
         prompt = ToolPrompt(session, "", tuple(map(as_function, tools)))
@@ -846,7 +846,7 @@ def test_row_records_every_step(tmp_path: Path) -> None:
 
 
 def test_last_request_keeps_the_tools_and_forbids_calls(tmp_path: Path) -> None:
-    made = play([calls(call()), DONE], tmp_path, Limits(2, 6, 40))
+    made = play([calls(call()), DONE], tmp_path, ToolLimits(2, 6, 40))
     first, last = made.bodies
     assert "tool_choice" not in first
     assert last["tool_choice"] == "none"

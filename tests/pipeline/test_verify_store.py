@@ -10,7 +10,7 @@ import pytest
 
 from memeval.llm.cache import Cache
 from memeval.pipeline.verify.stored import verify_items
-from memeval.store.inventory import Item, Kind
+from memeval.store.inventory import StoredItem, StoredKind
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_entries_without_a_valid_checksum_are_reported(
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(statement)
 
-    item = Item(Kind.CACHES, (path,), key="", size=1, changed=0.0)
+    item = StoredItem(StoredKind.CACHES, (path,), key="", size=1, changed=0.0)
     ((_, told),) = verify_items([item])
     assert len(told) == len(problems)
     assert all(line.startswith(problem) for line, problem in zip(told, problems, strict=True))

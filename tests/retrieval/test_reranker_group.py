@@ -23,7 +23,7 @@ SMALL = ("dataset.limit_cases=1", "dataset.limit_questions=2", "tracking=none", 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
-    for variable in ("MEMEVAL_SESSION", "RERANK_API_KEY"):
+    for variable in ("MEMEVAL_INVOCATION", "RERANK_API_KEY"):
         monkeypatch.setenv(variable, "")
         monkeypatch.delenv(variable)
 

@@ -17,7 +17,7 @@ from memeval.llm.metering import Ledger, metered
 from memeval.llm.model import LanguageModel, MeteredModel
 from memeval.llm.reply import CutReplyError
 from memeval.records import MemoryChunk, Role, Usage
-from memeval.systems.asking import Asked, ask, halves
+from memeval.systems.asking import RequestOutcome, ask, halves
 from memeval.systems.cogcanvas.artifacts import Artifact
 from memeval.systems.cogcanvas.extraction import Extractor
 from memeval.systems.cogcanvas.settings import Settings
@@ -46,8 +46,10 @@ class Limited(LanguageModel):
         return Completion(" ".join(words[:limit]), usage, latency_s=0.0, finish_reason=reason)
 
 
-def asked(model: LanguageModel, **more: Callable[[Completion], bool]) -> tuple[Asked[str], Ledger]:
-    async def run() -> Asked[str]:
+def asked(
+    model: LanguageModel, **more: Callable[[Completion], bool]
+) -> tuple[RequestOutcome[str], Ledger]:
+    async def run() -> RequestOutcome[str]:
         return await ask(
             MeteredModel(model), PROMPT, seed=0, read=lambda reply: reply.text or None, **more
         )
@@ -70,14 +72,14 @@ def test_cut_reply_is_requested_again_once_with_twice_the_limit(
 ) -> None:
     model = Limited(lambda prompt: "one two three four", limit)
     outcome, ledger = asked(model)
-    assert outcome == Asked(value, cut=bool(cut))
+    assert outcome == RequestOutcome(value, cut=bool(cut))
     assert (model.rooms, ledger.cut_calls, ledger.calls) == (rooms, cut, len(rooms))
 
 
 def test_cut_reply_with_enough_content_is_not_requested_again() -> None:
     model = Limited(lambda prompt: "one two three four", 2)
     outcome, ledger = asked(model, holds_enough=lambda reply: True)
-    assert outcome == Asked("one two", cut=False)
+    assert outcome == RequestOutcome("one two", cut=False)
     assert (model.rooms, ledger.cut_calls) == ([1], 0)
 
 

@@ -14,7 +14,7 @@ from memeval.records import ForgetRequest, MemoryChunk, Query, Retrieved
 from memeval.systems.base import MemorySystem, RecallSystem, SystemContext
 from memeval.systems.external.http import HttpMemory, Settings
 from memeval.systems.forgetting import is_meant
-from memeval.testing.checks import CHECKS, Outcome, outcome_of
+from memeval.testing.checks import CHECKS, CheckResult, outcome_of
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ class Served(Under):
 
 def outcome(
     rule: str, service: ScriptedMemory, retries: int = 0, operations: Sequence[str] = ()
-) -> Outcome:
+) -> CheckResult:
     """The outcome of a single rule against a service."""
     (check,) = [check for check in CHECKS if check.name == rule]
     return asyncio.run(outcome_of(check, Served(service.address, retries, operations)))

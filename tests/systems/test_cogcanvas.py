@@ -28,7 +28,7 @@ from memeval.systems.cogcanvas.dates import day_of, resolve_dates
 from memeval.systems.cogcanvas.extraction import Extractor, batches
 from memeval.systems.cogcanvas.graph import Canvas
 from memeval.systems.cogcanvas.quotes import find_nearest, find_verbatim
-from memeval.systems.cogcanvas.reply import Reply, read_reply
+from memeval.systems.cogcanvas.reply import ItemsReply, read_reply
 from memeval.systems.cogcanvas.retrieval import CanvasIndex, hybrid, shares
 from memeval.systems.cogcanvas.settings import Settings
 from memeval.testing.model import ScriptedModel
@@ -236,17 +236,17 @@ def test_escaped_control_characters_and_surrogates_can_be_saved(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "read"),
     [
-        ('[{"a": 1}, {"b": 2}]', Reply(({"a": 1}, {"b": 2}), closed=True)),
-        ('```json\n[{"a": 1}]\n```', Reply(({"a": 1},), closed=True)),
-        ('{"artifacts": [{"a": 1}]}', Reply(({"a": 1},), closed=True)),
-        ("[]", Reply((), closed=True)),
-        ('[{"a": 1}, {"b": "brok', Reply(({"a": 1},), closed=False)),
+        ('[{"a": 1}, {"b": 2}]', ItemsReply(({"a": 1}, {"b": 2}), closed=True)),
+        ('```json\n[{"a": 1}]\n```', ItemsReply(({"a": 1},), closed=True)),
+        ('{"artifacts": [{"a": 1}]}', ItemsReply(({"a": 1},), closed=True)),
+        ("[]", ItemsReply((), closed=True)),
+        ('[{"a": 1}, {"b": "brok', ItemsReply(({"a": 1},), closed=False)),
         ('[{"a": "brok', None),
         ("there is nothing", None),
         ("", None),
     ],
 )
-def test_cut_reply_is_read_as_far_as_it_goes(text: str, read: Reply | None) -> None:
+def test_cut_reply_is_read_as_far_as_it_goes(text: str, read: ItemsReply | None) -> None:
     assert read_reply(text) == read
 
 

@@ -90,7 +90,7 @@ def test_shared_mcp_server_gets_the_case_as_an_argument(
     async def connect(_: Any) -> Shared:
         return Shared()
 
-    monkeypatch.setattr(mcp_session.Session, "open", connect)
+    monkeypatch.setattr(mcp_session.McpSession, "open", connect)
     with RerankDouble() as service:
         option = asyncio.run(option_of_address(service.address, {}))
     assert option["namespace_argument"] == "user_id"
@@ -114,7 +114,7 @@ def test_store_tool_is_tried_with_a_real_timestamp(monkeypatch: pytest.MonkeyPat
     async def connect(_: Any) -> Dated:
         return Dated()
 
-    monkeypatch.setattr(mcp_session.Session, "open", connect)
+    monkeypatch.setattr(mcp_session.McpSession, "open", connect)
     with RerankDouble() as service:
         option = asyncio.run(option_of_address(service.address, {}))
     assert option["store_arguments"] == {"text": "{text}", "timestamp": "{time}"}

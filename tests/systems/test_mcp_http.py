@@ -14,7 +14,7 @@ import pytest
 from doubles.loopback import LoopbackServer, Request, send, send_json
 
 from memeval.errors import ModelError, UserError
-from memeval.systems.external.mcp_session import Server, Session, ToolReply
+from memeval.systems.external.mcp_session import McpSession, Server, ToolReply
 from memeval.systems.external.served import ToolError
 
 NOTICED_S = 10.0
@@ -91,7 +91,7 @@ def replying(status: int, body: bytes, kind: str = "application/json") -> Fault:
 async def _calls(double: McpDouble, count: int) -> list[ToolReply | BaseException]:
     server = Server("the server", url=f"{double.address}/mcp", timeout_s=10 * NOTICED_S)
     async with asyncio.timeout(NOTICED_S):
-        session = await Session.open(server)
+        session = await McpSession.open(server)
         try:
             calls = [session.call("search", {"query": "x"}) for _ in range(count)]
             return list(await asyncio.gather(*calls, return_exceptions=True))

@@ -365,7 +365,7 @@ def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], told: str) 
 
 def test_tool_may_declare_null_required_arguments() -> None:
     async def check() -> None:
-        session = mcp_session.Session(mcp_session.Server("the server", url="http://localhost:9"))
+        session = mcp_session.McpSession(mcp_session.Server("the server", url="http://localhost:9"))
         session.tools = {"list": {"type": "object", "required": None}}
         session.check_tool("list", [], "reset")
         await session.close()

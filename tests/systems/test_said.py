@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memeval.systems.external.foreign import Lines, is_said
+from memeval.systems.external.foreign import SaidLines, is_said
 from memeval.systems.external.said import error_in, says_nothing
 
 NOTHING = [
@@ -77,7 +77,7 @@ def test_memories_are_not_mistaken_for_errors(text: str) -> None:
 
 
 def test_line_is_found_verbatim_with_any_decoration() -> None:
-    lines = Lines()
+    lines = SaidLines()
     lines.add("Ann: I adopted a puppy called Biscuit yesterday.\nBob: Bye!")
     lines.add("用户: 我的小狗叫饼干")
     for text in (

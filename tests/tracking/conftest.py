@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
 import memeval.tracking  # noqa: F401 - settles MLflow's environment before its import
-from memeval.tracking.store import Store, prepare_store
+from memeval.tracking.store import TrackingStore, prepare_store
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> TrackingStore:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     (tmp_path / "mlruns").mkdir()
     shutil.copy(empty_database, tmp_path / "mlruns" / "mlflow.db")

@@ -18,7 +18,7 @@ from memeval.results.files import file_digest
 from memeval.tracking.comparison import log_comparison
 from memeval.tracking.known import shows_comparison
 from memeval.tracking.log import log_run
-from memeval.tracking.store import Store
+from memeval.tracking.store import TrackingStore
 from memeval.tracking.sweep_end import SweepEnd, described_below
 
 SWEEP_ID = "curve-1"
@@ -36,7 +36,7 @@ def sweep(tmp_path: Path) -> Path:
     return folder
 
 
-def logged_cells(tmp_path: Path, store: Store, filing: Filing) -> list[Path]:
+def logged_cells(tmp_path: Path, store: TrackingStore, filing: Filing) -> list[Path]:
     runs = tmp_path / "outputs" / "runs"
     cells = [write_folder(runs, summary(system)) for system in ("bm25", "rag")]
     for cell in cells:
@@ -54,7 +54,7 @@ def end_of(cells: list[Path], **changes: object) -> SweepEnd:
 @pytest.mark.slow
 @pytest.mark.parametrize("grouped", [True, False])
 def test_a_comparison_is_an_artifact_of_its_sweeps_run(
-    store: Store, tmp_path: Path, sweep: Path, grouped: bool
+    store: TrackingStore, tmp_path: Path, sweep: Path, grouped: bool
 ) -> None:
     filing = Filing(sweep_id=SWEEP_ID, group_by_sweep=grouped)
     cells = logged_cells(tmp_path, store, filing)
@@ -76,7 +76,7 @@ def test_a_comparison_is_an_artifact_of_its_sweeps_run(
 
 
 def test_runs_of_a_sweep_are_named_by_their_differences(
-    store: Store, tmp_path: Path, sweep: Path
+    store: TrackingStore, tmp_path: Path, sweep: Path
 ) -> None:
     cells = logged_cells(tmp_path, store, Filing(sweep_id=SWEEP_ID))
     end = end_of(cells)
@@ -100,7 +100,7 @@ def test_runs_of_a_sweep_are_named_by_their_differences(
 
 @pytest.mark.slow
 def test_experiment_description_has_the_last_comparison(
-    store: Store, tmp_path: Path, sweep: Path
+    store: TrackingStore, tmp_path: Path, sweep: Path
 ) -> None:
     cells = logged_cells(tmp_path, store, Filing(sweep_id=SWEEP_ID))
     client = MlflowClient(store.uri)
@@ -127,7 +127,7 @@ def test_long_description_is_shortened_by_whole_sentences() -> None:
 
 
 def test_cells_that_are_not_logged_have_no_comparison_there(
-    store: Store, tmp_path: Path, sweep: Path
+    store: TrackingStore, tmp_path: Path, sweep: Path
 ) -> None:
     unlogged = [write_folder(tmp_path / "outputs" / "runs", summary(name)) for name in ("rag",)]
     end = SweepEnd(SWEEP_ID, {unlogged[0]: "rag"}, settings=[], sentences=[])
@@ -135,7 +135,7 @@ def test_cells_that_are_not_logged_have_no_comparison_there(
     assert not shows_comparison(unlogged, end.digest, store)
 
 
-def test_a_corrected_run_is_logged_with_its_figures(store: Store, tmp_path: Path) -> None:
+def test_a_corrected_run_is_logged_with_its_figures(store: TrackingStore, tmp_path: Path) -> None:
     cell = summary("rag")
     folder = write_folder(tmp_path / "outputs" / "runs", cell)
     digest = file_digest(folder / RECORDS_FILE)

@@ -18,7 +18,7 @@ from memeval.errors import UserError
 from memeval.report.markdown import write_report
 from memeval.results import RunSummary
 from memeval.tracking.log import log_run
-from memeval.tracking.store import Store
+from memeval.tracking.store import TrackingStore
 
 CELLS = "tags.`memeval.run_key` LIKE '%'"
 SWEEPS = "tags.`memeval.kind` = 'sweep'"
@@ -29,19 +29,19 @@ def folder(tmp_path: Path) -> Path:
     return write_folder(tmp_path / "outputs" / "runs", summary("rag", repeats=2))
 
 
-def runs(store: Store, query: str = CELLS, view: int = ViewType.ACTIVE_ONLY) -> list[Run]:
+def runs(store: TrackingStore, query: str = CELLS, view: int = ViewType.ACTIVE_ONLY) -> list[Run]:
     client = MlflowClient(store.uri)
     ids = [experiment.experiment_id for experiment in client.search_experiments()]
     return list(client.search_runs(ids, query, view))
 
 
-def experiment_of(store: Store, run: Run) -> str:
+def experiment_of(store: TrackingStore, run: Run) -> str:
     return str(MlflowClient(store.uri).get_experiment(run.info.experiment_id).name)
 
 
 @pytest.mark.slow
 def test_a_run_moves_to_the_experiment_that_is_asked_for_and_stays_there(
-    store: Store, folder: Path
+    store: TrackingStore, folder: Path
 ) -> None:
     first = log_run(folder, store, Filing(tags={"paper": "table2"}, note="the one"))
     MlflowClient(store.uri).set_tag(first.run_id, "by hand", "kept")
@@ -63,7 +63,7 @@ def test_a_run_moves_to_the_experiment_that_is_asked_for_and_stays_there(
 
 
 def test_run_in_another_experiment_is_found_without_tracked_json(
-    store: Store, folder: Path
+    store: TrackingStore, folder: Path
 ) -> None:
     first = log_run(folder, store, Filing(experiment="paper"))
     (folder / "tracked.json").unlink()
@@ -72,7 +72,9 @@ def test_run_in_another_experiment_is_found_without_tracked_json(
 
 
 @pytest.mark.slow
-def test_changed_results_stay_in_the_experiment_of_the_run(store: Store, folder: Path) -> None:
+def test_changed_results_stay_in_the_experiment_of_the_run(
+    store: TrackingStore, folder: Path
+) -> None:
     log_run(folder, store, Filing(experiment="paper", tags={"paper": "table2"}))
     cell = RunSummary.read(folder)
     replace(cell, metrics={**cell.metrics, "accuracy": 0.99}).write(folder)
@@ -82,7 +84,7 @@ def test_changed_results_stay_in_the_experiment_of_the_run(store: Store, folder:
 
 
 def test_a_finished_run_gets_new_labels_without_being_logged_again(
-    store: Store, folder: Path
+    store: TrackingStore, folder: Path
 ) -> None:
     write_report(folder, plots=False)
     first = log_run(folder, store, Filing(tags={"paper": "table1", "author": "me"}))
@@ -94,7 +96,7 @@ def test_a_finished_run_gets_new_labels_without_being_logged_again(
     assert tags["mlflow.note.content"].startswith("see **table 2**\n\n**")
 
 
-def test_each_sweep_of_a_run_is_named_once(store: Store, folder: Path) -> None:
+def test_each_sweep_of_a_run_is_named_once(store: TrackingStore, folder: Path) -> None:
     for sweep in ("curve-1", "curve-2", "curve-1", None):
         log_run(folder, store, Filing(sweep_id=sweep))
 
@@ -102,7 +104,9 @@ def test_each_sweep_of_a_run_is_named_once(store: Store, folder: Path) -> None:
     assert run.data.tags["memeval.sweep_id"] == "curve-1,curve-2"
 
 
-def test_a_sweep_is_the_parent_of_its_cells(store: Store, folder: Path, tmp_path: Path) -> None:
+def test_a_sweep_is_the_parent_of_its_cells(
+    store: TrackingStore, folder: Path, tmp_path: Path
+) -> None:
     other = write_folder(tmp_path / "outputs" / "runs", summary("bm25"))
     grouped = Filing(sweep_id="curve-1", group_by_sweep=True)
     logged = [log_run(one, store, grouped).run_id for one in (folder, other, folder)]
@@ -115,7 +119,7 @@ def test_a_sweep_is_the_parent_of_its_cells(store: Store, folder: Path, tmp_path
     assert len(runs(store, f"tags.`mlflow.parentRunId` = '{sweep.info.run_id}'")) == 2
 
 
-def test_data_set_is_an_input_of_the_run(store: Store, folder: Path) -> None:
+def test_data_set_is_an_input_of_the_run(store: TrackingStore, folder: Path) -> None:
     run = MlflowClient(store.uri).get_run(log_run(folder, store).run_id)
     ((dataset, context),) = [
         (logged.dataset, logged.tags[0]) for logged in run.inputs.dataset_inputs
@@ -127,7 +131,9 @@ def test_data_set_is_an_input_of_the_run(store: Store, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_input_of_a_run_has_the_number_of_its_own_questions(store: Store, tmp_path: Path) -> None:
+def test_input_of_a_run_has_the_number_of_its_own_questions(
+    store: TrackingStore, tmp_path: Path
+) -> None:
     runs = tmp_path / "outputs" / "runs"
     described = []
     for number in (1540, 20):
@@ -142,7 +148,7 @@ def test_input_of_a_run_has_the_number_of_its_own_questions(store: Store, tmp_pa
 
 @pytest.mark.slow
 def test_mlflow_finds_the_store_without_a_tracking_uri(
-    store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: TrackingStore, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import mlflow
 

@@ -22,7 +22,7 @@ from memeval.report.stamp import has_report, stamp_report
 from memeval.results import Note, NoteKind, RunSummary
 from memeval.tracking.known import logged_before
 from memeval.tracking.log import log_run
-from memeval.tracking.store import Store
+from memeval.tracking.store import TrackingStore
 
 
 @pytest.fixture
@@ -32,20 +32,20 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def execute(store: Store, statement: str) -> None:
+def execute(store: TrackingStore, statement: str) -> None:
     assert store.database is not None
     with closing(sqlite3.connect(store.database)) as connection, connection:
         connection.execute(statement)
 
 
-def test_logged_run_is_recognised_with_its_url(store: Store, folder: Path) -> None:
+def test_logged_run_is_recognised_with_its_url(store: TrackingStore, folder: Path) -> None:
     assert logged_before({folder: Filing()}, store) == {}
     tracked = log_run(folder, store)
     assert logged_before({folder: Filing()}, store) == {folder: tracked.url}
     assert not log_run(folder, store).created
 
 
-CHANGES: dict[str, Callable[[Store, Path], object]] = {
+CHANGES: dict[str, Callable[[TrackingStore, Path], object]] = {
     "a metric was edited": lambda store, folder: execute(
         store, "UPDATE latest_metrics SET value = value + 1 WHERE key = 'accuracy'"
     ),
@@ -75,20 +75,22 @@ CHANGES: dict[str, Callable[[Store, Path], object]] = {
 @pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("change", CHANGES)
 def test_run_with_anything_left_to_log_is_not_recognised(
-    store: Store, folder: Path, change: str
+    store: TrackingStore, folder: Path, change: str
 ) -> None:
     log_run(folder, store)
     CHANGES[change](store, folder)
     assert logged_before({folder: Filing()}, store) == {}
 
 
-def test_another_store_does_not_recognise_a_run(store: Store, folder: Path, tmp_path: Path) -> None:
+def test_another_store_does_not_recognise_a_run(
+    store: TrackingStore, folder: Path, tmp_path: Path
+) -> None:
     log_run(folder, store)
     assert store.database is not None
     copy = tmp_path / "copy.db"
     shutil.copy(store.database, copy)
-    assert logged_before({folder: Filing()}, Store(f"sqlite:///{copy}", None)) == {}
-    assert logged_before({folder: Filing()}, Store("http://127.0.0.1:9", None)) == {}
+    assert logged_before({folder: Filing()}, TrackingStore(f"sqlite:///{copy}", None)) == {}
+    assert logged_before({folder: Filing()}, TrackingStore("http://127.0.0.1:9", None)) == {}
 
 
 def test_importing_known_loads_no_mlflow() -> None:
@@ -117,7 +119,7 @@ def test_report_is_recognised_until_it_or_its_settings_change(folder: Path) -> N
     ],
 )
 def test_run_with_changed_filing_is_not_recognised_until_it_is_logged(
-    store: Store, folder: Path, filing: Filing
+    store: TrackingStore, folder: Path, filing: Filing
 ) -> None:
     log_run(folder, store)
     assert logged_before({folder: filing}, store) == {}

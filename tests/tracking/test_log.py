@@ -18,12 +18,12 @@ from memeval.errors import WorldError
 from memeval.report.markdown import write_report
 from memeval.results import RunSummary
 from memeval.tracking.log import log_run
-from memeval.tracking.store import Store, prepare_store
+from memeval.tracking.store import TrackingStore, prepare_store
 
 PARENTS = "tags.`memeval.run_key` LIKE '%'"
 
 
-def runs(store: Store, query: str = PARENTS) -> list[Run]:
+def runs(store: TrackingStore, query: str = PARENTS) -> list[Run]:
     client = MlflowClient(store.uri)
     ids = [experiment.experiment_id for experiment in client.search_experiments()]
     return list(client.search_runs(ids, query, ViewType.ACTIVE_ONLY))
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_run_is_logged_with_its_repeats_and_artifacts(
-    store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: TrackingStore, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tracked = log_run(folder, store)
     client, cell = MlflowClient(store.uri), RunSummary.read(folder)
@@ -95,7 +95,7 @@ def test_run_is_logged_with_its_repeats_and_artifacts(
     assert len(client.load_table(tracked.experiment_id, "records_table.json")) == 120
 
 
-def test_the_same_results_are_logged_once(store: Store, folder: Path) -> None:
+def test_the_same_results_are_logged_once(store: TrackingStore, folder: Path) -> None:
     first, second = log_run(folder, store), log_run(folder, store)
     assert first.created and not second.created and first.run_id == second.run_id
     (folder / "tracked.json").unlink()
@@ -105,7 +105,7 @@ def test_the_same_results_are_logged_once(store: Store, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sweeps_of_a_cell_are_collected_in_a_tag(store: Store, folder: Path) -> None:
+def test_sweeps_of_a_cell_are_collected_in_a_tag(store: TrackingStore, folder: Path) -> None:
     cell = RunSummary.read(folder)
     for sweep in (None, "baselines", "curve", "baselines", None):
         replace(cell, sweep=sweep, tags={**cell.tags, **({"sweep": sweep} if sweep else {})}).write(
@@ -117,7 +117,9 @@ def test_sweeps_of_a_cell_are_collected_in_a_tag(store: Store, folder: Path) -> 
 
 
 @pytest.mark.slow
-def test_changed_results_replace_the_run_and_keep_its_sweeps(store: Store, folder: Path) -> None:
+def test_changed_results_replace_the_run_and_keep_its_sweeps(
+    store: TrackingStore, folder: Path
+) -> None:
     cell = RunSummary.read(folder)
     replace(cell, sweep="baselines").write(folder)
     first = log_run(folder, store)
@@ -142,7 +144,7 @@ def test_changed_results_replace_the_run_and_keep_its_sweeps(store: Store, folde
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("last", ["create_run", "log_batch", "log_artifacts", "set_terminated"])
 def test_half_logged_run_is_logged_again(
-    store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch, last: str
+    store: TrackingStore, folder: Path, monkeypatch: pytest.MonkeyPatch, last: str
 ) -> None:
     real = getattr(MlflowClient, last)
 
@@ -161,7 +163,7 @@ def test_half_logged_run_is_logged_again(
 
 
 @pytest.mark.slow
-def test_run_deleted_in_mlflow_is_logged_again(store: Store, folder: Path) -> None:
+def test_run_deleted_in_mlflow_is_logged_again(store: TrackingStore, folder: Path) -> None:
     first = log_run(folder, store)
     MlflowClient(store.uri).delete_run(first.run_id)
     second = log_run(folder, store)
@@ -169,7 +171,7 @@ def test_run_deleted_in_mlflow_is_logged_again(store: Store, folder: Path) -> No
 
 
 @pytest.mark.slow
-def test_experiment_deleted_in_mlflow_is_restored(store: Store, folder: Path) -> None:
+def test_experiment_deleted_in_mlflow_is_restored(store: TrackingStore, folder: Path) -> None:
     first = log_run(folder, store)
     MlflowClient(store.uri).delete_experiment(first.experiment_id)
     again = log_run(folder, store)
@@ -177,21 +179,23 @@ def test_experiment_deleted_in_mlflow_is_restored(store: Store, folder: Path) ->
 
 
 @pytest.mark.slow
-def test_invalid_run_has_status_failed(store: Store, folder: Path) -> None:
+def test_invalid_run_has_status_failed(store: TrackingStore, folder: Path) -> None:
     replace(RunSummary.read(folder), valid=False).write(folder)
     run = MlflowClient(store.uri).get_run(log_run(folder, store).run_id)
     assert run.info.status == "FAILED" and run.data.tags["memeval.valid"] == "false"
 
 
 @pytest.mark.slow
-def test_stopped_run_has_status_killed(store: Store, folder: Path) -> None:
+def test_stopped_run_has_status_killed(store: TrackingStore, folder: Path) -> None:
     replace(RunSummary.read(folder), valid=False, status="stopped").write(folder)
     run = MlflowClient(store.uri).get_run(log_run(folder, store).run_id)
     assert run.info.status == "KILLED" and run.data.tags["memeval.status"] == "stopped"
 
 
 @pytest.mark.slow
-def test_more_values_than_one_batch_allows_are_all_logged(store: Store, folder: Path) -> None:
+def test_more_values_than_one_batch_allows_are_all_logged(
+    store: TrackingStore, folder: Path
+) -> None:
     cell = RunSummary.read(folder)
     many = {f"m/{index}": float(index) for index in range(2300)}
     replace(
@@ -207,7 +211,7 @@ def test_more_values_than_one_batch_allows_are_all_logged(store: Store, folder: 
 
 @pytest.mark.slow
 def test_folder_is_logged_once_to_each_of_two_stores(
-    store: Store, folder: Path, tmp_path: Path, empty_database: Path
+    store: TrackingStore, folder: Path, tmp_path: Path, empty_database: Path
 ) -> None:
     shutil.copy(empty_database, tmp_path / "other.db")
     other = prepare_store(tmp_path, "sqlite:///other.db")
@@ -218,7 +222,7 @@ def test_folder_is_logged_once_to_each_of_two_stores(
 
 @pytest.mark.slow
 def test_runs_logged_concurrently_by_two_processes_are_logged_once(
-    store: Store, tmp_path: Path
+    store: TrackingStore, tmp_path: Path
 ) -> None:
     folders = [write_folder(tmp_path / "runs", summary("bm25", top_k=k)) for k in range(1, 5)]
     code = (
@@ -240,7 +244,7 @@ def test_runs_logged_concurrently_by_two_processes_are_logged_once(
     assert sorted(run.data.params["top_k"] for run in runs(store)) == ["1", "2", "3", "4"]
 
 
-def test_folder_without_results_is_an_error(store: Store, tmp_path: Path) -> None:
+def test_folder_without_results_is_an_error(store: TrackingStore, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(WorldError, match=r"No such file.*run\.json"):
         log_run(tmp_path / "empty", store)
@@ -248,7 +252,7 @@ def test_folder_without_results_is_an_error(store: Store, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_failed_logging_of_artifacts_keeps_records_and_can_be_repeated(
-    store: Store, folder: Path, tmp_path: Path
+    store: TrackingStore, folder: Path, tmp_path: Path
 ) -> None:
     blocked = tmp_path / "mlruns" / "artifacts"
     blocked.write_text("")
@@ -263,14 +267,16 @@ def test_failed_logging_of_artifacts_keeps_records_and_can_be_repeated(
 
 @pytest.mark.slow
 def test_logging_prints_nothing(
-    store: Store, folder: Path, capfd: pytest.CaptureFixture[str]
+    store: TrackingStore, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     log_run(folder, store)
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.slow
-def test_the_answers_of_every_repeat_are_among_the_artifacts(store: Store, folder: Path) -> None:
+def test_the_answers_of_every_repeat_are_among_the_artifacts(
+    store: TrackingStore, folder: Path
+) -> None:
     for name in ("hypotheses.jsonl", "hypotheses_1.jsonl"):
         (folder / name).write_text(
             '{"question_id": "q1", "hypothesis": "a boat"}\n', encoding="utf-8"
@@ -285,7 +291,7 @@ def test_the_answers_of_every_repeat_are_among_the_artifacts(store: Store, folde
     "name", ["..", "../../escaped", "/etc/escaped", "a/b", "CON", "ü" * 600, "", "a\nb"]
 )
 def test_data_set_name_cannot_move_artifacts_elsewhere(
-    store: Store, tmp_path: Path, name: str
+    store: TrackingStore, tmp_path: Path, name: str
 ) -> None:
     made = write_folder(tmp_path / "outputs" / "runs", summary("rag", dataset=name))
     before = {path for path in tmp_path.rglob("*") if tmp_path / "mlruns" not in path.parents}

@@ -14,11 +14,11 @@ from sample_runs import summary, write_folder
 from memeval.config.filing import Filing
 from memeval.report.plots.differences import DifferenceRow, forest_plot
 from memeval.report.plots.sweep import sweep_plots
+from memeval.runs.invocation import DoneCell
 from memeval.runs.publish import conclusion
 from memeval.runs.publish.conclusion import Conclusion
-from memeval.runs.publish.pictures import Picture
+from memeval.runs.publish.pictures import SweepPicture
 from memeval.runs.publish.publisher import Publisher
-from memeval.runs.session import DoneCell
 
 DIFFERENCES = forest_plot([DifferenceRow("rag", 4.1, 0.9, 7.3, True)], "a title", "points")
 CELLS = [summary(system) for system in ("bm25", "rag")]
@@ -36,15 +36,15 @@ class Drawer(Publisher):
         return super().submit(function, folder, *arguments)
 
 
-def draw(picture: Picture, drawer: Drawer) -> str | None:
+def draw(picture: SweepPicture, drawer: Drawer) -> str | None:
     """Draws a picture unless there is a copy of it; returns the reason if it could not be drawn."""
     return None if picture.copy() else picture.make(drawer)
 
 
-def pictures(folder: Path) -> list[Picture]:
+def pictures(folder: Path) -> list[SweepPicture]:
     folder.mkdir(parents=True, exist_ok=True)
     plots = {**sweep_plots(CELLS), "differences": DIFFERENCES}
-    return [Picture(folder, name, plot) for name, plot in plots.items()]
+    return [SweepPicture(folder, name, plot) for name, plot in plots.items()]
 
 
 @pytest.mark.slow
@@ -76,7 +76,7 @@ def test_other_results_are_drawn_again(tmp_path: Path) -> None:
 
 def test_page_of_changed_runs_is_not_copied(tmp_path: Path) -> None:
     run = write_folder(tmp_path / "runs", CELLS[0])
-    page = Picture(tmp_path, "comparison", None, [run])
+    page = SweepPicture(tmp_path, "comparison", None, [run])
     assert page.make(Drawer(tmp_path)) is None and page.copy()
     replace(CELLS[0], valid=False).write(run)
     assert not structs.replace(page, runs=[run]).copy()

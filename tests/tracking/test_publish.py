@@ -16,11 +16,11 @@ from sample_runs import summary, write_folder
 from memeval.config.filing import Filing
 from memeval.results import read_tracked
 from memeval.runs.publish.publisher import Published, Publisher
-from memeval.tracking.store import Store
+from memeval.tracking.store import TrackingStore
 
 
 @pytest.mark.slow
-def test_folders_are_reported_and_logged(store: Store, tmp_path: Path) -> None:
+def test_folders_are_reported_and_logged(store: TrackingStore, tmp_path: Path) -> None:
     folders = [write_folder(tmp_path / "runs", summary(system)) for system in ("bm25", "rag")]
     with closing(Publisher(tmp_path)) as publisher:
         results = [

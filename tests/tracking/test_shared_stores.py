@@ -24,7 +24,7 @@ from memeval.errors import UserError
 from memeval.results import RunSummary
 from memeval.tracking.home import HOME_FILE, home_id
 from memeval.tracking.log import log_run
-from memeval.tracking.store import Store, check_store, locate, prepare_store
+from memeval.tracking.store import TrackingStore, check_store, locate, prepare_store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 from command_line import completed, memeval
@@ -35,14 +35,16 @@ CELL = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=2")
 
 
 @pytest.fixture
-def shared(tmp_path: Path, empty_database: Path) -> Store:
+def shared(tmp_path: Path, empty_database: Path) -> TrackingStore:
     (tmp_path / "shared").mkdir()
     shutil.copy(empty_database, tmp_path / "shared" / "mlflow.db")
     return prepare_store(tmp_path, f"sqlite:///{tmp_path}/shared/mlflow.db")
 
 
 @pytest.fixture(params=["sqlite", "http"])
-def any_shared(request: pytest.FixtureRequest, shared: Store, tmp_path: Path) -> Iterator[Store]:
+def any_shared(
+    request: pytest.FixtureRequest, shared: TrackingStore, tmp_path: Path
+) -> Iterator[TrackingStore]:
     """One store for two homes: an SQLite file, or a server in front of it."""
     if request.param == "sqlite":
         yield shared
@@ -64,7 +66,7 @@ def any_shared(request: pytest.FixtureRequest, shared: Store, tmp_path: Path) ->
             end(process)
 
 
-def runs(store: Store, query: str = ALL) -> list[Run]:
+def runs(store: TrackingStore, query: str = ALL) -> list[Run]:
     client = MlflowClient(store.uri)
     ids = [experiment.experiment_id for experiment in client.search_experiments()]
     return list(client.search_runs(ids, query, ViewType.ACTIVE_ONLY))
@@ -85,7 +87,7 @@ def change(folder: Path, accuracy: float) -> None:
 
 
 @pytest.mark.slow
-def test_home_replaces_only_its_own_runs(any_shared: Store, tmp_path: Path) -> None:
+def test_home_replaces_only_its_own_runs(any_shared: TrackingStore, tmp_path: Path) -> None:
     mine, yours = home(tmp_path, "mine", 0.1), home(tmp_path, "yours", 0.2)
     first, other = log_run(mine, any_shared), log_run(yours, any_shared)
     assert {run.info.run_id for run in runs(any_shared)} == {first.run_id, other.run_id}
@@ -100,14 +102,16 @@ def test_home_replaces_only_its_own_runs(any_shared: Store, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_two_homes_log_the_same_run_on_the_command_line(shared: Store, tmp_path: Path) -> None:
+def test_two_homes_log_the_same_run_on_the_command_line(
+    shared: TrackingStore, tmp_path: Path
+) -> None:
     for name in ("one", "two"):
         completed(tmp_path / name, *CELL, f"tracking.uri={shared.uri}")
     assert len(runs(shared)) == 2
     assert len({run.data.tags["memeval.origin"] for run in runs(shared)}) == 2
 
 
-def test_copied_home_gets_a_new_id(shared: Store, tmp_path: Path) -> None:
+def test_copied_home_gets_a_new_id(shared: TrackingStore, tmp_path: Path) -> None:
     mine = home(tmp_path, "mine")
     first = log_run(mine, shared)
     shutil.copytree(tmp_path / "mine", tmp_path / "copy")
@@ -120,7 +124,7 @@ def test_copied_home_gets_a_new_id(shared: Store, tmp_path: Path) -> None:
     assert home_id(copy) != home_id(mine)
 
 
-def test_moved_home_keeps_its_id(shared: Store, tmp_path: Path) -> None:
+def test_moved_home_keeps_its_id(shared: TrackingStore, tmp_path: Path) -> None:
     mine = home(tmp_path, "mine")
     first = log_run(mine, shared)
     (tmp_path / "mine").rename(tmp_path / "moved")
@@ -133,7 +137,9 @@ def test_moved_home_keeps_its_id(shared: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", '{"id": 3, "inode": 1}', "folder", "x" * 1000, '{"id": "../../x"}']
 )
-def test_damaged_home_id_deletes_no_run(shared: Store, tmp_path: Path, content: str) -> None:
+def test_damaged_home_id_deletes_no_run(
+    shared: TrackingStore, tmp_path: Path, content: str
+) -> None:
     mine = home(tmp_path, "mine")
     first = log_run(mine, shared)
     (tmp_path / "mine" / "outputs" / HOME_FILE).write_text(content)
@@ -145,7 +151,7 @@ def test_damaged_home_id_deletes_no_run(shared: Store, tmp_path: Path, content: 
 @pytest.mark.slow
 @pytest.mark.parametrize("origin", [None, "elsewhere:/other/outputs/runs/key", "{folder}"])
 def test_runs_of_an_earlier_version_stay_in_a_shared_store(
-    shared: Store, tmp_path: Path, origin: str | None
+    shared: TrackingStore, tmp_path: Path, origin: str | None
 ) -> None:
     mine = home(tmp_path, "mine")
     old = logged_by(shared, mine, origin)
@@ -154,7 +160,7 @@ def test_runs_of_an_earlier_version_stay_in_a_shared_store(
     assert old in {run.info.run_id for run in runs(shared)}
 
 
-def logged_by(store: Store, folder: Path, origin: str | None) -> str:
+def logged_by(store: TrackingStore, folder: Path, origin: str | None) -> str:
     """Logs a folder, and replaces the origin of the run."""
     run_id = log_run(folder, store).run_id
     client = MlflowClient(store.uri)
@@ -167,7 +173,9 @@ def logged_by(store: Store, folder: Path, origin: str | None) -> str:
 
 
 @pytest.mark.slow
-def test_run_of_another_home_in_tracked_json_is_not_deleted(shared: Store, tmp_path: Path) -> None:
+def test_run_of_another_home_in_tracked_json_is_not_deleted(
+    shared: TrackingStore, tmp_path: Path
+) -> None:
     mine, yours = home(tmp_path, "mine", 0.1), home(tmp_path, "yours", 0.2)
     other = log_run(yours, shared)
     (mine / "tracked.json").write_text((yours / "tracked.json").read_text())
@@ -176,7 +184,7 @@ def test_run_of_another_home_in_tracked_json_is_not_deleted(shared: Store, tmp_p
 
 
 @pytest.mark.slow
-def test_child_runs_added_by_others_are_not_deleted(shared: Store, tmp_path: Path) -> None:
+def test_child_runs_added_by_others_are_not_deleted(shared: TrackingStore, tmp_path: Path) -> None:
     mine = home(tmp_path, "mine")
     tracked = log_run(mine, shared)
     client = MlflowClient(shared.uri)
@@ -190,7 +198,7 @@ def test_child_runs_added_by_others_are_not_deleted(shared: Store, tmp_path: Pat
 
 @pytest.mark.slow
 def test_run_whose_metric_was_changed_in_the_store_is_logged_again(
-    shared: Store, tmp_path: Path
+    shared: TrackingStore, tmp_path: Path
 ) -> None:
     mine = home(tmp_path, "mine")
     first = log_run(mine, shared)

@@ -19,14 +19,14 @@ from mlflow import MlflowClient
 from ports import free_port
 
 from memeval.errors import UserError, WorldError
-from memeval.tracking.store import Store, faults, locate, prepare_store
+from memeval.tracking.store import TrackingStore, faults, locate, prepare_store
 
 START = "import sys; from pathlib import Path; from memeval.tracking.store import prepare_store; "
 
 
 def test_default_store_is_below_the_home(tmp_path: Path) -> None:
     store = locate(tmp_path, None)
-    assert store == Store(
+    assert store == TrackingStore(
         f"sqlite:///{tmp_path}/mlruns/mlflow.db", f"file://{tmp_path}/mlruns/artifacts"
     )
     assert not store.remote and store.page == "http://127.0.0.1:5000"
@@ -35,10 +35,12 @@ def test_default_store_is_below_the_home(tmp_path: Path) -> None:
 
 def test_given_tracking_uris_are_resolved(tmp_path: Path) -> None:
     assert locate(tmp_path, "sqlite:///here/a.db").uri == f"sqlite:///{tmp_path}/here/a.db"
-    assert locate(tmp_path, "sqlite:////there/a.db") == Store(
+    assert locate(tmp_path, "sqlite:////there/a.db") == TrackingStore(
         "sqlite:////there/a.db", "file:///there/artifacts"
     )
-    assert locate(tmp_path, "https://mlflow.example/x/") == Store("https://mlflow.example/x/", None)
+    assert locate(tmp_path, "https://mlflow.example/x/") == TrackingStore(
+        "https://mlflow.example/x/", None
+    )
     assert (
         locate(tmp_path, "postgresql+psycopg://db/x").artifacts
         == f"file://{tmp_path}/mlruns/artifacts"
@@ -54,8 +56,11 @@ def test_setting_overrides_the_environment_variable(
 
 
 def test_passwords_are_not_shown() -> None:
-    assert Store("http://me:secret@host:5000", None).page == "http://host:5000"
-    with pytest.raises(WorldError) as caught, faults(Store("postgresql://me:secret@host/db", None)):
+    assert TrackingStore("http://me:secret@host:5000", None).page == "http://host:5000"
+    with (
+        pytest.raises(WorldError) as caught,
+        faults(TrackingStore("postgresql://me:secret@host/db", None)),
+    ):
         raise OSError("Connection refused")
     assert "secret" not in str(caught.value)
 
@@ -142,7 +147,7 @@ def test_unreachable_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     port = free_port()
     with pytest.raises(WorldError) as caught:
-        look(Store(f"http://127.0.0.1:{port}", None))
+        look(TrackingStore(f"http://127.0.0.1:{port}", None))
     assert str(caught.value) == f"MLflow store http://127.0.0.1:{port}: the server can't be reached"
 
 
@@ -162,7 +167,7 @@ def test_error_status_of_a_server_is_reported(monkeypatch: pytest.MonkeyPatch) -
     with HTTPServer(("127.0.0.1", 0), Failing) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with pytest.raises(WorldError, match="the server answers with status 503"):
-            look(Store(f"http://127.0.0.1:{server.server_port}", None))
+            look(TrackingStore(f"http://127.0.0.1:{server.server_port}", None))
         server.shutdown()
 
 
@@ -231,7 +236,10 @@ def test_damaged_database_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_causes_of_store_errors_are_named(said: str, cause: str) -> None:
-    with pytest.raises(WorldError, match=f"MLflow store x: {cause}"), faults(Store("x", None)):
+    with (
+        pytest.raises(WorldError, match=f"MLflow store x: {cause}"),
+        faults(TrackingStore("x", None)),
+    ):
         raise OSError(said)
 
 

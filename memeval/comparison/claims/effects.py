@@ -29,7 +29,7 @@ from memeval.statistics.means import mean
 from memeval.text.shown import counted, natural_order, one_line
 
 
-class Part(StrEnum):
+class DifferingPart(StrEnum):
     """Parts in which two figures may differ."""
 
     JUDGE = "judge"
@@ -44,11 +44,13 @@ class Part(StrEnum):
     COVERAGE = "coverage"
 
 
-_SETTINGS: Mapping[Part, Callable[[str], bool]] = {
-    Part.K: lambda name: name == "top_k",
-    Part.FILE: lambda name: name in ("dataset.labels", "dataset.path", "dataset.allow_unpinned"),
-    Part.PROMPT: lambda name: name.partition(".")[0] == "prompt",
-    Part.MODEL: lambda name: name.startswith("llm") and not name.startswith("llm.judge"),
+_SETTINGS: Mapping[DifferingPart, Callable[[str], bool]] = {
+    DifferingPart.K: lambda name: name == "top_k",
+    DifferingPart.FILE: lambda name: (
+        name in ("dataset.labels", "dataset.path", "dataset.allow_unpinned")
+    ),
+    DifferingPart.PROMPT: lambda name: name.partition(".")[0] == "prompt",
+    DifferingPart.MODEL: lambda name: name.startswith("llm") and not name.startswith("llm.judge"),
 }
 """For each part in which finished runs may differ, whether a setting belongs to it."""
 _RULES = ("keyword_pass", "contains", "exact_match")
@@ -58,7 +60,7 @@ _RULES = ("keyword_pass", "contains", "exact_match")
 class Effect(Struct, frozen=True):
     """The run's figure after one change."""
 
-    part: Part
+    part: DifferingPart
     text: str
     """The change, in words."""
     value: float
@@ -150,9 +152,9 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
     if len(answers) < len(asked):
         others = {own.category for own in asked.values()} - _categories(answers)
         text = f"with category {', '.join(map(one_line, sorted(others, key=natural_order)))}"
-        yield from _effect(Part.CATEGORIES, text, _figure(asked), answers)
+        yield from _effect(DifferingPart.CATEGORIES, text, _figure(asked), answers)
         yield from _effect(
-            Part.CATEGORIES,
+            DifferingPart.CATEGORIES,
             f"{text} in the numerator only",
             _above_the_line(asked, answers),
             answers,
@@ -161,20 +163,20 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
         for category in sorted(_categories(answers), key=natural_order):
             rest = {name: own for name, own in answers.items() if own.category != category}
             text = f"without category {one_line(category)}"
-            yield from _effect(Part.CATEGORIES, text, _figure(rest), answers)
+            yield from _effect(DifferingPart.CATEGORIES, text, _figure(rest), answers)
 
     for text, key in (
         ("mean of the categories' means", lambda own: own.category),
         ("mean of the conversations' means", lambda own: own.case_id),
     ):
-        yield from _effect(Part.AVERAGE, text, _mean_of_means(answers, key), answers)
+        yield from _effect(DifferingPart.AVERAGE, text, _mean_of_means(answers, key), answers)
 
     unscored = sum(own.value is None for own in answers.values())
     if unscored:
         filled = [0.0 if own.value is None else own.value for own in answers.values()]
         value = 100 * weighted_mean(filled, [own.weight for own in answers.values()])
         text = f"{counted(unscored, 'question')} without a score counted as wrong"
-        yield from _effect(Part.COVERAGE, text, value, answers)
+        yield from _effect(DifferingPart.COVERAGE, text, value, answers)
 
     yield from _by_other_runs(match, run, answers, known)
 
@@ -206,14 +208,16 @@ def _mean_of_means(answers: Answers, key: Callable[[_Answer], str]) -> float | N
     return None if len(groups) < 2 else mean([_figure(group) for group in groups.values()])
 
 
-def _effect(part: Part, text: str, value: float | None, answers: Answers) -> Iterator[Effect]:
+def _effect(
+    part: DifferingPart, text: str, value: float | None, answers: Answers
+) -> Iterator[Effect]:
     own = _figure(answers)
     if value is not None and own is not None:
         yield Effect(part, text, value, value - own)
 
 
 def _paired(
-    part: Part, text: str, answers: Answers, others: Mapping[str, float]
+    part: DifferingPart, text: str, answers: Answers, others: Mapping[str, float]
 ) -> Iterator[Effect]:
     """The change on the questions that have both values, with its interval."""
     common = [name for name, own in answers.items() if own.value is not None and name in others]
@@ -244,7 +248,7 @@ def _by_judges(match: Match, run: Run, answers: Answers, known: Sequence[Run]) -
     judges = _other_judges(run, known)
     for judge, other in judges.items():
         text = f"the same answers by {one_line(judge)} (run {other.key})"
-        yield from _paired(Part.JUDGE, text, answers, _values(match, other))
+        yield from _paired(DifferingPart.JUDGE, text, answers, _values(match, other))
 
     yield from _by_rules(answers, run, judges)
 
@@ -264,7 +268,7 @@ def _by_rules(answers: Answers, run: Run, judged: Container[str]) -> Iterator[Ef
 
         if name != own and name not in judged and others:
             text = f"the same answers by judge={name}"
-            yield from _paired(Part.JUDGE, text, answers, others)
+            yield from _paired(DifferingPart.JUDGE, text, answers, others)
 
 
 def _other_judges(run: Run, known: Sequence[Run]) -> dict[str, Run]:
@@ -286,7 +290,7 @@ def _by_other_runs(
     """Effects shown by the latest finished run that differs in only one part, for each part and its
     values.
     """
-    found: dict[tuple[Part, str], Run] = {}
+    found: dict[tuple[DifferingPart, str], Run] = {}
     for other in known:
         part = _only_part(run, other)
         if part is not None and is_same_judge(run.summary.judge, other.summary.judge):
@@ -296,7 +300,7 @@ def _by_other_runs(
         yield from _paired(part, f"{text} (run {other.key})", answers, _values(match, other))
 
 
-def _only_part(run: Run, other: Run) -> Part | None:
+def _only_part(run: Run, other: Run) -> DifferingPart | None:
     """The only part in which two runs differ; None if they differ in another way, or not at all."""
     names = _differing(run, other)
     if not names or run.summary.dataset != other.summary.dataset:
@@ -342,9 +346,9 @@ def _of_retrieval(match: Match, run: Run) -> Iterator[Effect]:
         value = metrics.get(other)
         if value is not None:
             text = metric_named(other).paper_title
-            yield Effect(Part.K, text, 100 * value, 100 * value - own)
+            yield Effect(DifferingPart.K, text, 100 * value, 100 * value - own)
 
     accuracy = metrics.get("accuracy")
     if accuracy is not None:
         text = "accuracy, the share of right answers"
-        yield Effect(Part.JUDGE, text, 100 * accuracy, 100 * accuracy - own)
+        yield Effect(DifferingPart.JUDGE, text, 100 * accuracy, 100 * accuracy - own)

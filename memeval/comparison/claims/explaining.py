@@ -10,40 +10,40 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from memeval.comparison.claims.effects import Effect, Part, effects_of
+from memeval.comparison.claims.effects import DifferingPart, Effect, effects_of
 from memeval.comparison.claims.matching import Aspect, Match, Sameness
 from memeval.results import is_imported
 from memeval.results.run import Run
 
 _PART_OF = {
-    "judge": Part.JUDGE,
-    "judge model": Part.JUDGE,
-    "judge's requests": Part.JUDGE,
-    "judgings of each answer": Part.JUDGE,
-    "categories": Part.CATEGORIES,
-    "average": Part.AVERAGE,
-    "questions": Part.QUESTIONS,
-    "data": Part.FILE,
-    "labels": Part.FILE,
-    "k": Part.K,
-    "prompt": Part.PROMPT,
-    "reader": Part.MODEL,
-    "reader's settings": Part.MODEL,
-    "settings": Part.SYSTEM,
-    "coverage": Part.COVERAGE,
+    "judge": DifferingPart.JUDGE,
+    "judge model": DifferingPart.JUDGE,
+    "judge's requests": DifferingPart.JUDGE,
+    "judgings of each answer": DifferingPart.JUDGE,
+    "categories": DifferingPart.CATEGORIES,
+    "average": DifferingPart.AVERAGE,
+    "questions": DifferingPart.QUESTIONS,
+    "data": DifferingPart.FILE,
+    "labels": DifferingPart.FILE,
+    "k": DifferingPart.K,
+    "prompt": DifferingPart.PROMPT,
+    "reader": DifferingPart.MODEL,
+    "reader's settings": DifferingPart.MODEL,
+    "settings": DifferingPart.SYSTEM,
+    "coverage": DifferingPart.COVERAGE,
 }
 """The part that each aspect of a match belongs to."""
 WAYS = {
-    Part.JUDGE: "the same answers, judged again: python -m memeval evaluate "
+    DifferingPart.JUDGE: "the same answers, judged again: python -m memeval evaluate "
     "{folder}/hypotheses.jsonl dataset={dataset} {judge}",
-    Part.CATEGORIES: "a run with the claim's dataset.categories=",
-    Part.K: "a run that differs only in top_k=",
-    Part.FILE: "a run that differs only in dataset.labels= or the file",
-    Part.PROMPT: "a run that differs only in prompt=",
-    Part.MODEL: "a run that differs only in llm.model=",
+    DifferingPart.CATEGORIES: "a run with the claim's dataset.categories=",
+    DifferingPart.K: "a run that differs only in top_k=",
+    DifferingPart.FILE: "a run that differs only in dataset.labels= or the file",
+    DifferingPart.PROMPT: "a run that differs only in prompt=",
+    DifferingPart.MODEL: "a run that differs only in llm.model=",
 }
 """Commands that would measure a part not measured yet."""
-_OF_THE_PROGRAM = (Part.K, Part.PROMPT, Part.MODEL)
+_OF_THE_PROGRAM = (DifferingPart.K, DifferingPart.PROMPT, DifferingPart.MODEL)
 """Parts that only the program that gave the imported answers can change."""
 
 
@@ -55,7 +55,7 @@ class Explanation(Struct, frozen=True):
     own: float | None
     """The run's figure as the claim counts it, in per cent; None if it was not measured."""
     effects: tuple[Effect, ...]
-    missing: Mapping[Part, str]
+    missing: Mapping[DifferingPart, str]
     """The parts that differ or are not disclosed, and were not measured, each with the way to
     measure it; empty if memeval can't measure it.
     """
@@ -65,7 +65,7 @@ class Explanation(Struct, frozen=True):
         """The run minus the published figure, in points."""
         return None if self.own is None else self.own - self.match.figure.value
 
-    def aspects(self, part: Part) -> list[Aspect]:
+    def aspects(self, part: DifferingPart) -> list[Aspect]:
         """Known facts about a part that differ or are unknown."""
         return [aspect for aspect in _others(self.match) if _PART_OF[aspect.name] is part]
 
@@ -93,11 +93,11 @@ def _others(match: Match) -> list[Aspect]:
         aspect
         for aspect in match.aspects
         if aspect.sameness is not Sameness.SAME
-        and not (match.but_for and _PART_OF[aspect.name] is Part.SYSTEM)
+        and not (match.but_for and _PART_OF[aspect.name] is DifferingPart.SYSTEM)
     ]
 
 
-def _way(part: Part, match: Match, run: Run) -> str:
+def _way(part: DifferingPart, match: Match, run: Run) -> str:
     if part in _OF_THE_PROGRAM and is_imported(run.summary):
         return ""
 

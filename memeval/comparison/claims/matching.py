@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memeval.comparison.claims.records import JUDGED, Claim, Figure, Protocol
+from memeval.comparison.claims.records import JUDGED, Claim, ClaimedFigure, Protocol
 from memeval.metrics.registry import metric_named
 from memeval.metrics.retrieval import RANKING
 from memeval.results import CategoryResult, JudgeIdentity, RunSummary, is_imported
@@ -53,7 +53,7 @@ class Match(Struct, frozen=True):
     """A published figure compared with a run."""
 
     claim: Claim
-    figure: Figure
+    figure: ClaimedFigure
     own: float | None
     """The run's value on the same categories, in per cent; None if it was not measured."""
     aspects: tuple[Aspect, ...]
@@ -126,7 +126,7 @@ def _system_words(summary: RunSummary) -> str:
     return " ".join(parts)
 
 
-def own_value(protocol: Protocol, figure: Figure, summary: RunSummary) -> float | None:
+def own_value(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> float | None:
     """The run's value of a claim's metric, in per cent, on the claim's categories."""
     rows = claimed_rows(protocol, summary)
     if figure.metric not in JUDGED:
@@ -158,7 +158,7 @@ def claimed_rows(protocol: Protocol, summary: RunSummary) -> list[CategoryResult
     return [row for row in summary.categories if row.category in names]
 
 
-def _aspects(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspect]:
+def _aspects(claim: Claim, figure: ClaimedFigure, summary: RunSummary) -> Iterator[Aspect]:
     protocol = claim.protocol
     yield _data(protocol, summary)
     yield _labels(protocol, summary)
@@ -208,7 +208,7 @@ def _labels(protocol: Protocol, summary: RunSummary) -> Aspect:
     )
 
 
-def _questions(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspect:
+def _questions(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:
     rows = claimed_rows(protocol, summary)
     asked = sum(row.n for row in rows)
     if figure.metric not in JUDGED:
@@ -233,7 +233,7 @@ def _questions(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspec
     )
 
 
-def _categories(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspect:
+def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:
     """Whether the categories are those of the claim: an equal number of questions may still be
     different ones.
     """
@@ -249,7 +249,7 @@ def _categories(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspe
     return _compared("categories", is_same, text)
 
 
-def _configuration(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspect]:
+def _configuration(claim: Claim, figure: ClaimedFigure, summary: RunSummary) -> Iterator[Aspect]:
     """Every setting of data and system, against those of the claim."""
     claimed = {**(claim.protocol.settings or {}), **(figure.settings or {})}
     # If the system is from outside memeval, it is the allowed difference, see `Match.but_for`.
@@ -268,7 +268,7 @@ def _configuration(claim: Claim, figure: Figure, summary: RunSummary) -> Iterato
             yield Aspect("settings", Sameness.NOT_DISCLOSED, text)
 
 
-def _counts(name: str, figure: Figure) -> bool:
+def _counts(name: str, figure: ClaimedFigure) -> bool:
     """Whether a setting of data or system may change a figure."""
     if name in _ELSEWHERE or name.partition(".")[0] not in _MOVE_RETRIEVAL:
         return False

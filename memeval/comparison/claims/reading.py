@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memeval.comparison.claims.records import Claim, Figure
+from memeval.comparison.claims.records import Claim, ClaimedFigure
 from memeval.errors import UserError, unknown
 from memeval.results.fields import read_as
 from memeval.results.summary import as_yaml
@@ -32,7 +32,7 @@ def load_claims(folder: Path = FOLDER) -> list[Claim]:
     return list(claims.values())
 
 
-def find_figure(word: str, claims: Sequence[Claim]) -> tuple[Claim, Figure]:
+def find_figure(word: str, claims: Sequence[Claim]) -> tuple[Claim, ClaimedFigure]:
     """The claim and the figure that a word names: `NAME`, or `NAME/SYSTEM` if the claim has several
     systems, or `NAME/METRIC` if it has one system with several metrics.
 

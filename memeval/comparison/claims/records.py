@@ -60,7 +60,7 @@ class Protocol(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Meaning of the error bar, in words."""
 
 
-class Figure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ClaimedFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One published number."""
 
     system: Words
@@ -102,7 +102,7 @@ class Claim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dataset: Name
     """Name of the data set in memeval; a new name if memeval has no such data set."""
     protocol: Protocol
-    figures: Annotated[tuple[Figure, ...], Meta(min_length=1)]
+    figures: Annotated[tuple[ClaimedFigure, ...], Meta(min_length=1)]
     caveats: tuple[Words, ...] = ()
     """Caveats on the figures for the reader, a sentence each."""
     disputes: tuple[Dispute, ...] = ()

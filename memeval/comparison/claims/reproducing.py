@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from memeval.comparison.claims.records import JUDGED, Claim, Figure
+from memeval.comparison.claims.records import JUDGED, Claim, ClaimedFigure
 from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.metrics.registry import metrics
@@ -42,7 +42,7 @@ class Reproduction(Struct, frozen=True):
         return [*(word for word in self.words if word != "system=YOURS"), *stand_in]
 
 
-def reproduce(claim: Claim, figure: Figure) -> Reproduction:
+def reproduce(claim: Claim, figure: ClaimedFigure) -> Reproduction:
     """The run that a claim's protocol describes.
 
     Raises `UserError` for a claim about a data set that memeval does not have.
@@ -69,7 +69,7 @@ def _questions(claim: Claim) -> Iterator[str]:
         yield f"dataset.labels={protocol.labels}"
 
 
-def _run(claim: Claim, figure: Figure) -> Iterator[str]:
+def _run(claim: Claim, figure: ClaimedFigure) -> Iterator[str]:
     """Overrides for reader, judge, depth and repeats."""
     protocol = claim.protocol
     if protocol.k is not None:
@@ -95,7 +95,7 @@ def _run(claim: Claim, figure: Figure) -> Iterator[str]:
             yield f"judge.repeats={protocol.judge_repeats}"
 
 
-def _unmatched(claim: Claim, figure: Figure, system: str | None) -> Iterator[str]:
+def _unmatched(claim: Claim, figure: ClaimedFigure, system: str | None) -> Iterator[str]:
     protocol = claim.protocol
     if system is None:
         yield (

@@ -11,7 +11,7 @@ from memeval.comparison.gating.verdict import (
     BROKEN_STATUS,
     FINE,
     WORSE_STATUS,
-    Change,
+    GatedChange,
     GateOutcome,
     GateResult,
     GateRules,
@@ -82,7 +82,7 @@ def headline(result: GateResult, baseline: Baseline) -> str:
     return f"now {now}, baseline {before}{on}."
 
 
-def _points(change: Change) -> str:
+def _points(change: GatedChange) -> str:
     """`−4.1 [−6.0, −2.2]`."""
     return with_interval(change.result, POINTS.name, signed=True)
 
@@ -146,7 +146,7 @@ def changed_settings(baseline: Baseline, run: Run) -> list[tuple[str, str, str]]
     ]
 
 
-def _row(change: Change) -> tuple[str, ...]:
+def _row(change: GatedChange) -> tuple[str, ...]:
     return (
         inline(one_line(change.name)),
         count(change.result.count),
@@ -154,7 +154,7 @@ def _row(change: Change) -> tuple[str, ...]:
     )
 
 
-def _remark(change: Change) -> str:
+def _remark(change: GatedChange) -> str:
     return (
         f"Intervals and p ({probability(change.result.p)}) come from flipping the signs of whole "
         f"conversations ({change.result.groups} here). Categories are described, not tested."
@@ -193,7 +193,7 @@ def gate_json(
     }
 
 
-def _change_json(change: Change) -> dict[str, Any]:
+def _change_json(change: GatedChange) -> dict[str, Any]:
     return {
         "name": change.name,
         "questions": change.result.count,

@@ -50,7 +50,7 @@ class GateRules(Struct, frozen=True):
     """As a share: a loss this large must be ruled out; None demands no such proof."""
 
 
-class Change(Struct, frozen=True):
+class GatedChange(Struct, frozen=True):
     """Now minus the baseline, on a group of questions."""
 
     name: str
@@ -74,11 +74,11 @@ class GateResult(Struct, frozen=True):
     outcome: GateOutcome
     reasons: tuple[str, ...]
     """Why it is broken."""
-    change: Change | None = None
+    change: GatedChange | None = None
     before: float | None = None
     """The baseline's mean over the questions that both scored; `now` is the run's."""
     now: float | None = None
-    categories: tuple[Change, ...] = ()
+    categories: tuple[GatedChange, ...] = ()
     must_pass: tuple[MustPass, ...] = ()
     lost: tuple[str, ...] = ()
     """Questions whose value is worse."""
@@ -165,7 +165,7 @@ def _mean_of(
 
 def _by_category(
     questions: Sequence[str], baseline: Baseline, scores: RunScores
-) -> Iterator[Change]:
+) -> Iterator[GatedChange]:
     """The change in each category, by name."""
     groups: dict[str, list[str]] = {}
     for name in questions:
@@ -261,11 +261,13 @@ def _not_comparable(
         yield f"different weights of {weighted:,} questions: a different sample"
 
 
-def _change(name: str, questions: Sequence[str], baseline: Baseline, scores: RunScores) -> Change:
+def _change(
+    name: str, questions: Sequence[str], baseline: Baseline, scores: RunScores
+) -> GatedChange:
     """The difference on some questions."""
     before = baseline.values
     deltas = [scores.values[question] - before[question] for question in questions]
     cases, weights = cases_of(scores, questions), weights_of(scores, questions)
     result = clustered_difference(deltas, cases, weights, most=1.0)
     assert result is not None, "there are questions"
-    return Change(name, result)
+    return GatedChange(name, result)

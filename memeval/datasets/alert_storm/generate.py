@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memeval.datasets.alert_storm.topology import (
-    Network,
+    DeviceNetwork,
     Spread,
     Topology,
     network,
@@ -97,7 +97,7 @@ class Storm(Struct, frozen=True):
     """The root cause by device, for devices that raised a symptom or are root causes; empty if
     unknown.
     """
-    network: Network | None = None
+    network: DeviceNetwork | None = None
     silent: frozenset[str] = frozenset()
     """Devices of the network that raise no alert."""
 
@@ -171,7 +171,7 @@ def _start_of_day(day: datetime, rng: Random) -> datetime:
 
 
 def _storm(
-    net: Network, shape: Shape, symptoms: Mapping[str, tuple[str, str]], rng: Random
+    net: DeviceNetwork, shape: Shape, symptoms: Mapping[str, tuple[str, str]], rng: Random
 ) -> Storm:
     """A storm that starts at `UNDATED`, with its alerts in the order in which they are raised."""
     length = int(min(max(SHORTEST_MS, shape.n_alerts / RATE * 1000), LONGEST_MS))

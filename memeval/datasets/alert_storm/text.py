@@ -9,7 +9,7 @@ from itertools import groupby
 from msgspec import Struct
 
 from memeval.datasets.alert_storm.generate import Alert, Storm
-from memeval.datasets.alert_storm.topology import Network
+from memeval.datasets.alert_storm.topology import DeviceNetwork
 from memeval.datasets.netops.words import day
 from memeval.records import Session, Turn
 
@@ -75,7 +75,7 @@ def clock(time: datetime) -> str:
     return time.isoformat(timespec="milliseconds")[11:]
 
 
-def _links(net: Network) -> Iterator[str]:
+def _links(net: DeviceNetwork) -> Iterator[str]:
     return (
         f"Device {device} is linked to {', '.join(near)}." for device, near in net.links.items()
     )

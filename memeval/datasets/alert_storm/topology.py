@@ -20,7 +20,7 @@ DELAY_MS = (2_000, 20_000)
 """Minimum and maximum time that trouble takes along a link."""
 
 
-class Network(Struct, frozen=True):
+class DeviceNetwork(Struct, frozen=True):
     """Devices and links."""
 
     devices: tuple[str, ...]
@@ -47,7 +47,7 @@ class Spread(Struct, frozen=True):
         return device
 
 
-def network(kind: Topology, count: int, rng: Random) -> Network:
+def network(kind: Topology, count: int, rng: Random) -> DeviceNetwork:
     """`count` devices of a topology; always connected.
 
     `tree`: each device has up to four below it. `spine_leaf`: each leaf is linked to all spines,
@@ -71,10 +71,10 @@ def network(kind: Topology, count: int, rng: Random) -> Network:
         if one != other:
             links[names[one]][names[other]] = links[names[other]][names[one]] = None
 
-    return Network(names, {name: tuple(near) for name, near in links.items()})
+    return DeviceNetwork(names, {name: tuple(near) for name, near in links.items()})
 
 
-def spread(net: Network, roots: Sequence[str], window_ms: int, rng: Random) -> Spread:
+def spread(net: DeviceNetwork, roots: Sequence[str], window_ms: int, rng: Random) -> Spread:
     """Spreads trouble from root causes that start within the first 40 % of `window_ms`; a device
     follows the root cause that reaches it first.
     """

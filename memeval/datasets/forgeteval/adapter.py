@@ -45,7 +45,7 @@ WISHES = {
 """A user's words for each mutation, with a placeholder for its subject."""
 
 
-class Row(msgspec.Struct, frozen=True):
+class ForgetEvalRow(msgspec.Struct, frozen=True):
     """A case as the file contains it."""
 
     id: Text
@@ -94,14 +94,14 @@ class ForgetEval(OwnFile):
         return read_file(self.info, self.path)
 
     @cached_property
-    def _rows(self) -> Sequence[Row]:
+    def _rows(self) -> Sequence[ForgetEvalRow]:
         # Some editors begin a file with a byte-order mark.
         content = self._content.removeprefix(BOM_UTF8).lstrip()
         try:
             if content.startswith(b"["):
-                rows = decoder(list[Row]).decode(content)
+                rows = decoder(list[ForgetEvalRow]).decode(content)
             else:
-                rows = decoder(Row).decode_lines(content)
+                rows = decoder(ForgetEvalRow).decode_lines(content)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UserError(f"{self.path}: {one_line(error, 300)}", _form()) from error
 
@@ -123,7 +123,7 @@ class ForgetEval(OwnFile):
         for row in self._rows:
             yield self._case(row)
 
-    def _case(self, row: Row) -> EvalCase:
+    def _case(self, row: ForgetEvalRow) -> EvalCase:
         sessions = [_session(1, row.setup_facts)]
         operations = []
         for kind, about, *new in row.mutations:
@@ -174,7 +174,7 @@ def _session(number: int, facts: Sequence[str]) -> Session:
     return Session.of(f"s{number}", ((SPEAKER, fact) for fact in facts), ids=f"D{number}:")
 
 
-def _check(path: object, row: Row, mutation: Sequence[str]) -> None:
+def _check(path: object, row: ForgetEvalRow, mutation: Sequence[str]) -> None:
     """Raises `UserError` for an invalid mutation."""
     # A request with a blank subject would empty the memory.
     is_said = all(part.strip() for part in mutation)

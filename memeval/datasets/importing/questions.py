@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memeval.datasets.importing.message import ImportLog
-from memeval.datasets.importing.table import Table
+from memeval.datasets.importing.table import RawTable
 from memeval.datasets.importing.times import format_of, iso_text, iso_time, read_time
 from memeval.datasets.io.asked import QUESTION_FIELDS
 from memeval.datasets.io.fields import Fields, quoted
@@ -23,7 +23,7 @@ def _page() -> str:
 
 
 def read_questions(
-    table: Table, date_format: str | None, log: ImportLog
+    table: RawTable, date_format: str | None, log: ImportLog
 ) -> list[tuple[str, dict[str, Any]]]:
     """Each question with its case id, which is empty if the table has none.
 

@@ -52,7 +52,7 @@ Row = tuple[int, Sequence[str]]
 QUOTING = 'in a cell with quotes, double them, and quote the cell:  "say ""hi"""'
 
 
-class Table(Struct, frozen=True):
+class RawTable(Struct, frozen=True):
     """A header and its rows."""
 
     names: Sequence[str]
@@ -60,7 +60,9 @@ class Table(Struct, frozen=True):
     path: Path
 
     @classmethod
-    def of(cls, rows: Iterator[Row], path: Path, given: Mapping[str, str], log: ImportLog) -> Table:
+    def of(
+        cls, rows: Iterator[Row], path: Path, given: Mapping[str, str], log: ImportLog
+    ) -> RawTable:
         """The table in some rows; a title may be above its header.
 
         Raises `UserError` if there is no row.
@@ -96,7 +98,7 @@ def parse_map(given: str | None) -> dict[str, str]:
     return columns
 
 
-def read_csv(content: bytes, path: Path, given: Mapping[str, str], log: ImportLog) -> Table:
+def read_csv(content: bytes, path: Path, given: Mapping[str, str], log: ImportLog) -> RawTable:
     """Reads a table from text: encoding and delimiter are detected and logged. `given` is as in
     `--map`.
 
@@ -115,7 +117,7 @@ def read_csv(content: bytes, path: Path, given: Mapping[str, str], log: ImportLo
     delimiter = said[1] if said is not None else _delimiter(rows)
     log.take(f"tables with {delimiter!r} between cells")
     above = text[: len(text) - len(rows)].count("\n")
-    return Table.of(_csv_rows(rows, delimiter, path, above), path, given, log)
+    return RawTable.of(_csv_rows(rows, delimiter, path, above), path, given, log)
 
 
 def _delimiter(text: str) -> str:
@@ -125,7 +127,7 @@ def _delimiter(text: str) -> str:
     return max(DELIMITERS, key=first.count)
 
 
-def read_excel(content: bytes, path: Path, given: Mapping[str, str], log: ImportLog) -> Table:
+def read_excel(content: bytes, path: Path, given: Mapping[str, str], log: ImportLog) -> RawTable:
     """Reads the first sheet of a workbook.
 
     Raises `UserError` if it can't be read, or exceeds a limit for archives.
@@ -154,11 +156,11 @@ def read_excel(content: bytes, path: Path, given: Mapping[str, str], log: Import
         raise UserError(f"{path} can't be read as Excel: {one_line(error)}.", REPLACE) from error
 
     filled = ((number, row) for number, row in enumerate(rows, start=1) if any(row))
-    return Table.of(filled, path, given, log)
+    return RawTable.of(filled, path, given, log)
 
 
 def read_table(
-    table: Table, given: Mapping[str, str], date_format: str | None, log: ImportLog
+    table: RawTable, given: Mapping[str, str], date_format: str | None, log: ImportLog
 ) -> Iterator[Message]:
     """The messages of a table.
 
@@ -194,7 +196,7 @@ def read_table(
         )
 
 
-def _columns(table: Table, given: Mapping[str, str]) -> dict[str, int]:
+def _columns(table: RawTable, given: Mapping[str, str]) -> dict[str, int]:
     """The position of each field's column."""
     for column in given.values():
         if column not in table.names:
@@ -237,7 +239,7 @@ def _is_header(names: Sequence[str], given: Mapping[str, str]) -> bool:
     return QUESTION in map(str.lower, names) or set(NEEDED) <= _known_columns(names, given).keys()
 
 
-def _whole_rows(table: Table, log: ImportLog) -> Iterator[Sequence[str]]:
+def _whole_rows(table: RawTable, log: ImportLog) -> Iterator[Sequence[str]]:
     for _, row in table.rows:
         if len(row) == len(table.names):
             yield row

@@ -17,12 +17,12 @@ from memeval.datasets.chance import seeded
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.grouping import group
 from memeval.datasets.incidents.handling import HANDLING_CATEGORIES, HANDLING_TEMPLATES
-from memeval.datasets.incidents.history import History
+from memeval.datasets.incidents.history import IncidentHistory
 from memeval.datasets.incidents.metrics import DEPTHS, a_at_k, mar, ranking
 from memeval.datasets.incidents.questions import TEMPLATES, root_causes
 from memeval.datasets.incidents.runbooks import handle
 from memeval.datasets.incidents.schema import read_source
-from memeval.datasets.incidents.table import Incident, Table, write_normalized
+from memeval.datasets.incidents.table import Incident, SourceTable, write_normalized
 from memeval.datasets.incidents.text import narrate
 from memeval.datasets.locate import check_pin
 from memeval.datasets.netops.base import ABILITIES, Draft, NetOps, choose, drafts_of, questions
@@ -132,7 +132,7 @@ class Incidents(NetOps):
         return {**scores, "mar": mar(truths, rankings, counts)}
 
     @cached_property
-    def _table(self) -> tuple[Table, bool]:
+    def _table(self) -> tuple[SourceTable, bool]:
         table = read_source(self.info, self.path)
         return table, check_pin(
             self.info, self.path, table.sha256, allow_unpinned=self.settings.allow_unpinned
@@ -171,7 +171,7 @@ class Incidents(NetOps):
         handlings = handle(self.settings.seed, name, earlier) if self.settings.runbooks else []
         past, sessions = narrate(seeded("incidents", self.settings.seed, name), earlier, handlings)
         rng = seeded("incidents questions", self.settings.seed, name)
-        history = History(rng=rng, past=past, later=later, elsewhere=self._elsewhere(name))
+        history = IncidentHistory(rng=rng, past=past, later=later, elsewhere=self._elsewhere(name))
         chosen = choose(rng, drafts_of(TEMPLATES, history), self.settings.questions_per_case)
         ranked = choose(rng, root_causes(history), self.settings.root_causes_per_case)
         # Drawn last and from another generator, so that all other questions are the same without
@@ -181,7 +181,7 @@ class Incidents(NetOps):
             case_id=name, sessions=sessions, questions=questions(name, [*chosen, *ranked, *handled])
         )
 
-    def _handling(self, name: str, history: History) -> list[Draft]:
+    def _handling(self, name: str, history: IncidentHistory) -> list[Draft]:
         if not self.settings.runbooks:
             return []
 

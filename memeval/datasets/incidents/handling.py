@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from memeval.datasets.chance import draw
-from memeval.datasets.incidents.history import OFFERED, History, minute_of
-from memeval.datasets.incidents.text import Past, moment, named
+from memeval.datasets.incidents.history import OFFERED, IncidentHistory, minute_of
+from memeval.datasets.incidents.text import PastIncident, moment, named
 from memeval.datasets.netops.base import Draft
 from memeval.records import CategoryId
 
@@ -22,7 +22,7 @@ HANDLING_CATEGORIES: Mapping[CategoryId, str] = {
 BOTH_STEPS = "Name both steps."
 
 
-def handled(history: History) -> Iterator[Draft]:
+def handled(history: IncidentHistory) -> Iterator[Draft]:
     known = [past for past in history.past if past.handling and history.alone(past)]
     for past in history.offered(known):
         text = (
@@ -32,7 +32,7 @@ def handled(history: History) -> Iterator[Draft]:
         yield _about_handling(history, past, task="handled", text=text)
 
 
-def handled_last(history: History) -> Iterator[Draft]:
+def handled_last(history: IncidentHistory) -> Iterator[Draft]:
     """Asks how a fault was last handled, by any revision of its runbook."""
     for fault, records in history.faults.items():
         if len(records) > 1 and history.alone(records[-1]):
@@ -40,13 +40,13 @@ def handled_last(history: History) -> Iterator[Draft]:
             yield _about_handling(history, records[-1], task="handled_last", text=text)
 
 
-def procedure(history: History) -> Iterator[Draft]:
+def procedure(history: IncidentHistory) -> Iterator[Draft]:
     for fault, newest in _revised(history):
         text = f"What does the runbook for fault {fault} say to do now?"
         yield _about_runbook(history, newest, task="procedure", text=text)
 
 
-def new_incident(history: History) -> Iterator[Draft]:
+def new_incident(history: IncidentHistory) -> Iterator[Draft]:
     """Asks what the newest runbook says about the fault of a later incident."""
     newest_of = dict(_revised(history))
     for later in draw(history.rng, history.later, OFFERED):
@@ -60,7 +60,7 @@ def new_incident(history: History) -> Iterator[Draft]:
             yield _about_runbook(history, newest, task="new_incident", text=text, at=at)
 
 
-def _revised(history: History) -> Iterator[tuple[str, Past]]:
+def _revised(history: IncidentHistory) -> Iterator[tuple[str, PastIncident]]:
     """Each fault whose runbook was revised, with the incident after which its last revision was
     written.
 
@@ -73,14 +73,19 @@ def _revised(history: History) -> Iterator[tuple[str, Past]]:
             yield fault, revisions[-1]
 
 
-def _about_handling(history: History, past: Past, *, task: str, text: str) -> Draft:
+def _about_handling(history: IncidentHistory, past: PastIncident, *, task: str, text: str) -> Draft:
     gold = (past.handling.steps,) if past.handling else ()
     turn_id = past.ids["handling"]
     return history.ask(HANDLING, task, text, gold, turn_id=turn_id, form=BOTH_STEPS)
 
 
 def _about_runbook(
-    history: History, newest: Past, *, task: str, text: str, at: datetime | None = None
+    history: IncidentHistory,
+    newest: PastIncident,
+    *,
+    task: str,
+    text: str,
+    at: datetime | None = None,
 ) -> Draft:
     gold = (newest.handling.revised,) if newest.handling else ()
     turn_id = newest.ids["runbook"]

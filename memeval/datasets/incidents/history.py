@@ -13,7 +13,7 @@ from msgspec import Struct
 from memeval.datasets.chance import draw
 from memeval.datasets.grouping import group
 from memeval.datasets.incidents.table import Incident
-from memeval.datasets.incidents.text import Past
+from memeval.datasets.incidents.text import PastIncident
 from memeval.datasets.netops.base import Draft, draft
 
 CLOCK = "Answer as HH:MM."
@@ -22,11 +22,11 @@ OFFERED = 40
 """Maximum number of questions per template, before some are chosen."""
 
 
-class History(Struct, frozen=True, dict=True):
+class IncidentHistory(Struct, frozen=True, dict=True):
     """Material for a case's questions."""
 
     rng: Random
-    past: Sequence[Past]
+    past: Sequence[PastIncident]
     """Incidents in the memory, in order of time."""
     later: Sequence[Incident]
     """Later incidents, in order of time; never empty."""
@@ -34,11 +34,11 @@ class History(Struct, frozen=True, dict=True):
     """Components and faults of the table's other systems."""
 
     @cached_property
-    def components(self) -> dict[str, list[Past]]:
+    def components(self) -> dict[str, list[PastIncident]]:
         return group((name, past) for past in self.past for name in past.incident.components)
 
     @cached_property
-    def faults(self) -> dict[str, list[Past]]:
+    def faults(self) -> dict[str, list[PastIncident]]:
         """Incidents by fault, without those that have none."""
         return group((past.incident.fault, past) for past in self.past if past.incident.fault)
 
@@ -48,7 +48,7 @@ class History(Struct, frozen=True, dict=True):
         return Counter(minute_of(past) for past in self.past)
 
     @cached_property
-    def disputed(self) -> dict[tuple[tuple[str, ...], datetime], list[Past]]:
+    def disputed(self) -> dict[tuple[tuple[str, ...], datetime], list[PastIncident]]:
         """Records that give different faults for the same components and minute: it is unclear
         whether they count once or twice.
         """
@@ -56,7 +56,9 @@ class History(Struct, frozen=True, dict=True):
         groups = group(((past.incident.components, minute_of(past)), past) for past in with_fault)
         return {key: records for key, records in groups.items() if len(_faults(records)) > 1}
 
-    def certain(self, groups: Mapping[str, list[Past]]) -> Iterator[tuple[str, list[Past]]]:
+    def certain(
+        self, groups: Mapping[str, list[PastIncident]]
+    ) -> Iterator[tuple[str, list[PastIncident]]]:
         """The groups in which no record is disputed."""
         doubtful = {past.turn_id for records in self.disputed.values() for past in records}
         for name, records in groups.items():
@@ -68,11 +70,11 @@ class History(Struct, frozen=True, dict=True):
         """When questions about the past are asked: when the first later incident begins."""
         return self.later[0].time
 
-    def alone(self, past: Past) -> bool:
+    def alone(self, past: PastIncident) -> bool:
         """Whether no other incident began in the same minute."""
         return self.minutes[minute_of(past)] == 1
 
-    def offered(self, items: Sequence[Past]) -> list[Past]:
+    def offered(self, items: Sequence[PastIncident]) -> list[PastIncident]:
         return draw(self.rng, items, OFFERED)
 
     def ask(
@@ -81,7 +83,7 @@ class History(Struct, frozen=True, dict=True):
         task: str,
         text: str,
         gold: tuple[str, ...],
-        *evidence: Past,
+        *evidence: PastIncident,
         turn_id: str | None = None,
         at: datetime | None = None,
         form: str = "",
@@ -106,10 +108,10 @@ def names_of(incident: Incident) -> tuple[str, ...]:
     return (", ".join(incident.components),)
 
 
-def minute_of(past: Past) -> datetime:
+def minute_of(past: PastIncident) -> datetime:
     """When an incident began, to the minute, as in the narratives."""
     return past.incident.time.replace(second=0)
 
 
-def _faults(records: Sequence[Past]) -> set[str]:
+def _faults(records: Sequence[PastIncident]) -> set[str]:
     return {record.incident.fault for record in records}

@@ -11,7 +11,7 @@ from itertools import pairwise, product
 
 from memeval.datasets.chance import draw, pick
 from memeval.datasets.grouping import group
-from memeval.datasets.incidents.history import CLOCK, OFFERED, History, names_of
+from memeval.datasets.incidents.history import CLOCK, OFFERED, IncidentHistory, names_of
 from memeval.datasets.incidents.table import Incident
 from memeval.datasets.incidents.text import moment, named
 from memeval.datasets.netops.base import Draft
@@ -23,21 +23,21 @@ LONGEST_LIST = 6
 UP_TO_FIVE = "Name up to five components, the likeliest first."
 
 
-def fault_at(history: History) -> Iterator[Draft]:
+def fault_at(history: IncidentHistory) -> Iterator[Draft]:
     known = [past for past in history.past if past.incident.fault and history.alone(past)]
     for past in history.offered(known):
         text = f"Which fault did {named(past.incident)} have at {moment(past.incident)}?"
         yield history.ask("IE", "fault", text, (past.incident.fault,), past)
 
 
-def component_at(history: History) -> Iterator[Draft]:
+def component_at(history: IncidentHistory) -> Iterator[Draft]:
     for past in history.offered([past for past in history.past if history.alone(past)]):
         what = f"had fault {past.incident.fault}" if past.incident.fault else "failed"
         text = f"Which component {what} at {moment(past.incident)}?"
         yield history.ask("IE", "component", text, names_of(past.incident), past)
 
 
-def duration_of(history: History) -> Iterator[Draft]:
+def duration_of(history: IncidentHistory) -> Iterator[Draft]:
     known = [past for past in history.past if "closing" in past.ids and history.alone(past)]
     for past in history.offered(known):
         text = (
@@ -49,7 +49,7 @@ def duration_of(history: History) -> Iterator[Draft]:
         yield history.ask("IE", "duration", text, gold, turn_id=past.ids["closing"], form=form)
 
 
-def incident_count(history: History) -> Iterator[Draft]:
+def incident_count(history: IncidentHistory) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
         if len(records) > 1:
             text = f"How many incidents did component {name} have?"
@@ -57,7 +57,7 @@ def incident_count(history: History) -> Iterator[Draft]:
             yield history.ask("MR", "count", text, gold, *records, form=IN_WORDS)
 
 
-def fault_count(history: History) -> Iterator[Draft]:
+def fault_count(history: IncidentHistory) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
         by_fault = group((past.incident.fault, past) for past in records if past.incident.fault)
         for fault, own in by_fault.items():
@@ -68,7 +68,7 @@ def fault_count(history: History) -> Iterator[Draft]:
                 yield history.ask("MR", "count", text, gold, *own, form=IN_WORDS)
 
 
-def components_with(history: History) -> Iterator[Draft]:
+def components_with(history: IncidentHistory) -> Iterator[Draft]:
     for fault, records in history.certain(history.faults):
         names = dict.fromkeys(name for past in records for name in past.incident.components)
         if 2 <= len(names) <= LONGEST_LIST:
@@ -76,7 +76,7 @@ def components_with(history: History) -> Iterator[Draft]:
             yield history.ask("MR", "list", text, (", ".join(names),), *records, form=ALL_OF_THEM)
 
 
-def faults_of(history: History) -> Iterator[Draft]:
+def faults_of(history: IncidentHistory) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
         faults = dict.fromkeys(past.incident.fault for past in records if past.incident.fault)
         if 2 <= len(faults) <= LONGEST_LIST:
@@ -84,7 +84,7 @@ def faults_of(history: History) -> Iterator[Draft]:
             yield history.ask("MR", "list", text, (", ".join(faults),), *records, form=ALL_OF_THEM)
 
 
-def commonest_fault(history: History) -> Iterator[Draft]:
+def commonest_fault(history: IncidentHistory) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
         faults = Counter(past.incident.fault for past in records if past.incident.fault)
         ranked = faults.most_common(2)
@@ -94,7 +94,7 @@ def commonest_fault(history: History) -> Iterator[Draft]:
             yield history.ask("MR", "commonest", text, (ranked[0][0],), *records)
 
 
-def similar_incident(history: History) -> Iterator[Draft]:
+def similar_incident(history: IncidentHistory) -> Iterator[Draft]:
     for later in draw(history.rng, history.later, OFFERED):
         same_fault = history.faults.get(later.fault, [])
         alike = [past for past in same_fault if past.incident.level == later.level]
@@ -112,7 +112,7 @@ def similar_incident(history: History) -> Iterator[Draft]:
             yield history.ask("MR", "similar_incident", text, gold, latest, at=later.time)
 
 
-def root_causes(history: History) -> Iterator[Draft]:
+def root_causes(history: IncidentHistory) -> Iterator[Draft]:
     """Asks only if every root cause has failed before, because a memory can name no other, and if
     no other later incident has the same time and symptom.
     """
@@ -139,7 +139,7 @@ def _symptom(later: Incident) -> tuple[datetime, str, str]:
     return later.time.replace(second=0), later.fault, later.level
 
 
-def failed_first(history: History) -> Iterator[Draft]:
+def failed_first(history: IncidentHistory) -> Iterator[Draft]:
     """Asks which of two components had its first incident earlier."""
     for past in history.offered(list(history.past)):
         name = pick(history.rng, past.incident.components)
@@ -154,14 +154,14 @@ def failed_first(history: History) -> Iterator[Draft]:
             yield history.ask("TR", "order", text, (earlier,), first, second)
 
 
-def first_with(history: History) -> Iterator[Draft]:
+def first_with(history: IncidentHistory) -> Iterator[Draft]:
     for fault, records in history.faults.items():
         if len(records) > 1 and history.alone(records[0]):
             text = f"Which component was the first to have fault {fault}?"
             yield history.ask("TR", "first", text, names_of(records[0].incident), records[0])
 
 
-def next_after(history: History) -> Iterator[Draft]:
+def next_after(history: IncidentHistory) -> Iterator[Draft]:
     pairs = [pair for pair in pairwise(history.past) if all(map(history.alone, pair))]
     for past, after in draw(history.rng, pairs, OFFERED):
         # The question names the first incident's components, which must not give the answer away.
@@ -173,7 +173,7 @@ def next_after(history: History) -> Iterator[Draft]:
             yield history.ask("TR", "next", text, names_of(after.incident), past, after)
 
 
-def clock_time(history: History) -> Iterator[Draft]:
+def clock_time(history: IncidentHistory) -> Iterator[Draft]:
     days = Counter(
         (past.incident.components, past.incident.fault, past.incident.time.date())
         for past in history.past
@@ -186,7 +186,7 @@ def clock_time(history: History) -> Iterator[Draft]:
             yield history.ask("TR", "time", text, (minute(past.incident.time),), past, form=CLOCK)
 
 
-def days_between(history: History) -> Iterator[Draft]:
+def days_between(history: IncidentHistory) -> Iterator[Draft]:
     for name, records in history.components.items():
         days = (records[-1].incident.time.date() - records[0].incident.time.date()).days
         if days > 1:
@@ -198,7 +198,7 @@ def days_between(history: History) -> Iterator[Draft]:
             yield history.ask("TR", "distance", text, gold, *ends, form=IN_WORDS)
 
 
-def days_since(history: History) -> Iterator[Draft]:
+def days_since(history: IncidentHistory) -> Iterator[Draft]:
     """Asks for the days up to a later incident's date."""
     for later in draw(history.rng, history.later, OFFERED):
         name = pick(history.rng, list(history.components))
@@ -213,7 +213,7 @@ def days_since(history: History) -> Iterator[Draft]:
             yield history.ask("TR", "since", text, gold, last, at=later.time, form=IN_WORDS)
 
 
-def latest_fault(history: History) -> Iterator[Draft]:
+def latest_fault(history: IncidentHistory) -> Iterator[Draft]:
     """Asks for the latest fault of components whose fault changed at least once."""
     for name, records in history.components.items():
         latest = records[-1]
@@ -223,7 +223,7 @@ def latest_fault(history: History) -> Iterator[Draft]:
             yield history.ask("KU", "latest_fault", text, (latest.incident.fault,), latest)
 
 
-def latest_component(history: History) -> Iterator[Draft]:
+def latest_component(history: IncidentHistory) -> Iterator[Draft]:
     for fault, records in history.faults.items():
         latest = records[-1]
         if len({past.incident.components for past in records}) > 1 and history.alone(latest):
@@ -231,7 +231,7 @@ def latest_component(history: History) -> Iterator[Draft]:
             yield history.ask("KU", "latest_component", text, names_of(latest.incident), latest)
 
 
-def latest_time(history: History) -> Iterator[Draft]:
+def latest_time(history: IncidentHistory) -> Iterator[Draft]:
     for name, records in history.components.items():
         if len(records) > 1:
             text = f"At what time of day did the latest incident of component {name} begin?"
@@ -239,7 +239,7 @@ def latest_time(history: History) -> Iterator[Draft]:
             yield history.ask("KU", "latest_time", text, gold, records[-1], form=CLOCK)
 
 
-def contradiction(history: History) -> Iterator[Draft]:
+def contradiction(history: IncidentHistory) -> Iterator[Draft]:
     """Asks for the fault if records of the same components and minute differ: the last record
     counts.
     """
@@ -252,7 +252,7 @@ def contradiction(history: History) -> Iterator[Draft]:
         yield history.ask("CR", "contradiction", text, (records[-1].incident.fault,), *records)
 
 
-def unknown_component(history: History) -> Iterator[Draft]:
+def unknown_component(history: IncidentHistory) -> Iterator[Draft]:
     later = {name for incident in history.later for name in incident.components}
     unknown = (later | history.elsewhere[0]) - history.components.keys()
     for name in draw(history.rng, sorted(unknown), OFFERED):
@@ -260,7 +260,7 @@ def unknown_component(history: History) -> Iterator[Draft]:
         yield history.ask("ABS", "unknown_component", text, ())
 
 
-def unknown_fault(history: History) -> Iterator[Draft]:
+def unknown_fault(history: IncidentHistory) -> Iterator[Draft]:
     later = {incident.fault for incident in history.later if incident.fault}
     unknown = (later | history.elsewhere[1]) - history.faults.keys()
     for fault in draw(history.rng, sorted(unknown), OFFERED):
@@ -268,7 +268,7 @@ def unknown_fault(history: History) -> Iterator[Draft]:
         yield history.ask("ABS", "unknown_fault", text, ())
 
 
-def unknown_pair(history: History) -> Iterator[Draft]:
+def unknown_pair(history: IncidentHistory) -> Iterator[Draft]:
     """Asks about a component and a fault that are both known but never occurred together."""
     met = {
         (name, past.incident.fault) for past in history.past for name in past.incident.components
@@ -279,7 +279,7 @@ def unknown_pair(history: History) -> Iterator[Draft]:
         yield history.ask("ABS", "unknown_pair", text, (), form=CLOCK)
 
 
-TEMPLATES: Sequence[Callable[[History], Iterator[Draft]]] = (
+TEMPLATES: Sequence[Callable[[IncidentHistory], Iterator[Draft]]] = (
     *(fault_at, component_at, duration_of),
     *(incident_count, fault_count, components_with, faults_of, commonest_fault, similar_incident),
     *(failed_first, first_with, next_after, clock_time, days_between, days_since),

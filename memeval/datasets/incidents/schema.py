@@ -14,7 +14,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from memeval.datasets.contract import DatasetInfo
-from memeval.datasets.incidents.table import NORMALIZED, Incident, Table, as_shown, check_names
+from memeval.datasets.incidents.table import (
+    NORMALIZED,
+    Incident,
+    SourceTable,
+    as_shown,
+    check_names,
+)
 from memeval.datasets.io.fields import Fields, parse_json, quoted
 from memeval.datasets.io.tables import header, read_table
 from memeval.datasets.locate import digest_of, missing, read_file
@@ -30,7 +36,7 @@ pod.
 """
 
 
-def read_source(info: DatasetInfo, path: Path) -> Table:
+def read_source(info: DatasetInfo, path: Path) -> SourceTable:
     """The incidents of a file or folder.
 
     Raises `UserError` naming file, record and field if something can't be read.
@@ -54,7 +60,7 @@ def read_source(info: DatasetInfo, path: Path) -> Table:
             "left out"
         )
 
-    return Table(incidents=once, sha256=_digest(path, contents), notes=tuple(notes))
+    return SourceTable(incidents=once, sha256=_digest(path, contents), notes=tuple(notes))
 
 
 def _files(folder: Path) -> list[Path]:

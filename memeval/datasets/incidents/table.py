@@ -43,7 +43,7 @@ class Incident(Struct, frozen=True):
     """Duration in whole seconds; None if the table does not say."""
 
 
-class Table(Struct, frozen=True):
+class SourceTable(Struct, frozen=True):
     """The incidents of a source."""
 
     incidents: tuple[Incident, ...]

@@ -42,7 +42,7 @@ the revision of the fault's runbook that was written after it.
 """
 
 
-class Past(Struct, frozen=True):
+class PastIncident(Struct, frozen=True):
     """An incident in the memory, with the turns that report it."""
 
     incident: Incident
@@ -59,7 +59,7 @@ class Past(Struct, frozen=True):
 
 def narrate(
     rng: Random, incidents: Sequence[Incident], handlings: Sequence[Handling | None] = ()
-) -> tuple[list[Past], tuple[Session, ...]]:
+) -> tuple[list[PastIncident], tuple[Session, ...]]:
     """The incidents, in order of time, as sessions `s1`, `s2` … of one or two turns, plus one or
     two about how the incident was handled, if that is known.
     """
@@ -70,7 +70,7 @@ def narrate(
         said = [(SPEAKERS[part], text) for part, text in parts.items()]
         session = Session.of(f"s{number}", said, time=incident.time, ids=f"s{number}t")
         ids = {part: turn.turn_id for part, turn in zip(parts, session.turns, strict=True)}
-        past.append(Past(incident=incident, ids=ids, handling=handling))
+        past.append(PastIncident(incident=incident, ids=ids, handling=handling))
         sessions.append(session)
 
     return past, tuple(sessions)

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memeval.datasets.io.entries import Entry, Mistakes
+from memeval.datasets.io.entries import FileEntry, Mistakes
 from memeval.datasets.io.fields import kind_of, quoted
 from memeval.records import ChoiceLabels, EvalQuestion, Turn
 from memeval.text.shown import one_line
@@ -102,7 +102,7 @@ class QuestionReader:
         question = None if entry is None else self._question(entry, number)
         return question if len(self.mistakes.found) == before else None
 
-    def _question(self, entry: Entry, number: int) -> EvalQuestion:
+    def _question(self, entry: FileEntry, number: int) -> EvalQuestion:
         """The question in an object; its mistakes are noted."""
         name = entry.name("id")
         text = entry.text("question", required=True)
@@ -130,12 +130,12 @@ class QuestionReader:
             answerable=bool(golds),
         )
 
-    def _entry(self, number: int, value: Any) -> Entry | None:
+    def _entry(self, number: int, value: Any) -> FileEntry | None:
         place = f"{self.place}, question {number}"
         if isinstance(value, dict) and isinstance(value.get("id"), str | int):
             place = f"{self.place}, question {quoted(value['id'])}"
 
-        return Entry.of(
+        return FileEntry.of(
             place,
             value,
             noun="question",
@@ -144,7 +144,7 @@ class QuestionReader:
             other_names=self.other_names,
         )
 
-    def _evidence(self, entry: Entry) -> tuple[str, ...]:
+    def _evidence(self, entry: FileEntry) -> tuple[str, ...]:
         """Turn ids of the chunks that contain the answer; the file names them by id or by index
         from 0.
         """
@@ -177,7 +177,7 @@ def _is_index(value: Any, count: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < count
 
 
-def _category(entry: Entry) -> str:
+def _category(entry: FileEntry) -> str:
     name = entry.name("category") or UNNAMED
     if not CATEGORY.fullmatch(name):
         entry.wrong(
@@ -188,7 +188,7 @@ def _category(entry: Entry) -> str:
     return name
 
 
-def _choices(entry: Entry) -> tuple[str, ...]:
+def _choices(entry: FileEntry) -> tuple[str, ...]:
     values = entry.items("choices")
     if values is None:
         return ()
@@ -202,7 +202,7 @@ def _choices(entry: Entry) -> tuple[str, ...]:
     return choices
 
 
-def _golds(entry: Entry) -> list[str]:
+def _golds(entry: FileEntry) -> list[str]:
     """The accepted answers; empty if a refusal is right."""
     given = [name for name in ("answer", "golds") if entry.values.get(name) is not None]
     if len(given) != 1:
@@ -218,7 +218,7 @@ def _golds(entry: Entry) -> list[str]:
     return [text.strip() for text in texts if text is not None]
 
 
-def _right(entry: Entry, choices: Sequence[str], golds: Sequence[str]) -> tuple[int, ...]:
+def _right(entry: FileEntry, choices: Sequence[str], golds: Sequence[str]) -> tuple[int, ...]:
     """Positions of the right choices, which the answer names by their texts."""
     if not choices:
         return ()

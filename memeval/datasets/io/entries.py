@@ -70,7 +70,7 @@ class Mistakes(Struct):
         )
 
 
-class Entry(Struct, frozen=True):
+class FileEntry(Struct, frozen=True):
     """An object of the file. A field that is wrong is noted, and read as None."""
 
     place: str
@@ -90,7 +90,7 @@ class Entry(Struct, frozen=True):
         known: Sequence[str],
         mistakes: Mistakes,
         other_names: Mapping[str, str] = {},
-    ) -> Entry | None:
+    ) -> FileEntry | None:
         """The object at a position; None if the value is not an object. `known` are its fields, and
         `other_names` maps aliases to fields.
         """
@@ -127,7 +127,7 @@ class Entry(Struct, frozen=True):
         known: Sequence[str],
         mistakes: Mistakes,
         other_names: Mapping[str, str] = {},
-    ) -> tuple[Entry, str | None] | None:
+    ) -> tuple[FileEntry, str | None] | None:
         """The object of a case, whose `place` then includes the case id, and that id; None if it is
         not an object.
         """

@@ -20,7 +20,7 @@ from msgspec import Struct
 from memeval.datasets.locate import git_blob
 
 
-class Part(Struct):
+class PartFile(Struct):
     """An open partial file, which is locked while it is open."""
 
     path: Path
@@ -63,7 +63,7 @@ class Part(Struct):
 
 
 @contextmanager
-def part_file(target: Path) -> Iterator[Part]:
+def part_file(target: Path) -> Iterator[PartFile]:
     """The partial file of `target`: one that an earlier download left and nobody is writing, or a
     new one.
 
@@ -81,7 +81,7 @@ def part_file(target: Path) -> Iterator[Part]:
         os.close(part.file)
 
 
-def _left(target: Path) -> Iterator[Part]:
+def _left(target: Path) -> Iterator[PartFile]:
     """The largest part that earlier downloads left behind and that is free, if any.
 
     Anything that is not a plain file of this user is ignored.
@@ -95,7 +95,7 @@ def _left(target: Path) -> Iterator[Part]:
             continue
 
         if _is_ours(file, path):
-            yield Part(path=path, target=target, file=file)
+            yield PartFile(path=path, target=target, file=file)
             return
 
         os.close(file)
@@ -119,7 +119,7 @@ def _is_ours(file: int, path: Path) -> bool:
     return False
 
 
-def _new(target: Path) -> Part:
+def _new(target: Path) -> PartFile:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         path = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
@@ -127,7 +127,7 @@ def _new(target: Path) -> Part:
         # Another download may find the file before it is locked here, and take it for one left
         # behind.
         if _is_ours(file, path):
-            return Part(path=path, target=target, file=file)
+            return PartFile(path=path, target=target, file=file)
 
         os.close(file)
 

@@ -10,7 +10,7 @@ from memeval.config.schema import RUN, at
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.json.frozen import (
     MANIFEST_FILE,
-    Manifest,
+    FrozenManifest,
     data_file,
     is_frozen,
     read_manifest,
@@ -37,7 +37,7 @@ class OwnJson(OwnFile):
     """Reads a file of cases. Of JSON Lines, only one case at a time is in memory."""
 
     settings_type: ClassVar[type[DatasetSettings]] = OwnJsonSettings
-    manifest: Manifest | None = None
+    manifest: FrozenManifest | None = None
     """Manifest of a frozen data set, once it is open; None for other files."""
 
     def open(self) -> LoadedDataset:

@@ -31,7 +31,7 @@ VERSION = re.compile(r"[\w.+-]{1,40}")
 CANARY = "This file is a test. It must not be in a training corpus: memeval canary {}"
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class FrozenManifest(msgspec.Struct, frozen=True, kw_only=True):
     """Content of `frozen.json`."""
 
     name: str
@@ -68,13 +68,13 @@ def is_frozen(path: Path) -> bool:
     return (path / MANIFEST_FILE).is_file()
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> FrozenManifest:
     """The manifest of a frozen data set.
 
     Raises `UserError` if it is missing or damaged, or if the data was edited since.
     """
     try:
-        manifest = decoder(Manifest).decode((folder / MANIFEST_FILE).read_bytes())
+        manifest = decoder(FrozenManifest).decode((folder / MANIFEST_FILE).read_bytes())
         digest = file_digest(folder / DATA_FILE)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UserError(
@@ -138,7 +138,7 @@ def split_cases(case_ids: Sequence[str], share: float) -> dict[str, str]:
     return {name: dev if place < count else test for place, name in enumerate(ordered)}
 
 
-def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ()) -> Manifest:
+def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ()) -> FrozenManifest:
     """Writes the data, the manifest and the datasheet; `more` are lines of the datasheet.
 
     The folder appears under its name once it is complete. Raises `UserError` for a version that is
@@ -166,7 +166,7 @@ def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ())
     return manifest
 
 
-def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> Manifest:
+def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> FrozenManifest:
     lines = [json.dumps(case, ensure_ascii=False) for case in content.cases]
     # Derived from the content: the same data has the same canary, and so the same sha256.
     digest = sha256("\n".join([content.name, content.version, *lines]).encode()).hexdigest()
@@ -178,7 +178,7 @@ def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> M
 
     reader = OwnReader(folder / DATA_FILE)
     texts = [turn.text for case in reader.cases() for turn in case.turns]
-    manifest = Manifest(
+    manifest = FrozenManifest(
         name=reader.name,
         version=content.version,
         sha256=reader.sha256,
@@ -198,7 +198,7 @@ def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> M
 
 
 def _datasheet(
-    manifest: Manifest,
+    manifest: FrozenManifest,
     reader: OwnReader,
     content: FrozenContent,
     texts: Sequence[str],

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memeval.datasets.io.entries import Entry
+from memeval.datasets.io.entries import FileEntry
 from memeval.datasets.io.fields import kind_of, quoted
 from memeval.metrics.lifecycle import CURRENT, DELETED, NEIGHBOUR, RETURNED, UPDATED
 from memeval.records import (
@@ -45,7 +45,7 @@ class CaseSessions(Struct, frozen=True):
     """Text of each turn."""
     count: int
 
-    def named(self, entry: Entry, field: str, *, required: bool = False) -> int | None:
+    def named(self, entry: FileEntry, field: str, *, required: bool = False) -> int | None:
         """Position of the session that a field names by its id, or by its index from 0."""
         value = entry.values.get(field)
         is_word = isinstance(value, str | int) and not isinstance(value, bool)
@@ -72,7 +72,7 @@ def session_id(position: int) -> str:
 
 
 def read_operations(
-    case: Entry, sessions: CaseSessions, always: Sequence[str]
+    case: FileEntry, sessions: CaseSessions, always: Sequence[str]
 ) -> tuple[EvalOperation, ...]:
     """The operations of a case; any object may have the fields `always`. Mistakes are noted."""
     values = enumerate(case.items("operations") or [])
@@ -84,7 +84,7 @@ def read_operations(
 
 
 def _operation(
-    place: str, value: Any, case: Entry, sessions: CaseSessions, always: Sequence[str]
+    place: str, value: Any, case: FileEntry, sessions: CaseSessions, always: Sequence[str]
 ) -> EvalOperation | None:
     named = value.get("kind") if isinstance(value, dict) else None
     kind = next((kind for kind in OperationKind if kind == named), None)
@@ -95,7 +95,7 @@ def _operation(
 
     own = () if kind is None else OPERATION_FIELDS[kind]
     known = ("kind", "after", *own, *always)
-    entry = Entry.of(place, value, noun="operation", known=known, mistakes=case.mistakes)
+    entry = FileEntry.of(place, value, noun="operation", known=known, mistakes=case.mistakes)
     if entry is None or kind is None:
         return None
 
@@ -120,7 +120,7 @@ def _operation(
     return operation
 
 
-def _forget(entry: Entry) -> ForgetRequest:
+def _forget(entry: FileEntry) -> ForgetRequest:
     scope = entry.text("scope") or Scope.FACT
     if scope not in list(Scope):
         entry.wrong("scope", f"is {quoted(scope)}, not one of {', '.join(Scope)}")
@@ -135,7 +135,7 @@ def _forget(entry: Entry) -> ForgetRequest:
 
 
 def place_question(
-    entry: Entry, question: EvalQuestion, sessions: CaseSessions, *, lives: bool
+    entry: FileEntry, question: EvalQuestion, sessions: CaseSessions, *, lives: bool
 ) -> EvalQuestion:
     """A question with the session after which it is asked and, if something happens to the memory
     (`lives`), the values that show what is known and what is gone. Mistakes are noted.

@@ -23,7 +23,7 @@ from memeval.datasets.io.asked import (
     in_utc,
     notes_of,
 )
-from memeval.datasets.io.entries import Entry, Mistakes
+from memeval.datasets.io.entries import FileEntry, Mistakes
 from memeval.datasets.io.fields import REPLACE, parse_json, quoted, unique_fields
 from memeval.datasets.io.lines import first_value, json_lines
 from memeval.datasets.json.life import (
@@ -186,9 +186,9 @@ class OwnReader(Struct, dict=True):
         for number, case in enumerate(cases, start=1):
             yield f"case {number}", case
 
-    def _read_header(self, place: str, value: dict[str, Any]) -> Entry:
+    def _read_header(self, place: str, value: dict[str, Any]) -> FileEntry:
         """The object that names the data set."""
-        entry = Entry.of(place, value, noun="file", known=FILE_FIELDS, mistakes=self.mistakes)
+        entry = FileEntry.of(place, value, noun="file", known=FILE_FIELDS, mistakes=self.mistakes)
         assert entry is not None, "an object is an entry"
         self.given_name = entry.text("name")
         return entry
@@ -196,7 +196,7 @@ class OwnReader(Struct, dict=True):
     def case(self, place: str, value: Any) -> EvalCase | None:
         """A case; None if it has a mistake, which is noted."""
         before = len(self.mistakes.found)
-        read = Entry.of_case(
+        read = FileEntry.of_case(
             place, value, known=CASE_FIELDS, mistakes=self.mistakes, other_names=CASE_NAMES
         )
         if read is None:
@@ -279,11 +279,11 @@ class _AskedReader(QuestionReader):
     lives: bool
     """Whether something happens to the memory between the sessions of the case."""
 
-    def _question(self, entry: Entry, number: int) -> EvalQuestion:
+    def _question(self, entry: FileEntry, number: int) -> EvalQuestion:
         question = super()._question(entry, number)
         return place_question(entry, question, self.sessions, lives=self.lives)
 
-    def _entry(self, number: int, value: Any) -> Entry | None:
+    def _entry(self, number: int, value: Any) -> FileEntry | None:
         entry = super()._entry(number, value)
         if entry is None:
             return None
@@ -295,7 +295,9 @@ class _AskedReader(QuestionReader):
         return entry
 
     def _check_review(self, place: str, value: Any) -> None:
-        review = Entry.of(place, value, noun="review", known=REVIEW_FIELDS, mistakes=self.mistakes)
+        review = FileEntry.of(
+            place, value, noun="review", known=REVIEW_FIELDS, mistakes=self.mistakes
+        )
         if review is None:
             return
 
@@ -311,7 +313,7 @@ class _AskedReader(QuestionReader):
 
 
 def _check_decision(
-    entry: Entry, name: str, known: Sequence[str], *, required: bool = False
+    entry: FileEntry, name: str, known: Sequence[str], *, required: bool = False
 ) -> None:
     word = entry.text(name, required=required)
     if word is not None and word not in known:
@@ -346,7 +348,7 @@ class _Read(Struct):
 class _SessionReader(Struct, dict=True):
     """Reads the sessions of one case."""
 
-    case: Entry
+    case: FileEntry
     turns: int = 0
     names: dict[str, str] = field(default_factory=dict)
     """First position of each id of a session or a turn."""
@@ -363,7 +365,7 @@ class _SessionReader(Struct, dict=True):
     def _session(self, number: int, value: Any) -> _Read | None:
         place = f"{self.case.place}, session {number}"
         mistakes = self.case.mistakes
-        entry = Entry.of(
+        entry = FileEntry.of(
             place,
             value,
             noun="session",
@@ -387,7 +389,7 @@ class _SessionReader(Struct, dict=True):
         """A turn. It is kept even if it has a mistake, so that later turns keep their positions."""
         turn_id = f"t{self.turns}"
         self.turns += 1
-        entry = Entry.of(
+        entry = FileEntry.of(
             place,
             value,
             noun="turn",

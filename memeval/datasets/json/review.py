@@ -30,7 +30,7 @@ Question = dict[str, Any]
 Review = Mapping[str, Any]
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReviewChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A reviewer's change of a question. None leaves a field as it is."""
 
     question: str | None = None
@@ -119,7 +119,7 @@ class ReviewFile:
 
         return self._document.checked[number]
 
-    def save(self, name: str, version: str, change: Change) -> ShownQuestion:
+    def save(self, name: str, version: str, change: ReviewChange) -> ShownQuestion:
         """Changes a question; `version` is the one that the reviewer saw.
 
         Raises `StaleError` if the question has another version by now, and `UserError` for a change
@@ -164,7 +164,7 @@ class ReviewFile:
 
         return self._shown(case, question)
 
-    def _changed(self, case: int, question: int, change: Change) -> Question:
+    def _changed(self, case: int, question: int, change: ReviewChange) -> Question:
         read = self._document.checked[case].questions[question]
         changed = deepcopy(self._question(case, question))
         if change.question is not None and change.question.strip() != read.text:
@@ -190,7 +190,9 @@ class ReviewFile:
 
         return _with_reviews(changed, [*_others(changed, self.reviewer), *own])
 
-    def _review(self, question: Question, change: Change, earlier: Sequence[Review]) -> Review:
+    def _review(
+        self, question: Question, change: ReviewChange, earlier: Sequence[Review]
+    ) -> Review:
         seconds = change.seconds + sum(review.get("seconds") or 0 for review in earlier)
         review = {
             "reviewer": self.reviewer,

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.json.frozen import (
-    Manifest,
+    FrozenManifest,
     case_id_of,
     is_frozen,
     read_checked,
@@ -68,7 +68,7 @@ def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str,
 
 def merge(
     paths: Sequence[Path], *, keeps_split: bool
-) -> tuple[list[dict[str, Any]], dict[str, str], list[Manifest]]:
+) -> tuple[list[dict[str, Any]], dict[str, str], list[FrozenManifest]]:
     """The cases of several frozen sets, their sides of the split, and the sets' manifests.
 
     A case that is in two sets with equal content is kept once. With `keeps_split`, each case stays
@@ -100,7 +100,7 @@ def merge(
     return list(cases.values()), {case: side for case, side in sides.items() if side}, manifests
 
 
-def _manifest_of(path: Path) -> Manifest:
+def _manifest_of(path: Path) -> FrozenManifest:
     if not is_frozen(path):
         raise UserError(
             f"{path} is not a frozen data set.",

@@ -85,7 +85,7 @@ class Fact(Struct, frozen=True):
 
 
 @dataclass
-class Builder:
+class CaseBuilder:
     """A case under construction."""
 
     number: int
@@ -436,7 +436,7 @@ def make_case(number: int, settings: LifecycleSettings) -> EvalCase:
     """The case with a number, starting at 1. The same arguments give the same case in any
     process.
     """
-    return Builder(number, settings).build()
+    return CaseBuilder(number, settings).build()
 
 
 def language_of(number: int, settings: LifecycleSettings) -> str:

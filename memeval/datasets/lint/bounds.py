@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from memeval.datasets.grouping import group
-from memeval.datasets.lint.records import Finding, Material
+from memeval.datasets.lint.records import Finding, LintedRun
 from memeval.results import Record, RunSummary
 
 RANKS: Mapping[str, int] = {
@@ -27,7 +27,7 @@ SAME = ("dataset", "judge", "llm", "prompt", "stages", "compression_turn", "comp
 """Settings that must be equal, besides the data, for one run to bound another."""
 
 
-def check_bounds(material: Material) -> Iterator[Finding]:
+def check_bounds(material: LintedRun) -> Iterator[Finding]:
     """Runs above a control that bounds them, and controls above the runs that they bound."""
     own = scores(material.records)
     for rival in material.rivals:
@@ -57,7 +57,7 @@ def check_bounds(material: Material) -> Iterator[Finding]:
         )
 
 
-def same_everywhere(material: Material) -> Iterator[Finding]:
+def same_everywhere(material: LintedRun) -> Iterator[Finding]:
     """Questions that all of three or more comparable runs get right, or none does."""
     runs = [scores(material.records), *(rival.scores for rival in material.rivals)]
     common = sorted(set(runs[0]).intersection(*runs[1:])) if len(runs) >= FEWEST_RUNS else []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from memeval.datasets.lint.bounds import check_bounds, same_everywhere
 from memeval.datasets.lint.fairness import check_budget, check_judge, check_tuning
 from memeval.datasets.lint.gold import check_memories, check_prompts, check_settings
-from memeval.datasets.lint.records import Lint, Material
+from memeval.datasets.lint.records import Lint, LintedRun
 from memeval.results import is_imported
 
 CHECKS = (
@@ -21,7 +21,7 @@ CHECKS = (
 )
 
 
-def lint_run(material: Material) -> Lint:
+def lint_run(material: LintedRun) -> Lint:
     """Runs all checks on a run."""
     findings = [finding for check in CHECKS for finding in check(material)]
     return Lint(
@@ -31,7 +31,7 @@ def lint_run(material: Material) -> Lint:
     )
 
 
-def unchecked(material: Material) -> Iterator[str]:
+def unchecked(material: LintedRun) -> Iterator[str]:
     """Parts that could not be checked."""
     if material.cases is None:
         yield "memories and top_k: the run's data was not read; if its file is yours:  --data FILE"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from memeval.datasets.lint.records import Finding, Material
+from memeval.datasets.lint.records import Finding, LintedRun
 from memeval.datasets.lint.words import runs_of, spaced, words_of
 from memeval.results import RunSummary, is_imported
 
@@ -16,7 +16,7 @@ UNTUNED = ("dataset", "judge", "llm.judge", "num_runs", "seed", "min_coverage", 
 """Settings that determine what is asked and how it is judged. All others may be tuned."""
 
 
-def check_budget(material: Material) -> Iterator[Finding]:
+def check_budget(material: LintedRun) -> Iterator[Finding]:
     """Finds questions for which `top_k` includes all turns of the case."""
     top_k = material.summary.params.get("top_k")
     if not isinstance(top_k, int) or material.cases is None:
@@ -41,7 +41,7 @@ def check_budget(material: Material) -> Iterator[Finding]:
         )
 
 
-def check_judge(material: Material) -> Iterator[Finding]:
+def check_judge(material: LintedRun) -> Iterator[Finding]:
     """Finds answers that pass their context to the judge, and reasons that name evidence."""
     copied, named = [], []
     for record in material.records:
@@ -79,7 +79,7 @@ def check_judge(material: Material) -> Iterator[Finding]:
         )
 
 
-def check_tuning(material: Material) -> Iterator[Finding]:
+def check_tuning(material: LintedRun) -> Iterator[Finding]:
     """Finds other settings of the same system that were tried on the same questions, unless the
     questions are meant for tuning.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from memeval.datasets.lint.records import Finding, Material, SentPrompt
+from memeval.datasets.lint.records import Finding, LintedRun, SentPrompt
 from memeval.datasets.lint.words import gold_runs, spaced
 from memeval.records import EvalCase, format_time
 from memeval.results import Record
@@ -24,7 +24,7 @@ Hit = tuple[str, str, str]
 """Where the gold of a question was found, the question's id, and the matching words."""
 
 
-def check_prompts(material: Material) -> Iterator[Finding]:
+def check_prompts(material: LintedRun) -> Iterator[Finding]:
     """Finds gold in the reader's prompt outside its context: in instructions and examples."""
     texts: dict[str, str] = {}
     for record in material.records:
@@ -46,13 +46,13 @@ def around(prompt: SentPrompt, record: Record) -> str:
     return text
 
 
-def check_settings(material: Material) -> Iterator[Finding]:
+def check_settings(material: LintedRun) -> Iterator[Finding]:
     """Finds gold in settings, and in the user's own files that settings name."""
     texts = {spaced(text): name for name, text in material.settings.items()}
     return _findings("gold in settings", "gold answers", WHY_PROMPT, _golds_in(material, texts))
 
 
-def _golds_in(material: Material, texts: Mapping[str, str]) -> Iterator[Hit]:
+def _golds_in(material: LintedRun, texts: Mapping[str, str]) -> Iterator[Hit]:
     golds = {record.question_id: record for record in reversed(material.records)}
     runs_of = {
         name: gold_runs(record.gold, record.question, LEAST_IN_PROMPT)
@@ -63,7 +63,7 @@ def _golds_in(material: Material, texts: Mapping[str, str]) -> Iterator[Hit]:
             yield from _hits(source, text, question_id, runs_of[question_id])
 
 
-def check_memories(material: Material) -> Iterator[Finding]:
+def check_memories(material: LintedRun) -> Iterator[Finding]:
     """Finds gold in contexts and memories of a case in which nobody said it."""
     said = {name: spaced(said_in(case)) for name, case in (material.cases or {}).items()}
     stored = {name: spaced("\n".join(texts)) for name, texts in material.memories.items()}

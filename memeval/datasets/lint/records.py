@@ -42,7 +42,7 @@ class Rival(Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Material:
+class LintedRun:
     """A run with everything that is known about it on this machine."""
 
     summary: RunSummary

@@ -32,7 +32,13 @@ from memeval.datasets.memory_agent_bench.metrics import (
     metric_of,
     split_of,
 )
-from memeval.datasets.memory_agent_bench.schema import TITLES, Row, read_case, read_titles, rows
+from memeval.datasets.memory_agent_bench.schema import (
+    TITLES,
+    BenchRow,
+    read_case,
+    read_titles,
+    rows,
+)
 from memeval.errors import UserError, unknown
 from memeval.records import CategoryId, EvalCase
 from memeval.results import Record
@@ -251,13 +257,13 @@ class MemoryAgentBench(Dataset):
                         titles=titles,
                     )
 
-    def _start(self, row: Row) -> str:
+    def _start(self, row: BenchRow) -> str:
         """Prefix of ids that count the rows of one file: it names the split if several files are
         read.
         """
         return f"{COMPETENCES[row.split].lower()}-" if len(self._files) > 1 else ""
 
-    def _question_ids(self, row: Row, start: str) -> tuple[str, ...]:
+    def _question_ids(self, row: BenchRow, start: str) -> tuple[str, ...]:
         """The file's own ids if they are unique in everything that is read, else ids from row and
         position.
         """

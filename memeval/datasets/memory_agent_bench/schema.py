@@ -49,7 +49,7 @@ INSTRUCTIONS: Mapping[str, str] = {
 """Instructions of the task, by prefix of a sub-data set's name; the questions do not state them."""
 
 
-class Row(Struct, frozen=True):
+class BenchRow(Struct, frozen=True):
     """One row, whose outline is checked; its context is not cut yet."""
 
     index: int
@@ -64,7 +64,7 @@ class Row(Struct, frozen=True):
     """sha256 of its context and its questions."""
 
 
-def rows(path: Path) -> Iterator[Row]:
+def rows(path: Path) -> Iterator[BenchRow]:
     """The rows of a file, a JSON list or JSON lines, one after the other.
 
     Raises `UserError` naming record and field.
@@ -84,7 +84,7 @@ def _values(path: Path) -> Iterator[Any]:
         yield from stream_list(path)
 
 
-def _row(index: int, row: Fields) -> Row:
+def _row(index: int, row: Fields) -> BenchRow:
     metadata = row.member("metadata", f"{row.record} metadata")
     source = metadata.text("source")
     metric, split = metric_of(source), split_of(source)
@@ -103,7 +103,7 @@ def _row(index: int, row: Fields) -> Row:
         )
 
     content = sha256("\0".join((row.text("context"), *row.texts("questions"))).encode()).hexdigest()
-    return Row(
+    return BenchRow(
         index=index,
         fields=row,
         source=source,
@@ -115,7 +115,7 @@ def _row(index: int, row: Fields) -> Row:
 
 
 def read_case(
-    row: Row,
+    row: BenchRow,
     question_ids: tuple[str, ...],
     *,
     case_id: str,
@@ -143,7 +143,7 @@ def read_case(
 
 
 def _questions(
-    row: Row,
+    row: BenchRow,
     question_ids: tuple[str, ...],
     instruction: bool,
     titles: Mapping[str, str],
@@ -185,7 +185,7 @@ def _questions(
         )
 
 
-def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
+def _golds(row: BenchRow, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
     """The golds of a question as strings, none of them empty."""
     golds = row.fields.items("answers")[place]
     field = f"answers[{place}]"

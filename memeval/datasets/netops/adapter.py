@@ -19,7 +19,7 @@ from memeval.datasets.io.asked import (
     check_zones,
     notes_of,
 )
-from memeval.datasets.io.entries import Entry, Mistakes
+from memeval.datasets.io.entries import FileEntry, Mistakes
 from memeval.datasets.io.fields import REPLACE, parse_json, quoted
 from memeval.datasets.io.lines import first_value, json_lines
 from memeval.datasets.locate import PinnedFile, read_pinned
@@ -121,7 +121,7 @@ def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
     """A case; None if it has a mistake, which is noted."""
     # A case with a mistake is read to its end, so that all mistakes are listed together.
     before = len(mistakes.found)
-    read = Entry.of_case(place, value, known=CASE_FIELDS, mistakes=mistakes)
+    read = FileEntry.of_case(place, value, known=CASE_FIELDS, mistakes=mistakes)
     if read is None:
         return None
 
@@ -141,7 +141,7 @@ def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
     )
 
 
-def _chunks(case: Entry) -> list[Chunk]:
+def _chunks(case: FileEntry) -> list[Chunk]:
     """The chunks of a case, in order. A chunk with a mistake is kept, so that the others keep their
     positions.
     """
@@ -167,7 +167,7 @@ def _chunk(place: str, number: int, value: Any, mistakes: Mistakes) -> Chunk:
     place = f"{place}, chunk {number}"
     turn_id = f"t{number}"
     given = {"text": value} if isinstance(value, str) else as_chunk(value)
-    entry = Entry.of(place, given, noun="chunk", known=CHUNK_FIELDS, mistakes=mistakes)
+    entry = FileEntry.of(place, given, noun="chunk", known=CHUNK_FIELDS, mistakes=mistakes)
     if entry is None:
         return Chunk(turn_id=turn_id)
 

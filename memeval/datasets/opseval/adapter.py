@@ -15,7 +15,7 @@ from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.io.folder import FolderContent, read_folder
 from memeval.datasets.opseval.groups import groups
-from memeval.datasets.opseval.items import REPAIRS, Item, Rows
+from memeval.datasets.opseval.items import REPAIRS, OpsEvalItem, Rows
 from memeval.datasets.opseval.memory import parts, remembered_text, sessions, turns_by_text
 from memeval.datasets.opseval.metrics import CRITERIA, character_f1
 from memeval.datasets.opseval.schema import FILES, read_file_of
@@ -163,7 +163,7 @@ class OpsEval(Dataset):
         return tuple(domain for domain in FILES if domain in explained)
 
     def _question(
-        self, item: Item, places: Mapping[str, Sequence[str]] | None = None
+        self, item: OpsEvalItem, places: Mapping[str, Sequence[str]] | None = None
     ) -> EvalQuestion:
         """`places` are the turns of each solution, if the item's own solution is in memory."""
         topics = [topic for topic in item.topics if topic in (self.settings.topics or ())]

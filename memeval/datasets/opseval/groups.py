@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import product
 
-from memeval.datasets.opseval.items import Item
+from memeval.datasets.opseval.items import OpsEvalItem
 
 NEAR = 0.2
 """Minimum cosine of two twins' words, each weighted by the logarithm of its rarity among the
@@ -25,7 +25,7 @@ Chinese items.
 WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9./:_+-]*[A-Za-z0-9])?")
 
 
-def groups(items: Sequence[Item]) -> list[list[int]]:
+def groups(items: Sequence[OpsEvalItem]) -> list[list[int]]:
     """Positions of the items that belong together, in one list each; lists and members are in the
     order of the items.
     """
@@ -38,7 +38,7 @@ def groups(items: Sequence[Item]) -> list[list[int]]:
     return sorted(sorted(members) for members in nx.connected_components(graph))
 
 
-def _repeats(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
+def _repeats(items: Sequence[OpsEvalItem]) -> Iterator[tuple[int, int]]:
     """Pairs with the same question or the same solution."""
     first: dict[Hashable, int] = {}
     for position, item in enumerate(items):
@@ -48,7 +48,7 @@ def _repeats(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
                 yield first.setdefault(key, position), position
 
 
-def _twins(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
+def _twins(items: Sequence[OpsEvalItem]) -> Iterator[tuple[int, int]]:
     """Pairs of an English and a Chinese item that are taken as the same."""
     sides: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for position, item in enumerate(items):
@@ -86,7 +86,7 @@ def _nearest(positions: Sequence[int], cosines: Sequence[float]) -> int:
     return min(zip(positions, cosines, strict=True), key=lambda pair: (-pair[1], pair[0]))[0]
 
 
-def _words(item: Item) -> frozenset[str]:
+def _words(item: OpsEvalItem) -> frozenset[str]:
     return frozenset(WORD.findall(" ".join((item.question, *item.choices, item.solution)).lower()))
 
 

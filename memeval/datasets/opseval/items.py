@@ -20,7 +20,7 @@ REPAIRS: Mapping[str, str] = {
 """Description of each kind of repair."""
 
 
-class Item(Struct, frozen=True):
+class OpsEvalItem(Struct, frozen=True):
     """One row."""
 
     row_id: str
@@ -68,7 +68,7 @@ class Repair(Struct, frozen=True):
 class Rows(Struct):
     """Content read so far."""
 
-    items: list[Item] = field(default_factory=list)
+    items: list[OpsEvalItem] = field(default_factory=list)
     repairs: list[Repair] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     """Number of rows of each domain, including those left out."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from memeval.datasets.grouping import group
 from memeval.datasets.opseval.groups import groups
-from memeval.datasets.opseval.items import Item
+from memeval.datasets.opseval.items import OpsEvalItem
 from memeval.records import Session
 
 NAMELESS = "Knowledge"
@@ -30,16 +30,16 @@ _ZH_AFTER = re.compile(rf"(?<![\w'’-])()({_LIST})(?=\s*(?:个)?(?:选项|答�
 _AT_LINE = re.compile(r"(^[\s*(\-]*)([A-H])(?=[*]*[.:)：、]\s)", re.MULTILINE)
 
 
-class Part(Struct, frozen=True):
+class ItemGroup(Struct, frozen=True):
     """Items that are asked together, and the items whose solutions are then in memory."""
 
-    asked: tuple[Item, ...]
-    remembered: tuple[Item, ...]
+    asked: tuple[OpsEvalItem, ...]
+    remembered: tuple[OpsEvalItem, ...]
 
 
 def parts(
-    items: Sequence[Item], *, domains: Sequence[str], folds: int, seed: int, own: bool
-) -> Iterator[Part]:
+    items: Sequence[OpsEvalItem], *, domains: Sequence[str], folds: int, seed: int, own: bool
+) -> Iterator[ItemGroup]:
     """The items of a domain, language and fold, with the solutions of the other folds in memory;
     with `own`, the solutions of the asked items too.
 
@@ -58,10 +58,10 @@ def parts(
                 asked = tuple(item for item, own_fold in sharing if own_fold == fold)
                 others = tuple(item for item, own_fold in sharing if own or own_fold != fold)
                 if asked:
-                    yield Part(asked=asked, remembered=others)
+                    yield ItemGroup(asked=asked, remembered=others)
 
 
-def _folds(items: Sequence[Item], folds: int, seed: int) -> Mapping[int, int]:
+def _folds(items: Sequence[OpsEvalItem], folds: int, seed: int) -> Mapping[int, int]:
     """The fold of each item, by position. Items that belong together share it."""
     fold_of: dict[int, int] = {}
     for members in groups(items):
@@ -72,7 +72,7 @@ def _folds(items: Sequence[Item], folds: int, seed: int) -> Mapping[int, int]:
     return fold_of
 
 
-def sessions(items: Sequence[Item], *, mask: bool) -> tuple[Session, ...]:
+def sessions(items: Sequence[OpsEvalItem], *, mask: bool) -> tuple[Session, ...]:
     """The solutions, a session per topic, in the order in which the topics first occur.
 
     With `mask` they don't name choices by letter.
@@ -95,7 +95,7 @@ def turns_by_text(sessions_made: Sequence[Session]) -> Mapping[str, Sequence[str
     return group((turn.text, turn.turn_id) for turn in turns)
 
 
-def remembered_text(item: Item, *, mask: bool) -> str:
+def remembered_text(item: OpsEvalItem, *, mask: bool) -> str:
     """An item's solution as the memory contains it."""
     return without_letters(item.solution) if mask else item.solution
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from memeval.datasets.io.fields import Fields, read_records
-from memeval.datasets.opseval.items import Item, Rows
+from memeval.datasets.opseval.items import OpsEvalItem, Rows
 from memeval.datasets.opseval.letters import (
     CLEAN_LETTERS,
     MARKED,
@@ -49,9 +49,9 @@ def read_file_of(domain: str, content: bytes, path: Path, rows: Rows) -> None:
     rows.counts[domain] = len(records)
 
 
-def _wired(row: Fields, row_id: str, rows: Rows) -> Item | None:
+def _wired(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     """A row with choices in a list, `type` 1 if several are right, topics and a solution."""
-    item = Item(
+    item = OpsEvalItem(
         row_id=row_id,
         domain="wired_network",
         question=row.text("question"),
@@ -67,13 +67,13 @@ def _wired(row: Fields, row_id: str, rows: Rows) -> Item | None:
     return _choosing(row, rows, item)
 
 
-def _5g(row: Fields, row_id: str, rows: Rows) -> Item | None:
+def _5g(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     """A row with choices in a list and again below the question, `qtype` 1 if several are right."""
     choices, several = _choices(row), _several(row, "qtype")
     if not choices:
         rows.repair(row_id, "statement", f"no choices: given A {STATEMENT[0]} and B {STATEMENT[1]}")
 
-    item = Item(
+    item = OpsEvalItem(
         row_id=row_id,
         domain="5g_communication",
         question=_without_choices(row.text("question"), choices),
@@ -84,12 +84,12 @@ def _5g(row: Fields, row_id: str, rows: Rows) -> Item | None:
     return _choosing(row, rows, item)
 
 
-def _oracle(row: Fields, row_id: str, rows: Rows) -> Item | None:
+def _oracle(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     """A row with choices inside the question's text."""
     return _inside(row=row, row_id=row_id, rows=rows, domain="oracle_database")
 
 
-def _log(row: Fields, row_id: str, rows: Rows) -> Item | None:
+def _log(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     """A row with choices inside the question's text if there are some and the answer is letters;
     else with an answer in words.
     """
@@ -99,7 +99,7 @@ def _log(row: Fields, row_id: str, rows: Rows) -> Item | None:
         return _inside(row=row, row_id=row_id, rows=rows, domain="log_analysis")
 
     question = _without_given_answer(row.text("question"), row_id, rows)
-    return Item(
+    return OpsEvalItem(
         row_id=row_id,
         domain="log_analysis",
         question=question,
@@ -107,7 +107,7 @@ def _log(row: Fields, row_id: str, rows: Rows) -> Item | None:
     )
 
 
-_READERS: Mapping[str, Callable[[Fields, str, Rows], Item | None]] = {
+_READERS: Mapping[str, Callable[[Fields, str, Rows], OpsEvalItem | None]] = {
     "wired_network": _wired,
     "5g_communication": _5g,
     "oracle_database": _oracle,
@@ -115,7 +115,7 @@ _READERS: Mapping[str, Callable[[Fields, str, Rows], Item | None]] = {
 }
 
 
-def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
+def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> OpsEvalItem | None:
     """A row with the choices in its text.
 
     The schema does not say how many are right, so that several may always be chosen.
@@ -129,7 +129,7 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
         rows.repair(row_id, "labels", f"labels of choices: {', '.join(lettered.odd)}")
 
     solution = row.text("solution").strip() if "solution" in row.values else ""
-    item = Item(
+    item = OpsEvalItem(
         row_id=row_id,
         domain=domain,
         question=lettered.question,
@@ -141,7 +141,7 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
     return _choosing(row, rows, item)
 
 
-def _choosing(row: Fields, rows: Rows, item: Item) -> Item | None:
+def _choosing(row: Fields, rows: Rows, item: OpsEvalItem) -> OpsEvalItem | None:
     """The item with its gold, and without anything that reveals the gold; None if the gold can't be
     read.
     """

@@ -13,7 +13,13 @@ from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.io.folder import FolderContent, read_folder
-from memeval.datasets.personamem.schema import Message, Row, read_contexts, read_rows, read_sessions
+from memeval.datasets.personamem.schema import (
+    Message,
+    PersonaMemRow,
+    read_contexts,
+    read_rows,
+    read_sessions,
+)
 from memeval.metrics.positions import (
     POSITION_MEASURES,
     READ,
@@ -88,7 +94,7 @@ class PersonaMem(Dataset):
         return f"questions_{size}.csv", f"shared_contexts_{size}.jsonl"
 
     @cached_property
-    def _rows(self) -> Sequence[Row]:
+    def _rows(self) -> Sequence[PersonaMemRow]:
         name, _ = self._names
         return read_rows(
             self._content.files[name], self.path / name, instruction=self.settings.instruction
@@ -103,7 +109,7 @@ class PersonaMem(Dataset):
         self.odd.clear()
         # Also by position: each position remembers another part of the conversation, as in the
         # official protocol.
-        asked: dict[tuple[str, int], list[Row]] = {}
+        asked: dict[tuple[str, int], list[PersonaMemRow]] = {}
         for row in self._rows:
             self._check_context(row)
             asked.setdefault((row.context_id, row.end), []).append(row)
@@ -126,7 +132,7 @@ class PersonaMem(Dataset):
                 speakers=("user", "assistant"),
             )
 
-    def _check_context(self, row: Row) -> None:
+    def _check_context(self, row: PersonaMemRow) -> None:
         """Raises `UserError` for a question about a conversation that is not in the other file."""
         if row.context_id not in self._contexts:
             _, name = self._names

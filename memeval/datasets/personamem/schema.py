@@ -41,7 +41,7 @@ _LETTER = re.compile(r"\s*\(?\s*([A-Za-z])\s*\)?\s*")
 _INDEX = re.compile(r"\s*([0-9]{1,12})\s*")
 
 
-class Row(Struct, frozen=True):
+class PersonaMemRow(Struct, frozen=True):
     """One question and its position in the conversation."""
 
     fields: Fields
@@ -55,7 +55,7 @@ Message = tuple[str, str]
 """Role and text of a message."""
 
 
-def read_rows(content: bytes, path: Path, *, instruction: bool) -> list[Row]:
+def read_rows(content: bytes, path: Path, *, instruction: bool) -> list[PersonaMemRow]:
     """The questions in the file's order. Raises `UserError` naming line and column."""
     rows = [_row(fields, instruction=instruction) for fields in read_table(content, path, COLUMNS)]
 
@@ -66,7 +66,7 @@ def read_rows(content: bytes, path: Path, *, instruction: bool) -> list[Row]:
     return rows
 
 
-def _row(fields: Fields, *, instruction: bool) -> Row:
+def _row(fields: Fields, *, instruction: bool) -> PersonaMemRow:
     choices = _choices(fields)
     right = _right(fields, len(choices))
     question = EvalQuestion(
@@ -83,7 +83,7 @@ def _row(fields: Fields, *, instruction: bool) -> Row:
         # A slash would divide the name of the facet's metrics.
         facets={"topic": fields.answer("topic").strip().replace("/", "-")},
     )
-    return Row(
+    return PersonaMemRow(
         fields=fields,
         question=question,
         context_id=fields.answer("shared_context_id").strip(),

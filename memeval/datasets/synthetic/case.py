@@ -88,7 +88,7 @@ DEFAULTS: Mapping[str, Any] = {
 """The default of each setting that affects the generation."""
 
 
-class Said(Struct, frozen=True):
+class StatementPosition(Struct, frozen=True):
     """Turn, time and position of a statement."""
 
     turn_id: str
@@ -155,9 +155,9 @@ class Haystack(Struct):
     """Statements that are not placed yet, the next one last."""
     _owed: int = 0
     """Tokens that the waiting statements will take."""
-    _said: dict[Place, Said] = field(default_factory=dict)
+    _said: dict[Place, StatementPosition] = field(default_factory=dict)
 
-    def build(self, due: Iterable[tuple[Statement, Place]]) -> Mapping[Place, Said]:
+    def build(self, due: Iterable[tuple[Statement, Place]]) -> Mapping[Place, StatementPosition]:
         """Fills the sessions, and returns the turn, time and position of each statement.
 
         A statement is placed at its depth, or sooner if the remaining statements would not fit
@@ -200,7 +200,9 @@ class Haystack(Struct):
             speaker, text = statement.speaker, statement.text
             cost = tokens_of_statement(self.speakers, statement)
             self._owed -= cost
-            self._said[place] = Said(turn_id=turn_id, time=time, position=self.position)
+            self._said[place] = StatementPosition(
+                turn_id=turn_id, time=time, position=self.position
+            )
         elif cost > room:
             text, cost = cut(text, room - OVERHEAD), room
 
@@ -218,7 +220,7 @@ class Haystack(Struct):
 
 
 def complete_question(
-    plant: Plant, said: Sequence[Said], question_id: str, total: int
+    plant: Plant, said: Sequence[StatementPosition], question_id: str, total: int
 ) -> EvalQuestion:
     """The question of a plant, once the positions and times of its statements are known; `total` is
     the number of tokens of the haystack.

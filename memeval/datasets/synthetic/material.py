@@ -18,7 +18,7 @@ from memeval.datasets.synthetic.words import (
 
 
 @dataclass(kw_only=True)
-class Material:
+class PlantMaterial:
     """Material for plants: people, attributes and values, each used once."""
 
     rng: Random

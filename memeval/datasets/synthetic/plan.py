@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from memeval.datasets.synthetic.material import Material
+from memeval.datasets.synthetic.material import PlantMaterial
 from memeval.datasets.synthetic.plant import (
     ABS,
     ANSWERED,
@@ -35,7 +35,7 @@ from memeval.datasets.synthetic.words import (
 
 
 @dataclass(kw_only=True)
-class Planner(Material):
+class Planner(PlantMaterial):
     """Creates the plants of one case. Nothing is said twice, and only plants state what is
     asked.
     """

@@ -13,7 +13,7 @@ from memeval.datasets.chance import pick
 from memeval.text.beside import load_beside
 
 
-class Words(msgspec.Struct, frozen=True):
+class SyntheticWords(msgspec.Struct, frozen=True):
     """The content of `words.yaml`."""
 
     speakers: Sequence[str]
@@ -41,7 +41,7 @@ class Words(msgspec.Struct, frozen=True):
     mentions: Sequence[str]
 
 
-WORDS = load_beside(__file__, "words.yaml", Words)
+WORDS = load_beside(__file__, "words.yaml", SyntheticWords)
 
 PERSON, PLACE, NUMBER = "person", "place", "number"
 ATTRIBUTES = [(name, kind) for kind, names in WORDS.attributes.items() for name in names]

@@ -13,8 +13,8 @@ from msgspec import Struct
 from memeval.llm.extractive.dates import Moment, day_text, moments
 from memeval.llm.extractive.events import elapsed, event_day
 from memeval.llm.extractive.quantities import asks_length, count, duration
-from memeval.llm.extractive.questions import Kind, Question, analyse
-from memeval.llm.extractive.ranking import Index, Ranking, index, rank
+from memeval.llm.extractive.questions import ExpectedAnswer, ParsedQuestion, analyse
+from memeval.llm.extractive.ranking import ContextIndex, Ranking, index, rank
 from memeval.llm.extractive.scoring import Candidates, candidates, scores
 from memeval.llm.extractive.sentences import Sentence
 from memeval.llm.extractive.words import NUMBERS, stem
@@ -56,7 +56,7 @@ NEGATIONS = frozenset(
 )
 
 
-class Reading(Struct, frozen=True):
+class SpanAnswer(Struct, frozen=True):
     """An answer and the sentence that it rests on."""
 
     answer: str
@@ -64,25 +64,25 @@ class Reading(Struct, frozen=True):
     """None if the reader abstains."""
 
 
-def read(text: str, context: tuple[str, ...], asked_at: datetime | None = None) -> Reading:
+def read(text: str, context: tuple[str, ...], asked_at: datetime | None = None) -> SpanAnswer:
     """The answer from a context; `asked_at` matters only for time passed since an event."""
     question, read_context = analyse(text), index(context)
     ranking = rank(question, read_context, DEPTH)
     if not _bears(question, read_context, ranking):
-        return Reading(NO_ANSWER)
+        return SpanAnswer(NO_ANSWER)
     if span := elapsed(question.text, asked_at, read_context):
-        return Reading(span, read_context.sentences[ranking.best[0]])
+        return SpanAnswer(span, read_context.sentences[ranking.best[0]])
 
     return _READERS.get(question.kind, _span)(question, read_context, ranking)
 
 
-def _bears(question: Question, context: Index, ranking: Ranking) -> bool:
+def _bears(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> bool:
     """Whether the context says anything relevant to the question."""
     if not ranking.best:
         return False
 
     if (
-        question.kind in (Kind.YES_NO, Kind.EITHER)
+        question.kind in (ExpectedAnswer.YES_NO, ExpectedAnswer.EITHER)
         and ranking.coverage_named > 0
         and question.names & context.spoken.keys()
     ):
@@ -96,7 +96,7 @@ def _bears(question: Question, context: Index, ranking: Ranking) -> bool:
     return ranking.coverage_named >= least and ranking.coverage - ranking.coverage_named <= SWAPPED
 
 
-def _when(question: Question, context: Index, ranking: Ranking) -> Reading:
+def _when(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> SpanAnswer:
     """The date in the best sentence that has one, or in its turn; otherwise the day it was said."""
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if score < FAR_BEHIND * ranking.scores[0]:
@@ -104,13 +104,15 @@ def _when(question: Question, context: Index, ranking: Ranking) -> Reading:
 
         moment = _moment(question, context, number, ranking)
         if moment is not None:
-            return Reading(moment.text, context.sentences[number])
+            return SpanAnswer(moment.text, context.sentences[number])
 
     best = context.sentences[ranking.best[0]]
-    return Reading(day_text(best.time.date()), best) if best.time else Reading(NO_ANSWER)
+    return SpanAnswer(day_text(best.time.date()), best) if best.time else SpanAnswer(NO_ANSWER)
 
 
-def _moment(question: Question, context: Index, number: int, ranking: Ranking) -> Moment | None:
+def _moment(
+    question: ParsedQuestion, context: ContextIndex, number: int, ranking: Ranking
+) -> Moment | None:
     """The time expression nearest to the question's words, or the turn's first one."""
     sentence = context.sentences[number]
     said = sentence.time.date() if sentence.time else None
@@ -134,13 +136,13 @@ def _moment(question: Question, context: Index, number: int, ranking: Ranking) -
     )
 
 
-def _yes_no(question: Question, context: Index, ranking: Ranking) -> Reading:
+def _yes_no(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> SpanAnswer:
     best = context.sentences[ranking.best[0]]
     answer = "No" if NEGATIONS & set(best.words) else "Yes"
-    return Reading(f"Likely {answer.lower()}" if question.likely else answer, best)
+    return SpanAnswer(f"Likely {answer.lower()}" if question.likely else answer, best)
 
 
-def _either(question: Question, context: Index, ranking: Ranking) -> Reading:
+def _either(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> SpanAnswer:
     """The option that came first or last, if asked; otherwise the one mentioned more often."""
     best = context.sentences[ranking.best[0]]
     days = [event_day(option, context) for option in question.options]
@@ -148,17 +150,17 @@ def _either(question: Question, context: Index, ranking: Ranking) -> Reading:
         pick = max if order[0] in ("last", "most recent", "later") else min
         dated = zip(days, question.options, strict=True)
         _, option = pick(dated, key=lambda pair: pair[0] or date.min)
-        return Reading(option, best)
+        return SpanAnswer(option, best)
 
     support = []
     for option in question.options:
         mentions = [context.postings.get(stem(word), ()) for word in option.split()]
         support.append(sum(map(len, mentions)))
 
-    return Reading(question.options[int(np.argmax(support))], best)
+    return SpanAnswer(question.options[int(np.argmax(support))], best)
 
 
-def _count(question: Question, context: Index, ranking: Ranking) -> Reading:
+def _count(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> SpanAnswer:
     quantity = _quantity(count, question, context, ranking)
     return quantity or (
         _span(question, context, ranking)
@@ -167,24 +169,27 @@ def _count(question: Question, context: Index, ranking: Ranking) -> Reading:
     )
 
 
-def _duration(question: Question, context: Index, ranking: Ranking) -> Reading:
+def _duration(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> SpanAnswer:
     return _quantity(duration, question, context, ranking) or _span(question, context, ranking)
 
 
 def _quantity(
-    find: Callable[[str, str], str | None], question: Question, context: Index, ranking: Ranking
-) -> Reading | None:
+    find: Callable[[str, str], str | None],
+    question: ParsedQuestion,
+    context: ContextIndex,
+    ranking: Ranking,
+) -> SpanAnswer | None:
     """The first quantity of the best sentence that has one; far worse sentences are left out."""
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if score < FAR_BEHIND * ranking.scores[0]:
             break
         if quantity := find(context.sentences[number].text, question.text):
-            return Reading(quantity, context.sentences[number])
+            return SpanAnswer(quantity, context.sentences[number])
 
     return None
 
 
-def _tally(context: Index, ranking: Ranking) -> Reading:
+def _tally(context: ContextIndex, ranking: Ranking) -> SpanAnswer:
     """How many turns mention it: a lower bound, used if no number was said."""
     near = [
         number
@@ -193,19 +198,19 @@ def _tally(context: Index, ranking: Ranking) -> Reading:
     ]
     turns = len({int(context.turns[number]) for number in near})
     spelt = next(word for word, value in NUMBERS.items() if value == turns)
-    return Reading(spelt, context.sentences[ranking.best[0]])
+    return SpanAnswer(spelt, context.sentences[ranking.best[0]])
 
 
-def _span(question: Question, context: Index, ranking: Ranking) -> Reading:
+def _span(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> SpanAnswer:
     found = candidates(question, context, ranking)
     if len(found.starts) == 0:
-        return Reading(NO_ANSWER)
+        return SpanAnswer(NO_ANSWER)
 
     scored = scores(found)
     best = int(np.argmax(scored))
     chosen = _items(found, scored, context, ranking) if question.plural else [best]
 
-    return Reading(
+    return SpanAnswer(
         ", ".join(found.text(number) for number in chosen), found.sentences[found.owner[best]]
     )
 
@@ -213,7 +218,7 @@ def _span(question: Question, context: Index, ranking: Ranking) -> Reading:
 def _items(
     found: Candidates,
     scored: np.ndarray[tuple[int], np.dtype[np.float64]],
-    context: Index,
+    context: ContextIndex,
     ranking: Ranking,
 ) -> list[int]:
     """The best candidate of each turn, best first."""
@@ -232,11 +237,11 @@ def _items(
     return chosen
 
 
-_READERS: dict[Kind, Callable[[Question, Index, Ranking], Reading]] = {
-    Kind.WHEN: _when,
-    Kind.YES_NO: _yes_no,
-    Kind.EITHER: _either,
-    Kind.COUNT: _count,
-    Kind.DURATION: _duration,
+_READERS: dict[ExpectedAnswer, Callable[[ParsedQuestion, ContextIndex, Ranking], SpanAnswer]] = {
+    ExpectedAnswer.WHEN: _when,
+    ExpectedAnswer.YES_NO: _yes_no,
+    ExpectedAnswer.EITHER: _either,
+    ExpectedAnswer.COUNT: _count,
+    ExpectedAnswer.DURATION: _duration,
 }
 """The function for each kind of question; other kinds are answered by the best span."""

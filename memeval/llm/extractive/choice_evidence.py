@@ -11,8 +11,8 @@ import numpy as np
 
 from memeval.llm.extractive.dates import MONTHS, day_text, moments
 from memeval.llm.extractive.events import approximate_day
-from memeval.llm.extractive.questions import Kind, Question, analyse
-from memeval.llm.extractive.ranking import Index, Ranking, index, rank
+from memeval.llm.extractive.questions import ExpectedAnswer, ParsedQuestion, analyse
+from memeval.llm.extractive.ranking import ContextIndex, Ranking, index, rank
 from memeval.llm.extractive.words import NUMBERS, STOP_WORDS, TOKEN, stem
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def terms(text: str) -> frozenset[str]:
     ) or frozenset(words)
 
 
-def _turns(context: Index, ranking: Ranking) -> list[tuple[float, frozenset[str]]]:
+def _turns(context: ContextIndex, ranking: Ranking) -> list[tuple[float, frozenset[str]]]:
     """Relevance of each turn found, relative to the best one, and the turn's stems and stop
     words.
     """
@@ -100,19 +100,19 @@ def _turns(context: Index, ranking: Ranking) -> list[tuple[float, frozenset[str]
     return [(bearing, _held(context, turn)) for turn, bearing in bearings.items()]
 
 
-def _held(context: Index, turn: int) -> frozenset[str]:
+def _held(context: ContextIndex, turn: int) -> frozenset[str]:
     first, last = np.searchsorted(context.turns, [turn, turn + 1])
     return frozenset().union(
         *(context.sentences[place].terms | _words(context, place) for place in range(first, last))
     )
 
 
-def _words(context: Index, place: int) -> frozenset[str]:
+def _words(context: ContextIndex, place: int) -> frozenset[str]:
     """The stop words of a sentence: short answers may be among them (`yes`, `no`, `always`)."""
     return frozenset(context.sentences[place].words) & STOP_WORDS
 
 
-def _said_by(question: Question, context: Index) -> frozenset[str]:
+def _said_by(question: ParsedQuestion, context: ContextIndex) -> frozenset[str]:
     """Stems said by the people whom the question names; empty if none of them speaks."""
     places = [
         place
@@ -141,13 +141,13 @@ def _f1(first: frozenset[str], second: frozenset[str]) -> float:
 
 
 def _date(
-    question: Question, choices: Sequence[str], context: Index, ranking: Ranking
+    question: ParsedQuestion, choices: Sequence[str], context: ContextIndex, ranking: Ranking
 ) -> list[float]:
     """Nearness of each choice's date to dates found; zeros unless a time is asked for or at least
     half of the choices have dates.
     """
     written = [_spell(choice) for choice in choices]
-    if question.kind is not Kind.WHEN and 2 * sum(map(bool, written)) < len(choices):
+    if question.kind is not ExpectedAnswer.WHEN and 2 * sum(map(bool, written)) < len(choices):
         return [0.0] * len(choices)
 
     dates = list(_found_dates(context, ranking))
@@ -159,7 +159,7 @@ def _date(
     return evidence
 
 
-def _found_dates(context: Index, ranking: Ranking) -> list[tuple[float, str]]:
+def _found_dates(context: ContextIndex, ranking: Ranking) -> list[tuple[float, str]]:
     """Dates of the sentences found, each with the relevance of its sentence."""
     dates = []
     for number, score in zip(ranking.best, ranking.scores, strict=True):

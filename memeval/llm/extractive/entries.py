@@ -15,7 +15,7 @@ _HEAD = re.compile(
 )
 
 
-class Entry(Struct, frozen=True):
+class SourceSentence(Struct, frozen=True):
     """One sentence of a chunk, as it was written."""
 
     stamp: str
@@ -36,7 +36,7 @@ class Entry(Struct, frozen=True):
         return f"[{self.stamp}] {said}" if self.stamp else said
 
 
-def entries(chunks: Iterable[str]) -> Iterator[Entry]:
+def entries(chunks: Iterable[str]) -> Iterator[SourceSentence]:
     """The sentences of the chunks, in order."""
     for chunk in chunks:
         heads = list(_heads(chunk))
@@ -51,7 +51,7 @@ def entries(chunks: Iterable[str]) -> Iterator[Entry]:
                 if term
                 and (sentence.text[start].isdigit() or (start and sentence.text[start].isupper()))
             )
-            yield Entry(
+            yield SourceSentence(
                 stamp=stamp,
                 speaker=speaker,
                 text=text,
@@ -73,7 +73,7 @@ def _heads(chunk: str) -> Iterator[tuple[str, str]]:
         yield stamp, (head["speaker"] or "").strip()
 
 
-def block(chosen: Iterable[Entry]) -> str:
+def block(chosen: Iterable[SourceSentence]) -> str:
     """The entries as one chunk, under their dates and speakers; undated ones first."""
     lines: list[str] = []
     stamp, speaker = "", ""

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 
 from memeval.llm.extractive.dates import MONTHS, WEEKDAYS, moments
 from memeval.llm.extractive.questions import analyse
-from memeval.llm.extractive.ranking import Index, rank
+from memeval.llm.extractive.ranking import ContextIndex, rank
 from memeval.llm.extractive.words import NUMBERS
 
 _UNIT = r"how many (?P<unit>day|week|month|year)s"
@@ -25,7 +25,7 @@ _DATED = re.compile(rf"(?:(\d{{1,2}}) )?({'|'.join(MONTHS)}) (\d{{4}})$")
 _BEFORE = re.compile(r"^(?:The )?(\w+?)(?: (week|weekend)s?)? (before|after|of) ")
 
 
-def elapsed(question: str, asked_at: datetime | None, context: Index) -> str | None:
+def elapsed(question: str, asked_at: datetime | None, context: ContextIndex) -> str | None:
     """Time between the two events of a lower-cased question, or since its one event."""
     if match := _SINCE.search(question):
         first, second = event_day(match["event"], context), asked_at.date() if asked_at else None
@@ -41,7 +41,7 @@ def elapsed(question: str, asked_at: datetime | None, context: Index) -> str | N
     return f"{number} {match['unit']}{'' if number == 1 else 's'}"
 
 
-def event_day(event: str, context: Index) -> date | None:
+def event_day(event: str, context: ContextIndex) -> date | None:
     """The day of an event: a date in the nearest sentence, else the day on which it was said."""
     ranking = rank(analyse(event), context, depth=1)
     if not ranking.best:

@@ -19,7 +19,7 @@ from memeval.llm.contract import (
     asked_line,
     fill,
 )
-from memeval.llm.extractive.answers import Reading, read
+from memeval.llm.extractive.answers import SpanAnswer, read
 from memeval.llm.extractive.artifacts import extract
 from memeval.llm.extractive.choosing import choose
 from memeval.llm.extractive.drafting import propose
@@ -109,7 +109,7 @@ class ExtractiveModel(LanguageModel):
         )
 
 
-def _reply(reading: Reading, style: str) -> str:
+def _reply(reading: SpanAnswer, style: str) -> str:
     if style != "cot":
         return reading.answer
     if reading.support is None:

@@ -14,7 +14,7 @@ from memeval.llm.extractive.dates import MONTHS, Moment, moments
 from memeval.llm.extractive.words import AUXILIARIES, STOP_WORDS, TOKEN, stem
 
 
-class Kind(StrEnum):
+class ExpectedAnswer(StrEnum):
     """The kinds of questions that the reader distinguishes."""
 
     WHEN = "when"
@@ -32,12 +32,12 @@ class Kind(StrEnum):
     WHAT = "what"
 
 
-class Question(Struct, frozen=True):
+class ParsedQuestion(Struct, frozen=True):
     """A question, analysed."""
 
     text: str
     """Lower-cased."""
-    kind: Kind
+    kind: ExpectedAnswer
     terms: tuple[str, ...]
     """Stems of its content words in order, each once; the words of its dates are left out."""
     pairs: frozenset[tuple[str, str]]
@@ -65,25 +65,28 @@ _PLACE = (
     r"(?:city|cities|country|countries|state|states|place|places|location|locations|town|area|"
     r"park|restaurant)"
 )
-_KINDS: tuple[tuple[str, Kind], ...] = (
-    (r"\bhow (?:many|much)\b", Kind.COUNT),
-    (r"\bhow long ago\b", Kind.WHEN),
-    (r"\bhow (?:long|often|old)\b", Kind.DURATION),
-    (r"\b(?:what|which) " + _DATE + r"\b", Kind.WHEN),
+_KINDS: tuple[tuple[str, ExpectedAnswer], ...] = (
+    (r"\bhow (?:many|much)\b", ExpectedAnswer.COUNT),
+    (r"\bhow long ago\b", ExpectedAnswer.WHEN),
+    (r"\bhow (?:long|often|old)\b", ExpectedAnswer.DURATION),
+    (r"\b(?:what|which) " + _DATE + r"\b", ExpectedAnswer.WHEN),
     (
         r"\bwhen\b(?=.*\?)(?:\s+(?:did|does|do|is|are|was|were|will|has|have|had|would|can|\w+)\b)",
-        Kind.WHEN,
+        ExpectedAnswer.WHEN,
     ),
-    (r"\b(?:who|whom|whose)\b", Kind.WHO),
-    (r"\b(?:where|(?:what|which)(?: \w+){0,2} " + _PLACE + r")\b", Kind.WHERE),
+    (r"\b(?:who|whom|whose)\b", ExpectedAnswer.WHO),
+    (r"\b(?:where|(?:what|which)(?: \w+){0,2} " + _PLACE + r")\b", ExpectedAnswer.WHERE),
     (
         r"\bwhy\b|\bwhat (?:motivated|made|inspired|caused|prompted|sparked)\b|\breasons?\b",
-        Kind.WHY,
+        ExpectedAnswer.WHY,
     ),
-    (r"\bhow\b", Kind.HOW),
-    (r"\bwhat (?:did|does|do|has|have|is|are|was|were|will)\b.*\b(?:do|doing|done)\b", Kind.DO),
-    (r"\b(?:what|which)\b.*\b(?:names?|title|called|named|nickname)\b", Kind.NAME),
-    (r"\b(?:what|which)\b", Kind.WHAT),
+    (r"\bhow\b", ExpectedAnswer.HOW),
+    (
+        r"\bwhat (?:did|does|do|has|have|is|are|was|were|will)\b.*\b(?:do|doing|done)\b",
+        ExpectedAnswer.DO,
+    ),
+    (r"\b(?:what|which)\b.*\b(?:names?|title|called|named|nickname)\b", ExpectedAnswer.NAME),
+    (r"\b(?:what|which)\b", ExpectedAnswer.WHAT),
 )
 _FIRST_WORD = re.compile(r"\W*(\w+)")
 _LIKELY = re.compile(r"\b(?:would|might|could|likely|probably|considered|potentially)\b")
@@ -102,7 +105,7 @@ _TOPIC = re.compile(r"\b(?:what|which)\b((?: [\w'-]+){1,4})")
 
 
 @lru_cache(maxsize=4096)
-def analyse(text: str) -> Question:
+def analyse(text: str) -> ParsedQuestion:
     """The analysis of a question's text."""
     lowered = text.lower().replace("’", "'")
     tokens = [match.group().replace("’", "'") for match in TOKEN.finditer(text)]
@@ -113,17 +116,17 @@ def analyse(text: str) -> Question:
     words = [match.group().replace("’", "'").lower() for match in TOKEN.finditer(plain)]
     stems = [stem(word) for word in words if word not in STOP_WORDS and word[0].isalnum()]
     kind, several = _kind(lowered), _plural(lowered)
-    if kind is Kind.WHAT and several:
-        kind = Kind.LIST
+    if kind is ExpectedAnswer.WHAT and several:
+        kind = ExpectedAnswer.LIST
 
-    return Question(
+    return ParsedQuestion(
         text=lowered,
         kind=kind,
         terms=tuple(dict.fromkeys(stems)),
         pairs=frozenset(pairwise(stems)),
         names=names,
         likely=bool(_LIKELY.search(lowered)),
-        options=_options(lowered) if kind is Kind.EITHER else (),
+        options=_options(lowered) if kind is ExpectedAnswer.EITHER else (),
         verb=_verb(text),
         pictured=bool(_PICTURED.search(lowered)),
         plural=several,
@@ -141,12 +144,12 @@ def _blank_out(text: str, spans: Sequence[Moment]) -> str:
     return "".join(letters)
 
 
-def _kind(lowered: str) -> Kind:
+def _kind(lowered: str) -> ExpectedAnswer:
     first = _FIRST_WORD.match(lowered)
     if _WHICH_OF_TWO.search(lowered):
-        return Kind.EITHER
+        return ExpectedAnswer.EITHER
     if first and first.group(1) in AUXILIARIES:
-        return Kind.EITHER if _EITHER.search(lowered) else Kind.YES_NO
+        return ExpectedAnswer.EITHER if _EITHER.search(lowered) else ExpectedAnswer.YES_NO
 
     places = [
         (match.start(), order, kind)
@@ -154,7 +157,7 @@ def _kind(lowered: str) -> Kind:
         if (match := re.search(pattern, lowered))
     ]
 
-    return min(places)[2] if places else Kind.WHAT
+    return min(places)[2] if places else ExpectedAnswer.WHAT
 
 
 def _options(lowered: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from memeval.llm.extractive.dates import MONTHS, day_text, month_text
-from memeval.llm.extractive.questions import Question
+from memeval.llm.extractive.questions import ParsedQuestion
 from memeval.llm.extractive.sentences import Sentence, read_chunk
 from memeval.llm.extractive.words import stem
 
@@ -47,7 +47,7 @@ IMPORTANCE = np.array([1.0, 0.5, 0.15, 0.05, 0.1, 0.3, -0.25, 0.3, 0.0, 0.0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Index:
+class ContextIndex:
     """A context, split into sentences and indexed."""
 
     sentences: tuple[Sentence, ...]
@@ -85,7 +85,7 @@ class Ranking(Struct, frozen=True):
 
 
 @lru_cache(maxsize=16)
-def index(context: tuple[str, ...]) -> Index:
+def index(context: tuple[str, ...]) -> ContextIndex:
     """The index of a context; cached, since many questions are asked about the same context."""
     sentences: list[Sentence] = []
     turns: list[int] = []
@@ -113,7 +113,7 @@ def index(context: tuple[str, ...]) -> Index:
         [number for number, sentence in enumerate(sentences) if sentence.asks], dtype=np.int64
     )
 
-    return Index(
+    return ContextIndex(
         sentences=tuple(sentences),
         turns=np.array(turns, dtype=np.int64),
         postings=_arrays(postings),
@@ -122,7 +122,7 @@ def index(context: tuple[str, ...]) -> Index:
     )
 
 
-def rank(question: Question, context: Index, depth: int) -> Ranking:
+def rank(question: ParsedQuestion, context: ContextIndex, depth: int) -> Ranking:
     """The `depth` sentences most relevant to the question."""
     named = question.names & context.spoken.keys()
     weights = _weights(question, context, named)
@@ -168,14 +168,14 @@ def rank(question: Question, context: Index, depth: int) -> Ranking:
     )
 
 
-def _flags(places: Places, context: Index) -> Scores:
+def _flags(places: Places, context: ContextIndex) -> Scores:
     """1 for the sentences at `places`, 0 for the others."""
     flags = np.zeros(len(context.sentences))
     flags[places] = 1
     return flags
 
 
-def _date(question: Question, context: Index) -> Scores:
+def _date(question: ParsedQuestion, context: ContextIndex) -> Scores:
     """1 for sentences said at a time that the question names, 0.5 in the two weeks after a day."""
     nearness = np.zeros(len(context.sentences))
     for text in question.dates:
@@ -207,19 +207,21 @@ def _nearness(text: str, said: date) -> float:
     )
 
 
-def _weights(question: Question, context: Index, named: Iterable[str]) -> dict[str, float]:
+def _weights(
+    question: ParsedQuestion, context: ContextIndex, named: Iterable[str]
+) -> dict[str, float]:
     """The idf of the question's stems without names of speakers, which are weighed separately."""
     left_out = {stem(name) for name in named}
     return {term: context.idf(term) for term in question.terms if term not in left_out}
 
 
-def _speaking(named: Iterable[str], context: Index) -> Places:
+def _speaking(named: Iterable[str], context: ContextIndex) -> Places:
     """Numbers of the sentences that any of the named people says."""
     parts = [context.spoken[name] for name in sorted(named)]
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
 
 
-def _pairs(question: Question, context: Index) -> Scores:
+def _pairs(question: ParsedQuestion, context: ContextIndex) -> Scores:
     """How many of the question's pairs of neighbouring stems each sentence contains."""
     counts = np.zeros(len(context.sentences))
     for first, second in question.pairs:
@@ -229,7 +231,7 @@ def _pairs(question: Question, context: Index) -> Scores:
     return counts
 
 
-def _overlap(weights: Mapping[str, float], context: Index) -> tuple[Scores, Scores, Scores]:
+def _overlap(weights: Mapping[str, float], context: ContextIndex) -> tuple[Scores, Scores, Scores]:
     """Weight of the question's stems per sentence and per turn, and their number per turn."""
     own = np.zeros(len(context.sentences))
     turn = np.zeros(int(context.turns[-1]) + 1)

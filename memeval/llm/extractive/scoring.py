@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memeval.llm.extractive.questions import Kind, Question
-from memeval.llm.extractive.ranking import EVIDENCE, Index, Ranking
+from memeval.llm.extractive.questions import ExpectedAnswer, ParsedQuestion
+from memeval.llm.extractive.ranking import EVIDENCE, ContextIndex, Ranking
 from memeval.llm.extractive.sentences import Sentence
 from memeval.llm.extractive.spans import STATIC, Spans, spans
 
@@ -41,15 +41,15 @@ DYNAMIC = (
 )
 """Features that depend on the question."""
 
-BY_KIND: dict[Kind, tuple[str, ...]] = {
-    Kind.COUNT: ("log_length", "number"),
-    Kind.DURATION: ("log_length", "number", "time_unit"),
-    Kind.WHERE: ("log_length", "capital", "place", "starts_preposition"),
-    Kind.WHO: ("log_length", "capital", "after_preposition"),
-    Kind.NAME: ("log_length", "capital", "quoted"),
-    Kind.WHY: ("log_length", "reason", "first", "pronoun"),
-    Kind.HOW: ("log_length", "evaluative", "means", "starts_ing", "first"),
-    Kind.DO: (
+BY_KIND: dict[ExpectedAnswer, tuple[str, ...]] = {
+    ExpectedAnswer.COUNT: ("log_length", "number"),
+    ExpectedAnswer.DURATION: ("log_length", "number", "time_unit"),
+    ExpectedAnswer.WHERE: ("log_length", "capital", "place", "starts_preposition"),
+    ExpectedAnswer.WHO: ("log_length", "capital", "after_preposition"),
+    ExpectedAnswer.NAME: ("log_length", "capital", "quoted"),
+    ExpectedAnswer.WHY: ("log_length", "reason", "first", "pronoun"),
+    ExpectedAnswer.HOW: ("log_length", "evaluative", "means", "starts_ing", "first"),
+    ExpectedAnswer.DO: (
         "log_length",
         "after_pronoun",
         "starts_ing",
@@ -57,8 +57,8 @@ BY_KIND: dict[Kind, tuple[str, ...]] = {
         "after_auxiliary",
         "pronoun",
     ),
-    Kind.LIST: ("log_length", "comma", "and", "after_preposition", "capital"),
-    Kind.WHAT: ("log_length", "after_determiner", "capital", "quoted"),
+    ExpectedAnswer.LIST: ("log_length", "comma", "and", "after_preposition", "capital"),
+    ExpectedAnswer.WHAT: ("log_length", "after_determiner", "capital", "quoted"),
 }
 """Static features that get a separate weight for each kind of question."""
 
@@ -91,7 +91,7 @@ class Candidates:
         return span.removesuffix("'s").removesuffix("’s")
 
 
-def candidates(question: Question, context: Index, ranking: Ranking) -> Candidates:
+def candidates(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> Candidates:
     """All candidates of the ranking's sentences with their features."""
     chosen = tuple(context.sentences[number] for number in ranking.best)
     parts = [spans(sentence) for sentence in chosen]
@@ -121,7 +121,7 @@ _VECTOR = np.array([_WEIGHTS.get(name, 0.0) for name in NAMES])
 _STATIC_COLUMN = {name: column for column, name in enumerate(STATIC)}
 
 
-def _by_kind(kind: Kind, static: Matrix) -> Matrix:
+def _by_kind(kind: ExpectedAnswer, static: Matrix) -> Matrix:
     blocks = []
     for each, names in BY_KIND.items():
         columns = static[:, [_STATIC_COLUMN[name] for name in names]]
@@ -131,7 +131,7 @@ def _by_kind(kind: Kind, static: Matrix) -> Matrix:
 
 
 def _dynamic(
-    question: Question, context: Index, ranking: Ranking, place: int, part: Spans
+    question: ParsedQuestion, context: ContextIndex, ranking: Ranking, place: int, part: Spans
 ) -> Matrix:
     """Columns `DYNAMIC` and `EVIDENCE` for candidates of the sentence at a rank."""
     sentence = context.sentences[ranking.best[place]]

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from memeval.llm.extractive.entries import Entry, block, entries
+from memeval.llm.extractive.entries import SourceSentence, block, entries
 from memeval.llm.extractive.words import EVALUATIVE, VAGUE, stem
 from memeval.llm.memory_prompts import NotesPrompt, RelevancePrompt, SummarisePrompt
 from memeval.llm.tokens import count_tokens
@@ -40,12 +40,12 @@ def summarise(prompt: SummarisePrompt) -> str:
     return _report(found, chosen)
 
 
-def _report(found: Sequence[Entry], chosen: Sequence[int]) -> str:
+def _report(found: Sequence[SourceSentence], chosen: Sequence[int]) -> str:
     """The chosen sentences in chronological order, which is the order of their numbers."""
     return block(found[number] for number in sorted(chosen))
 
 
-def _choose(found: Sequence[Entry], budget: int) -> list[int]:
+def _choose(found: Sequence[SourceSentence], budget: int) -> list[int]:
     """Numbers of the chosen sentences, best first."""
     weights = _weights(found)
     costs = [count_tokens(entry.text) + 2 for entry in found]
@@ -82,7 +82,7 @@ def _choose(found: Sequence[Entry], budget: int) -> list[int]:
     return chosen
 
 
-def _weights(found: Sequence[Entry]) -> Mapping[str, float]:
+def _weights(found: Sequence[SourceSentence]) -> Mapping[str, float]:
     counts = Counter(term for entry in found for term in entry.terms)
     telling = {term for entry in found for term in entry.telling}
     weights = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from memeval.llm.extractive.entries import Entry, entries
+from memeval.llm.extractive.entries import SourceSentence, entries
 from memeval.llm.extractive.words import TEMPORAL, TOKEN, stem
 from memeval.llm.form import field_names, read_form, write_form
 from memeval.llm.memory_prompts import WorkingMemoryPrompt
@@ -92,12 +92,12 @@ def _cues(name: str) -> frozenset[str]:
     return frozenset().union(*known) if known else frozenset(words)
 
 
-def _spoken_for(entry: Entry, cues: frozenset[str]) -> int:
+def _spoken_for(entry: SourceSentence, cues: frozenset[str]) -> int:
     words = {word.lower().replace("’", "'") for word in TOKEN.findall(entry.text)}
     return len(cues & words) or len(cues & entry.terms)
 
 
-def _keep(found: Sequence[Entry], cues: frozenset[str]) -> list[str]:
+def _keep(found: Sequence[SourceSentence], cues: frozenset[str]) -> list[str]:
     def worth(number: int) -> tuple[float, int]:
         entry = found[number]
         content = len(entry.terms - TEMPORAL)

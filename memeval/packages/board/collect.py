@@ -12,7 +12,14 @@ from memeval.packages.board.checking import Checked, Refused, check_packages
 from memeval.packages.board.disputes import packages_apart, read_disputes
 from memeval.packages.board.entries import entries_of, name_of, protocol_id
 from memeval.packages.board.questions import questions_of
-from memeval.packages.board.records import JSON_VERSION, LONGEST, Board, LeftOut, Mark, PackageData
+from memeval.packages.board.records import (
+    JSON_VERSION,
+    LONGEST,
+    Board,
+    LeftOut,
+    LevelResult,
+    PackageData,
+)
 from memeval.packages.board.tables import table_of, told_apart
 from memeval.packages.form import SUFFIX
 from memeval.packages.levels import Level
@@ -132,7 +139,7 @@ def _said(register: Mapping[str, Any] | None, registered: Level) -> str:
     return f"said beforehand, in commit {name} of {date[:10]}"
 
 
-def mark_of(level: Level) -> Mark:
+def mark_of(level: Level) -> LevelResult:
     """Result of a level, in one word."""
     state = "partly" if level.unchecked else "passed"
     if level.problems:
@@ -140,4 +147,4 @@ def mark_of(level: Level) -> Mark:
     elif not level.is_done:
         state = "not done"
 
-    return Mark(level.name, state, one_line(level.did, 160))
+    return LevelResult(level.name, state, one_line(level.did, 160))

@@ -8,8 +8,8 @@ from pathlib import Path
 from memeval.comparison.build import compare_runs
 from memeval.errors import UserError
 from memeval.metrics.registry import metrics
-from memeval.packages.board.entries import Entry, name_of
-from memeval.packages.board.records import LONGEST, Apart, Dispute, Setting, Table
+from memeval.packages.board.entries import BoardEntry, name_of
+from memeval.packages.board.records import LONGEST, Apart, BoardTable, DisputeNote, Setting
 from memeval.report.page.build import setting_data
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line
@@ -21,7 +21,7 @@ MOST_COMPARED = 8
 """Maximum number of packages compared with the best of their system: the least accurate."""
 
 
-def read_disputes(packages: Path) -> tuple[Dispute, ...]:
+def read_disputes(packages: Path) -> tuple[DisputeNote, ...]:
     """The notes `disputes/*.md` next to a folder of packages, by name.
 
     Raises `UserError` for a note that is too large or can't be read.
@@ -39,19 +39,19 @@ def read_disputes(packages: Path) -> tuple[Dispute, ...]:
 
         title, _, rest = text.partition("\n")
         title = one_line(title.lstrip("# "), LONGEST) or one_line(path.stem, LONGEST)
-        notes.append(Dispute(one_line(path.name, LONGEST), title, rest.strip()))
+        notes.append(DisputeNote(one_line(path.name, LONGEST), title, rest.strip()))
 
     return tuple(notes)
 
 
-def packages_apart(table: Table, entries: Sequence[Entry]) -> Iterator[Apart]:
+def packages_apart(table: BoardTable, entries: Sequence[BoardEntry]) -> Iterator[Apart]:
     """Packages of one system that are shown to differ in accuracy, on the same questions and by the
     same judge: the best run of each is compared with the best of all.
 
     Raises `UserError` if records can't be read.
     """
     order = {row.key: place for place, row in enumerate(table.rows)}
-    best: dict[str, dict[str, Entry]] = {}
+    best: dict[str, dict[str, BoardEntry]] = {}
     for entry in sorted(entries, key=lambda one: order[one.run.key]):
         if entry.run.valid and entry.run.metrics.get("accuracy") is not None:
             of_system = best.setdefault(name_of(entry.run.summary), {})
@@ -86,7 +86,7 @@ def packages_apart(table: Table, entries: Sequence[Entry]) -> Iterator[Apart]:
                 )
 
 
-def _settings(first: Entry, second: Entry) -> Iterator[Setting]:
+def _settings(first: BoardEntry, second: BoardEntry) -> Iterator[Setting]:
     """Differences in settings, in memeval's version, and in those of the packages used."""
     for name, values in setting_data([first.run.summary, second.run.summary]).items():
         yield Setting(one_line(name), *map(one_line, values))

@@ -22,7 +22,7 @@ BASELINES = ("full_history", "files", "bm25", "no_memory")
 ORACLE = "oracle"
 
 
-class Entry(Struct, frozen=True):
+class BoardEntry(Struct, frozen=True):
     """A run of a package, under a key that no run of another package has."""
 
     package: Package
@@ -63,15 +63,15 @@ def kind_of(summary: RunSummary) -> str:
 
 def entries_of(
     packages: Sequence[tuple[Package, Mapping[str, RunScores]]],
-) -> dict[str, list[Entry]]:
+) -> dict[str, list[BoardEntry]]:
     """The runs by the id of their protocol: by data set, those with most runs first."""
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[BoardEntry]] = {}
     for package, scores in packages:
         for run in package.runs:
             # Two packages may contain a run of the same key.
             key = imported_key(package.id, run.key)
             own = Run(run.folder, replace(run.summary, run_key=key))
-            entry = Entry(package, own, scores[run.key], package.manifest.protocols[run.key])
+            entry = BoardEntry(package, own, scores[run.key], package.manifest.protocols[run.key])
             groups.setdefault(protocol_id(package, run.key), []).append(entry)
 
     def order(name: str) -> tuple[str, int, str]:

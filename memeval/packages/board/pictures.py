@@ -8,9 +8,9 @@ from unicodedata import east_asian_width
 from msgspec import Struct
 
 from memeval.metrics.formats import percent
-from memeval.packages.board.records import Row
-from memeval.report.plots.labelling import Box, Room, offsets
-from memeval.report.plots.model import INK, Look, Mark, Panel
+from memeval.packages.board.records import BoardRow
+from memeval.report.plots.labelling import Box, PlotArea, offsets
+from memeval.report.plots.model import INK, Mark, MarkStyle, Panel
 from memeval.report.plots.prices import frontier_panel, prices
 from memeval.results.summary import Share
 from memeval.text.shown import one_line
@@ -52,19 +52,19 @@ class Name(Struct, frozen=True):
         return abs(self.down) > 1.6 * LINE
 
 
-class Picture(Struct, frozen=True):
+class Scatter(Struct, frozen=True):
     """A pair of axes with named points."""
 
     panel: Panel
     names: tuple[Name, ...]
 
 
-def pictures(rows: Sequence[Row]) -> list[Picture]:
+def pictures(rows: Sequence[BoardRow]) -> list[Scatter]:
     """The accuracy of rows against each price in which they differ."""
     made = []
     for name, (figure, title) in PRICES.items():
         price = prices()[name]
-        known: list[tuple[Row, float]] = []
+        known: list[tuple[BoardRow, float]] = []
         for row in rows:
             cost = getattr(row, figure)
             if cost is not None and row.accuracy is not None:
@@ -76,22 +76,26 @@ def pictures(rows: Sequence[Row]) -> list[Picture]:
         marks = [_mark(row, cost, price.unit.short(cost)) for row, cost in known]
         fair = [row.valid and row.kind != "oracle" for row, _ in known]
         panel = frontier_panel(marks, fair, price, title)
-        made.append(Picture(panel, tuple(_names(panel))))
+        made.append(Scatter(panel, tuple(_names(panel))))
 
     return made
 
 
-def _mark(row: Row, cost: float, text: str) -> Mark:
+def _mark(row: BoardRow, cost: float, text: str) -> Mark:
     value, low, high = Share(row.accuracy, row.low, row.high).percent
     words = f"{percent(row.accuracy)} %, {text}"
-    return Mark(cost, value or 0.0, Look(INK, "o"), low, high, row.label, words, run_key=row.key)
+    return Mark(
+        cost, value or 0.0, MarkStyle(INK, "o"), low, high, row.label, words, run_key=row.key
+    )
 
 
 def _names(panel: Panel) -> Iterator[Name]:
     """A place for each name, those of the frontier first, that is free at every width; a name
     without one is left out.
     """
-    rooms = {width: Room((0, 0, width, HEIGHT), [*_obstacles(panel, width)]) for width in WIDTHS}
+    rooms = {
+        width: PlotArea((0, 0, width, HEIGHT), [*_obstacles(panel, width)]) for width in WIDTHS
+    }
     order = sorted(panel.marks, key=lambda mark: (not mark.is_best, -mark.y, mark.name))
     for mark in order[:MOST_NAMED]:
         text = one_line(mark.name, LONGEST_NAME)

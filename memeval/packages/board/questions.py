@@ -8,8 +8,8 @@ from pathlib import Path
 
 from memeval.errors import UserError
 from memeval.metrics.tokens import normalise
-from memeval.packages.board.entries import Entry
-from memeval.packages.board.records import Answer, Question, Row
+from memeval.packages.board.entries import BoardEntry
+from memeval.packages.board.records import BoardAnswer, BoardQuestion, BoardRow
 from memeval.packages.read import open_package
 from memeval.records import Label
 from memeval.results import Record
@@ -27,7 +27,9 @@ Given = dict[tuple[str, str], dict[str, None]]
 """Runs that gave an answer, by outcome and text."""
 
 
-def questions_of(entries: Sequence[Entry], rows: Sequence[Row]) -> tuple[Question, ...]:
+def questions_of(
+    entries: Sequence[BoardEntry], rows: Sequence[BoardRow]
+) -> tuple[BoardQuestion, ...]:
     """The questions that the runs of a table asked, with each run's answer; none if no package
     contains the texts of the data.
 
@@ -40,7 +42,7 @@ def questions_of(entries: Sequence[Entry], rows: Sequence[Row]) -> tuple[Questio
     asked: dict[str, Record] = {}
     given: dict[str, Given] = {}
     labels = {row.key: row.label for row in rows}
-    by_package: dict[Path, list[Entry]] = {}
+    by_package: dict[Path, list[BoardEntry]] = {}
     for entry in entries:
         by_package.setdefault(entry.package.path, []).append(entry)
 
@@ -56,7 +58,7 @@ def questions_of(entries: Sequence[Entry], rows: Sequence[Row]) -> tuple[Questio
     return tuple(question_of(record, given[name]) for name, record in asked.items())
 
 
-def _records_of(entries: Sequence[Entry]) -> Iterator[tuple[Entry, list[Record]]]:
+def _records_of(entries: Sequence[BoardEntry]) -> Iterator[tuple[BoardEntry, list[Record]]]:
     """The records of entries of one package, which is opened again."""
     first = entries[0].package
     with open_package(first.path) as package:
@@ -72,12 +74,12 @@ def _records_of(entries: Sequence[Entry]) -> Iterator[tuple[Entry, list[Record]]
             )
 
 
-def question_of(record: Record, given: Given) -> Question:
+def question_of(record: Record, given: Given) -> BoardQuestion:
     """A question with all answers, the right ones first."""
     order = (RIGHT, WRONG, ABSTAINED, UNSCORED)
-    answers = [Answer(outcome, text, tuple(who)) for (outcome, text), who in given.items()]
+    answers = [BoardAnswer(outcome, text, tuple(who)) for (outcome, text), who in given.items()]
     answers.sort(key=lambda one: (order.index(one.outcome), -len(one.systems), one.text))
-    return Question(
+    return BoardQuestion(
         id=one_line(record.question_id),
         category=one_line(record.category_name or record.category, 80),
         text=_text(record.question),
@@ -89,11 +91,11 @@ def question_of(record: Record, given: Given) -> Question:
     )
 
 
-def _count(answers: Iterable[Answer], *outcomes: str) -> int:
+def _count(answers: Iterable[BoardAnswer], *outcomes: str) -> int:
     return sum(len(one.systems) for one in answers if one.outcome in outcomes)
 
 
-def _is_suspect(answers: Sequence[Answer]) -> bool:
+def _is_suspect(answers: Sequence[BoardAnswer]) -> bool:
     """Whether no answer is right, and at least half of three or more wrong ones say the same."""
     alike: Counter[str] = Counter()
     for one in answers:

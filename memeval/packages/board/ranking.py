@@ -32,7 +32,7 @@ MOST_NAMED = 3
 """Maximum number of runs that a remark names."""
 
 
-class Ranked(Struct, frozen=True):
+class RankGroups(Struct, frozen=True):
     """Rank groups of runs, by their position."""
 
     letters: tuple[str, ...]
@@ -43,7 +43,7 @@ class Ranked(Struct, frozen=True):
 
 def ranked(
     summaries: Sequence[RunSummary], scores: Sequence[RunScores], names: Sequence[str]
-) -> Ranked:
+) -> RankGroups:
     """Letters of runs: those that share one can't be told apart, by max-T over all pairs of
     comparable runs, the best run first.
     """
@@ -69,11 +69,13 @@ def ranked(
     place = {number: index for index, number in enumerate(order)}
     cliques = list(islice(networkx.find_cliques(alike), MOST_GROUPS + 1)) if order else []
     if len(cliques) > MOST_GROUPS:
-        return Ranked(("",) * len(scores), (*remarks, f"More than {MOST_GROUPS} rank groups"))
+        return RankGroups(("",) * len(scores), (*remarks, f"More than {MOST_GROUPS} rank groups"))
 
     letters = lettered(len(order), [frozenset(map(place.__getitem__, one)) for one in cliques])
     by_number = dict(zip(order, letters, strict=True))
-    return Ranked(tuple(by_number.get(number, "") for number in range(len(scores))), tuple(remarks))
+    return RankGroups(
+        tuple(by_number.get(number, "") for number in range(len(scores))), tuple(remarks)
+    )
 
 
 class _Values:

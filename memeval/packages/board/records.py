@@ -15,7 +15,7 @@ LONGEST = 80
 """Characters of a name."""
 
 
-class Mark(Struct, frozen=True):
+class LevelResult(Struct, frozen=True):
     """Result of one level of `verify` for a package."""
 
     level: str
@@ -31,12 +31,12 @@ class PackageData(Struct, frozen=True):
     file: str
     who: str
     licence: str
-    marks: tuple[Mark, ...]
+    marks: tuple[LevelResult, ...]
     said: str
     """Whether its runs were registered beforehand, and when; `said afterwards` if not."""
 
 
-class Published(Struct, frozen=True):
+class PublishedFigure(Struct, frozen=True):
     """A figure published elsewhere, shown next to a run."""
 
     title: str
@@ -58,7 +58,7 @@ class Published(Struct, frozen=True):
     """Findings of others, each with its source."""
 
 
-class Row(Struct, frozen=True):
+class BoardRow(Struct, frozen=True):
     """One run in a table. Shares are in [0, 1]; None if not measured."""
 
     key: str
@@ -91,11 +91,11 @@ class Row(Struct, frozen=True):
     """False if the run is INVALID or was stopped."""
     flags: tuple[str, ...]
     categories: tuple[CategoryResult, ...]
-    published: tuple[Published, ...]
+    published: tuple[PublishedFigure, ...]
     """Figures that others published about a system of this name on this data."""
 
 
-class Table(Struct, frozen=True):
+class BoardTable(Struct, frozen=True):
     """The runs on one data set under one protocol."""
 
     id: str
@@ -106,12 +106,12 @@ class Table(Struct, frozen=True):
     protocol: Mapping[str, Any]
     best_baseline: str | None
     """Key of the baseline for the differences; None if there is no baseline."""
-    rows: tuple[Row, ...]
+    rows: tuple[BoardRow, ...]
     remarks: tuple[str, ...]
     """Which runs were not compared or not ranked, and why."""
 
 
-class Answer(Struct, frozen=True):
+class BoardAnswer(Struct, frozen=True):
     """An answer of one or more runs."""
 
     outcome: str
@@ -121,7 +121,7 @@ class Answer(Struct, frozen=True):
     """Labels of the runs."""
 
 
-class Question(Struct, frozen=True):
+class BoardQuestion(Struct, frozen=True):
     """A question with its answers."""
 
     id: str
@@ -133,7 +133,7 @@ class Question(Struct, frozen=True):
     scored: int
     is_suspect: bool
     """Whether no answer is right, and at least half of three or more wrong ones say the same."""
-    answers: tuple[Answer, ...]
+    answers: tuple[BoardAnswer, ...]
 
     @property
     def kind(self) -> str:
@@ -146,7 +146,7 @@ class Question(Struct, frozen=True):
         return {0: "nobody", self.scored: "everybody"}.get(self.right, "some")
 
 
-class Dispute(Struct, frozen=True):
+class DisputeNote(Struct, frozen=True):
     """A note next to the packages, shown as text."""
 
     file: str
@@ -191,9 +191,9 @@ class BoardData:
 
     version: int
     packages: tuple[PackageData, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[BoardTable, ...]
     left_out: tuple[LeftOut, ...]
-    disputes: tuple[Dispute, ...]
+    disputes: tuple[DisputeNote, ...]
     apart: tuple[Apart, ...]
 
 
@@ -201,7 +201,7 @@ class BoardData:
 class Board(BoardData):
     """Everything that the board's files are made from."""
 
-    questions: Mapping[str, tuple[Question, ...]]
+    questions: Mapping[str, tuple[BoardQuestion, ...]]
     """By id of the table, if the texts of its data may be shown."""
     known: int = 0
     """Number of packages whose earlier findings were used."""

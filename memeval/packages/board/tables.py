@@ -12,9 +12,9 @@ from memeval.comparison.build import compare_runs
 from memeval.comparison.claims.matching import Sameness, match_claim
 from memeval.comparison.claims.records import Claim
 from memeval.metrics.registry import metrics
-from memeval.packages.board.entries import Entry, kind_of, name_of
+from memeval.packages.board.entries import BoardEntry, kind_of, name_of
 from memeval.packages.board.ranking import ranked
-from memeval.packages.board.records import LONGEST, Published, Row, Table
+from memeval.packages.board.records import LONGEST, BoardRow, BoardTable, PublishedFigure
 from memeval.report.differences import labels
 from memeval.report.flags import flags
 from memeval.results import RunSummary, judge_shown, run_cost_usd
@@ -25,7 +25,7 @@ MOST_TOLD = 4
 """Maximum number of members named to distinguish equal protocol names; the table's page has all."""
 
 
-def table_of(name: str, entries: Sequence[Entry], claims: Sequence[Claim]) -> Table:
+def table_of(name: str, entries: Sequence[BoardEntry], claims: Sequence[Claim]) -> BoardTable:
     """The runs of one protocol, compared. Raises `UserError` if records can't be read."""
     runs = [entry.run for entry in entries]
     summaries = [run.summary for run in runs]
@@ -42,7 +42,7 @@ def table_of(name: str, entries: Sequence[Entry], claims: Sequence[Claim]) -> Ta
         for entry, label, letters in zip(entries, names, ranks.letters, strict=True)
     ]
     rows.sort(key=lambda row: (row.accuracy is None, -(row.accuracy or 0.0), row.label, row.key))
-    return Table(
+    return BoardTable(
         id=name,
         dataset=one_line(summaries[0].dataset, LONGEST),
         words=_protocol_words(entries[0].protocol, summaries[0]),
@@ -67,7 +67,7 @@ def _names(summaries: Sequence[RunSummary]) -> list[str]:
     return names
 
 
-def _best_baseline(entries: Sequence[Entry]) -> int | None:
+def _best_baseline(entries: Sequence[BoardEntry]) -> int | None:
     """Position of the valid baseline with the highest accuracy; the oracle is not one."""
     known = [
         (-(entry.run.metrics.get("accuracy") or 0.0), entry.run.key, position)
@@ -80,13 +80,13 @@ def _best_baseline(entries: Sequence[Entry]) -> int | None:
 
 
 def _row(
-    entry: Entry,
+    entry: BoardEntry,
     label: str,
     difference: ClusteredDifference | None,
     claims: Sequence[Claim],
-) -> Row:
+) -> BoardRow:
     run, get = entry.run, entry.run.summary.metrics.get
-    return Row(
+    return BoardRow(
         key=run.key,
         package=entry.package.id,
         system=one_line(name_of(run.summary), LONGEST),
@@ -114,7 +114,7 @@ def _row(
     )
 
 
-def published_beside(summary: RunSummary, claims: Sequence[Claim]) -> Iterator[Published]:
+def published_beside(summary: RunSummary, claims: Sequence[Claim]) -> Iterator[PublishedFigure]:
     """The published claims about a system of this name on this data, compared with the run."""
     system = name_of(summary).casefold()
     for claim in claims:
@@ -124,7 +124,7 @@ def published_beside(summary: RunSummary, claims: Sequence[Claim]) -> Iterator[P
         for match in match_claim(claim, summary):
             figure = match.figure
             if system in (figure.like, figure.system.casefold()):
-                yield Published(
+                yield PublishedFigure(
                     title=claim.title,
                     source=claim.source,
                     system=figure.system,
@@ -163,7 +163,7 @@ def _protocol_words(protocol: Mapping[str, object], summary: RunSummary) -> str:
     return " · ".join(one_line(part, 120) for part in parts)
 
 
-def told_apart(tables: Sequence[Table]) -> tuple[Table, ...]:
+def told_apart(tables: Sequence[BoardTable]) -> tuple[BoardTable, ...]:
     """The tables; equal words are extended by what differs in their protocols."""
     alike: dict[tuple[str, str], list[dict[str, str]]] = {}
     for table in tables:

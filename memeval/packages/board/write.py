@@ -14,7 +14,7 @@ from memeval.errors import UserError
 from memeval.metrics.formats import percent
 from memeval.packages.board.entries import BASELINES
 from memeval.packages.board.pictures import pictures
-from memeval.packages.board.records import Board, BoardData, Question, Row, Table
+from memeval.packages.board.records import Board, BoardData, BoardQuestion, BoardRow, BoardTable
 from memeval.packages.board.tables import members
 from memeval.report.escaping import html
 from memeval.report.page.write import FILES, load_template, policy, raw
@@ -123,11 +123,11 @@ def system_file(system: str) -> str:
 
 
 def _questions(
-    board: Board, table: Table, questions: tuple[Question, ...]
+    board: Board, table: BoardTable, questions: tuple[BoardQuestion, ...]
 ) -> Iterator[tuple[str, str]]:
     """The list of a table's questions, and a page for each."""
     title = f"{table.dataset}: {counted(len(questions), 'question')}"
-    kinds: dict[str, list[Question]] = {kind: [] for kind in KINDS}
+    kinds: dict[str, list[BoardQuestion]] = {kind: [] for kind in KINDS}
     for question in questions:
         kinds[question.kind].append(question)
 
@@ -149,7 +149,7 @@ def _questions(
         yield question_file(table, question), page
 
 
-def question_file(table: Table, question: Question) -> str:
+def question_file(table: BoardTable, question: BoardQuestion) -> str:
     """The file of a question's page: a digest, as an id may contain any character."""
     name = f"{table.id} {question.id}".encode()
     return f"questions/{hashlib.sha256(name).hexdigest()[:12]}.html"
@@ -173,7 +173,7 @@ def _front(board: Board) -> str:
     return page
 
 
-def _most_telling(table: Table, most: int) -> list[Row]:
+def _most_telling(table: BoardTable, most: int) -> list[BoardRow]:
     """Baselines, and the systems with the highest accuracy, in the table's order."""
     first = sorted(table.rows, key=lambda row: row.kind == "system")
     kept = {row.key for row in first[:most]}
@@ -248,7 +248,7 @@ def feed(board: Board) -> str:
     return "\n".join([*lines, "</feed>", ""])
 
 
-def _entry(row: Row, table: Table) -> str:
+def _entry(row: BoardRow, table: BoardTable) -> str:
     words = f"accuracy {percent(row.accuracy)} %; {table.words}"
     return (
         f"<entry><title>{html(row.label)} on {html(table.dataset)}</title>"

@@ -19,7 +19,7 @@ from memeval.pipeline.execute.memory import Memory
 from memeval.pipeline.execute.memory_build import MemoryBuild, memory_path
 from memeval.pipeline.execute.reader import BudgetedReader, SilentReader, cell_reader
 from memeval.pipeline.execute.timeline import OTHER_USER, USER, CaseUntil, with_other_user
-from memeval.pipeline.execute.tool_loop import Limits
+from memeval.pipeline.execute.tool_loop import ToolLimits
 from memeval.pipeline.execute.tool_reader import ToolReader
 from memeval.pipeline.execute.tool_writer import CaseWriter
 from memeval.pipeline.isolate.by_user import ByUser
@@ -171,7 +171,7 @@ class Builder:
             reader=cell_reader(self._cell, self._models.reader, seed),
             model=self._models.reader,
             instructions=template,
-            limits=Limits(
+            limits=ToolLimits(
                 steps=reader.max_steps,
                 calls=reader.max_tool_calls,
                 result_tokens=reader.max_result_tokens,
@@ -190,7 +190,7 @@ class Builder:
             CaseWriter,
             model=self._models.ingest_model,
             template=template,
-            limits=Limits(
+            limits=ToolLimits(
                 steps=writer.max_steps,
                 calls=writer.max_tool_calls,
                 result_tokens=writer.max_result_tokens,

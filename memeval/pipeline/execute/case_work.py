@@ -22,7 +22,7 @@ from memeval.pipeline.execute.rows import answer_digest, is_about, is_final, usa
 from memeval.pipeline.execute.source import AnswerSource, CaseAnswers
 from memeval.pipeline.execute.timeline import cases_until
 from memeval.pipeline.execute.turns import CaseTurns
-from memeval.pipeline.execute.window import Room
+from memeval.pipeline.execute.window import WindowShare
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections
 from memeval.pipeline.open.models import Models
@@ -76,7 +76,7 @@ class CaseWork:
         """The judge of the repeat under a seed."""
         return self._judge_given or judge_of(self.cell, self._models, seed)
 
-    async def work(self, repeat: Repeat, case: EvalCase, room: Room | None = None) -> None:
+    async def work(self, repeat: Repeat, case: EvalCase, room: WindowShare | None = None) -> None:
         """Answers and judges the questions of a case."""
         turns = CaseTurns.of(case)
         kept = {
@@ -95,7 +95,7 @@ class CaseWork:
         kept: Mapping[str, AnswerRow | None],
         turns: CaseTurns,
         *,
-        room: Room | None,
+        room: WindowShare | None,
         left: int,
     ) -> None:
         """Answers and judges a case or a checkpoint of it; `left` questions remain in the case."""

@@ -15,7 +15,7 @@ from memeval.pipeline.execute.window import Window
 from memeval.pipeline.open.connections import Connections, Loads
 
 if TYPE_CHECKING:
-    from memeval.pipeline.execute.unit import Keeper, Unit, UnitDone
+    from memeval.pipeline.execute.unit import Keeper, UnitDone, WorkUnit
 
 
 class Turns:
@@ -71,7 +71,7 @@ class Computing(Protocol):
     def loads(self) -> Iterable[Loads]:
         """How much each process uses the endpoints, if it reports this."""
 
-    async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
+    async def compute(self, unit: Callable[[], WorkUnit], keeper: Keeper) -> UnitDone:
         """The result of a unit. `keeper` gets rows; `unit` is called again if a process died."""
 
     async def stop(self) -> None:

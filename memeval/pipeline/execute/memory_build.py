@@ -34,7 +34,13 @@ from memeval.pipeline.execute.memory import (
     save_memory,
 )
 from memeval.pipeline.execute.question import failure_message
-from memeval.pipeline.execute.timeline import CaseUntil, Part, operate, parts_after, parts_of
+from memeval.pipeline.execute.timeline import (
+    CaseUntil,
+    TimelinePart,
+    operate,
+    parts_after,
+    parts_of,
+)
 from memeval.pipeline.execute.tool_writer import CaseWriter
 from memeval.pipeline.isolate.returned import plain_notes
 from memeval.pipeline.isolate.watch import Watched
@@ -179,7 +185,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
     def _writer_of(self, watched: Watched) -> CaseWriter | None:
         return None if self.writer is None else self.writer(watched)
 
-    async def _continue(self) -> tuple[Watched, list[Part]]:
+    async def _continue(self) -> tuple[Watched, list[TimelinePart]]:
         """The system to ingest into, with the latest saved checkpoint, and the remaining parts."""
         parts = parts_of(self.case, self.chunks)
         earlier = self.case.earlier if isinstance(self.case, CaseUntil) else ()
@@ -193,7 +199,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
     async def _ingest(
         self,
         watched: Watched,
-        parts: Sequence[Part],
+        parts: Sequence[TimelinePart],
         writer: CaseWriter | None,
         *,
         allow_losses: bool = False,

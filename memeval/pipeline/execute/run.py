@@ -31,7 +31,7 @@ from memeval.pipeline.execute.source import AnswerSource
 from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.timeline import ids_until, without_turns
 from memeval.pipeline.execute.unit import Keeper, unit_of
-from memeval.pipeline.execute.window import Room, Window
+from memeval.pipeline.execute.window import Window, WindowShare
 from memeval.pipeline.open.called import budget_of, check_budget, keep_alive
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections
@@ -248,14 +248,14 @@ class CellRun(CaseWork):
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
 
-    def _room(self, case: EvalCase) -> Room:
+    def _room(self, case: EvalCase) -> WindowShare:
         """Room for a case: a slot per question, up to a share that leaves room for other cases."""
         window = self._lane.window
         ahead = max(CASES_AHEAD, CASES_EACH * self._lane.processes)
         places = min(len(case.questions), max(1, window.limit // ahead))
-        return Room(window, places, text_size(case))
+        return WindowShare(window, places, text_size(case))
 
-    async def _alone(self, repeat: Repeat, case: EvalCase, room: Room) -> None:
+    async def _alone(self, repeat: Repeat, case: EvalCase, room: WindowShare) -> None:
         """Works on a case while no other cell works on its answers."""
         try:
             async with self._lane.stores.unit(repeat.answers.path, case.case_id):

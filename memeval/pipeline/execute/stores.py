@@ -26,7 +26,7 @@ OPENING = None
 """Used in `Stores.unit` instead of a case while a file is opened or closed."""
 
 
-class Call(Protocol):
+class StoreCaller(Protocol):
     """Runs work that uses a store, in a thread if the work would hold up the event loop."""
 
     async def __call__(
@@ -53,7 +53,7 @@ class Stores:
         path: Path,
         make: Callable[[], T],
         busy: Callable[[Path], Awaitable[None]],
-        call: Call,
+        call: StoreCaller,
     ) -> AsyncIterator[T]:
         """The open store of a path, created if needed. Raises `StorageError`.
 
@@ -69,7 +69,7 @@ class Stores:
         finally:
             await self._leave(path, call)
 
-    async def _wait(self, path: Path, make: Callable[[], T], call: Call) -> T:
+    async def _wait(self, path: Path, make: Callable[[], T], call: StoreCaller) -> T:
         wait_s = FIRST_WAIT_S
         while (store := await self._enter(path, make, call)) is None:
             await asyncio.sleep(wait_s)
@@ -77,7 +77,7 @@ class Stores:
 
         return store
 
-    async def _enter(self, path: Path, make: Callable[[], T], call: Call) -> T | None:
+    async def _enter(self, path: Path, make: Callable[[], T], call: StoreCaller) -> T | None:
         # One at a time: another cell may open or close the same file in a thread meanwhile.
         async with self.unit(path, OPENING):
             known = self._open.get(path)
@@ -95,7 +95,7 @@ class Stores:
 
             return cast(T, known.store)
 
-    async def _leave(self, path: Path, call: Call) -> None:
+    async def _leave(self, path: Path, call: StoreCaller) -> None:
         async with self.unit(path, OPENING):
             known = self._open[path]
             known.users -= 1

@@ -178,7 +178,7 @@ def _id_until(case: EvalCase, name: str | None) -> str:
     return f"{case.case_id}@{name or END}"
 
 
-class Part(Struct, frozen=True):
+class TimelinePart(Struct, frozen=True):
     """Sessions that are ingested in one go, and the operations after them."""
 
     first: int
@@ -190,10 +190,10 @@ class Part(Struct, frozen=True):
     """Its last session."""
 
 
-def parts_of(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[Part]:
+def parts_of(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[TimelinePart]:
     """The parts of a case: each ends before an operation, at a checkpoint or with the case."""
     stops = case.stops
-    parts: list[Part] = []
+    parts: list[TimelinePart] = []
     first = 0
     for session in case.sessions:
         if session.session_id not in stops:
@@ -205,11 +205,11 @@ def parts_of(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[Part]:
             end += 1
 
         due = tuple(one for one in case.operations if one.after == session.session_id)
-        parts.append(Part(first, end, due, session.session_id))
+        parts.append(TimelinePart(first, end, due, session.session_id))
         first = end
 
     if first < len(chunks) or not parts:
-        parts.append(Part(first, len(chunks)))
+        parts.append(TimelinePart(first, len(chunks)))
 
     return parts
 
@@ -235,7 +235,7 @@ def with_other_user(
     ]
 
 
-def parts_after(parts: Sequence[Part], session_id: str) -> list[Part]:
+def parts_after(parts: Sequence[TimelinePart], session_id: str) -> list[TimelinePart]:
     """The parts that follow a checkpoint."""
     ends = [part.session_id for part in parts]
     return list(parts[ends.index(session_id) + 1 :])

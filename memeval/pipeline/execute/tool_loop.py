@@ -78,7 +78,7 @@ class Fault(StrEnum):
     """A call in the reply that had to be the answer."""
 
 
-class Limits(Struct, frozen=True):
+class ToolLimits(Struct, frozen=True):
     """The limits of one question, or of one session."""
 
     steps: int
@@ -129,7 +129,7 @@ class ToolLoop:
     def __init__(
         self,
         tools: Sequence[Tool],
-        limits: Limits,
+        limits: ToolLimits,
         *,
         complete: Complete,
         use: Use,

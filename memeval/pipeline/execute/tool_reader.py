@@ -15,7 +15,13 @@ from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import PromptTemplate
 from memeval.metrics.quotation import Quotations
 from memeval.pipeline.execute.reader import CellReader, final_answer, fitting
-from memeval.pipeline.execute.tool_loop import CallRecord, Complete, Limits, StepRecord, ToolLoop
+from memeval.pipeline.execute.tool_loop import (
+    CallRecord,
+    Complete,
+    StepRecord,
+    ToolLimits,
+    ToolLoop,
+)
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import Answer, Query, Retrieved, Role
 from memeval.results.steps import AgentStep, StepCall
@@ -38,7 +44,7 @@ class ToolReader:
         reader: CellReader,
         model: LanguageModel,
         instructions: PromptTemplate,
-        limits: Limits,
+        limits: ToolLimits,
         seed: int,
     ) -> None:
         """`reader` words the question; `instructions` describe the tools."""

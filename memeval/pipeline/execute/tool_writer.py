@@ -16,7 +16,7 @@ from memeval.llm.prompts import PromptTemplate
 from memeval.llm.tokens import count_tokens
 from memeval.metrics.quotation import Quotations, lines_of_turns
 from memeval.pipeline.execute.question import step_times
-from memeval.pipeline.execute.tool_loop import Limits, ToolLoop, entries_of
+from memeval.pipeline.execute.tool_loop import ToolLimits, ToolLoop, entries_of
 from memeval.pipeline.execute.tool_reader import (
     as_function,
     complete_by,
@@ -45,7 +45,7 @@ class CaseWriter:
         *,
         model: LanguageModel,
         template: PromptTemplate,
-        limits: Limits,
+        limits: ToolLimits,
         session_tokens: int,
         seed: int,
         changes: bool = False,

@@ -26,7 +26,7 @@ Message = tuple[str, tuple[Any, ...]]
 Send = Callable[[Message], None]
 
 
-class Unit(Struct, frozen=True):
+class WorkUnit(Struct, frozen=True):
     """Work for a computing process."""
 
     cell: int
@@ -45,12 +45,12 @@ class UnitDone(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def unit_of(cell: int, repeat: Repeat, case: EvalCase) -> Unit:
+def unit_of(cell: int, repeat: Repeat, case: EvalCase) -> WorkUnit:
     """The unit of a case, with its existing rows."""
     ids = [question.question_id for question in case.questions]
     answers, verdicts = repeat.answers.rows, repeat.verdicts.rows
     kept = [row_id for row_id in (*ingest_ids(case), *ids) if row_id in answers]
-    return Unit(
+    return WorkUnit(
         cell=cell,
         seed=repeat.seed,
         case=case,
@@ -158,7 +158,7 @@ class SentProgress:
         """A computing process calls no endpoint."""
 
 
-async def compute_unit(work: CaseWork, unit: Unit, send: Send) -> UnitDone:
+async def compute_unit(work: CaseWork, unit: WorkUnit, send: Send) -> UnitDone:
     """Computes a unit in the computing process. `work` is the work of its cell, after `begin`."""
     answers = {str(row["id"]): answer_or_ingest(row) for row in unit.answers}
     verdicts = {str(row["id"]): VerdictRow.from_json(row) for row in unit.verdicts}

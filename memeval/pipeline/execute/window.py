@@ -34,7 +34,7 @@ class Window:
         self._changed.set()
 
 
-class Room:
+class WindowShare:
     """One case's share of a window, released once."""
 
     def __init__(self, window: Window, places: int, size: int) -> None:

@@ -33,7 +33,7 @@ _CALLS = dict.fromkeys(("answer", "probe", "tools", "tool search_memory"), "reca
 """The user's method that a built-in method calls, by the name of the built-in method."""
 
 
-class Call(Struct):
+class SystemCall(Struct):
     """One call under way."""
 
     case_id: str
@@ -109,7 +109,7 @@ class Call(Struct):
 class Steps:
     """Runs a coroutine in timed steps with a time limit; in between, the event loop is free."""
 
-    def __init__(self, inner: Awaitable[Any], call: Call | None = None) -> None:
+    def __init__(self, inner: Awaitable[Any], call: SystemCall | None = None) -> None:
         """`call` has the time limit; without `call` there is no limit."""
         # Only a coroutine can be driven step by step: a future does its work elsewhere.
         self._inner = inner if isinstance(inner, Coroutine) else _wait_for(inner)
@@ -145,7 +145,7 @@ class _Overdue(BaseException):
     """Raised inside an overdue call; a BaseException, so that few handlers swallow it."""
 
 
-def _time_limit(call: Call | None) -> AbstractContextManager[None]:
+def _time_limit(call: SystemCall | None) -> AbstractContextManager[None]:
     """Interrupts code at its call's time limit, on the main thread. Raises `SystemFaultError`."""
     if (
         call is None
@@ -159,7 +159,7 @@ def _time_limit(call: Call | None) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _interrupted(call: Call, timeout_s: float) -> Iterator[None]:
+def _interrupted(call: SystemCall, timeout_s: float) -> Iterator[None]:
     def ring(number: int, frame: object) -> None:  # noqa: ARG001 - as `signal` calls it
         raise _Overdue
 

@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 
 from memeval.errors import MemevalError, SystemFaultError
 from memeval.llm.metering import current_ledger
-from memeval.pipeline.isolate.call import TOOL, Call, Steps
+from memeval.pipeline.isolate.call import TOOL, Steps, SystemCall
 from memeval.pipeline.isolate.process_state import ProcessState
 from memeval.systems.base import MemorySystem
 from memeval.systems.tools import Tool
@@ -38,9 +38,9 @@ LOOK_S = 0.05
 
 _SLOTS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 """The slots for plain calls: the API runs one loop per cell, and a semaphore belongs to a loop."""
-# By id: a `Call` changes while it is under way, and so has no hash.
-_under_way: dict[int, Call] = {}
-left_behind: list[Call] = []
+# By id: a `SystemCall` changes while it is under way, and so has no hash.
+_under_way: dict[int, SystemCall] = {}
+left_behind: list[SystemCall] = []
 """Calls that were abandoned in this process, and may still run in their own threads."""
 
 
@@ -109,7 +109,7 @@ class Watched:
                 await self._on_loop(call, _play(call, steps))
 
     def _steps(
-        self, call: Call, calls: Iterable[tuple[str, tuple[Any, ...]]]
+        self, call: SystemCall, calls: Iterable[tuple[str, tuple[Any, ...]]]
     ) -> Iterator[Callable[[], Any]]:
         """The calls to make, until the run is stopped."""
         for name, arguments in calls:
@@ -137,11 +137,11 @@ class Watched:
         """The error of a method that broke its contract without raising anything."""
         return self._call(method).misuse(what)
 
-    def _call(self, name: str) -> Call:
-        return Call(self.case_id, self.system, name, self.timeout_s)
+    def _call(self, name: str) -> SystemCall:
+        return SystemCall(self.case_id, self.system, name, self.timeout_s)
 
     async def _value_of(
-        self, call: Call, function: Callable[..., Any], run: Callable[[], Any]
+        self, call: SystemCall, function: Callable[..., Any], run: Callable[[], Any]
     ) -> Any:
         """The value of `run`, which calls `function`, plain or `async`."""
         if inspect.iscoroutinefunction(function):
@@ -160,7 +160,7 @@ class Watched:
         _check_ran(call, value)
         return value
 
-    async def _on_loop(self, call: Call, awaitable: Awaitable[Any]) -> Any:
+    async def _on_loop(self, call: SystemCall, awaitable: Awaitable[Any]) -> Any:
         """Runs a coroutine in a task; gives up at its time limit, even if it ignores the cancel."""
 
         # Returned, not raised: asyncio would print the error of an abandoned task.
@@ -185,7 +185,7 @@ class Watched:
 
         return value
 
-    async def _in_thread(self, call: Call, work: Callable[[], Any]) -> Any:
+    async def _in_thread(self, call: SystemCall, work: Callable[[], Any]) -> Any:
         """Runs `work` in a daemon thread; a cancellation waits for the call under way."""
         outcome: Future[Any] = Future()
         # The ledger that counts the calls is a context variable: the thread needs it, too.
@@ -216,7 +216,7 @@ class Watched:
 
         return ended.result()
 
-    def _give_up(self, call: Call) -> SystemFaultError:
+    def _give_up(self, call: SystemCall) -> SystemFaultError:
         call.is_stopped = True
         # A question that hangs leaves the memory as it was: the other questions are still asked.
         is_question = call.method == "answer" or call.method.startswith(TOOL)
@@ -234,7 +234,7 @@ def build_watched(
     stop_parts: Callable[[], None],
 ) -> Watched:
     """The system that `build` creates on this thread. Raises `SystemFaultError`."""
-    call = Call(case_id, system_class, "__init__", timeout_s)
+    call = SystemCall(case_id, system_class, "__init__", timeout_s)
     with _track(call, state):
         system = call.run(build)
 
@@ -242,7 +242,7 @@ def build_watched(
 
 
 @contextmanager
-def _track(call: Call, state: ProcessState) -> Iterator[None]:
+def _track(call: SystemCall, state: ProcessState) -> Iterator[None]:
     """Tracks a call; changes that it made to the process are undone, also after an error."""
     _under_way[id(call)] = call
     try:
@@ -252,7 +252,7 @@ def _track(call: Call, state: ProcessState) -> Iterator[None]:
         state.restore()
 
 
-async def _play(call: Call, steps: Iterable[Callable[[], Any]]) -> None:
+async def _play(call: SystemCall, steps: Iterable[Callable[[], Any]]) -> None:
     """Makes calls on the event loop, which is free between them."""
     for step in steps:
         value = step()
@@ -263,7 +263,7 @@ async def _play(call: Call, steps: Iterable[Callable[[], Any]]) -> None:
         await asyncio.sleep(0)
 
 
-async def _ends(call: Call, ended: asyncio.Future[Any], stop: Callable[[], object]) -> bool:
+async def _ends(call: SystemCall, ended: asyncio.Future[Any], stop: Callable[[], object]) -> bool:
     """Whether a call ends within its time limit; `stop` is called if the run is stopped."""
     call.since = time.monotonic()
     left = None
@@ -288,7 +288,7 @@ async def _ends(call: Call, ended: asyncio.Future[Any], stop: Callable[[], objec
     return True
 
 
-def _check_ran(call: Call, value: Any) -> None:
+def _check_ran(call: SystemCall, value: Any) -> None:
     """Raises `SystemFaultError` for a generator or a coroutine: calling it ran no code."""
     if inspect.iscoroutine(value):
         value.close()  # else Python warns that it was never awaited

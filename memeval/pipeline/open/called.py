@@ -11,7 +11,7 @@ from memeval.config.roles import ANSWERS, INGEST, JUDGE, called_roles, settings_
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.llm.breaker import Breaker
-from memeval.llm.budget import Budget, Limits
+from memeval.llm.budget import Budget, SpendingLimits
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.records import Role, Usage
@@ -90,10 +90,10 @@ def _roles(cell: Cell) -> list[str]:
     return roles
 
 
-def limits_of(config: RunConfig) -> Limits:
+def limits_of(config: RunConfig) -> SpendingLimits:
     """Spending limits of a command under this config."""
     budget = config.budget
-    return Limits(usd=budget.usd, tokens=budget.tokens, calls=budget.calls)
+    return SpendingLimits(usd=budget.usd, tokens=budget.tokens, calls=budget.calls)
 
 
 def budget_of(config: RunConfig) -> Budget | None:

@@ -16,7 +16,7 @@ from memeval.config.schema import JUDGE, PREPARE
 from memeval.config.settings import read_settings
 from memeval.errors import MemevalError, UserError
 from memeval.llm.prompts import load_builtin
-from memeval.pipeline.isolate.call import Call
+from memeval.pipeline.isolate.call import SystemCall
 from memeval.pipeline.open.code import class_identity, is_built_in
 from memeval.systems.base import INGEST, RUNTIME, MemorySystem, SystemSettings
 from memeval.text.shown import one_line
@@ -155,7 +155,7 @@ class Declared(Source):
             raise
         except BaseException as error:
             # A `sys.exit` in a custom class would end the command silently.
-            raise UserError(str(Call("", self.system_class, method).fault(error))) from error
+            raise UserError(str(SystemCall("", self.system_class, method).fault(error))) from error
 
     def _of(self, method: str) -> str:
         return f"{self.system_class.__module__}:{self.system_class.__qualname__}.{method}()"

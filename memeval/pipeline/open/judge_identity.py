@@ -8,7 +8,7 @@ from memeval.config.roles import JUDGE, settings_of_role
 from memeval.judges.lexical import THRESHOLD, TokenF1Judge
 from memeval.judges.model import ModelJudge
 from memeval.judges.registry import judge_type
-from memeval.llm.contract import Limits
+from memeval.llm.contract import FixedSampling
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.cell_checks import has_judging_model
 from memeval.pipeline.open.code import class_identity, is_built_in
@@ -54,7 +54,7 @@ def _of_model(cell: Cell, judge_class: type[Any]) -> dict[str, Any]:
         sampling = sampling_of(settings, JUDGE)
         members["address"] = settings.base_url
         members["request"] = {
-            **sampling.parameters(provider_of(settings.base_url), Limits()),
+            **sampling.parameters(provider_of(settings.base_url), FixedSampling()),
             "seed": settings.send_seed,
             **sampling.extra_body,
         }

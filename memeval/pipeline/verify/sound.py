@@ -69,12 +69,12 @@ class Verified(Struct, frozen=True):
 
 def verify_run(folder: Path) -> Verified:
     """Compares a run folder, its rows and its memories with `run.json`. Only reads."""
-    look = Look(folder)
+    look = FolderCheck(folder)
     look.run()
     return Verified(look.name, tuple(look.problems), tuple(look.unchecked))
 
 
-class Look:
+class FolderCheck:
     """One check of one run folder."""
 
     def __init__(self, folder: Path, *, brings_prices: bool = False) -> None:

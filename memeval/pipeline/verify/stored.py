@@ -13,11 +13,11 @@ from memeval.pipeline.execute.memory import read_manifest
 from memeval.results import Texts, VerdictRow
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Json, StoredRow, read_rows
-from memeval.store.inventory import Item, Kind
+from memeval.store.inventory import StoredItem, StoredKind
 from memeval.text.shown import one_line
 
 
-def verify_items(items: Iterable[Item]) -> Iterator[tuple[Item, list[str]]]:
+def verify_items(items: Iterable[StoredItem]) -> Iterator[tuple[StoredItem, list[str]]]:
     """Yields each item with its mismatches with digests; `verify` compares run folders."""
     for item in items:
         check = _CHECKS.get(item.kind)
@@ -30,15 +30,15 @@ def verify_items(items: Iterable[Item]) -> Iterator[tuple[Item, list[str]]]:
             yield item, [f"can't be read: {error.strerror or error}"]
 
 
-def _answers(item: Item) -> Iterator[str]:
+def _answers(item: StoredItem) -> Iterator[str]:
     return _rows(item, "answer", answer_or_ingest)
 
 
-def _verdicts(item: Item) -> Iterator[str]:
+def _verdicts(item: StoredItem) -> Iterator[str]:
     return _rows(item, "judge", VerdictRow.from_json)
 
 
-def _rows(item: Item, stage: str, parse: Callable[[Json], StoredRow]) -> Iterator[str]:
+def _rows(item: StoredItem, stage: str, parse: Callable[[Json], StoredRow]) -> Iterator[str]:
     content = item.paths[0].read_bytes()
     header = _header(content)
     # The seals of rows depend on the header: under a wrong one every row would seem damaged.
@@ -63,13 +63,13 @@ def _header(content: bytes) -> Json:
     return header if isinstance(header, dict) else {}
 
 
-def _texts(item: Item) -> Iterator[str]:
+def _texts(item: StoredItem) -> Iterator[str]:
     damaged = Texts(item.paths[0]).damaged()
     if damaged:
         yield f"{len(damaged)} texts are damaged and can't be shown"
 
 
-def _memory(item: Item) -> Iterator[str]:
+def _memory(item: StoredItem) -> Iterator[str]:
     folder = item.paths[0]
     # A memory that can't be saved leaves only its dump, which nothing depends on.
     if not folder.is_dir():
@@ -81,7 +81,7 @@ def _memory(item: Item) -> Iterator[str]:
         yield one_line(error)
 
 
-def _cache(item: Item) -> Iterator[str]:
+def _cache(item: StoredItem) -> Iterator[str]:
     try:
         damaged = _count_damaged(item.paths[0])
     except sqlite3.Error as error:
@@ -97,10 +97,10 @@ def _count_damaged(path: Path) -> int:
         return sum(sound_entry(row) is None for row in connection.execute(SELECT_ENTRIES))
 
 
-_CHECKS: dict[Kind, Callable[[Item], Iterator[str]]] = {
-    Kind.ANSWERS: _answers,
-    Kind.TEXTS: _texts,
-    Kind.VERDICTS: _verdicts,
-    Kind.MEMORIES: _memory,
-    Kind.CACHES: _cache,
+_CHECKS: dict[StoredKind, Callable[[StoredItem], Iterator[str]]] = {
+    StoredKind.ANSWERS: _answers,
+    StoredKind.TEXTS: _texts,
+    StoredKind.VERDICTS: _verdicts,
+    StoredKind.MEMORIES: _memory,
+    StoredKind.CACHES: _cache,
 }

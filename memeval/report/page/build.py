@@ -16,8 +16,8 @@ from memeval.report.page.data import (
     CategoryData,
     CellData,
     ConversationData,
-    Figure,
     PageData,
+    ShownFigure,
 )
 from memeval.report.page.questions import question_data
 from memeval.report.page.runs import PageRun
@@ -95,12 +95,14 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
     return tuple(cells)
 
 
-def _figures(summary: RunSummary, place: str) -> tuple[Figure, ...]:
+def _figures(summary: RunSummary, place: str) -> tuple[ShownFigure, ...]:
     made = []
     for metric in metrics_at(place):
         value, text = metric.of_summary(summary), metric.shown(place, summary)
         before = "" if value is None else metric.unit.before
-        figure = Figure(metric.titles[place], metric.hint, value, before, text, metric.unit.after)
+        figure = ShownFigure(
+            metric.titles[place], metric.hint, value, before, text, metric.unit.after
+        )
         made.append(figure)
 
     return tuple(made)

@@ -15,7 +15,7 @@ from memeval.results.summary import Share
 
 
 @dataclass(frozen=True)
-class Figure:
+class ShownFigure:
     """A figure of a run under its heading."""
 
     title: str
@@ -36,9 +36,9 @@ class CellData(Struct, frozen=True):
     command: str
     judge: str
     accuracy: Share
-    columns: tuple[Figure, ...]
+    columns: tuple[ShownFigure, ...]
     """Figures for the table of several cells, besides accuracy, differences and counts."""
-    tiles: tuple[Figure, ...]
+    tiles: tuple[ShownFigure, ...]
     """Figures for a page about a single cell."""
     flags: tuple[str, ...]
     notes: tuple[str, ...]

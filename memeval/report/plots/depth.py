@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from memeval.report.differences import labels
 from memeval.report.plots.curves import TOKENS, asides, by_line, short, value_of
 from memeval.report.plots.model import (
-    Cell,
-    Look,
     Mark,
+    MarkStyle,
+    MatrixCell,
     Panel,
     Plot,
     accuracy_axis,
@@ -88,7 +88,7 @@ def map_panel(columns: Sequence[Column], depths: Sequence[str], title: str = "")
         for y, depth in enumerate(reversed(depths)):
             value = accuracies.get(depth)
             text = "–" if value is None else f"{100 * value:.0f}"
-            cells.append(Cell(x, y, text, shade=value or 0.0))
+            cells.append(MatrixCell(x, y, text, shade=value or 0.0))
 
     return Panel(
         across=named_axis([name for name, _ in columns], title),
@@ -146,7 +146,9 @@ def depth_curves(cells: Sequence[RunSummary]) -> Plot:
     )
 
 
-def depth_marks(cell: RunSummary, depths: Sequence[str], look: Look, aside: float) -> list[Mark]:
+def depth_marks(
+    cell: RunSummary, depths: Sequence[str], look: MarkStyle, aside: float
+) -> list[Mark]:
     """A cell's accuracies over the depths."""
     marks = []
     for row in sorted(cell.facets[DEPTH], key=lambda row: natural_order(row.category)):

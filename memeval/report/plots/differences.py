@@ -16,8 +16,8 @@ from memeval.report.plots.model import (
     INK,
     ORANGE,
     Axis,
-    Look,
     Mark,
+    MarkStyle,
     Panel,
     Plot,
     named_axis,
@@ -29,8 +29,8 @@ ROW = 0.27
 """Height of a row in inches: its name can be read even at half the size."""
 NAME = 46
 """Maximum length of the name next to a row, in characters."""
-SHOWN, NOT_SHOWN = Look(BLUE, "s"), Look(BLUE, "o", is_hollow=True)
-CASE, ALL = Look(GREY, "|"), Look(ORANGE, "D", edge=INK)
+SHOWN, NOT_SHOWN = MarkStyle(BLUE, "s"), MarkStyle(BLUE, "o", is_hollow=True)
+CASE, ALL = MarkStyle(GREY, "|"), MarkStyle(ORANGE, "D", edge=INK)
 
 
 class DifferenceRow(Struct, frozen=True):
@@ -104,7 +104,7 @@ def difference_tick(value: float) -> str:
     return text.replace("-", "−")
 
 
-def row_plot(title: str, panel: Panel, legend: dict[str, Look]) -> Plot:
+def row_plot(title: str, panel: Panel, legend: dict[str, MarkStyle]) -> Plot:
     """A plot of rows, high enough for their names."""
     return Plot(
         title=wrap_title(title, width=90),

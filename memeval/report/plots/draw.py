@@ -23,14 +23,14 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
 from msgspec.structs import replace
 
-from memeval.report.plots.labelling import Box, Room, offsets
+from memeval.report.plots.labelling import Box, PlotArea, offsets
 from memeval.report.plots.model import (
     GREY,
     INK,
     Axis,
-    Cell,
-    Look,
     Mark,
+    MarkStyle,
+    MatrixCell,
     Panel,
     Plot,
     named_axis,
@@ -112,7 +112,7 @@ def draw_figure(plot: Plot) -> InlineFigure:
     return figure
 
 
-def add_legend(figure: Figure, legend: dict[str, Look], *, below: bool) -> None:
+def add_legend(figure: Figure, legend: dict[str, MarkStyle], *, below: bool) -> None:
     """Adds a legend of the looks, to the right of the plot or below, before the layout is done."""
     handles = [
         Line2D([], [], linestyle="none", label=wrap_title(name, 60 if below else 28), **style(look))
@@ -127,7 +127,7 @@ def add_legend(figure: Figure, legend: dict[str, Look], *, below: bool) -> None:
     )
 
 
-def style(look: Look) -> dict[str, Any]:
+def style(look: MarkStyle) -> dict[str, Any]:
     """How matplotlib draws a mark."""
     edge = look.edge or look.colour
     return {
@@ -222,7 +222,7 @@ def draw_contents(axes: Axes, panel: Panel) -> None:
 
 def draw_marks(axes: Axes, panel: Panel) -> None:
     """Draws the marks and their intervals, with one call per look, since each call is slow."""
-    by_look: dict[Look, list[Mark]] = {}
+    by_look: dict[MarkStyle, list[Mark]] = {}
     for mark in panel.all_marks:
         by_look.setdefault(mark.look, []).append(mark)
 
@@ -242,7 +242,10 @@ def draw_marks(axes: Axes, panel: Panel) -> None:
 
 
 def draw_intervals(
-    axes: Axes, intervals: Sequence[tuple[float, float, float, float]], panel: Panel, look: Look
+    axes: Axes,
+    intervals: Sequence[tuple[float, float, float, float]],
+    panel: Panel,
+    look: MarkStyle,
 ) -> None:
     """Draws intervals, given as x, y and both ends: along the rows if there are any, else up."""
     xs, ys, lows, highs = zip(*intervals, strict=True)
@@ -266,7 +269,7 @@ def draw_intervals(
     )
 
 
-def draw_cell(axes: Axes, cell: Cell, across: Axis, up: Axis) -> None:
+def draw_cell(axes: Axes, cell: MatrixCell, across: Axis, up: Axis) -> None:
     """Draws a cell of a matrix, with its words."""
     corner = across.at(cell.x - 0.48), up.at(cell.y - 0.48)
     width, height = across.at(cell.x + 0.48) - corner[0], up.at(cell.y + 0.48) - corner[1]
@@ -309,7 +312,7 @@ def add_names(axes: Axes, panel: Panel) -> None:
     """
     pixels = DPI / 72
     frame = axes.get_window_extent()
-    room = Room((frame.x0, frame.y0, frame.x1, frame.y1))
+    room = PlotArea((frame.x0, frame.y0, frame.x1, frame.y1))
     for mark in panel.marks:
         left, middle = pixels_of(axes, panel, mark.x, mark.y)
         room.taken.append(
@@ -342,7 +345,7 @@ def pixels_of(axes: Axes, panel: Panel, x: float, y: float) -> tuple[float, floa
     return left, up
 
 
-def place_label(axes: Axes, label: Annotation, room: Room) -> None:
+def place_label(axes: Axes, label: Annotation, room: PlotArea) -> None:
     """Moves a name to the nearest free place, or removes it if there is none."""
     pixels = DPI / 72
     extent = label.get_window_extent()
@@ -377,7 +380,7 @@ def place_label(axes: Axes, label: Annotation, room: Room) -> None:
 
 def warm_up() -> None:
     """Loads matplotlib and its fonts, so that the first plot doesn't wait for them."""
-    mark = Mark(0, 0, Look(INK, "o"), name="a name")
+    mark = Mark(0, 0, MarkStyle(INK, "o"), name="a name")
     axis = named_axis(["a", "b"])
     panel = Panel(axis, axis, marks=[mark, replace(mark, x=1)], has_names=True)
     with TemporaryDirectory(prefix="memeval-") as folder:

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from memeval.report.plots.model import (
     BLUE,
     Axis,
-    Look,
     Mark,
+    MarkStyle,
     Panel,
     Plot,
     named_axis,
@@ -24,7 +24,7 @@ TITLES = {
     "cost": "cost of a fresh run, $",
     "latency_ms/answer/p50": "time of an answer (p50), ms",
 }
-LOOK = Look(BLUE, "o")
+LOOK = MarkStyle(BLUE, "o")
 MOST_LETTERS = 14
 """Characters per line of a version's name."""
 

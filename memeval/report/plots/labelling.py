@@ -13,7 +13,7 @@ RINGS = 9
 """Most lines of text between a name and its point. Names without a nearer place are left out."""
 
 
-class Room(Struct, frozen=True):
+class PlotArea(Struct, frozen=True):
     """An area, and the boxes that are taken in it."""
 
     area: Box

@@ -28,7 +28,7 @@ LONGEST_NAME = 120
 ACCURACY = "accuracy, %, with its 95 % interval"
 
 
-class Look(Struct, frozen=True):
+class MarkStyle(Struct, frozen=True):
     """Colour and shape of a mark: no two series differ only in colour."""
 
     colour: str
@@ -44,7 +44,7 @@ class Mark(Struct, frozen=True):
 
     x: float
     y: float
-    look: Look
+    look: MarkStyle
     low: float | None = None
     high: float | None = None
     """Ends of the interval: along the rows of a panel that has rows, else vertical."""
@@ -58,7 +58,7 @@ class Mark(Struct, frozen=True):
     """Sideways shift in per cent of the width, so that intervals do not cover each other."""
 
 
-class Cell(Struct, frozen=True):
+class MatrixCell(Struct, frozen=True):
     """A cell of a matrix."""
 
     x: float
@@ -70,7 +70,7 @@ class Cell(Struct, frozen=True):
     is_framed: bool = False
 
 
-class Words(Struct, frozen=True):
+class PlotText(Struct, frozen=True):
     """Words inside a plot."""
 
     x: float
@@ -135,8 +135,8 @@ class Panel(Struct, frozen=True):
     """The frontier."""
     area: str = ""
     """Value of the frontier, in words."""
-    cells: Sequence[Cell] = ()
-    words: Sequence[Words] = ()
+    cells: Sequence[MatrixCell] = ()
+    words: Sequence[PlotText] = ()
     has_rows: bool = False
     """Whether each vertical tick names a row; the text of a mark is then to the right of it."""
     has_bars: bool = False
@@ -158,7 +158,7 @@ class Plot(Struct, frozen=True):
     width: float
     height: float
     """In inches."""
-    legend: dict[str, Look] = field(default_factory=dict)
+    legend: dict[str, MarkStyle] = field(default_factory=dict)
     has_legend_below: bool = False
     widths: Sequence[float] | None = None
     """Relative widths of the panels."""
@@ -185,12 +185,12 @@ def accuracy_axis(marks: Iterable[Mark]) -> Axis:
     return replace(axis, ticks={value: f"{value:g}" for value in axis.round_values(about=8)})
 
 
-def looks_of(names: Iterable[str]) -> dict[str, Look]:
+def looks_of(names: Iterable[str]) -> dict[str, MarkStyle]:
     """A look for each name, in the order in which the names first occur."""
     looks = {}
     for index, name in enumerate(dict.fromkeys(names)):
         lap = index // len(COLOURS)
-        looks[name] = Look(
+        looks[name] = MarkStyle(
             colour=COLOURS[index % len(COLOURS)],
             # In the second lap each colour gets another shape.
             mark=MARKS[(index + lap) % len(MARKS)],
@@ -200,7 +200,7 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
     return looks
 
 
-def mark_of(cell: RunSummary, x: float, look: Look, name: str, text: str = "") -> Mark:
+def mark_of(cell: RunSummary, x: float, look: MarkStyle, name: str, text: str = "") -> Mark:
     """The mark of a run that has an accuracy; hollow if the run is invalid."""
     value, low, high = cell.share().percent
     look = replace(look, is_hollow=not cell.valid)

@@ -14,8 +14,8 @@ from memeval.metrics.registry import metrics_at
 from memeval.report.differences import labels, system_of
 from memeval.report.plots.model import (
     Axis,
-    Look,
     Mark,
+    MarkStyle,
     Panel,
     Plot,
     accuracy_axis,
@@ -74,7 +74,7 @@ def price_panels(cells: Sequence[RunSummary], names: Sequence[str]) -> list[Pane
 
 
 def price_panel(
-    cells: Sequence[RunSummary], names: Sequence[str], looks: Mapping[str, Look], price: Metric
+    cells: Sequence[RunSummary], names: Sequence[str], looks: Mapping[str, MarkStyle], price: Metric
 ) -> Panel:
     """The accuracies of those cells that have both figures, against a price."""
     marks, fair = [], []

@@ -8,12 +8,12 @@ from memeval.report.plots.model import (
     BLUE,
     GREY,
     Axis,
-    Cell,
-    Look,
     Mark,
+    MarkStyle,
+    MatrixCell,
     Panel,
     Plot,
-    Words,
+    PlotText,
     named_axis,
     wrap_name,
     wrap_title,
@@ -50,16 +50,16 @@ def category_plot(summary: RunSummary) -> Plot:
         ticks[x] = f"{wrap_name(row.name)}\nn = {count(row.n)}"
         value, low, high = row.share.percent
         if value is None:
-            words.append(Words(x, 1.5, "not\nscored", GREY))
+            words.append(PlotText(x, 1.5, "not\nscored", GREY))
             continue
 
-        marks.append(Mark(x, value, Look(BLUE if row.headline else GREY, "none"), low, high))
-        words.append(Words(x, max(value, high or 0.0) + 1.5, percent(row.accuracy)))
+        marks.append(Mark(x, value, MarkStyle(BLUE if row.headline else GREY, "none"), low, high))
+        words.append(PlotText(x, max(value, high or 0.0) + 1.5, percent(row.accuracy)))
 
     places = list(ticks)
     if 0 < inside < len(rows):
         remark = "not in accuracy" if len(rows) == inside + 1 else "these are not in accuracy"
-        words.append(Words((places[inside] + places[-1]) / 2, 107, remark, GREY))
+        words.append(PlotText((places[inside] + places[-1]) / 2, 107, remark, GREY))
 
     levels: dict[float, str] = {value: str(value) for value in range(0, 101, 20)}
     panel = Panel(
@@ -84,7 +84,7 @@ def positions_plot(matrix: Confusion, name: str) -> Plot:
     for right, row in enumerate(rows):
         for column, number in enumerate(row):
             is_unparsed = column == size
-            cell = Cell(
+            cell = MatrixCell(
                 x=column + 0.35 if is_unparsed else column,
                 y=size - 1 - right,  # downwards, as a table is read
                 text=count(number) if number else "·",

@@ -19,8 +19,8 @@ from memeval.report.plots.model import (
     BLUE,
     ORANGE,
     Axis,
-    Look,
     Mark,
+    MarkStyle,
     Panel,
     Plot,
     name_datasets,
@@ -110,5 +110,5 @@ def mark_row(cell: RunSummary, height: int, share: Share) -> list[Mark]:
         return []
 
     is_control = system_of(cell) in CONTROLS
-    look = Look(ORANGE, "s") if is_control else Look(BLUE, "o")
+    look = MarkStyle(ORANGE, "s") if is_control else MarkStyle(BLUE, "o")
     return [Mark(value, height, replace(look, is_hollow=not cell.valid), low, high)]

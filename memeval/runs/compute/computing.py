@@ -14,7 +14,7 @@ from memeval.errors import WorldError
 from memeval.pipeline.execute.lane import Lane
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.execute.stores import Stores
-from memeval.pipeline.execute.unit import SAY, Message, Send, SentProgress, Unit, compute_unit
+from memeval.pipeline.execute.unit import SAY, Message, Send, SentProgress, WorkUnit, compute_unit
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.open.called import keep_alive
 from memeval.pipeline.open.cell import Cell
@@ -45,7 +45,7 @@ class UnitComputer:
         self._runs: OrderedDict[int, CellRun] = OrderedDict()
         self._under_way: dict[int, int] = {}
 
-    async def compute(self, unit: Unit, send: Send) -> tuple[str, Any]:
+    async def compute(self, unit: WorkUnit, send: Send) -> tuple[str, Any]:
         """Computes a unit; returns DONE with its result, or FAILED with the error."""
         _send_of_unit.set(send)
         number = unit.cell

@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from memeval.errors import WorldError
 from memeval.llm.in_flight import in_flight
-from memeval.pipeline.execute.unit import Message, Unit
+from memeval.pipeline.execute.unit import Message, WorkUnit
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads
 from memeval.process import started
@@ -146,7 +146,7 @@ class _Serving:
         await self._units.aclose()
         self._send_state()
 
-    def _begin(self, number: int, unit: Unit) -> None:
+    def _begin(self, number: int, unit: WorkUnit) -> None:
         """Computes a unit, and sends how it ends."""
 
         def send_message(message: Message) -> None:

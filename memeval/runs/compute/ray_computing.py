@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from memeval import __version__
 from memeval.llm.in_flight import in_flight
-from memeval.pipeline.execute.unit import Unit
+from memeval.pipeline.execute.unit import WorkUnit
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import figures_code
 from memeval.pipeline.open.connections import Loads
@@ -65,7 +65,7 @@ class Computer:
         loops.set_result(asyncio.get_running_loop())
         await asyncio.Event().wait()  # for ever: units come from another thread
 
-    async def compute(self, unit: Unit, send: Callable[[Any], None]) -> None:
+    async def compute(self, unit: WorkUnit, send: Callable[[Any], None]) -> None:
         """Computes a unit: sends its messages, and its end."""
         send(await self._units.compute(unit, lambda message: send((MESSAGE, message))))
 

@@ -28,7 +28,7 @@ from memeval import __version__
 from memeval.config.roles import lowest_limit
 from memeval.errors import UserError, WorldError
 from memeval.llm.in_flight import Elsewhere, in_flight
-from memeval.pipeline.execute.unit import Keeper, Unit, UnitDone
+from memeval.pipeline.execute.unit import Keeper, UnitDone, WorkUnit
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads, free_slots
 from memeval.process import started
@@ -202,7 +202,7 @@ class RayWorkers:
         """How much each worker uses the endpoints."""
         return [seat.loads for seat in self._all_seats]
 
-    async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
+    async def compute(self, unit: Callable[[], WorkUnit], keeper: Keeper) -> UnitDone:
         """The result of a unit, which is given to another worker if one dies.
 
         Raises `WorldError` if that happens too often, and `UserError` or `WorldError` if no worker
@@ -320,7 +320,7 @@ class RayWorkers:
         for _ in range(len(self._waiting)):
             self._wake()
 
-    async def _compute(self, seat: _Seat, unit: Unit, keeper: Keeper) -> UnitDone:
+    async def _compute(self, seat: _Seat, unit: WorkUnit, keeper: Keeper) -> UnitDone:
         """The result of a unit. Raises `_DiedError` if the worker is gone."""
         number = next(self._numbers)
         stream = seat.actor.compute.options(num_returns="streaming").remote(number, unit)

@@ -27,7 +27,7 @@ from msgspec import Struct
 from memeval.config.roles import called_roles, lowest_limit, settings_of_role
 from memeval.errors import WorldError
 from memeval.llm.in_flight import Elsewhere, in_flight
-from memeval.pipeline.execute.unit import SAY, Keeper, Unit, UnitDone
+from memeval.pipeline.execute.unit import SAY, Keeper, UnitDone, WorkUnit
 from memeval.pipeline.measure.summary import Earlier
 from memeval.pipeline.open.called import limits_of
 from memeval.pipeline.open.cell import Cell
@@ -161,7 +161,7 @@ class Workers:
         """How much each process uses the endpoints."""
         return [worker.loads for worker in self._calling.workers]
 
-    async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
+    async def compute(self, unit: Callable[[], WorkUnit], keeper: Keeper) -> UnitDone:
         """The result of a unit, which is tried once more if its process died.
 
         Raises `WorldError` if the second process died as well.
@@ -183,7 +183,7 @@ class Workers:
             "hydra.launcher.processes=1 computes one case at a time"
         )
 
-    async def _call(self, unit: Unit, keeper: Keeper) -> UnitDone:
+    async def _call(self, unit: WorkUnit, keeper: Keeper) -> UnitDone:
         """The result of a unit that calls endpoints."""
         worker = self._calling.worker()
         worker.share(self._calling.most)
@@ -310,7 +310,7 @@ class _Worker:
         """Number of its open units."""
         return len(self._units)
 
-    async def compute(self, unit: Unit, keeper: Keeper) -> UnitDone:
+    async def compute(self, unit: WorkUnit, keeper: Keeper) -> UnitDone:
         """The result of a unit. Raises `_DiedError` if the process is gone."""
         number, done = next(self._numbers), self._loop.create_future()
         self._units[number] = _Open(keeper, done)

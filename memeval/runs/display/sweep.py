@@ -15,7 +15,7 @@ from memeval.records import Usage
 from memeval.runs.display.live import LiveFigures, cost, duration
 from memeval.runs.display.progress import EVERY_S, LONG_S, Heartbeat, Stages
 from memeval.runs.display.terminal import drawn, folded
-from memeval.runs.plan import Outcome, Plan, PlannedCell
+from memeval.runs.plan import CellOutcome, Plan, PlannedCell
 from memeval.text.redaction import redacted
 from memeval.text.shown import counted, printable
 
@@ -170,7 +170,7 @@ class SweepDisplay:
         self._cells[planned.number] = cell
         return cell
 
-    def ended(self, outcome: Outcome) -> None:
+    def ended(self, outcome: CellOutcome) -> None:
         """Reports the end of a cell."""
         self._ended += 1
         name = self._names[outcome.planned.number]

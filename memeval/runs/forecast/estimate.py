@@ -24,16 +24,16 @@ from memeval.records import EvalCase, Role, Status
 from memeval.results import AnswerRow, IngestRow, VerdictRow
 from memeval.results.rows import answer_or_ingest
 from memeval.runs.forecast.imagined import (
-    Call,
+    ExpectedCall,
     ImaginedConnections,
     ImaginedModels,
     ImaginedSource,
     ImaginedWork,
     Tally,
 )
-from memeval.runs.forecast.past import ASSUMED_S, Kind, Past, kind_of, read_past
+from memeval.runs.forecast.past import ASSUMED_S, Kind, PastMeans, kind_of, read_past
 from memeval.runs.forecast.sampling import Extent, OpenRepeat, count_questions, part_of, spread
-from memeval.runs.forecast.totals import CallSums, Estimate, Line, line_of
+from memeval.runs.forecast.totals import CallSums, Estimate, RoleTotal, line_of
 from memeval.runs.plan import Plan
 from memeval.runs.units import Units
 from memeval.text.shown import one_line
@@ -53,7 +53,7 @@ class _LookedAt(Struct, frozen=True):
 
     repeat: OpenRepeat
     cases: Sequence[EvalCase]
-    calls: Sequence[Call]
+    calls: Sequence[ExpectedCall]
     """Those of its requests that no earlier repeat sends."""
     repeated: Counter[Role]
 
@@ -96,7 +96,7 @@ class Estimator:
         self._repeated: dict[Role, float] = dict.fromkeys(Role, 0.0)
         """Requests that equal an earlier one, and so are not sent, by role."""
         self._sums: dict[tuple[Role, str, str, str], CallSums] = {}
-        self._past: Past = read_past(outputs_dir() / "runs")
+        self._past: PastMeans = read_past(outputs_dir() / "runs")
         self._unknown_length: set[Kind] = set()
         self._notes: list[str] = [plan.repeated] if plan.repeated else []
         self._failed = 0
@@ -252,7 +252,7 @@ class Estimator:
             answer = repeat.answer(question.question_id)
             self._failed += answer is None or answer.status is not Status.OK
 
-    def _add(self, cell: Cell, call: Call, weight: float) -> None:
+    def _add(self, cell: Cell, call: ExpectedCall, weight: float) -> None:
         """Adds a call that represents `weight` calls."""
         kind = kind_of(call.role, call.model, cell)
         tokens, seconds = self._past.completion_tokens(kind), self._past.seconds(kind)
@@ -268,7 +268,7 @@ class Estimator:
             seconds=ASSUMED_S if seconds is None else seconds,
         )
 
-    def _lines(self) -> list[Line]:
+    def _lines(self) -> list[RoleTotal]:
         order = list(Role)
         calls = dict.fromkeys(Role, 0.0)
         for (role, *_), sums in self._sums.items():

@@ -24,7 +24,7 @@ from memeval.llm.cache import Cache
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cache_file import connect_to_read
 from memeval.llm.contract import Completion, Prompt
-from memeval.llm.endpoint import MOST_BYTES, Endpoint, EndpointSettings, Reply
+from memeval.llm.endpoint import MOST_BYTES, Endpoint, EndpointReply, EndpointSettings
 from memeval.llm.metering import Ledger, current_ledger
 from memeval.llm.model import LanguageModel
 from memeval.llm.reply import read_chat
@@ -48,7 +48,7 @@ _role: ContextVar[Role] = ContextVar("memeval_imagined_role", default=Role.EMBED
 """Role of the call under way; embedders and rerankers do not state one."""
 
 
-class Call(Struct, frozen=True):
+class ExpectedCall(Struct, frozen=True):
     """A request that a run would send."""
 
     role: Role
@@ -76,7 +76,7 @@ class Call(Struct, frozen=True):
 class Tally(Struct):
     """Counted requests, and the work that depends on made-up replies."""
 
-    calls: list[Call] = field(default_factory=list)
+    calls: list[ExpectedCall] = field(default_factory=list)
     repeated: Counter[Role] = field(default_factory=Counter)
     """Requests that equal a counted one, whose reply is known."""
     made_up_case: bool = False
@@ -124,7 +124,7 @@ class ImaginedEndpoint(Endpoint):
         read: Callable[[Mapping[str, Any]], T],
         *,
         most_bytes: int = MOST_BYTES,
-    ) -> Reply[T]:
+    ) -> EndpointReply[T]:
         role = Role.EMBED
         if path == "/chat/completions":
             role = _role.get()
@@ -134,7 +134,7 @@ class ImaginedEndpoint(Endpoint):
         else:
             payload, tokens = _ranking(body)
 
-        call = Call(
+        call = ExpectedCall(
             role=role,
             model=str(body.get("model", "")),
             provider=provider_of(self.settings.base_url),
@@ -150,12 +150,12 @@ class ImaginedEndpoint(Endpoint):
         self._tally.calls.append(_in_loop(call, body, self._tally.loops.get(role)))
         # Concurrent requests are all counted before any of them gets its reply.
         await asyncio.sleep(0)
-        return Reply(read(payload), latency_s=0.0, wait_s=0.0)
+        return EndpointReply(read(payload), latency_s=0.0, wait_s=0.0)
 
 
 def _in_loop(
-    call: Call, body: Mapping[str, Any], limits: ReaderConfig | WriterConfig | None
-) -> Call:
+    call: ExpectedCall, body: Mapping[str, Any], limits: ReaderConfig | WriterConfig | None
+) -> ExpectedCall:
     """The call with the upper bounds of its tool loop; unchanged if it is not in a loop."""
     says = {message["role"] for message in body.get("messages", ())}
     if limits is None or not ("tools" in body or "tool" in says):

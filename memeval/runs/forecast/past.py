@@ -26,7 +26,7 @@ Kind = tuple[Role, str, str]
 """Role, model and form of replies."""
 
 
-class Past(Struct):
+class PastMeans(Struct):
     """Means over earlier runs, by kind of reply."""
 
     _tokens: dict[Kind, float] = field(default_factory=lambda: defaultdict(float))
@@ -79,9 +79,9 @@ def _kind_of_run(role: Role, params: Mapping[str, Any]) -> Kind | None:
     return (role, str(model), str(params.get(_FORM[role]))) if model else None
 
 
-def read_past(runs: Path) -> Past:
+def read_past(runs: Path) -> PastMeans:
     """The past of a home, whose run folders are below `runs`."""
-    past = Past()
+    past = PastMeans()
     files = sorted(runs.glob(f"*/{RUN_FILE}"), key=_finished_at, reverse=True)
     for file in files[:MOST_RUNS]:
         try:

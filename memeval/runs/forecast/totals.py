@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from memeval.records import Role, Usage
 from memeval.results.prices import cost_usd
-from memeval.runs.forecast.imagined import Call
+from memeval.runs.forecast.imagined import ExpectedCall
 from memeval.statistics.means import sum_or_none
 
 
-class Line(Struct, frozen=True):
+class RoleTotal(Struct, frozen=True):
     """The calls of one role at one model."""
 
     role: Role
@@ -37,7 +37,7 @@ class Line(Struct, frozen=True):
 class Estimate(Struct, frozen=True):
     """Requests and cost of a sweep."""
 
-    lines: Sequence[Line]
+    lines: Sequence[RoleTotal]
     basis: Sequence[str]
     """Sources of the figures, a sentence each."""
 
@@ -87,7 +87,7 @@ class CallSums(Struct):
     most_prompt: float = 0.0
     seconds: float = 0.0
 
-    def add(self, call: Call, weight: float, completion: float, seconds: float) -> None:
+    def add(self, call: ExpectedCall, weight: float, completion: float, seconds: float) -> None:
         # Calls with different limits at one endpoint share the lowest limit.
         self.slots = min(self.slots, call.slots)
         self.calls += weight
@@ -102,7 +102,7 @@ class CallSums(Struct):
         self.seconds += weight * seconds
 
 
-def line_of(key: tuple[Role, str, str, str], sums: CallSums, *, repeated: float) -> Line:
+def line_of(key: tuple[Role, str, str, str], sums: CallSums, *, repeated: float) -> RoleTotal:
     """The line of a role, model, provider and endpoint.
 
     `repeated` is the number of requests that equal others.
@@ -114,7 +114,7 @@ def line_of(key: tuple[Role, str, str, str], sums: CallSums, *, repeated: float)
     most_completion = max(sums.most_completion / most, completion)
     most_prompt = max(sums.most_prompt, sums.prompt) / most
     most_calls = most + repeated
-    return Line(
+    return RoleTotal(
         role=role,
         model=model,
         address=address,

@@ -31,9 +31,9 @@ from memeval.config.plugins import check_folder
 from memeval.config.served import register
 from memeval.runs.compose.errors import explained
 from memeval.runs.compose.words import reorder_arguments
+from memeval.runs.invocation import begin_invocation
 from memeval.runs.job import is_repeated, run_job
 from memeval.runs.launch.launcher import planning
-from memeval.runs.session import begin_session
 
 if TYPE_CHECKING:
     from memeval.runs.launch.launcher import Start
@@ -59,7 +59,7 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
 
     # Otherwise Hydra prints errors in its own words, and ends the process itself.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    begin_session([word for word in arguments if is_repeated(word)])
+    begin_invocation([word for word in arguments if is_repeated(word)])
     register()
     words = as_hydra_words(arguments)
     if not _is_single_run(arguments):

@@ -20,7 +20,7 @@ from memeval.errors import UserError
 from memeval.process import started
 
 if TYPE_CHECKING:
-    from memeval.llm.budget import Budget, Limits
+    from memeval.llm.budget import Budget, SpendingLimits
     from memeval.runs.plan import Plan
     from memeval.runs.schedule import Computers
 
@@ -34,7 +34,7 @@ class SweepLauncher(Launcher):
 
     def __init__(self, processes: int | None = None, keep_going: bool = False) -> None:
         self.processes, self.keep_going = processes, keep_going
-        self._budgets: dict[Limits, Budget] = {}
+        self._budgets: dict[SpendingLimits, Budget] = {}
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
@@ -49,7 +49,7 @@ class SweepLauncher(Launcher):
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
         from memeval.runs.batch import job_return, plan_jobs, run_plan
-        from memeval.runs.session import current_session
+        from memeval.runs.invocation import current_invocation
 
         count = self.processes
         if count is not None and (not isinstance(count, int) or count < 1):
@@ -58,20 +58,20 @@ class SweepLauncher(Launcher):
         if _on_plan is not None:
             _check_sweeper(self.config)
 
-        session = current_session(in_sweep=True)
+        invocation = current_invocation(in_sweep=True)
         plan = plan_jobs(
             self.loader,
             self.config,
             job_overrides,
             initial_job_idx,
-            session=session,
+            invocation=invocation,
             keep_going=self.keep_going,
         )
         if _on_plan is not None:
             _on_plan(plan, self.start)
             return []
 
-        ends = run_plan(plan, session, self.start, budgets=self._budgets)
+        ends = run_plan(plan, invocation, self.start, budgets=self._budgets)
         return [job_return(ends.get(initial_job_idx + at)) for at in range(len(job_overrides))]
 
     def start(self, plan: Plan) -> Computers | None:

@@ -18,8 +18,9 @@ from memeval.report.differences import differing, labels, system_of
 from memeval.results import RunSummary, read_tracked
 from memeval.results.calibration import read_shown_summary
 from memeval.results.run import Run
+from memeval.runs.invocation import DoneCell
 from memeval.runs.publish import work
-from memeval.runs.publish.pictures import Picture
+from memeval.runs.publish.pictures import SweepPicture
 from memeval.runs.publish.publisher import (
     Published,
     Publisher,
@@ -27,7 +28,6 @@ from memeval.runs.publish.publisher import (
     start_publisher,
     tracking_publishers,
 )
-from memeval.runs.session import DoneCell
 from memeval.text.names import file_name
 from memeval.tracking.known import shows_comparison
 from memeval.tracking.store import locate
@@ -108,7 +108,7 @@ class Conclusion(Struct, frozen=True):
 
         return [f"not drawn: {error}" for error in dict.fromkeys(filter(None, errors))]
 
-    def _pictures(self, *, plots: bool) -> list[Picture]:
+    def _pictures(self, *, plots: bool) -> list[SweepPicture]:
         from memeval.comparison.page import difference_plots, page_content
         from memeval.report.plots.sweep import sweep_plots
 
@@ -120,13 +120,13 @@ class Conclusion(Struct, frozen=True):
             if plots and group.comparison:
                 of_group |= difference_plots(group.comparison, group.suffix)
 
-            pictures += [Picture(self.folder, *named) for named in of_group.items()]
+            pictures += [SweepPicture(self.folder, *named) for named in of_group.items()]
             if group.comparison:
                 content = page_content(group.comparison, len(group.runs))
                 folders = [run.folder for run in group.runs]
                 if content is not None:
                     name = f"comparison{group.suffix}"
-                    pictures.append(Picture(self.folder, name, content, folders))
+                    pictures.append(SweepPicture(self.folder, name, content, folders))
 
         return pictures
 

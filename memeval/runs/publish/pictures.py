@@ -18,7 +18,7 @@ from memeval.runs.publish import work
 from memeval.runs.publish.publisher import Publisher
 
 
-class Picture(Struct, frozen=True, dict=True):
+class SweepPicture(Struct, frozen=True, dict=True):
     """A plot or a page in the folder of a sweep."""
 
     folder: Path

@@ -9,7 +9,8 @@ from pathlib import Path
 from threading import Thread
 
 from memeval.errors import StorageError
-from memeval.runs.plan import Outcome, Plan
+from memeval.runs.invocation import DoneCell, Invocation
+from memeval.runs.plan import CellOutcome, Plan
 from memeval.runs.publish.conclusion import conclude
 from memeval.runs.publish.published import file_again, published_before
 from memeval.runs.publish.publisher import (
@@ -19,7 +20,6 @@ from memeval.runs.publish.publisher import (
     publisher_of,
     start_drawers,
 )
-from memeval.runs.session import DoneCell, Session
 from memeval.text.shown import counted
 
 EVERY_S = 10.0
@@ -32,10 +32,10 @@ SOON_S = 1.0
 class Publishing:
     """Publishes the runs of a sweep."""
 
-    def __init__(self, session: Session) -> None:
-        """Published runs are added to the list of `session`."""
-        self._session = session
-        self._runs: dict[int, tuple[Outcome, Future[Published]]] = {}
+    def __init__(self, invocation: Invocation) -> None:
+        """Published runs are added to the list of `invocation`."""
+        self._invocation = invocation
+        self._runs: dict[int, tuple[CellOutcome, Future[Published]]] = {}
         """By their numbers in the sweep."""
         self._known: dict[Path, str] = {}
         """URLs of the runs that are fully published already, by run folder."""
@@ -47,7 +47,7 @@ class Publishing:
         Raises `UserError` for a string that is not a tracking URI.
         """
         finished = [planned.cell for planned in plan.cells if planned.is_finished]
-        self._known = published_before(finished, self._session.sweep)
+        self._known = published_before(finished, self._invocation.sweep)
         cells = [planned.cell for planned in plan.cells]
         unpublished = [cell.config for cell in cells if cell.folder not in self._known]
         for config in unpublished:
@@ -62,21 +62,21 @@ class Publishing:
         writes_pages = bool(unpublished) and not draws
         Thread(target=load_end, args=(writes_pages,), daemon=True).start()
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: CellOutcome) -> None:
         """Starts to publish a finished run."""
         self._runs[outcome.planned.number] = outcome, self._publish(outcome)
 
-    def _publish(self, outcome: Outcome) -> Future[Published]:
+    def _publish(self, outcome: CellOutcome) -> Future[Published]:
         cell, summary = outcome.planned.cell, outcome.summary
         assert summary is not None
         if not outcome.reused:
-            return publish_cell(cell, self._session.sweep)
+            return publish_cell(cell, self._invocation.sweep)
 
         published: Future[Published] = Future()
         try:
             if cell.folder not in self._known:
                 file_again(cell, summary)
-                return publish_cell(cell, self._session.sweep)
+                return publish_cell(cell, self._invocation.sweep)
 
             published.set_result(Published(self._known[cell.folder] or None))
         except StorageError as error:
@@ -108,10 +108,10 @@ class Publishing:
             if not future.cancel() and future.done():
                 published = future.result()
 
-            self._session.note_done(self._done(outcome, published))
+            self._invocation.note_done(self._done(outcome, published))
 
-    def _done(self, outcome: Outcome, published: Published) -> DoneCell:
-        return self._session.done_cell(
+    def _done(self, outcome: CellOutcome, published: Published) -> DoneCell:
+        return self._invocation.done_cell(
             outcome.planned.number,
             outcome.planned.cell,
             reused=outcome.reused,
@@ -125,7 +125,7 @@ class Publishing:
         # An error here occurs again at the end of the invocation, and is reported then.
         with suppress(Exception):
             cells = [self._done(outcome, Published()) for outcome in outcomes]
-            conclude(self._session.folder, cells).draw()
+            conclude(self._invocation.folder, cells).draw()
 
 
 def load_end(writes_pages: bool) -> None:

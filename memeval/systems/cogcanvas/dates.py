@@ -12,7 +12,7 @@ from memeval.llm.extractive.dates import WEEKDAYS, day_text, moments
 from memeval.llm.extractive.events import approximate_day
 from memeval.records import MemoryChunk
 from memeval.systems.cogcanvas.artifacts import Artifact, Batch
-from memeval.systems.cogcanvas.quotes import Line, lines
+from memeval.systems.cogcanvas.quotes import ChunkLine, lines
 
 DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 """Days per unit of a point date, as in the published system."""
@@ -141,7 +141,7 @@ def events_of_times(
 
 def _find_unquoted(
     chunk: MemoryChunk, quoted: Sequence[Artifact]
-) -> Iterator[tuple[Line, int, str]]:
+) -> Iterator[tuple[ChunkLine, int, str]]:
     """Each time expression outside all quotes: its line, its start in the line, its text."""
     # Lines come from the content, without the date that memeval puts before a chunk, so that date
     # never becomes an event. In the published code it does: on LoCoMo, that alone creates 3,094

@@ -22,7 +22,7 @@ from memeval.systems.cogcanvas.artifacts import Artifact, Batch
 from memeval.systems.cogcanvas.dates import events_of_times, point_dates, resolve_dates
 from memeval.systems.cogcanvas.quotes import LocatedQuote, find_nearest, find_verbatim
 from memeval.systems.cogcanvas.reply import (
-    Reply,
+    ItemsReply,
     kind_of,
     named_chunk,
     people_of,
@@ -38,7 +38,7 @@ EARLIER_CHARACTERS = 100
 """Characters of an earlier artifact that the model is shown."""
 
 
-class Reading(Struct):
+class BatchReading(Struct):
     """One reading of a batch."""
 
     number: int
@@ -106,18 +106,18 @@ class Extractor(Struct):
         return [artifact for task in tasks for artifact in task.result()]
 
     async def _batch(self, number: int, batch: Batch, earlier: Sequence[str]) -> list[Artifact]:
-        first = Reading(number=number, earlier=earlier)
+        first = BatchReading(number=number, earlier=earlier)
         await self._read(batch, first)
 
         # After a first reading without artifacts, both readings would have the same prompt.
         if not self.settings.gleaning or not first.artifacts:
             return first.artifacts
 
-        second = Reading(number=number, first=first.artifacts)
+        second = BatchReading(number=number, first=first.artifacts)
         await self._read(batch, second)
         return first.artifacts + second.artifacts
 
-    async def _read(self, batch: Batch, reading: Reading, part: str | None = None) -> None:
+    async def _read(self, batch: Batch, reading: BatchReading, part: str | None = None) -> None:
         """Sends one request of a reading.
 
         `part` replaces the text of a batch's only chunk. If the reply breaks off, the model is
@@ -163,7 +163,7 @@ class Extractor(Struct):
         elif not (asked.cut and await self._read_halves(batch, texts, reading)):
             self.lost |= {number for number, _ in batch[max(last, 1) - 1 :]}
 
-    async def _read_halves(self, batch: Batch, texts: Sequence[str], reading: Reading) -> bool:
+    async def _read_halves(self, batch: Batch, texts: Sequence[str], reading: BatchReading) -> bool:
         """Sends a request for each half of a batch; False if it can't be halved."""
         middle = len(batch) // 2
         passes: list[tuple[Batch, str | None]]
@@ -182,7 +182,7 @@ class Extractor(Struct):
 
         return True
 
-    def _prompt(self, batch: Batch, texts: tuple[str, ...], reading: Reading) -> ExtractPrompt:
+    def _prompt(self, batch: Batch, texts: tuple[str, ...], reading: BatchReading) -> ExtractPrompt:
         here = {number for number, _ in batch}
         so_far = (*reading.first, *reading.artifacts)
         noted = [artifact for artifact in so_far if artifact.chunk_index in here]
@@ -195,7 +195,9 @@ class Extractor(Struct):
             quotes=tuple(artifact.quote for artifact in noted) if reading.first else (),
         )
 
-    def _keep_reply(self, completion: Completion, batch: Batch, reading: Reading) -> Reply | None:
+    def _keep_reply(
+        self, completion: Completion, batch: Batch, reading: BatchReading
+    ) -> ItemsReply | None:
         """Keeps a reply's artifacts; None without a list, or if a first reply has no real quote."""
         self.counts["calls"] += 1
         reply = read_reply(completion.text)
@@ -212,7 +214,7 @@ class Extractor(Struct):
         all_dropped = self.counts["dropped"] - before == len(reply.items) > 0
         return None if is_beginning and all_dropped else reply
 
-    def _keep_item(self, item: Any, batch: Batch, reading: Reading) -> None:
+    def _keep_item(self, item: Any, batch: Batch, reading: BatchReading) -> None:
         """Adds an item of a reply to the artifacts of the reading, if its quote can be found."""
         # The published system never checks a quote. Here an invented quote drops its artifact.
         located = self._locate(item, batch) if isinstance(item, Mapping) else None
@@ -245,7 +247,7 @@ class Extractor(Struct):
         else:
             reading.artifacts.append(artifact)
 
-    def _is_repeated(self, artifact: Artifact, reading: Reading) -> bool:
+    def _is_repeated(self, artifact: Artifact, reading: BatchReading) -> bool:
         """Whether this reading or the first one has the artifact already."""
         # A request after a reply that broke off may repeat the end of that reply. The quote alone
         # is not enough: one sentence may state several facts, which are all kept, as published.

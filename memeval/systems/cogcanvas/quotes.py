@@ -26,7 +26,7 @@ _LONGEST_LOOSE = 2_000
 """Maximum length of a quote that is searched for with other punctuation: utterances are shorter."""
 
 
-class Line(Struct, frozen=True):
+class ChunkLine(Struct, frozen=True):
     """One turn of a chunk, or the whole chunk if its lines don't match its turns."""
 
     start: int
@@ -39,14 +39,14 @@ class Line(Struct, frozen=True):
 class LocatedQuote(Struct, frozen=True):
     """A quote with its position."""
 
-    line: Line
+    line: ChunkLine
     quote: str
     """Verbatim."""
     start: int
     """Within the chunk's content."""
 
 
-def lines(chunk: MemoryChunk) -> Iterator[Line]:
+def lines(chunk: MemoryChunk) -> Iterator[ChunkLine]:
     """One line per turn if a chunk has as many lines as turns, otherwise the chunk as one line."""
     parts = chunk.content.split("\n")
     is_apart = len(parts) == len(chunk.turn_ids)
@@ -61,7 +61,7 @@ def lines(chunk: MemoryChunk) -> Iterator[Line]:
 
         skipped = len(speaker) + 2 if speaker else 0
 
-        yield Line(
+        yield ChunkLine(
             start=start + skipped,
             text=part[skipped:],
             speaker=speaker,

@@ -15,7 +15,7 @@ from memeval.systems.cogcanvas.artifacts import KINDS
 _BETWEEN = re.compile(r"[, \t\r\n]*")
 
 
-class Reply(Struct, frozen=True):
+class ItemsReply(Struct, frozen=True):
     """The items of a model's reply."""
 
     items: tuple[Any, ...]
@@ -24,7 +24,7 @@ class Reply(Struct, frozen=True):
     """False if the list breaks off: the reply was cut."""
 
 
-def read_reply(text: str) -> Reply | None:
+def read_reply(text: str) -> ItemsReply | None:
     """The first JSON list in a reply; None without a list, or without a complete first member."""
     decoder = json.JSONDecoder()
     items: list[Any] = []
@@ -34,7 +34,7 @@ def read_reply(text: str) -> Reply | None:
         # The pattern also matches the empty string, so there is always a match.
         at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
         if text.startswith("]", at):
-            return Reply(tuple(items), closed=True)
+            return ItemsReply(tuple(items), closed=True)
 
         try:
             item, at = decoder.raw_decode(text, at)
@@ -44,7 +44,7 @@ def read_reply(text: str) -> Reply | None:
 
         items.append(item)
 
-    return Reply(tuple(items), closed=False) if items else None
+    return ItemsReply(tuple(items), closed=False) if items else None
 
 
 def kind_of(item: Mapping[str, Any]) -> str | None:

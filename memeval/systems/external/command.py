@@ -17,9 +17,9 @@ from memeval.systems.external import remote
 from memeval.systems.external.program import CaseHome, Program, ProgramError, ProgramSettings
 from memeval.systems.external.served import (
     AnsweringSettings,
-    Reply,
     ServedMemory,
     Service,
+    ServiceReply,
     files_of,
     note_noise,
 )
@@ -88,12 +88,12 @@ class CommandService(Service):
         self._restarts = settings.restarts
         self._turn = asyncio.Lock()
 
-    async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
+    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
         async with current_ledger().own.holding(self._turn):
             setback = None
             while True:
                 try:
-                    reply = Reply(await self._ask(operation, body), setback)
+                    reply = ServiceReply(await self._ask(operation, body), setback)
                 except ProgramError as error:
                     await self._stop()
                     if self._restarts < 1:

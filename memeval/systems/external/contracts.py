@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 from memeval.metrics.quotation import Quotations, lines_of_turns
 from memeval.records import format_time
 from memeval.systems.external import wire
-from memeval.systems.external.served import Reply
+from memeval.systems.external.served import ServiceReply
 
-Post = Callable[[str, Mapping[str, Any]], Awaitable[Reply]]
+Post = Callable[[str, Mapping[str, Any]], Awaitable[ServiceReply]]
 Chunk = Mapping[str, Any]
 """A chunk as built by `wire.chunk_json`."""
 
@@ -52,14 +52,14 @@ class Contract(ABC):
         self._times: set[datetime | None] = set()
         self._quotations: Quotations[tuple[str, str]] | None = None
 
-    async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
+    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
         """The reply to an operation of memeval's own contract."""
         if operation == "reset":
             self._begin(str(body["namespace"]))
-            return Reply({})
+            return ServiceReply({})
         if operation == "ready":
             # Under both contracts, everything that `/add` has accepted can be searched.
-            return Reply({"ready": True})
+            return ServiceReply({"ready": True})
         if operation == "ingest":
             return await self._ingest(body["chunks"])
 
@@ -67,9 +67,9 @@ class Contract(ABC):
         reply = await self._post("/search", search)
         rows = wire.read_rows(reply.content, self._rows_at)
         results = [self._result(row, f"{self._rows_at}[{at}]") for at, row in enumerate(rows)]
-        return Reply({"results": results}, setback=reply.setback)
+        return ServiceReply({"results": results}, setback=reply.setback)
 
-    async def _ingest(self, chunks: Sequence[Chunk]) -> Reply:
+    async def _ingest(self, chunks: Sequence[Chunk]) -> ServiceReply:
         setback = None
         for request in self._requests(chunks):
             reply = await self._post("/add", request)
@@ -79,7 +79,7 @@ class Contract(ABC):
         self._chunks.update({chunk["id"]: chunk for chunk in chunks})
         self._times.update(_time_of(chunk["time"]) for chunk in chunks)
         self._quotations = None
-        return Reply({}, setback=setback)
+        return ServiceReply({}, setback=setback)
 
     @abstractmethod
     def _requests(self, chunks: Sequence[Chunk]) -> Iterator[dict[str, Any]]:

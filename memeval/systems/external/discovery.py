@@ -23,7 +23,7 @@ from memeval.systems.external.contracts import CONTRACTS, OWN
 from memeval.systems.external.http import HttpService
 from memeval.systems.external.http import Settings as HttpSettings
 from memeval.systems.external.mcp_memory import content_of, filled, probe_chunk
-from memeval.systems.external.mcp_session import Server, Session, ToolReply
+from memeval.systems.external.mcp_session import McpSession, Server, ToolReply
 from memeval.systems.external.places import places_of
 from memeval.systems.external.program import CaseHome, ProgramSettings
 from memeval.systems.external.served import Service
@@ -191,7 +191,7 @@ async def _mcp(values: Mapping[str, Any]) -> Option:
         server = replace(server, words=tuple(home.words()), variables=home.variables())
 
     try:
-        session = await Session.open(server)
+        session = await McpSession.open(server)
         try:
             option = {"defaults": ["mcp", "_self_"], **values, **_tools_of(session.tools)}
             if server.url:
@@ -280,7 +280,7 @@ def _value_of(
     return LABEL if name in LABELS and kind == "string" else None
 
 
-async def _results_of(session: Session, option: Option, *, is_own: bool) -> Option:
+async def _results_of(session: McpSession, option: Option, *, is_own: bool) -> Option:
     """The settings for reading search results, found by storing and searching a made-up sentence.
 
     `is_own`: everything stored is gone with the session.
@@ -301,7 +301,7 @@ async def _results_of(session: Session, option: Option, *, is_own: bool) -> Opti
     return _found_in(reply, text, word) | await _dump_of(session, texts)
 
 
-async def _dump_of(session: Session, texts: Sequence[str]) -> Option:
+async def _dump_of(session: McpSession, texts: Sequence[str]) -> Option:
     """The setting for the tool that lists everything stored, if one does so without arguments."""
     for name, schema in session.tools.items():
         if _DUMPS.match(name) and not schema.get("required"):

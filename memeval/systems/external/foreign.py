@@ -19,7 +19,7 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.casefold()))
 
 
-class Lines:
+class SaidLines:
     """Lines of conversations, as hashes: only the fact that each was said is kept."""
 
     def __init__(self) -> None:

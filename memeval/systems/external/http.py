@@ -36,9 +36,9 @@ from memeval.systems.external.http_tools import (
 )
 from memeval.systems.external.served import (
     AnsweringSettings,
-    Reply,
     ServedMemory,
     Service,
+    ServiceReply,
     ToolError,
 )
 from memeval.systems.external.wire import OPERATIONS
@@ -241,7 +241,7 @@ class HttpService(Service):
         contract = CONTRACTS.get(settings.contract)
         self._contract = contract(self._post) if contract else None
 
-    async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
+    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
         if self._endpoint is None:
             # Otherwise the first request to a mistyped URL would be tried again until `patience_s`
             # is over.
@@ -257,7 +257,9 @@ class HttpService(Service):
         path = operation if is_tool else getattr(self._settings, f"{operation}_path")
         return await self._post(path, body, is_tool=is_tool)
 
-    async def _post(self, path: str, body: Mapping[str, Any], *, is_tool: bool = False) -> Reply:
+    async def _post(
+        self, path: str, body: Mapping[str, Any], *, is_tool: bool = False
+    ) -> ServiceReply:
         assert self._endpoint is not None, "an operation opens it"
         own, endpoint = current_ledger().own, self._endpoint.endpoint
         try:
@@ -275,7 +277,7 @@ class HttpService(Service):
 
         own.add(reply.latency_s)
         remote.note_answer(self._address)
-        return Reply(reply.value, setback=reply.setback)
+        return ServiceReply(reply.value, setback=reply.setback)
 
     async def _check_listening(self) -> None:
         """Raises `UserError` immediately if nothing listens at a URL that has never answered."""

@@ -36,7 +36,7 @@ from memeval.systems.base import (
     SystemContext,
     SystemSettings,
 )
-from memeval.systems.external.letta_reply import Reply
+from memeval.systems.external.letta_reply import LettaReply
 from memeval.systems.external.letta_server import PERSONA_LABEL, Agent, pool
 from memeval.systems.forgetting import corrected, is_meant
 from memeval.systems.tools import Tool, object_schema, search_tool
@@ -289,7 +289,7 @@ class Letta(MemorySystem):
         """The chunk that the server split `text` from; None if no chunk contains it."""
         return next((chunk for chunk in self._chunks if text.strip() in chunk.text), None)
 
-    def _meter(self, reply: Reply) -> None:
+    def _meter(self, reply: LettaReply) -> None:
         provider, _, model = self.settings.model.rpartition("/")
         usage = Usage(
             role=Role.ANSWER,

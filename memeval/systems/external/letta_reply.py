@@ -17,7 +17,7 @@ SEARCH = "archival_memory_search"
 """The name of the tool with which an agent searches its archive."""
 
 
-class Reply(Struct):
+class LettaReply(Struct):
     """An agent's reply to one message, and its steps."""
 
     text: str = ""
@@ -35,13 +35,13 @@ class Reply(Struct):
     steps: int = 1
 
 
-def read_reply(events: Sequence[Any]) -> Reply:
+def read_reply(events: Sequence[Any]) -> LettaReply:
     """Reads a reply from the events of a stream.
 
     Raises `ModelError` if the server reports a failure, or if the agent said nothing.
     """
     # Texts arrive in pieces, which are joined by the id of their message.
-    reply, called, texts = Reply(), dict[str, str](), dict[str, str]()
+    reply, called, texts = LettaReply(), dict[str, str](), dict[str, str]()
     for event in events:
         match event.message_type:
             case "error_message":
@@ -84,7 +84,7 @@ def _searches(event: Any) -> dict[str, str]:
     return queries
 
 
-def _add_hits(reply: Reply, event: Any) -> None:
+def _add_hits(reply: LettaReply, event: Any) -> None:
     hits = hits_of(event.tool_return) if event.status == "success" else []
     # One unreadable result makes the whole ranking unknown.
     reply.hits = None if reply.hits is None or hits is None else reply.hits + hits
@@ -94,7 +94,7 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part.text for part in content)
 
 
-def _meter(reply: Reply, usage: Any) -> None:
+def _meter(reply: LettaReply, usage: Any) -> None:
     reply.prompt_tokens, reply.completion_tokens = usage.prompt_tokens, usage.completion_tokens
     reply.cached_tokens, reply.steps = usage.cached_input_tokens or 0, usage.step_count or 1
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from memeval.errors import ModelError
 from memeval.llm.retry_after import retry_after
-from memeval.systems.external.letta_reply import SEARCH, Reply, read_reply
+from memeval.systems.external.letta_reply import SEARCH, LettaReply, read_reply
 from memeval.systems.external.remote import Leftover, fault, note_answer
 from memeval.text.redaction import redacted
 
@@ -144,7 +144,7 @@ class Agent:
         found = self._call(lambda: passages.search(self._id, query=query, top_k=top_k))
         return [result.content for result in found.results]
 
-    def ask(self, message: str) -> Reply:
+    def ask(self, message: str) -> LettaReply:
         """The reply to a message, the only one of its conversation.
 
         After a temporary failure, the message is sent again in a new conversation.
@@ -161,7 +161,7 @@ class Agent:
 
         raise AssertionError("unreachable: the loop returns or raises")
 
-    def _ask(self, message: str) -> Reply:
+    def _ask(self, message: str) -> LettaReply:
         import letta_client
 
         # A conversation per question: Letta's other way, to reset the agent's messages, would allow

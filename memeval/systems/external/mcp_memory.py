@@ -20,14 +20,14 @@ from memeval.llm.keys import headers_of
 from memeval.records import Role
 from memeval.systems.base import ANSWER, INGEST, RUNTIME, DumpItem
 from memeval.systems.external.http import BY_HEADER
-from memeval.systems.external.mcp_session import Server, Session, ToolReply
+from memeval.systems.external.mcp_session import McpSession, Server, ToolReply
 from memeval.systems.external.mcp_tools import ToolChoice, as_result, tools_of
 from memeval.systems.external.program import CaseHome, ProgramSettings
 from memeval.systems.external.said import error_in, is_hollow, says_nothing
 from memeval.systems.external.served import (
-    Reply,
     ServedMemory,
     Service,
+    ServiceReply,
     ToolError,
     check_pattern,
     files_of,
@@ -295,16 +295,16 @@ class McpService(Service):
         self._settings, self._server = settings, settings.server()
         self.name = self._server.name
         self._home = CaseHome(settings, self._server.words, namespace)
-        self._session: Session | None = None
+        self._session: McpSession | None = None
         self._stored: list[Mapping[str, Any]] = []
         self._suffix = ""
 
-    async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
+    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
         if operation == "reset":
             await self._reset(body)
-            return Reply({})
+            return ServiceReply({})
         if operation == "ready":
-            return Reply({"ready": True})
+            return ServiceReply({"ready": True})
 
         namespace = self.name_of(body["namespace"])
         if operation == "ingest":
@@ -312,14 +312,14 @@ class McpService(Service):
                 await self._call("store", {**chunk, "namespace": namespace})
                 self._stored.append(chunk)
 
-            return Reply({})
+            return ServiceReply({})
 
         if operation in CHANGES:
             reply = await self._call(operation, {**body, "namespace": namespace})
-            return Reply({"items": self._items(reply)})
+            return ServiceReply({"items": self._items(reply)})
 
         reply = await self._call("search", {**body, "namespace": namespace})
-        return Reply({"results": self._results(reply)})
+        return ServiceReply({"results": self._results(reply)})
 
     def name_of(self, namespace: str) -> str:
         """The name of a namespace at the server: a new name after each reset if the server has no
@@ -328,7 +328,7 @@ class McpService(Service):
         return namespace + self._suffix
 
     @property
-    def session(self) -> Session:
+    def session(self) -> McpSession:
         """The session with the server."""
         assert self._session is not None, "reset comes first"
         return self._session
@@ -358,7 +358,7 @@ class McpService(Service):
                 server, words=tuple(self._home.words()), variables=self._home.variables()
             )
 
-        self._session = session = await Session.open(server)
+        self._session = session = await McpSession.open(server)
         for option in FIELDS:
             tool = getattr(settings, f"{option}_tool")
             if tool is not None:

@@ -61,7 +61,7 @@ class ToolReply(Struct, frozen=True):
     """The kinds of its other blocks, such as `image`: they contain no text."""
 
 
-class Session:
+class McpSession:
     """Calls the tools of one server.
 
     The library requires that the task that opened a session also closes it, but systems are called
@@ -85,7 +85,7 @@ class Session:
         """The tools as the library returns them."""
 
     @classmethod
-    async def open(cls, server: Server) -> Session:
+    async def open(cls, server: Server) -> McpSession:
         """Opens a session, and waits for it. Raises `UserError` if the server can't be reached."""
         session = cls(server)
         try:

@@ -45,7 +45,7 @@ from memeval.systems.base import (
     SystemSettings,
 )
 from memeval.systems.external import wire
-from memeval.systems.external.foreign import Lines, is_said
+from memeval.systems.external.foreign import SaidLines, is_said
 from memeval.systems.external.said import error_in, says_nothing
 from memeval.text.shown import one_line
 
@@ -60,7 +60,7 @@ FORGET_S = 10.0
 
 Sleep = Callable[[float], Awaitable[None]]
 
-_said = Lines()
+_said = SaidLines()
 """The texts that this process has sent to served memories, of all cases and runs, and those of
 cases that other processes send.
 """
@@ -135,7 +135,7 @@ class AnsweringSettings(ServedSettings):
         return self.operations
 
 
-class Reply(Struct, frozen=True):
+class ServiceReply(Struct, frozen=True):
     """A JSON object that a service replied with."""
 
     content: Mapping[str, Any]
@@ -154,7 +154,7 @@ class Service(ABC):
     """The service's name in messages, such as `the memory service at http://localhost:8077`."""
 
     @abstractmethod
-    async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
+    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
         """The reply to an operation.
 
         Raises `ModelError` for a failure of the service, and `UserError` if it never answered.
@@ -177,11 +177,11 @@ class ImaginedService(Service):
     def __init__(self) -> None:
         self._chunks: list[Mapping[str, Any]] = []
 
-    async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
+    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
         self._chunks += body.get("chunks", ())
         chunks = self._chunks[: body.get("top_k", 0)]
         results = [{"text": chunk["text"], "turn_ids": chunk["turn_ids"]} for chunk in chunks]
-        return Reply(
+        return ServiceReply(
             {"ready": True, "results": results, "text": "imagined", "usage": [], "items": 0}
         )
 

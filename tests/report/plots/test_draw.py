@@ -13,7 +13,7 @@ from sample_runs import CONTEXT, summary, write_folder
 from memeval.report.markdown import write_report
 from memeval.report.plots.draw import draw, draw_figure
 from memeval.report.plots.labelling import overlap
-from memeval.report.plots.model import INK, Axis, Look, Mark, Panel, Plot
+from memeval.report.plots.model import INK, Axis, Mark, MarkStyle, Panel, Plot
 from memeval.report.plots.prices import sweep_plot
 from memeval.report.plots.run import category_plot
 from memeval.results import RunSummary
@@ -81,7 +81,7 @@ def test_cells_without_figures_or_interval_are_drawn(tmp_path: Path) -> None:
 def test_names_cover_neither_each_other_nor_the_points() -> None:
     points = [(50 + 0.1 * index, 50 + 0.5 * index) for index in range(12)]
     marks = [
-        Mark(x, y, Look(INK, "o"), y - 3, y + 3, name=f"system {index} top_k={index}")
+        Mark(x, y, MarkStyle(INK, "o"), y - 3, y + 3, name=f"system {index} top_k={index}")
         for index, (x, y) in enumerate(points)
     ]
     axis = Axis(0, 100, edge=0)

@@ -28,7 +28,7 @@ from memeval.text.redaction import redacted_in
 if TYPE_CHECKING:
     from memeval.pipeline.open.cell import Cell
 
-VARIABLE = "MEMEVAL_SESSION"
+VARIABLE = "MEMEVAL_INVOCATION"
 """Environment variable that names the invocation's folder: conf/config.yaml has Hydra write there,
 and workers inherit it.
 """
@@ -65,7 +65,7 @@ class FailedCell(Struct, frozen=True):
     hints: list[str]
 
 
-class Session(Struct, frozen=True):
+class Invocation(Struct, frozen=True):
     """One invocation."""
 
     folder: Path
@@ -142,12 +142,12 @@ _unwritten: dict[Path, list[dict[str, Any]]] = {}
 """Lines that could not be written, by file."""
 
 
-def current_session(*, in_sweep: bool = False) -> Session:
+def current_invocation(*, in_sweep: bool = False) -> Invocation:
     """The command line's invocation that this process, or the one that started it, belongs to."""
-    return Session(session_folder(), os.environ.get(SWEEP_VARIABLE) if in_sweep else None)
+    return Invocation(invocation_folder(), os.environ.get(SWEEP_VARIABLE) if in_sweep else None)
 
 
-def session_folder() -> Path:
+def invocation_folder() -> Path:
     """The folder of the command line's invocation."""
     # Kept in the environment, for workers in other processes: they add to the same lists.
     if VARIABLE not in os.environ:
@@ -156,9 +156,9 @@ def session_folder() -> Path:
     return Path(os.environ[VARIABLE])
 
 
-def new_session(words: Sequence[str]) -> Session:
+def new_invocation(words: Sequence[str]) -> Invocation:
     """An invocation of a sweep from Python, which is not the command line's."""
-    return Session(_new_folder(), sweep_digest(words))
+    return Invocation(_new_folder(), sweep_digest(words))
 
 
 @contextmanager
@@ -168,11 +168,11 @@ def composing_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def begin_session(arguments: Sequence[str]) -> None:
+def begin_invocation(arguments: Sequence[str]) -> None:
     """Gives the command line's invocation its folder, where Hydra writes, and its name as a sweep;
     workers inherit both.
     """
-    session_folder()
+    invocation_folder()
     os.environ[SWEEP_VARIABLE] = sweep_digest(arguments)
 
 
