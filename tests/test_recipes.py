@@ -15,14 +15,14 @@ import requests
 
 from memeval.config.settings import read_settings
 from memeval.runs.compose.config import compose_config
-from memeval.systems.external.mcp_memory import Settings
+from memeval.systems.external.mcp_memory import McpSettings
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
 RECIPES = sorted(path.parent for path in ROOT.glob("recipes/*/requirements.in"))
 MEMORIES = [path for path in RECIPES if (path / "server.py").is_file()]
 CONF = ROOT / "recipes" / "conf"
-KNOWN = {entry.name for entry in fields(Settings)}
+KNOWN = {entry.name for entry in fields(McpSettings)}
 LOCAL = ROOT / "recipes" / "local_model" / "serve.py"
 LOCAL_PYTHON = ROOT / ".venv-local" / "bin" / "python"
 
@@ -55,7 +55,7 @@ def test_memory_of_a_recipe_is_a_system(recipe: Path) -> None:
 def test_mcp_server_of_a_recipe_is_a_system_with_a_folder_per_case(name: str) -> None:
     config = compose_config(["--config-dir", str(CONF), f"system={name}"])
     assert config.system["name"] == name
-    settings = read_settings(Settings, {k: v for k, v in config.system.items() if k in KNOWN})
+    settings = read_settings(McpSettings, {k: v for k, v in config.system.items() if k in KNOWN})
     assert settings.names_case
     assert settings.server().words
     assert f"system={name}" in PAGE

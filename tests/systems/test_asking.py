@@ -20,7 +20,7 @@ from memeval.records import MemoryChunk, Role, Usage
 from memeval.systems.asking import RequestOutcome, ask, halves
 from memeval.systems.cogcanvas.artifacts import Artifact
 from memeval.systems.cogcanvas.extraction import Extractor
-from memeval.systems.cogcanvas.settings import Settings
+from memeval.systems.cogcanvas.settings import CogCanvasSettings
 
 PROMPT = ExtractPrompt(("a", "b"), (), user_template="{chunks}")
 
@@ -133,7 +133,7 @@ def extracted(
     extractor = Extractor(
         model=MeteredModel(model),
         seed=0,
-        settings=Settings(gleaning=False),
+        settings=CogCanvasSettings(gleaning=False),
     )
     with metered(Ledger()) as ledger:
         extraction = extractor.extract([list(enumerate(chunks))])

@@ -12,7 +12,7 @@ from served_examples import ScriptedMemory, Under, example
 from memeval.config.settings import read_settings
 from memeval.records import ForgetRequest, MemoryChunk, Query, Retrieved
 from memeval.systems.base import MemorySystem, RecallSystem, SystemContext
-from memeval.systems.external.http import HttpMemory, Settings
+from memeval.systems.external.http import HttpMemory, HttpSettings
 from memeval.systems.forgetting import is_meant
 from memeval.testing.checks import CHECKS, CheckResult, outcome_of
 
@@ -26,7 +26,7 @@ def service() -> Iterator[ScriptedMemory]:
 class Served(Under):
     def __init__(self, address: str, retries: int, operations: Sequence[str] = ()) -> None:
         given = {"base_url": address, "max_retries": retries, "operations": operations}
-        self.settings = read_settings(Settings, given)
+        self.settings = read_settings(HttpSettings, given)
 
     def build(self, parts: SystemContext) -> MemorySystem:
         return HttpMemory(self.settings, parts)

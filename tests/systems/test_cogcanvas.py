@@ -30,7 +30,7 @@ from memeval.systems.cogcanvas.graph import Canvas
 from memeval.systems.cogcanvas.quotes import find_nearest, find_verbatim
 from memeval.systems.cogcanvas.reply import ItemsReply, read_reply
 from memeval.systems.cogcanvas.retrieval import CanvasIndex, hybrid, shares
-from memeval.systems.cogcanvas.settings import Settings
+from memeval.systems.cogcanvas.settings import CogCanvasSettings
 from memeval.testing.model import ScriptedModel
 
 from .conftest import Builder, by_session, conversation
@@ -51,7 +51,7 @@ def extractor_of(model: LanguageModel, **rules: Any) -> Extractor:
     return Extractor(
         model=model,
         seed=0,
-        settings=Settings(**rules),
+        settings=CogCanvasSettings(**rules),
     )
 
 
@@ -311,7 +311,7 @@ def canvas_of(*artifacts: Artifact) -> Canvas:
     """A graph that has only the event chain: artifacts from one call have no other edges."""
     texts = [one.content_quote for one in artifacts]
     vectors = asyncio.run(CharTfidfEmbedder(width=2048).embed(texts))
-    return Canvas(artifacts, vectors, Settings(event_chain=True))
+    return Canvas(artifacts, vectors, CogCanvasSettings(event_chain=True))
 
 
 def test_events_are_chained_in_the_order_of_their_dates() -> None:
@@ -351,7 +351,7 @@ def test_query_vector_of_another_width_is_a_clear_error() -> None:
         counts={},
         vectors=np.ones((1, 3), dtype=np.float32),
         embedder=CharTfidfEmbedder(width=5),
-        settings=Settings(),
+        settings=CogCanvasSettings(),
     )
     with pytest.raises(ModelError, match="has 5 numbers, but those of the memory have 3"):
         asyncio.run(index.scores("Otto", words=False, normalised=False))
@@ -437,7 +437,7 @@ def test_loaded_canvas_answers_identically_without_a_model(build: Builder, folde
 )
 def test_invalid_setting_is_named(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        Settings(**given)
+        CogCanvasSettings(**given)
 
 
 @pytest.mark.parametrize("name", ["extract", "glean"])

@@ -20,7 +20,7 @@ from memeval.retrieval.dense import VECTORS_FILE
 from memeval.retrieval.vectors import load_vectors
 from memeval.systems.cogcanvas.artifacts import ARTIFACTS_FILE, KINDS, read_artifacts
 from memeval.systems.cogcanvas.graph import Canvas
-from memeval.systems.cogcanvas.settings import Settings
+from memeval.systems.cogcanvas.settings import CogCanvasSettings
 
 from .scripted_extractor import extract, pass_of
 
@@ -69,7 +69,7 @@ def canvases(home: Path) -> Iterator[tuple[Counter[str], Counter[str], dict[str,
     for path in (home / "data" / "prepared").rglob(ARTIFACTS_FILE):
         artifacts, counts = read_artifacts(path.parent)
         vectors = load_vectors(path.parent / VECTORS_FILE, len(artifacts), "artifacts")
-        edges = Canvas(artifacts, vectors, Settings()).edges_by_rule()
+        edges = Canvas(artifacts, vectors, CogCanvasSettings()).edges_by_rule()
         yield Counter(artifact.kind for artifact in artifacts), edges, counts
 
 

@@ -28,13 +28,13 @@ from memeval.systems.cogcanvas.retrieval import (
     plain_words,
     within_budget,
 )
-from memeval.systems.cogcanvas.settings import Settings
+from memeval.systems.cogcanvas.settings import CogCanvasSettings
 from memeval.testing.model import ScriptedModel
 
 from .conftest import Builder, conversation
 
 SAID = datetime(2023, 5, 8, 13, 56)
-PAPER_A = Settings(constraint_window=5, constraint_links=3, constraint_overlap=False)
+PAPER_A = CogCanvasSettings(constraint_window=5, constraint_links=3, constraint_overlap=False)
 
 
 def artifact(kind: str, batch: int, content: str = "alpha", quote: str = "") -> Artifact:
@@ -56,7 +56,7 @@ def artifact(kind: str, batch: int, content: str = "alpha", quote: str = "") -> 
 def linked(
     new: Artifact,
     old: Sequence[tuple[Artifact, float]],
-    rules: Settings | None = None,
+    rules: CogCanvasSettings | None = None,
 ) -> list[tuple[int, str]]:
     """The old artifacts that the new one is linked to, and by which rule.
 
@@ -65,7 +65,7 @@ def linked(
     width = len(old)
     vectors = np.vstack([np.eye(width), [cosine for _, cosine in old]])
     artifacts = [*(other for other, _ in old), new]
-    canvas = Canvas(artifacts, vectors.astype(np.float64), rules or Settings())  # type: ignore[arg-type]
+    canvas = Canvas(artifacts, vectors.astype(np.float64), rules or CogCanvasSettings())  # type: ignore[arg-type]
     return sorted(
         (target, edges.rule)
         for edges in canvas.edges
@@ -160,7 +160,7 @@ def test_temporal_switches_only_rules_4_and_7() -> None:
     ]
     vectors = np.eye(4)
     vectors[3] = [0, 0, 0.9, 0.1]
-    canvas = Canvas(artifacts, vectors.astype(np.float64), Settings())  # type: ignore[arg-type]
+    canvas = Canvas(artifacts, vectors.astype(np.float64), CogCanvasSettings())  # type: ignore[arg-type]
     assert canvas.edges_by_rule() == {"constraint": 1, "event": 1, "insight": 1, "reference": 1}
     seed = {2: 1.0}
     assert canvas.expand(seed, 1, temporal=True) == {0: 0.8, 1: 0.8, 2: 1.0, 3: 0.8}
@@ -175,7 +175,7 @@ def canvas_with(edges: Sequence[tuple[int, int, str]], size: int) -> Canvas:
     call.
     """
     artifacts = [artifact("key_fact", 0, f"content {number}") for number in range(size)]
-    canvas = Canvas(artifacts, np.eye(size), Settings())  # type: ignore[arg-type]
+    canvas = Canvas(artifacts, np.eye(size), CogCanvasSettings())  # type: ignore[arg-type]
     canvas.connect(
         [Edges(kind, "reference", np.array([[newer, older]])) for newer, older, kind in edges]
     )
@@ -221,7 +221,7 @@ def test_published_expansion_of_a_dense_graph_is_fast() -> None:
     # speakers' names are a common word. A search from each of them takes 20 s.
     size = 600
     artifacts = [artifact("key_fact", number) for number in range(size)]
-    canvas = Canvas(artifacts, np.ones((size, 1)), Settings())  # type: ignore[arg-type]
+    canvas = Canvas(artifacts, np.ones((size, 1)), CogCanvasSettings())  # type: ignore[arg-type]
     assert canvas.edge_counts["all"] == size * (size - 1) / 2
 
     def expand(hops: int) -> None:
@@ -334,7 +334,7 @@ def extractor(model: ScriptedModel, **rules: Any) -> Extractor:
     return Extractor(
         model=model,
         seed=0,
-        settings=Settings(**rules),
+        settings=CogCanvasSettings(**rules),
     )
 
 

@@ -34,7 +34,7 @@ from memeval.records import Query
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.runs.compose.config import compose_config
 from memeval.systems.base import SystemContext
-from memeval.systems.cogcanvas.settings import Settings
+from memeval.systems.cogcanvas.settings import CogCanvasSettings
 from memeval.systems.cogcanvas.system import CogCanvas
 from memeval.testing.model import ScriptedModel
 
@@ -85,7 +85,7 @@ def cell(name: str) -> Cell:
 def test_the_resolved_settings_are_those_of_the_table(name: str) -> None:
     resolved = cell(name)
     assert resolved.source.settings == replace(
-        Settings(), **dict(zip(COLUMNS, TABLE[name], strict=True))
+        CogCanvasSettings(), **dict(zip(COLUMNS, TABLE[name], strict=True))
     )
     assert resolved.config.system == {"name": name, **system_settings(resolved.source)}
     assert resolved.config.reranker.name == TABLE[name][COLUMNS.index("reranker")]

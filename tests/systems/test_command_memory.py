@@ -23,7 +23,7 @@ from memeval.pipeline.open.declared import Declared
 from memeval.records import Answer
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external import program as started
-from memeval.systems.external.command import CommandMemory, Process, Settings
+from memeval.systems.external.command import CommandMemory, CommandSettings, Process
 from memeval.systems.external.program import describe_status
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.under_test import SystemUnderTest, play
@@ -35,7 +35,7 @@ class Program(Under):
     """A program with the given settings, driven as the checks do it."""
 
     def __init__(self, command: str, **settings: Any) -> None:
-        self.settings = read_settings(Settings, {"command": command, **settings})
+        self.settings = read_settings(CommandSettings, {"command": command, **settings})
 
     def build(self, parts: SystemContext) -> MemorySystem:
         return CommandMemory(self.settings, parts)
@@ -147,7 +147,7 @@ def test_program_without_a_case_folder_gets_a_temporary_home(tmp_path: Path) -> 
 
 
 def test_missing_program_is_reported_before_any_request() -> None:
-    settings = read_settings(Settings, {"command": "no-such-program --fast"})
+    settings = read_settings(CommandSettings, {"command": "no-such-program --fast"})
     with pytest.raises(UserError, match="there is no program 'no-such-program' on this machine"):
         CommandMemory.resolve_settings(settings, has_language_model=False)
 

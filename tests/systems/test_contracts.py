@@ -13,7 +13,7 @@ from memeval.config.settings import read_settings
 from memeval.errors import MemevalError, MemoryServiceError, UserError
 from memeval.systems.base import TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external import remote
-from memeval.systems.external.http import HttpMemory, Settings
+from memeval.systems.external.http import HttpMemory, HttpSettings
 from memeval.testing.contract import MemorySystemContract
 
 DOUBLES: dict[str, type[ContractDouble]] = {
@@ -27,7 +27,7 @@ class Speaking(Under):
 
     def __init__(self, address: str, contract: str, **settings: Any) -> None:
         given = {"base_url": address, "contract": contract, "max_retries": 0, "patience_s": 0}
-        self.settings = read_settings(Settings, given | settings)
+        self.settings = read_settings(HttpSettings, given | settings)
 
     def build(self, parts: SystemContext) -> MemorySystem:
         return HttpMemory(self.settings, parts)
@@ -225,7 +225,7 @@ def test_failed_health_check_is_a_user_error(aml: LeaderboardDouble) -> None:
 )
 def test_mistakes_in_settings_are_refused(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError, match=told):
-        given = read_settings(Settings, {"base_url": "http://127.0.0.1:9", **settings})
+        given = read_settings(HttpSettings, {"base_url": "http://127.0.0.1:9", **settings})
         HttpMemory.resolve_settings(given, has_language_model=False)
 
 

@@ -231,6 +231,6 @@ def test_mcp_server_forgets_through_a_tool() -> None:
 
 def test_unknown_or_unsupported_operation_is_refused() -> None:
     with pytest.raises(UserError, match="'forgt'"):
-        read_settings(http.Settings, {"operations": ["forgt"]})
+        read_settings(http.HttpSettings, {"operations": ["forgt"]})
     with pytest.raises(UserError, match="neither forget nor correct"):
-        read_settings(http.Settings, {"contract": "aml", "operations": ["forget"]})
+        read_settings(http.HttpSettings, {"contract": "aml", "operations": ["forget"]})

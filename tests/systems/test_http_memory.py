@@ -28,7 +28,7 @@ from memeval.errors import MemoryServiceError, ModelError, UserError
 from memeval.records import Answer, Query, Role
 from memeval.systems.base import MORE_THAN_ASKED, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external import remote
-from memeval.systems.external.http import HttpMemory, Settings
+from memeval.systems.external.http import HttpMemory, HttpSettings
 from memeval.systems.external.served import (
     USAGE_UNKNOWN,
     WITHOUT_IDS,
@@ -47,7 +47,7 @@ class Served(Under):
 
     def __init__(self, address: str, **settings: Any) -> None:
         self.settings = read_settings(
-            Settings, {"base_url": address, "max_retries": 0, "patience_s": 0, **settings}
+            HttpSettings, {"base_url": address, "max_retries": 0, "patience_s": 0, **settings}
         )
 
     def build(self, parts: SystemContext) -> MemorySystem:
@@ -379,7 +379,7 @@ def test_answer_of_an_answering_service_is_used(service: ScriptedMemory) -> None
     assert "cedar" in answer.text and answer.ranking
     assert len(answer.retrieved or ()) <= 3 and answer.context_tokens
     assert not service.sent("search")
-    assert read_settings(Settings, {"answers": True}).own_prompt
+    assert read_settings(HttpSettings, {"answers": True}).own_prompt
 
 
 def test_case_is_reset_at_its_end_unless_forget_is_false(service: ScriptedMemory) -> None:
@@ -487,7 +487,7 @@ def test_secrets_are_read_from_the_environment(
 )
 def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError) as raised:
-        given = read_settings(Settings, {"base_url": "http://localhost:1", **settings})
+        given = read_settings(HttpSettings, {"base_url": "http://localhost:1", **settings})
         HttpMemory.resolve_settings(given, has_language_model=False)
     assert told in raised.value.message
     assert "secret-word" not in raised.value.message and "s3cr3t" not in raised.value.message

@@ -16,7 +16,7 @@ from memeval.errors import MemoryServiceError, UserError
 from memeval.records import MemoryChunk
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.external import remote
-from memeval.systems.external.http import HttpMemory, Settings
+from memeval.systems.external.http import HttpMemory, HttpSettings
 from memeval.systems.tools import Tool, ToolResult
 from memeval.testing.checks import OF_TOOLS, outcome_of
 
@@ -37,7 +37,7 @@ def with_tools(
 
     async def run() -> Any:
         given = {"base_url": service.address, "tools": TOOLS, "max_retries": 0, "patience_s": 0}
-        memory = HttpMemory(read_settings(Settings, given | {"dump_path": "/dump"}), PARTS)
+        memory = HttpMemory(read_settings(HttpSettings, given | {"dump_path": "/dump"}), PARTS)
         try:
             await memory.reset()
             await memory.ingest(MemoryChunk("c", "Ann: My puppy is Quill.", None, "s", ("t1",), ()))
@@ -194,12 +194,12 @@ def test_text_from_another_case_fails_the_question(service: ToolService) -> None
 )
 def test_mistake_in_the_declaration_is_refused(tools: Any, told: str) -> None:
     with pytest.raises(UserError) as raised:
-        read_settings(Settings, {"base_url": "http://localhost:1", "tools": tools})
+        read_settings(HttpSettings, {"base_url": "http://localhost:1", "tools": tools})
     assert told in raised.value.message
 
 
 def test_reader_needs_a_read_only_tool() -> None:
-    settings = read_settings(Settings, {"base_url": "http://localhost:1", "tools": TOOLS[1:]})
+    settings = read_settings(HttpSettings, {"base_url": "http://localhost:1", "tools": TOOLS[1:]})
     HttpMemory.check_use(settings, reader="direct", writer="tools")
     with pytest.raises(UserError, match="change the memory, which only the writer may"):
         HttpMemory.check_use(settings, reader="tools", writer="tools")
@@ -207,7 +207,7 @@ def test_reader_needs_a_read_only_tool() -> None:
 
 class Tooled(Under):
     def __init__(self, address: str, tools: Any) -> None:
-        self.settings = read_settings(Settings, {"base_url": address, "tools": tools})
+        self.settings = read_settings(HttpSettings, {"base_url": address, "tools": tools})
 
     def build(self, parts: SystemContext) -> MemorySystem:
         return HttpMemory(self.settings, parts)

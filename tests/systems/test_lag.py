@@ -10,7 +10,7 @@ import pytest
 from served_examples import ScriptedMemory
 
 from memeval.systems.base import MemorySystem, SystemContext
-from memeval.systems.external.http import HttpMemory, Settings
+from memeval.systems.external.http import HttpMemory, HttpSettings
 from memeval.testing.check_finding import FACTS
 from memeval.testing.lag import Lag, measure_lag
 from memeval.testing.under_test import SystemUnderTest, play
@@ -32,7 +32,7 @@ class Served(SystemUnderTest):
 
     def build(self, parts: SystemContext) -> MemorySystem:
         # One chunk per request; the last one is the fact.
-        return HttpMemory(Settings(base_url=self.address, batch_size=1, max_retries=0), parts)
+        return HttpMemory(HttpSettings(base_url=self.address, batch_size=1, max_retries=0), parts)
 
 
 def lag_of(after: float, *, patience_s: float = 600.0) -> tuple[Lag, Clock, int]:

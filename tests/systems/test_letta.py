@@ -29,7 +29,7 @@ from memeval.llm.metering import Ledger, metered
 from memeval.records import CorrectRequest, ForgetRequest, Query, Retrieved, Role, Usage
 from memeval.systems.base import ANSWER, INGEST, RUNTIME, MemorySystem, SystemContext
 from memeval.systems.external import remote
-from memeval.systems.external.letta import Letta, Settings
+from memeval.systems.external.letta import Letta, LettaSettings
 from memeval.systems.external.letta_reply import hits_of
 from memeval.systems.external.letta_server import TRIES, Agent
 from memeval.testing.contract import MemorySystemContract
@@ -67,7 +67,7 @@ def let_go(driver: Driver) -> None:
     join_discards()
 
 
-def remembering(build: Builder, agent_model: str = Settings.model, **settings: Any) -> Driver:
+def remembering(build: Builder, agent_model: str = LettaSettings.model, **settings: Any) -> Driver:
     driver = build("letta", **settings)
     driver.system.settings = replace(driver.system.settings, model=agent_model)
     driver.remember(conversation())
@@ -213,7 +213,7 @@ def test_forgotten_passages_are_deleted_on_the_server(server: LettaDouble, build
 
 def test_memory_block_is_dumped() -> None:
     context = SimpleNamespace(top_k=4, case_id="case")
-    settings = Settings(base_url="http://127.0.0.1:9", persona="I look up {top_k}.")
+    settings = LettaSettings(base_url="http://127.0.0.1:9", persona="I look up {top_k}.")
     (block,) = Letta(settings, context).dump()  # type: ignore[arg-type]
     assert block == {"kind": "block", "label": "persona", "text": "I look up 4."}
 
@@ -223,7 +223,7 @@ def hit(text: str, score: float | None = None) -> Retrieved:
 
 
 def test_chunk_found_by_two_searches_counts_once() -> None:
-    system = Letta(Settings(base_url="http://127.0.0.1:9"), None)  # type: ignore[arg-type]
+    system = Letta(LettaSettings(base_url="http://127.0.0.1:9"), None)  # type: ignore[arg-type]
     for chunk in conversation():
         system.ingest(chunk)
     text, other = conversation()[3].text, conversation()[0].text
@@ -484,7 +484,7 @@ def test_missing_base_url_is_refused_before_the_run(
 ) -> None:
     monkeypatch.delenv("LETTA_BASE_URL", raising=False)
     with pytest.raises(UserError, match=r"neither system\.base_url nor LETTA_BASE_URL is set"):
-        Letta.resolve_settings(Settings(), has_language_model=False)
+        Letta.resolve_settings(LettaSettings(), has_language_model=False)
 
 
 def test_unreachable_server_is_a_user_error(build: Builder) -> None:
@@ -541,15 +541,15 @@ def test_yaml_has_all_settings_with_their_defaults() -> None:
         .read_text(encoding="utf-8")
     )
     given = yaml.safe_load(text)
-    assert read_settings(Settings, given) == Settings()
-    assert set(given) - {"name", "class"} == {entry.name for entry in fields(Settings)}
-    assert all(entry.metadata in (INGEST, ANSWER, RUNTIME) for entry in fields(Settings))
+    assert read_settings(LettaSettings, given) == LettaSettings()
+    assert set(given) - {"name", "class"} == {entry.name for entry in fields(LettaSettings)}
+    assert all(entry.metadata in (INGEST, ANSWER, RUNTIME) for entry in fields(LettaSettings))
 
 
 def test_letta_has_its_own_prompt_and_needs_no_model() -> None:
     assert Letta.own_prompt
-    assert not Letta.needs_language_model(Settings())
-    assert not Letta.uses_llm_at_ingest(Settings())
+    assert not Letta.needs_language_model(LettaSettings())
+    assert not Letta.uses_llm_at_ingest(LettaSettings())
 
 
 def test_model_gets_the_search_and_insert_tools_of_the_archive(
@@ -592,7 +592,7 @@ class TestLettaContract(MemorySystemContract):
         assert server.agents == {}
 
     def build(self, parts: SystemContext) -> MemorySystem:
-        self.built.append(Letta(Settings(), parts))
+        self.built.append(Letta(LettaSettings(), parts))
         return self.built[-1]
 
     def silent(self) -> bool:

@@ -31,7 +31,7 @@ from memeval.records import ForgetRequest
 from memeval.systems.base import NOISE, MemorySystem, SystemContext
 from memeval.systems.external import mcp_session, program
 from memeval.systems.external.discovery import option_of_command
-from memeval.systems.external.mcp_memory import McpMemory, McpService, Settings
+from memeval.systems.external.mcp_memory import McpMemory, McpService, McpSettings
 from memeval.systems.external.served import WITHOUT_IDS
 from memeval.systems.tools import Tool
 from memeval.testing.checks import CHECKS, OF_TOOLS, outcome_of
@@ -57,7 +57,7 @@ class Mcp(Under):
     """An MCP server with the given settings, driven as the checks do it."""
 
     def __init__(self, **settings: Any) -> None:
-        self.settings = read_settings(Settings, settings)
+        self.settings = read_settings(McpSettings, settings)
 
     def build(self, parts: SystemContext) -> MemorySystem:
         return McpMemory(self.settings, parts)
@@ -359,7 +359,7 @@ def test_configured_tools_are_checked_against_the_server(
 )
 def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError) as raised:
-        McpMemory.resolve_settings(read_settings(Settings, settings), has_language_model=False)
+        McpMemory.resolve_settings(read_settings(McpSettings, settings), has_language_model=False)
     assert told in raised.value.message
 
 
@@ -570,7 +570,7 @@ async def with_tools_of(
     script = folder / "server.py"
     script.write_text(source, encoding="utf-8")
     command = shlex.join([sys.executable, str(script), "{case_dir}"])
-    memory = McpMemory(read_settings(Settings, {"command": command}), PARTS)
+    memory = McpMemory(read_settings(McpSettings, {"command": command}), PARTS)
     try:
         await memory.reset()
         return await use(*await memory.tools())

@@ -18,7 +18,7 @@ from memeval.llm.metering import Ledger, metered
 from memeval.records import Query, Role
 from memeval.systems.base import SystemContext
 from memeval.systems.external import mcp_session
-from memeval.systems.external.mcp_memory import McpMemory, Settings
+from memeval.systems.external.mcp_memory import McpMemory, McpSettings
 from memeval.systems.external.mcp_session import ToolReply
 from memeval.systems.external.mcp_tools import as_result, changes_by_name
 from memeval.systems.external.served import USAGE_UNKNOWN
@@ -83,7 +83,7 @@ def with_tools(
     """The result of `play`, called with the tools of an empty memory by name."""
 
     async def run() -> Any:
-        memory = McpMemory(read_settings(Settings, {**NAMED, **settings}), PARTS)
+        memory = McpMemory(read_settings(McpSettings, {**NAMED, **settings}), PARTS)
         try:
             await memory.reset()
             return await play({tool.name: tool for tool in await memory.tools()}, memory)
@@ -241,7 +241,7 @@ def test_selection_without_any_tool_is_refused(settings: dict[str, Any], told: s
 def test_reader_and_writer_need_their_settings(
     settings: dict[str, Any], use: tuple[str, str], told: str | None
 ) -> None:
-    read = read_settings(Settings, settings)
+    read = read_settings(McpSettings, settings)
     if told is None:
         McpMemory.check_use(read, reader=use[0], writer=use[1])
         return

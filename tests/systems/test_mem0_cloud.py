@@ -29,7 +29,7 @@ from memeval.records import (
 from memeval.runs.compose.config import compose_config
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.external import mem0_cloud, remote
-from memeval.systems.external.mem0 import Mem0, Settings
+from memeval.systems.external.mem0 import Mem0, Mem0Settings
 from memeval.systems.external.mem0_cloud import (
     FIRST_POLL_S,
     LONGEST_S,
@@ -112,10 +112,10 @@ def test_extracting_requests_are_sent_one_after_another(host: Mem0Double, build:
 
 
 def test_cloud_mode_needs_no_model() -> None:
-    hosted = Settings(mode="cloud", infer=True)
+    hosted = Mem0Settings(mode="cloud", infer=True)
     assert not Mem0.needs_language_model(hosted)
     assert not Mem0.uses_llm_at_ingest(hosted)
-    assert Mem0.needs_language_model(Settings(infer=True))
+    assert Mem0.needs_language_model(Mem0Settings(infer=True))
 
 
 def test_answer_notes_that_usage_is_unknown(host: Mem0Double, build: Builder) -> None:
@@ -329,5 +329,5 @@ class TestMem0CloudContract(MemorySystemContract):
         assert host.users == []
 
     def build(self, parts: SystemContext) -> MemorySystem:
-        self.built.append(Mem0(Settings(mode="cloud", host=self.address), parts))
+        self.built.append(Mem0(Mem0Settings(mode="cloud", host=self.address), parts))
         return self.built[-1]

@@ -10,7 +10,7 @@ from memeval.systems.chat.working_form import WorkingMemorySettings
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class CombinedSettings(SystemSettings):
     """Settings of `combined`."""
 
     last_messages: int = field(default=20, metadata=ANSWER)
@@ -29,4 +29,4 @@ class Settings(SystemSettings):
 class Combined(ChatMemory):
     """Shows the form, the recalled chunks with neighbours and the last chunks; ranks only hits."""
 
-    settings_type = Settings
+    settings_type = CombinedSettings

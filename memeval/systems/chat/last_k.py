@@ -9,7 +9,7 @@ from memeval.systems.chat.chat_memory import ChatMemory
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class LastKSettings(SystemSettings):
     """Settings of `last_k`."""
 
     # As in Mastra's configuration of this kind, like the defaults of the other chat memories.
@@ -23,4 +23,4 @@ class Settings(SystemSettings):
 class LastK(ChatMemory):
     """Shows the last chunks. It searches nothing, so it reports no retrieval."""
 
-    settings_type = Settings
+    settings_type = LastKSettings

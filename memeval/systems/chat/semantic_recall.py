@@ -9,7 +9,7 @@ from memeval.systems.chat.chat_memory import ChatMemory, RecallSettings
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class SemanticRecallSettings(SystemSettings):
     """Settings of `semantic_recall`."""
 
     recall: RecallSettings = field(default=RecallSettings(), metadata=ANSWER)
@@ -26,4 +26,4 @@ class Settings(SystemSettings):
 class SemanticRecall(ChatMemory):
     """Recalls chunks by cosine; neighbours and last chunks are context, not retrieval."""
 
-    settings_type = Settings
+    settings_type = SemanticRecallSettings

@@ -35,7 +35,7 @@ SUMMARY_FILE = "summary.json"
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class SummarizationSettings(SystemSettings):
     """Settings of `summarization`."""
 
     summary_tokens: int = field(default=512, metadata=INGEST)
@@ -50,11 +50,11 @@ class Settings(SystemSettings):
 class Summarization(MemorySystem):
     """Shows the summary and the window; a summary names no turns, so there is no retrieval."""
 
-    settings_type = Settings
+    settings_type = SummarizationSettings
     in_thread = False
-    settings: Settings
+    settings: SummarizationSettings
 
-    def __init__(self, settings: Settings, parts: SystemContext) -> None:
+    def __init__(self, settings: SummarizationSettings, parts: SystemContext) -> None:
         super().__init__(settings, parts)
         self.reset()
 

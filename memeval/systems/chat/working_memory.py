@@ -10,7 +10,7 @@ from memeval.systems.chat.working_form import WorkingMemorySettings
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class WorkingMemorySystemSettings(SystemSettings):
     """Settings of `working_memory`."""
 
     working_memory: WorkingMemorySettings = field(default=WorkingMemorySettings(), metadata=INGEST)
@@ -25,4 +25,4 @@ class Settings(SystemSettings):
 class WorkingMemory(ChatMemory):
     """Shows the form and the last chunks; a form names no turns, so there is no retrieval."""
 
-    settings_type = Settings
+    settings_type = WorkingMemorySystemSettings

@@ -29,7 +29,7 @@ from memeval.systems.cogcanvas.reply import (
     read_reply,
     text_of,
 )
-from memeval.systems.cogcanvas.settings import Settings
+from memeval.systems.cogcanvas.settings import CogCanvasSettings
 
 TEMPLATE, GLEAN_TEMPLATE = "extract", "glean"
 """The templates of the first and of the second reading."""
@@ -56,7 +56,7 @@ class Extractor(Struct):
 
     model: LanguageModel
     seed: int
-    settings: Settings
+    settings: CogCanvasSettings
     counts: Counter[str] = field(default_factory=Counter)
     """Events by name.
 

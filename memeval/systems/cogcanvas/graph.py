@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from memeval.systems.cogcanvas.artifacts import Artifact
 from memeval.systems.cogcanvas.links import REFERENCES, Edges, Links, next_events
-from memeval.systems.cogcanvas.settings import Settings
+from memeval.systems.cogcanvas.settings import CogCanvasSettings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +33,9 @@ DECAY = 0.8
 class Canvas:
     """The edges between artifacts, which lead from newer to older ones."""
 
-    def __init__(self, artifacts: Sequence[Artifact], vectors: Vectors, settings: Settings) -> None:
+    def __init__(
+        self, artifacts: Sequence[Artifact], vectors: Vectors, settings: CogCanvasSettings
+    ) -> None:
         edges: list[Edges] = []
         if artifacts:
             alike = (vectors @ vectors.T).astype(np.float64)

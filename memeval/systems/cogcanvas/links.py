@@ -17,7 +17,7 @@ from msgspec import Struct
 from memeval.llm.extractive.words import STOP_WORDS, stem
 from memeval.systems.cogcanvas.artifacts import Artifact
 from memeval.systems.cogcanvas.dates import day_of
-from memeval.systems.cogcanvas.settings import Settings
+from memeval.systems.cogcanvas.settings import CogCanvasSettings
 from memeval.text.words import canonical, is_unspaced, search_terms
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Links:
     """Applies the rules to matrices: newer artifacts are rows, older ones columns."""
 
     def __init__(
-        self, artifacts: Sequence[Artifact], alike: NDArray[np.float64], settings: Settings
+        self, artifacts: Sequence[Artifact], alike: NDArray[np.float64], settings: CogCanvasSettings
     ) -> None:
         self.settings = settings
         self.alike = alike

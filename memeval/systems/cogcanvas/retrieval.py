@@ -15,7 +15,7 @@ from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.vectors import other_width
 from memeval.systems.cogcanvas.artifacts import Artifact, write_artifacts
 from memeval.systems.cogcanvas.graph import Canvas
-from memeval.systems.cogcanvas.settings import Settings
+from memeval.systems.cogcanvas.settings import CogCanvasSettings
 from memeval.text.words import is_latin, search_terms
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class CanvasIndex:
         counts: Mapping[str, int],
         vectors: Vectors,
         embedder: Embedder,
-        settings: Settings,
+        settings: CogCanvasSettings,
     ) -> None:
         """`texts` are the artifacts' search texts, with their vectors and the embedder that was
         fitted on them; `counts` are those of the extraction.

@@ -29,7 +29,7 @@ SHARES = ("reference_threshold", "overlap_threshold", "causal_threshold", "glean
 
 
 @dataclass(frozen=True)
-class Settings(RerankedSettings):
+class CogCanvasSettings(RerankedSettings):
     """Settings of `cogcanvas` and of all its variants."""
 
     # The name is older than the word "chunk", and users' configurations contain it.

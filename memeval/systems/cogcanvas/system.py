@@ -29,7 +29,7 @@ from memeval.systems.base import NOTHING_FITS, DumpItem, SystemContext, latest_f
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts
 from memeval.systems.cogcanvas.extraction import GLEAN_TEMPLATE, TEMPLATE, Extractor, batches
 from memeval.systems.cogcanvas.retrieval import CanvasIndex, adapted_top_k, within_budget
-from memeval.systems.cogcanvas.settings import Settings
+from memeval.systems.cogcanvas.settings import CogCanvasSettings
 from memeval.systems.forgetting import corrected, count_changed, is_meant, without
 from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankingSystem
@@ -47,11 +47,11 @@ OF_ARTIFACTS = {
 class CogCanvas(RerankingSystem[CanvasIndex]):
     """The nearest artifacts and their neighbours, reranked."""
 
-    settings_type = Settings
+    settings_type = CogCanvasSettings
     keeps_window = True
-    settings: Settings
+    settings: CogCanvasSettings
 
-    def __init__(self, settings: Settings, parts: SystemContext) -> None:
+    def __init__(self, settings: CogCanvasSettings, parts: SystemContext) -> None:
         super().__init__(settings, replace(parts, top_k=settings.top_k or parts.top_k))
 
     @classmethod

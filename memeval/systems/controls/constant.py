@@ -11,7 +11,7 @@ from memeval.systems.controls.no_memory import EmptySystem
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class ConstantSettings(SystemSettings):
     """Settings of `constant`."""
 
     text: str = field(default="No information available", metadata=ANSWER)
@@ -25,8 +25,8 @@ class Settings(SystemSettings):
 class Constant(EmptySystem):
     """Answers every question with the same words, and calls no model."""
 
-    settings_type = Settings
-    settings: Settings
+    settings_type = ConstantSettings
+    settings: ConstantSettings
 
     def answer(self, query: Query) -> Answer:
         text = query.choice_labels.label(0) if query.choices else self.settings.text

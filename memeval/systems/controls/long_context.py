@@ -13,7 +13,7 @@ from memeval.systems.forgetting import without
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class LongContextSettings(SystemSettings):
     """Settings of `long_context`, `full_history` and `native`."""
 
     max_context_tokens: int = field(default=120_000, metadata=ANSWER)
@@ -26,8 +26,8 @@ class Settings(SystemSettings):
 class LongContext(ChunkSystem):
     """Shows all chunks in order, without the oldest ones that exceed `max_context_tokens`."""
 
-    settings_type = Settings
-    settings: Settings
+    settings_type = LongContextSettings
+    settings: LongContextSettings
 
     def reset(self) -> None:
         super().reset()

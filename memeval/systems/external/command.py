@@ -32,7 +32,7 @@ EXAMPLE = "for example:  system.command='python my_memory.py'"
 
 
 @dataclass(frozen=True)
-class Settings(ProgramSettings, AnsweringSettings):
+class CommandSettings(ProgramSettings, AnsweringSettings):
     """Settings of `command`."""
 
     restarts: int = field(default=1, metadata=RUNTIME)
@@ -55,7 +55,7 @@ class Settings(ProgramSettings, AnsweringSettings):
 class CommandMemory(ServedMemory):
     """A process for each case and repeat, which ends when its input ends."""
 
-    settings_type = Settings
+    settings_type = CommandSettings
 
     @classmethod
     def resolve_settings(cls, settings: Any, *, has_language_model: bool) -> Any:
@@ -77,7 +77,7 @@ class RefusalError(ModelError):
 class CommandService(Service):
     """Passes the operations of one case to its process, one after the other."""
 
-    def __init__(self, settings: Settings, namespace: str) -> None:
+    def __init__(self, settings: CommandSettings, namespace: str) -> None:
         words, self._settings = settings.words(), settings
         self._command = " ".join(words)
         self.name = f"the program '{one_line(words[0], 60)}'"

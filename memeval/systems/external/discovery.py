@@ -17,11 +17,9 @@ from memeval.errors import MemevalError, ModelError, UserError
 from memeval.llm.extractive.tools import mapping_of, names_in, without_references
 from memeval.llm.keys import headers_of
 from memeval.systems.external import wire
-from memeval.systems.external.command import CommandService
-from memeval.systems.external.command import Settings as CommandSettings
+from memeval.systems.external.command import CommandService, CommandSettings
 from memeval.systems.external.contracts import CONTRACTS, OWN
-from memeval.systems.external.http import HttpService
-from memeval.systems.external.http import Settings as HttpSettings
+from memeval.systems.external.http import HttpService, HttpSettings
 from memeval.systems.external.mcp_memory import content_of, filled, probe_chunk
 from memeval.systems.external.mcp_session import McpSession, Server, ToolReply
 from memeval.systems.external.places import places_of

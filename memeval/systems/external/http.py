@@ -58,7 +58,7 @@ EXAMPLE = "for example:  system.base_url=http://localhost:8077"
 
 
 @dataclass(frozen=True)
-class Settings(AnsweringSettings):
+class HttpSettings(AnsweringSettings):
     """Settings of `http`."""
 
     base_url: str | None = field(default=None, metadata=INGEST)
@@ -159,7 +159,7 @@ class HttpMemory(ServedMemory):
     used.
     """
 
-    settings_type = Settings
+    settings_type = HttpSettings
 
     @classmethod
     def resolve_settings(cls, settings: Any, *, has_language_model: bool) -> Any:
@@ -234,7 +234,7 @@ class HttpMemory(ServedMemory):
 class HttpService(Service):
     """Posts the operations of one case; all cases share the limit on requests to the service."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: HttpSettings) -> None:
         self._settings, self._address = settings, address_of(settings)
         self.name = f"the memory service at {self._address}"
         self._endpoint: _Shared | None = None
@@ -328,7 +328,7 @@ class HttpService(Service):
             await endpoint.leave()
 
 
-def address_of(settings: Settings) -> str:
+def address_of(settings: HttpSettings) -> str:
     """The base URL of the service. Raises `UserError` if it is missing or invalid."""
     if not settings.base_url:
         raise UserError("system=http needs the address of a memory service", EXAMPLE)
@@ -337,7 +337,7 @@ def address_of(settings: Settings) -> str:
     return settings.base_url
 
 
-def endpoint_settings(settings: Settings) -> EndpointSettings:
+def endpoint_settings(settings: HttpSettings) -> EndpointSettings:
     """The settings of the endpoint. Raises `UserError` for missing settings."""
     address, key = address_of(settings), ""
     if settings.api_key_env is not None:

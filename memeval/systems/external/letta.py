@@ -64,7 +64,7 @@ UNREAD = {"letta_retrieved": "unknown because a search result could not be read"
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class LettaSettings(SystemSettings):
     """Settings of `letta`."""
 
     base_url: str | None = field(default=None, metadata=INGEST)
@@ -103,21 +103,23 @@ class Letta(MemorySystem):
     archive, and under `writer=tools` the tool that inserts an entry.
     """
 
-    settings_type = Settings
-    settings: Settings
+    settings_type = LettaSettings
+    settings: LettaSettings
     own_prompt: ClassVar[bool] = True
     # A class attribute, because the constructor calls `reset`, which closes the agent.
     _agent: Agent | None = None
     _sent: int = 0
     """Number of chunks in the archive."""
 
-    def __init__(self, settings: Settings, parts: SystemContext) -> None:
+    def __init__(self, settings: LettaSettings, parts: SystemContext) -> None:
         super().__init__(settings, parts)
         self._address = _address_of(settings)
         self.reset()
 
     @classmethod
-    def resolve_settings(cls, settings: Settings, *, has_language_model: bool) -> Settings:
+    def resolve_settings(
+        cls, settings: LettaSettings, *, has_language_model: bool
+    ) -> LettaSettings:
         """The settings. Raises `UserError` if the library or the server's URL is missing."""
         if find_spec("letta_client") is None:
             raise UserError(
@@ -326,6 +328,6 @@ class Letta(MemorySystem):
         self._agent, self._sent = None, 0
 
 
-def _address_of(settings: Settings) -> str:
+def _address_of(settings: LettaSettings) -> str:
     """The server's URL; empty if none is set."""
     return settings.base_url or os.environ.get("LETTA_BASE_URL", "")

@@ -57,7 +57,7 @@ EXAMPLE = (
 
 
 @dataclass(frozen=True)
-class Settings(ProgramSettings):
+class McpSettings(ProgramSettings):
     """Settings of `mcp`. `command` is a server that speaks over stdio, with a process per case."""
 
     url: str | None = field(default=None, metadata=INGEST)
@@ -194,7 +194,7 @@ class McpMemory(ServedMemory):
     Over stdio, each case has its own process; over HTTP, a namespace among the arguments.
     """
 
-    settings_type = Settings
+    settings_type = McpSettings
 
     @classmethod
     def resolve_settings(cls, settings: Any, *, has_language_model: bool) -> Any:
@@ -291,7 +291,7 @@ class McpMemory(ServedMemory):
 class McpService(Service):
     """Turns the operations of one case into calls of tools."""
 
-    def __init__(self, settings: Settings, namespace: str) -> None:
+    def __init__(self, settings: McpSettings, namespace: str) -> None:
         self._settings, self._server = settings, settings.server()
         self.name = self._server.name
         self._home = CaseHome(settings, self._server.words, namespace)

@@ -62,7 +62,7 @@ ROWS_FILE, VECTORS_FILE = "memories.json", "memories.npy"
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class Mem0Settings(SystemSettings):
     """Settings of `mem0`."""
 
     mode: Literal["library", "cloud"] = field(default="library", metadata=INGEST)
@@ -102,12 +102,12 @@ class Mem0(RecallSystem):
     the chunk that it came from.
     """
 
-    settings_type = Settings
-    settings: Settings
+    settings_type = Mem0Settings
+    settings: Mem0Settings
     _memory: Any = None
     _cloud: CloudMemory | None = None
 
-    def __init__(self, settings: Settings, parts: SystemContext) -> None:
+    def __init__(self, settings: Mem0Settings, parts: SystemContext) -> None:
         super().__init__(settings, parts)
         # mem0 refuses ids with spaces.
         self._user = re.sub(r"[^A-Za-z0-9_.-]+", "-", parts.case_id) or "case"
@@ -120,7 +120,7 @@ class Mem0(RecallSystem):
         self.reset()
 
     @classmethod
-    def resolve_settings(cls, settings: Settings, *, has_language_model: bool) -> Settings:
+    def resolve_settings(cls, settings: Mem0Settings, *, has_language_model: bool) -> Mem0Settings:
         """Decides `infer`: mem0 extracts if it has a model, and its hosted API always has one.
 
         Raises `UserError` if the library is not installed, or lacks what the settings need.

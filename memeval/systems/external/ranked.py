@@ -96,7 +96,7 @@ def _read(file: str, content: bytes) -> Rankings:
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class RankedSettings(SystemSettings):
     """Which file the rankings come from."""
 
     # The file's content is part of the identity, not its path (`files`).
@@ -106,7 +106,7 @@ class Settings(SystemSettings):
 class Ranked(QuickSystem, RecallSystem):
     """Returns the results in the file. The cell's reader answers from the first `top_k`."""
 
-    settings_type = Settings
+    settings_type = RankedSettings
 
     def __init__(self, settings: Any, parts: SystemContext) -> None:
         super().__init__(settings, parts)

@@ -75,7 +75,7 @@ MOST_CHARACTERS = 70_000
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class LightSettings(SystemSettings):
     """Settings of `light`."""
 
     fact_tokens: int = field(default=512, metadata=INGEST)
@@ -112,8 +112,8 @@ class Light(IndexedSystem[DenseIndex]):
     its ranking are the pairs that it finds. A compression loses nothing.
     """
 
-    settings_type = Settings
-    settings: Settings
+    settings_type = LightSettings
+    settings: LightSettings
 
     @classmethod
     def uses_llm_at_ingest(cls, settings: Any) -> bool:

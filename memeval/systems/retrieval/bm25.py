@@ -14,7 +14,7 @@ from memeval.systems.indexed import Ranked
 
 
 @dataclass(frozen=True)
-class Settings(FactKeySettings):
+class Bm25Settings(FactKeySettings):
     """Settings of `bm25`."""
 
     index_date: bool = field(default=False, metadata=INGEST)
@@ -28,8 +28,8 @@ class Settings(FactKeySettings):
 class Bm25(FactKeyedSystem[Bm25Index]):
     """Ranks all chunks by rank-bm25's BM25Okapi over `speaker: text`."""
 
-    settings_type = Settings
-    settings: Settings
+    settings_type = Bm25Settings
+    settings: Bm25Settings
 
     async def build(self, saved: Path | None) -> Bm25Index:
         return Bm25Index(self.texts(), self.settings.tokens)

@@ -13,7 +13,7 @@ from memeval.systems.indexed import Ranked
 
 
 @dataclass(frozen=True)
-class Settings(FactKeySettings):
+class DenseSettings(FactKeySettings):
     """Settings of `dense`."""
 
     index_date: bool = field(default=False, metadata=INGEST)
@@ -23,8 +23,8 @@ class Settings(FactKeySettings):
 class Dense(FactKeyedSystem[DenseIndex]):
     """The nearest chunks under the cell's embedder."""
 
-    settings_type = Settings
-    settings: Settings
+    settings_type = DenseSettings
+    settings: DenseSettings
 
     async def build(self, saved: Path | None) -> DenseIndex:
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved, self.index)

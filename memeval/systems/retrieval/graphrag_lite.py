@@ -31,7 +31,7 @@ STAND_INS = 3
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class GraphRagSettings(SystemSettings):
     """Settings of `graphrag_lite`."""
 
     show_window: bool = field(default=False, metadata=ANSWER)
@@ -56,13 +56,15 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
     Compressions remove no chunks.
     """
 
-    settings_type = Settings
-    settings: Settings
+    settings_type = GraphRagSettings
+    settings: GraphRagSettings
     keeps_window = True
     _graph: EntityGraph
 
     @classmethod
-    def resolve_settings(cls, settings: Settings, *, has_language_model: bool) -> Settings:
+    def resolve_settings(
+        cls, settings: GraphRagSettings, *, has_language_model: bool
+    ) -> GraphRagSettings:
         """Decides who names the entities."""
         if settings.entities is not None:
             return settings

@@ -14,7 +14,7 @@ from memeval.systems.reranking import RerankedSettings, RerankingSystem
 
 
 @dataclass(frozen=True)
-class Settings(RerankedSettings, FactKeySettings):
+class HybridSettings(RerankedSettings, FactKeySettings):
     """Settings of `hybrid`. A reranker reorders the best 2 * top_k chunks."""
 
     index_date: bool = field(default=False, metadata=INGEST)
@@ -31,8 +31,8 @@ class Settings(RerankedSettings, FactKeySettings):
 class Hybrid(FactKeyedSystem[FusedIndex], RerankingSystem[FusedIndex]):
     """Ranks all chunks by reciprocal rank fusion of BM25 and cosine; may rerank the best."""
 
-    settings_type = Settings
-    settings: Settings
+    settings_type = HybridSettings
+    settings: HybridSettings
 
     async def build(self, saved: Path | None) -> FusedIndex:
         contents = [chunk.content for chunk in self.chunks]

@@ -16,7 +16,7 @@ from memeval.systems.reranking import RerankedSettings, RerankingSystem
 
 
 @dataclass(frozen=True)
-class Settings(RerankedSettings):
+class RagSettings(RerankedSettings):
     """Settings of `rag`. A reranker reorders the best 2 * top_k chunks."""
 
     # Both numbers are those of CogCanvas' baseline.
@@ -43,9 +43,9 @@ class Settings(RerankedSettings):
 class Rag(RerankingSystem[DenseIndex]):
     """The nearest chunks of a fixed size. Compressions remove none of them."""
 
-    settings_type = Settings
+    settings_type = RagSettings
     keeps_window = True
-    settings: Settings
+    settings: RagSettings
     _cut: Sequence[MemoryChunk] = ()
     """Chunks of a fixed size, replacing the ingested ones."""
 
