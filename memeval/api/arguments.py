@@ -36,8 +36,7 @@ _NUMBERS = {int: Integral, float: Real}
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorates a function to raise `UserError` for an argument whose type does not match its
-    annotation.
+    """Makes a function raise `UserError` for an argument whose type does not match its annotation.
 
     Annotations that are not in `_WORDS` are not compared.
     """

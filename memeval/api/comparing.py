@@ -51,9 +51,7 @@ class Comparisons(tuple[Comparison, ...]):
 
     @property
     def sentences(self) -> list[str]:
-        """Sentences on the differences, as `compare` prints them, and on pairs that were not
-        compared.
-        """
+        """Sentences on the differences, as `compare` prints them, and on pairs not compared."""
         lines = []
         for comparison in self:
             lines += [*findings(comparison), *refusal_lines(comparison)]
@@ -185,8 +183,7 @@ def compare_named(
 
 
 def chosen_metrics(words: Sequence[str], runs: Sequence[Run]) -> list[Metric]:
-    """The metrics that words name, each once; if there are no words, the usual metric of these
-    runs.
+    """The metrics that words name, each once; without words, the usual metric of these runs.
 
     Raises `UserError`.
     """

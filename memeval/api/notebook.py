@@ -32,9 +32,7 @@ class Table:
     """The table's figures, unrounded."""
 
     def text(self, format: str = MARKDOWN) -> str:
-        """The table as `latex`, `markdown`, `html` or `csv`. Raises `UserError` for another
-        format.
-        """
+        """The table as `latex`, `markdown`, `html` or `csv`. Raises `UserError` for any other."""
         if format not in FORMATS:
             raise unknown("format", format, FORMATS)
 

@@ -42,9 +42,7 @@ def check_words(overrides: Sequence[object]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A number, an array or a series of numpy and pandas as a Python value; other values
-    unchanged.
-    """
+    """A number, array or series of numpy and pandas as a Python value; other values unchanged."""
     is_foreign = hasattr(value, "tolist") and not isinstance(value, type)
     return value.tolist() if is_foreign else value
 

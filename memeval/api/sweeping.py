@@ -144,9 +144,8 @@ def sweep(
     """Runs a sweep, as `python -m memeval -m` does, and compares its runs.
 
     Alternatives are lists, or strings with commas: `sweep(system=["bm25", "rag"], top_k="5,10")`
-    has four runs. Alternatives of a group's field are given as an override, `"system.rrf_k=10,60"`,
-    because the field may be a list itself. `"+sweep=NAME"` is a sweep from a file. Finished work is
-    not done again.
+    has four runs. Alternatives of a group's field are an override, `"system.rrf_k=10,60"`, because
+    the field may be a list. `"+sweep=NAME"` is a sweep from a file. Finished work is not repeated.
 
     All runs are checked before the first call; with `keep_going`, the valid ones are run even if
     others can't be run. `progress=False` prints nothing. Raises `UserError` if a run can't be made,

@@ -20,9 +20,7 @@ _COMPOSING = threading.Lock()
 
 @contextmanager
 def composing() -> Iterator[None]:
-    """Lets one thread compose at a time, as Hydra requires; composed runs still run
-    concurrently.
-    """
+    """Lets one thread compose at a time, as Hydra needs; composed runs still run concurrently."""
     set_environment()
     with _COMPOSING:
         yield

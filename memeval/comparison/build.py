@@ -26,9 +26,7 @@ from memeval.text.shown import one_line
 ALL_KINDS = frozenset(NoteKind) - {NoteKind.COMMON}
 """Notes that `force` overrides. Without questions in common there is nothing to compare."""
 COMMON_KINDS = frozenset({NoteKind.DATA})
-"""Notes that `common` overrides: another version of the data, of which only the shared questions
-count.
-"""
+"""Notes that `common` overrides: another version of the data. Only shared questions count."""
 
 
 def compare_runs(
@@ -120,9 +118,7 @@ def _admit(
     metric: Metric,
     allowed: frozenset[NoteKind],
 ) -> tuple[dict[Pair, tuple[str, ...]], list[Refusal]]:
-    """The pairs to compare, each with the reasons that were overridden, and the refusals of the
-    other pairs.
-    """
+    """The pairs to compare, each with its overridden reasons, and the refusals of the others."""
     kept: dict[Pair, tuple[str, ...]] = {}
     refusals = []
 
@@ -146,8 +142,8 @@ def _differences(
     metric: Metric,
     sent: SentReader | None,
 ) -> dict[Pair, Difference]:
-    """The difference of each pair, with p not adjusted yet. `kept` has the overridden reasons of
-    each pair.
+    """The difference of each pair, p not adjusted yet. `kept` has each pair's overridden
+    reasons.
     """
     titles = _titles(scores)
     differences = {}

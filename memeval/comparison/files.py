@@ -57,9 +57,7 @@ def write_comparisons(
 
 
 def as_json_value(comparisons: Sequence[Comparison]) -> dict[str, Any]:
-    """One comparison as a JSON object; several (data sets or metrics) as a list under
-    `comparisons`.
-    """
+    """A comparison as a JSON object; several (data sets, metrics) as a list under `comparisons`."""
     content = [comparison.to_json() for comparison in comparisons]
     return content[0] if len(content) == 1 else {"comparisons": content}
 

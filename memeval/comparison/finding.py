@@ -93,9 +93,7 @@ def run_folder(word: str, runs: Path) -> Path:
 
 
 def read_run(folder: Path, say: Callable[[str], None] = lambda _: None) -> Run | None:
-    """The run in a folder; None if there is none, or if it is damaged: then `say` gets a
-    message.
-    """
+    """The run in a folder; None without one, or if it is damaged: then `say` gets a message."""
     try:
         summary = read_shown_summary(folder)
     except FileNotFoundError:

@@ -64,9 +64,7 @@ def write_page_of(comparison: Comparison, folders: Sequence[Path], target: Path)
 
 
 def _remarks(comparison: Comparison) -> Iterator[str]:
-    """Notes for the reader: which checks were overridden, that differences are not corrected, and
-    which pairs were not compared.
-    """
+    """Notes for the reader: overridden checks, uncorrected differences and pairs not compared."""
     if comparison.warning:
         yield f"{comparison.warning}."
 

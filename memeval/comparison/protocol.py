@@ -62,8 +62,7 @@ def reasons_against(
         for question_id, question in scores.questions.items()
         if question_id in other_scores.questions
     )
-    # Different settings change many golds, so naming the settings says more than counting the
-    # golds.
+    # Different settings change many golds, so naming the settings says more than counting golds.
     if labels[0] != labels[1]:
         yield Note(NoteKind.LABELS, f"different labels: {', '.join(map(one_line, labels))}")
     elif relabelled:

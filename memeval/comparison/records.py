@@ -79,9 +79,7 @@ class Difference:
     """Questions that only the first one scored."""
     only_second: int
     result: ClusteredDifference
-    """Mean of the questions' differences, with interval, p and MDE from flipping the signs of whole
-    conversations.
-    """
+    """Mean difference of questions; interval, p and MDE from sign flips of whole conversations."""
     adjusted_p: float | None
     """p adjusted by the comparison's `adjustment`; None for one conversation."""
     first_alone: int | None

@@ -36,9 +36,7 @@ class RunScores(Struct, frozen=True):
     values: Mapping[str, float]
     """Mean over the repeats of each question that has a value, by id."""
     std: float | None
-    """Sample standard deviation of the repeats' means: the noise of running again. None for one
-    repeat.
-    """
+    """Sample standard deviation of repeats' means: noise of running again. None for one repeat."""
     repeats: int
     metrics: frozenset[str] = frozenset()
     """Names of the metrics in the run's records, if no question has a value of this one."""

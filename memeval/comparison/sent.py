@@ -31,8 +31,7 @@ class SentReader(Struct):
     _edges: dict[str, Counter[str]] = field(default_factory=dict)
 
     def count_alike(self, first: Run, second: Run, questions: Iterable[str]) -> int | None:
-        """The number of questions on which both runs sent the same to the same reader, in every
-        repeat.
+        """On how many questions both runs sent the same to the same reader, in every repeat.
 
         None if the readers differ, or if it is unknown what was sent.
         """

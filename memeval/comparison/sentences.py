@@ -132,8 +132,8 @@ def _ranked(runs: list[ComparedRun]) -> list[list[ComparedRun]]:
 
 
 def _told_apart(runs: list[ComparedRun]) -> dict[str, list[ComparedRun]]:
-    """For each run, by label, the lower runs that share no letter with it; `runs` are in descending
-    order.
+    """For each run, by label, the lower runs that share no letter with it; `runs` are
+    descending.
     """
     apart: dict[str, list[ComparedRun]] = {}
     for at, run in enumerate(runs):
@@ -297,9 +297,7 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
 
 
 def limits(result: ClusteredDifference, unit: str) -> str:
-    """End of a sentence about a difference that is not shown: which difference the data could
-    show.
-    """
+    """End of a sentence about a difference not shown: which difference the data could show."""
     if result.is_too_few:
         return f"{_too_few(result)} to show any difference{larger_data(result, unit)}"
     if result.mde is None and result.mean:

@@ -25,16 +25,13 @@ Name = TypeVar("Name", bound=Hashable)
 def adjusted(
     differences: Mapping[Pair, Difference], scores: Sequence[RunScores]
 ) -> dict[Pair, Difference]:
-    """The differences, each p adjusted over all differences in its group of runs, see
-    `groups_of`.
-    """
+    """The differences, each p adjusted over all those in its group of runs: see `groups_of`."""
     tested = dict(differences)
     for group in groups_of(differences):
         pairs = [pair for pair in differences if pair[0] in group]
         for pair, p in zip(pairs, max_t_ps(_sums(pairs, scores)), strict=True):
             own = differences[pair]
-            # If flips are drawn instead of enumerated, the adjusted p may be a little below p
-            # itself.
+            # If flips are drawn, not enumerated, the adjusted p may be a little below p itself.
             adjusted_p = None if own.p is None else max(p, own.p)
             tested[pair] = replace(own, adjusted_p=adjusted_p, among=len(pairs))
 
@@ -137,8 +134,7 @@ def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float
     for row in rows:
         cases |= dict.fromkeys(row)
 
-    # The same flips for all pairs need a column per conversation, 0 if a pair has no question of
-    # it.
+    # Flips shared by all pairs need a column per conversation, 0 if a pair has no question of it.
     return [[row.get(case, 0.0) for case in cases] for row in rows]
 
 
@@ -158,8 +154,7 @@ def _common_sums(scores: RunScores, other: RunScores) -> dict[Hashable, float]:
 
 
 def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons, with each p adjusted over the differences of all of them
-    (Benjamini-Hochberg).
+    """The comparisons, each p adjusted over the differences of all of them (Benjamini-Hochberg).
 
     Letters are left out: they rest on max-T over the pairs of one metric.
     """

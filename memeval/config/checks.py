@@ -1,5 +1,4 @@
-"""Checks addresses, names of environment variables and headers; above all, none may contain a
-secret.
+"""Checks addresses, environment variable names and headers; above all, none may contain a secret.
 
 Settings are written to config files, parameters, reports and tracking servers. So secrets come only
 from the environment. The error for a setting that contains a secret names the setting, but does not
@@ -131,9 +130,7 @@ def _check_memories(address: str) -> None:
 
 
 def check_variable(option: str, name: Any) -> None:
-    """Raises `UserError` unless this can be a variable's name. It may be the key, so it is not
-    shown.
-    """
+    """Raises `UserError` unless this can be a variable's name. Not shown: it may be the key."""
     message = f"{option} must be the name of an environment variable, not the secret itself"
     message += " (a name in lower case must be set in the environment)"
     hint = BY_VARIABLE.format(option=option)

@@ -145,8 +145,7 @@ def _run_metadata() -> Mapping[str, Mapping[str, Any]]:
 def by_stage(config: RunConfig, inputs: IdentityInputs) -> Settings:
     """The config's leaves, sorted into the stages whose keys they are part of."""
     fields = _run_metadata()
-    # Keys contain a role's final settings, so naming the answers' model in another role changes
-    # nothing.
+    # Keys contain a role's final settings: naming the answers' model in a role changes nothing.
     leaves = flatten(dataclasses.replace(config, llm=with_roles_filled(config.llm)))
     counted: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
 

@@ -29,9 +29,7 @@ INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9][0-9]*)")
 
 
 class QuoteIntegers(Callback):
-    """Prepares a sweep's own parameters for the sweeper. Hydra would swallow an error raised
-    here.
-    """
+    """Prepares a sweep's own parameters for the sweeper. Hydra would swallow errors raised here."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         params = OmegaConf.select(config, "hydra.sweeper.params")

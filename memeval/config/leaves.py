@@ -43,9 +43,7 @@ def fields_of(group: str, option: str) -> frozenset[str]:
 
 @cache
 def _fields_in(path: Path) -> frozenset[str]:
-    """The fields in one of memeval's files. Cached, because they are looked up for each leaf of a
-    cell.
-    """
+    """The fields in one of memeval's files. Cached: they are looked up for each leaf of a cell."""
     return frozenset(str(name) for name in flatten(read_yaml(path)))
 
 

@@ -66,9 +66,7 @@ def _paths(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def unknown_name(key: str) -> UserError:
-    """The error for an unknown group or field, with the options that have it or the nearest
-    names.
-    """
+    """The error for an unknown group or field, with options that have it or the nearest names."""
     known = known_names()
     brought = brought_fields(key.partition(".")[0])
     if homes := known.get(key):

@@ -32,9 +32,7 @@ def full_override(word: str) -> str:
 
 
 def check_given_once(overrides: Sequence[str]) -> None:
-    """Raises `UserError` if two words set one setting to different values: Hydra would take the
-    last.
-    """
+    """Raises `UserError` if two words set a setting differently: Hydra would take the last."""
     given: dict[str, str] = {}
     for word in overrides:
         name, equals, value = full_override(word).lstrip("+").partition("=")

@@ -133,9 +133,7 @@ def packages_of(module: str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises `UserError` if a user's folder repeats an existing option: Hydra would pick one of
-    them.
-    """
+    """Raises `UserError` if a user's folder repeats an existing option: Hydra would pick one."""
     for path in sorted(folder.glob("*/*.yaml")):
         group, name = path.parent.name, path.stem
         brought = plugins(group).get(name, ())

@@ -274,9 +274,7 @@ def _explain_type_error(error: OmegaConfBaseException) -> UserError:
 
 
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
-    """Raises `UserError` for a choice that is a list, or that a config file would silently
-    override.
-    """
+    """Raises `UserError` for a choice that is a list or that a config file silently overrides."""
     chosen = dict(text.lstrip("+").split("=", 1) for text in overrides if "=" in text)
     groups = [path.name for path in conf_dir().iterdir() if path.is_dir()]
 

@@ -1,6 +1,4 @@
-"""Roles of models: unset fields are inherited from the answers' model; limits are per address and
-key.
-"""
+"""Roles of models. Unset fields come from the answers' model; limits are per address and key."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ OTHERS = (INGEST, JUDGE, *DRAFTING)
 """The roles that inherit missing settings from the answers' model."""
 
 OF_ADDRESS = {"api_key_env": "", "headers": None, "api_version": None}
-"""Settings that a role with its own address does not inherit, and their defaults: secrets are sent
-only to their own address.
-"""
+"""Defaults of settings not inherited by a role with its own address: no secret goes elsewhere."""
 OF_MODEL = ("limit_parameter", "reasoning_effort", "extra_body")
 """Settings that a role with its own model or address does not inherit."""
 LIMIT_PARAMETERS = ("max_tokens", "max_completion_tokens")
@@ -145,9 +141,7 @@ def check_api_version(role: str, settings: LlmConfig | EmbedderConfig) -> None:
 
 
 def share_limits(config: RunConfig) -> None:
-    """Sets the limits of embedder and reranker to their address's. Raises `UserError` for two
-    limits.
-    """
+    """Gives embedder and reranker the limit of their address. Raises `UserError` for two limits."""
     callers = list(_callers(config))
     for first, second in combinations(callers, 2):
         limits = (first.limit, second.limit)

@@ -172,9 +172,7 @@ class LlmConfig:
     base_url: str | None = at(ANSWER)
     """Address of the endpoint; None: OPENAI_BASE_URL, else OpenAI's own."""
     api_version: str | None = at(RUNTIME)
-    """Azure's `api-version`; the address is then an Azure resource's, and the model is a
-    deployment.
-    """
+    """Azure's `api-version`; the address is then an Azure resource's, the model a deployment."""
     api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
     """Name of the environment variable that contains the key."""
     headers: dict[str, str] | None = at(RUNTIME)
@@ -218,9 +216,7 @@ class EmbedderConfig:
     api_version: str | None = at(RUNTIME)
     """As for the model; None: the model's, if the address is the same."""
     api_key_env: str | None = at(RUNTIME)
-    """None: the key of the address, which is the model's at its address, and OPENAI_API_KEY at
-    OpenAI's.
-    """
+    """None: the key of the address (the model's at its address, OPENAI_API_KEY at OpenAI's)."""
     headers: dict[str, str] | None = at(RUNTIME)
     """As for the model."""
     max_concurrency: int | None = at(RUNTIME)

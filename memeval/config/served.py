@@ -179,9 +179,7 @@ def _defaults(schema: type[Any]) -> dict[str, Any]:
 
 
 def _is_yaml(value: Any) -> bool:
-    """Whether YAML can represent a default. A setting whose default it can't represent is not
-    listed.
-    """
+    """Whether YAML can represent a default. If it can't, the setting is not listed."""
     try:
         OmegaConf.create({"value": value})
     except OmegaConfBaseException:

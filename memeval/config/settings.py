@@ -68,9 +68,7 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
 
 
 def default_of(entry: Field[Any]) -> Any:
-    """The default of a dataclass field, created by its factory if it has one; `MISSING` if there is
-    none.
-    """
+    """A dataclass field's default, created by its factory if any; `MISSING` if there is none."""
     return entry.default if entry.default_factory is MISSING else entry.default_factory()
 
 
@@ -81,9 +79,7 @@ def own_settings(given: Mapping[str, Any], group: str) -> dict[str, Any]:
 
 
 def _values(settings_type: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The given values by field, converted; a group of settings is merged into the field's
-    default.
-    """
+    """The given values by field, converted; a group of settings is merged into its default."""
     hashable: Any = settings_type
     types = _hints(hashable)
     known = {entry.name: entry for entry in fields(settings_type)}

@@ -62,9 +62,7 @@ def _digest(roots: tuple[str, ...], within: tuple[str, ...], outside: tuple[str,
 def reachable(
     roots: Iterable[str], within: tuple[str, ...], outside: tuple[str, ...] = ()
 ) -> set[str]:
-    """The roots, and the modules that they import, directly or not, in `within` but not in
-    `outside`.
-    """
+    """The roots and the modules they import, directly or not, in `within` but not in `outside`."""
     seen: set[str] = set()
     waiting = [root for root in roots if _file(root) is not None]
 

@@ -27,8 +27,7 @@ LONGEST_TOPIC = 30
 
 
 def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
-    """The case with `count` facts of other users and `count` orders, each a turn after a randomly
-    drawn turn.
+    """The case with `count` other users' facts and `count` orders, each a turn after a random turn.
 
     It does not depend on which questions are asked. Raises `UserError` for a case without turns.
     """

@@ -138,9 +138,7 @@ class Dataset(ABC):
         return self.info.files
 
     def expected_counts(self) -> Mapping[str, int]:
-        """Expected numbers of cases, sessions, turns and questions under these settings, by
-        noun.
-        """
+        """Expected counts of cases, sessions, turns and questions under these settings, by noun."""
         return self.info.counts
 
     def asks(self, question: EvalQuestion) -> bool:
@@ -187,9 +185,7 @@ class Dataset(ABC):
         return self._sample
 
     def _filtered(self) -> Iterator[EvalCase]:
-        """The cases with the questions that pass the settings' filters, before a sample is
-        drawn.
-        """
+        """The cases with the questions that pass the settings' filters, before sampling."""
         named = self.settings.question_ids
         wanted = None if named is None else frozenset(named)
         count, side = 0, self.side
@@ -221,8 +217,7 @@ class Dataset(ABC):
 
     def _sampled(self) -> Iterator[EvalCase]:
         """The cases with the questions that were drawn, and their weights."""
-        # Another instance reads the whole data set first, because this one's counts must be those
-        # of one pass.
+        # Another instance reads the whole data set first: this one's counts must be of one pass.
         other = type(self)(self.path, self.info, replace(self.settings, sample=None))
         other.open()
         questions = questions_of(other.cases())
@@ -270,9 +265,7 @@ class Dataset(ABC):
         return ()
 
     def answer_metrics(self, answer: str, question: EvalQuestion) -> Mapping[str, float | None]:
-        """The free metrics of an answer, by name; by default those of
-        `memeval.metrics.registry.metrics`.
-        """
+        """An answer's free metrics by name; by default, `memeval.metrics.registry.metrics`."""
         return answer_metrics(answer, question)
 
     def ranking_metrics(

@@ -32,9 +32,7 @@ class Granularity(Struct, frozen=True):
     size: int | None = None
     """Maximum number of tokens of a chunk; only for `chunk`."""
     overlap: int | None = None
-    """Maximum number of tokens that a chunk repeats from the previous one; only for `chunk`, by
-    default 0.
-    """
+    """Maximum tokens that a chunk repeats from the previous one; only for `chunk`, by default 0."""
     speakers: bool = True
     """Whether a chunk names who speaks, with one line per turn. Otherwise single spaces join the
     turns' texts. `chunk` always names the speakers.
@@ -244,8 +242,7 @@ def _chunk(
 ) -> MemoryChunk:
     """A chunk of a session.
 
-    Its time is that of `first` (by default the first turn), or the session's start if that turn has
-    none.
+    Its time is that of `first` (by default the first turn); if that has none, the session's start.
     """
     first = first or next(iter(turns), None)
     return MemoryChunk(
@@ -313,8 +310,7 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
 
         text = f"{turn.speaker}: {body[words[start].start() : words[end - 1].end()]}"
         yield _Part(turn=turn, text=text, cost=size - room + upto[end] - upto[start])
-        # Go back over the repeated words, but never to the start of this part: that many did not
-        # fit.
+        # Go back over the repeated words, never to the start of this part: that many did not fit.
         start = done = end
         while (
             done < len(words)

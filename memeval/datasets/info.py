@@ -55,8 +55,7 @@ class DatasetInfo:
     size_bytes: int | None = None
     licence: str
     redistribution: bool = False
-    """Whether anyone may redistribute its texts for any purpose, as the licence is understood here.
-    """
+    """Whether anyone may redistribute its texts for any purpose, as we understand the licence."""
     citation: str
     counts: Mapping[str, int] = field(default_factory=dict)
     """Expected counts by noun: cases, sessions, turns, questions."""
@@ -96,9 +95,7 @@ class DatasetInfo:
         )
 
     def part_named(self, name: str) -> DatasetInfo:
-        """The entry of the folder's file of this name; that of the whole data set if no such file
-        is registered.
-        """
+        """The entry of the file of this name; if none is registered, the whole data set's."""
         file = next((file for file in self.files if file.name == name), None)
         return self if file is None else self.part(file)
 

@@ -25,9 +25,7 @@ that gives three of LoCoMo's ten conversations, and three of the demonstration s
 """
 DEV_SHARE = 0.3
 LEAST_OF_CATEGORY = 2
-"""Minimum number of questions of each category in a sample, if the category has as many: a single
-question shows no spread.
-"""
+"""Minimum questions of a category in a sample, if it has as many: a single one shows no spread."""
 
 
 def side_of(case_id: str) -> str:
@@ -134,9 +132,7 @@ def allocate(counts: Mapping[CategoryId, int], size: int) -> dict[CategoryId, in
 def _draw_systematically(
     members: Sequence[PoolQuestion], size: int, seed: str
 ) -> list[PoolQuestion]:
-    """Every (N/n)-th question along the conversations, from a random start; conversations and their
-    questions are in random order.
-    """
+    """Every (N/n)-th question along shuffled conversations and questions, from a random start."""
     if size == 0:
         return []
 

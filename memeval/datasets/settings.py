@@ -22,9 +22,7 @@ class DatasetSettings:
     path: str | None = at(RUNTIME)
     """File to read; None looks it up below the data folder."""
     split: Literal["all", "dev", "test"] = at(RUN, "all")
-    """Side of the split that is asked (see `memeval.datasets.sampling`): tune on `dev`, report on
-    `test`.
-    """
+    """Side that is asked (see `memeval.datasets.sampling`): tune on `dev`, report on `test`."""
     categories: tuple[int | str, ...] | None = at(RUN)
     """Ids of the categories that are asked; None asks all."""
     limit_cases: int | None = at(RUN, least=1)

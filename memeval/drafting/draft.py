@@ -38,9 +38,7 @@ from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, EvalQuestion, Role, Session, Usage
 
 WAVE = 50
-"""Proposals that are processed at the same time; after each wave, the questions that passed are
-saved.
-"""
+"""Proposals processed at the same time; after each wave, the questions that passed are saved."""
 MOST_TRIES = 3
 """Maximum proposals per wanted question."""
 OFFLINE_KINDS = ("single_hop", "temporal")
@@ -126,8 +124,7 @@ class Drafting(Struct, dict=True):
         return max(self.wanted.count - self.before - self.kept, 0)
 
     def _wave_size(self, there: int) -> int:
-        """Number of slots in the next wave; the questions of `there` earlier slots were in the file
-        already.
+        """Slots in the next wave; the questions of `there` earlier slots were in the file already.
 
         The number is the same as if this command had drafted those, too: later kinds depend on what
         was kept before, and a command that continues another one must make the same requests.
@@ -295,9 +292,7 @@ class _Work:
 
 
 def as_written(drafted: Drafted, names: Mapping[str, str | int]) -> dict[str, Any]:
-    """A question as written to the file; `names` are the file's own names of the turns, by turn
-    id.
-    """
+    """A question as written to the file; `names` are the file's own turn names, by turn id."""
     question, proposal = drafted.question, drafted.proposal
     quotes = [{"turn": names[one.turn_id], "quote": one.text} for one in proposal.evidence]
     return {

@@ -59,9 +59,7 @@ class Proposal(Struct, frozen=True):
     golds: tuple[str, ...]
     """The answer and its variants; empty for a question that can't be answered."""
     evidence: tuple[Quote, ...]
-    """Words that support the answer. For a question that can't be answered: the facts that come
-    near.
-    """
+    """Words that support the answer; for an unanswerable question, the facts that come near."""
     stale: tuple[tuple[str, Quote], ...] = ()
     """Older values, each with the words that give it."""
 
@@ -131,9 +129,7 @@ def _quote(item: Any) -> Quote:
 
 
 def check_quotes(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
-    """Checks that each turn exists and contains its quotation, after NFKC and regardless of case
-    and white space.
-    """
+    """Checks that each turn exists and contains its quotation (NFKC, any case and white space)."""
     quotes = [*proposal.evidence, *(quote for _, quote in proposal.stale)]
     if any(quote.turn_id not in turns for quote in quotes):
         return Reason.NO_TURN
@@ -240,9 +236,7 @@ def check_kind(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
 
 
 def _check_older(proposal: Proposal, order: Sequence[str]) -> Reason | None:
-    """Checks that each older value is in its quotation, from a turn before the one with the current
-    value.
-    """
+    """Checks that each older value is in its quotation, from a turn before the current value's."""
     now = max(map(order.index, proposal.evidence_ids))
     is_older = proposal.stale and all(
         is_given(value, quote.text)

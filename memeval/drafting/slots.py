@@ -47,8 +47,7 @@ class QuestionSlot(Struct, frozen=True):
 
 
 def parse_kinds(text: str | None) -> dict[str, float]:
-    """The share of each kind, from a string such as `single_hop=2,update=1`; a kind without a
-    number counts once.
+    """Each kind's share, as in `single_hop=2,update=1`; a kind without a number counts once.
 
     None gives all kinds equal shares. Raises `UserError` for unknown kinds and invalid numbers.
     """

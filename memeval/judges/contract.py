@@ -41,8 +41,7 @@ class JudgeContext:
     """Parts that a judge is built from."""
 
     model: Callable[[], LanguageModel]
-    """Creates the judge's model. Only judges that use a model call it, because it may need a key.
-    """
+    """Creates the judge's model. Only judges that use a model call it: it may need a key."""
     template: PromptTemplate | None = None
     """Template that `Judge.template` returned."""
     threshold: float | None = None
@@ -67,9 +66,7 @@ class Judge(ABC):
     judges_refusals: ClassVar[bool] = False
     """True for judges that also judge questions without an answer. Otherwise a rule judges them."""
     judges_blanks: ClassVar[bool] = False
-    """True for judges whose verdict on an answer without words counts. Otherwise such an answer is
-    wrong.
-    """
+    """True if the verdict on an answer without words counts; otherwise such an answer is wrong."""
     template_sha256: str | None = None
     """sha256 of a model judge's prompt; None for the others."""
 
@@ -80,8 +77,7 @@ class Judge(ABC):
 
     @classmethod
     def template(cls, prompt_file: str | None) -> PromptTemplate | None:
-        """The prompt template of a judge that uses a model: its own, or that of `prompt_file`; None
-        for other judges.
+        """Prompt template of a judge with a model: its own or `prompt_file`'s; None for the others.
 
         Its text is part of the key of the verdicts.
         """
@@ -116,8 +112,7 @@ class Judge(ABC):
 
     def verdict(self, answer: str, *, right: bool, score: float, reason: str = "") -> Verdict:
         """A verdict of this judge; a wrong answer that refuses counts as abstained."""
-        # Imported late: its patterns take long to compile, and a run that was finished before
-        # judges nothing.
+        # Imported late: its patterns take long to compile, and a finished run judges nothing.
         from memeval.metrics.refusal import is_refusal
 
         label = Label.CORRECT

@@ -149,9 +149,7 @@ class ModelJudge(Judge):
     async def _vote_all(
         self, prompt: JudgePrompt, read: VerdictReader, tried: int
     ) -> tuple[list[Verdict], int]:
-        """One vote per repeat, and the largest number of unreadable replies that one of them
-        took.
-        """
+        """One vote per repeat, and the most unreadable replies that one of them took."""
         votes = [
             await self._vote(prompt, read, number=number, tries=tried + TRIES)
             for number in range(self._settings.repeats)
@@ -233,8 +231,7 @@ def fence_for(question: EvalQuestion, answer: str, seed: int) -> str:
     """Suffix of the names of the marks around question, gold and answer, such as
     `3f9a1c0b7d52e864`. The marks keep these texts from passing for instructions.
 
-    The suffix is the same for the same question, answer and seed, so that the cache finds the
-    prompt again.
+    It is the same for the same question, answer and seed, so the cache finds the prompt again.
     """
     # It is a digest of all three, so no text can contain its own mark: inserting the mark changes
     # the digest.

@@ -100,8 +100,8 @@ def spoken_parts(reply: str, data: QuotableTexts) -> list[str]:
 
 
 def _ends(reply: str) -> Iterator[int]:
-    """Possible ends of the thinking: after each closing mark, then after each mark before an answer
-    of gpt-oss.
+    """Possible ends of thinking: after each closing mark, then each mark before gpt-oss's
+    answer.
     """
     for mark in THINKING_MARKS.finditer(reply):
         if mark["close"] is not None:
@@ -113,9 +113,7 @@ def _ends(reply: str) -> Iterator[int]:
 
 @lru_cache(maxsize=16)
 def _after_thinking(reply: str) -> str:
-    """The reply without the thinking before it, or an empty string. Cached, because a reply is read
-    for several things.
-    """
+    """The reply without the thinking before it, or empty. Cached: a reply is read several times."""
     opened = closed = 0
     for mark in THINKING_MARKS.finditer(reply):
         opened += mark["open"] is not None

@@ -172,18 +172,14 @@ class QuotableTexts(Struct, frozen=True):
             yield from forms(text)
 
     def has_marks(self) -> bool:
-        """Whether a text contains a mark of thinking, so that such a mark in a reply may be
-        quoted.
-        """
+        """Whether a text contains a mark of thinking, so that one in a reply may be quoted."""
         return any(
             THINKING_MARKS.search(form) or _HARMONY in form or "think>" in form
             for form in self.forms()
         )
 
     def holds(self, text: str) -> bool:
-        """Whether the texts contain this one, compared by letters and digits; a text without any is
-        always contained.
-        """
+        """Whether the texts contain this one by letters and digits; true for one without any."""
         squeezed = {squeeze(form) for form in forms(text)}
         if "" in squeezed:
             return True
@@ -206,9 +202,7 @@ class QuotableTexts(Struct, frozen=True):
 
 
 def has_word(word: str, texts: Sequence[str]) -> bool:
-    """Whether a text contains this word as a word of its own, in any unescaped form; its letters
-    may be separated.
-    """
+    """Whether a text has this whole word, in any unescaped form; its letters may be separated."""
     apart = r"[\W_]{0,3}".join(map(re.escape, word))
     pattern = re.compile(rf"(?<![^\W_]){apart}(?![^\W_])")
     encoded = [code for own in (word, word.capitalize(), word.upper()) for code in _encoded(own)]

@@ -60,9 +60,8 @@ def read_label(
     key twice, a value that is an object or a list, an object without an end, or words around the
     object that name the other label. Code fences and a repetition of the object are allowed.
 
-    `answer` is the judged answer, `beside` the question and the gold, and `prompt` the text of the
-    template. An object that one of them contains, in any unescaped form, is a quotation and not a
-    verdict.
+    `answer` is the judged answer, `beside` the question and the gold, and `prompt` the template's
+    text. An object that one of them contains, in any unescaped form, is a quotation, not a verdict.
     """
     data = QuotableTexts(answer, tuple(beside))
 
@@ -109,8 +108,7 @@ def read_numbers(
 ) -> tuple[int, ...] | None:
     """The whole numbers under `names` in the only JSON object of a reply.
 
-    Returns None if one is missing, or if the answer or a text in `beside` gives these numbers
-    itself.
+    Returns None if one is missing, or if the answer or a text in `beside` gives these numbers.
     """
     data = QuotableTexts(answer, tuple(beside))
     # If the reply may quote a mark of thinking, the whole reply is read: see `_settled`.
@@ -171,8 +169,7 @@ def read_yes(
 def words_for(answer: str) -> tuple[str, str]:
     """The words for yes and no that the judge of an answer is asked to use.
 
-    An answer that contains a yes could be quoted: then these are other words, which it does not
-    contain.
+    An answer with a yes could be quoted: then these are other words, which it does not contain.
     """
     digest = hashlib.sha256(answer.encode("utf-8", "replace")).hexdigest()
     pairs = (YES_NO, ("right", "wrong"), (f"yes{digest[:4]}", f"no{digest[:4]}"))
@@ -355,9 +352,7 @@ def _number(value: Any) -> float | None:
 
 
 def _gives(plain: str, numbers: Mapping[str, int]) -> bool:
-    """Whether a text itself names at least two of these numbers, and gives the same value for each
-    one that it names.
-    """
+    """Whether a text itself names two or more of these numbers, and each with the same value."""
     named = {name: re.findall(rf"\b{name}\b\W{{1,8}}(\d{{1,9}})(?!\d)", plain) for name in numbers}
     given = {name: set(map(int, texts)) for name, texts in named.items() if texts}
     return len(given) > 1 and all(numbers[name] in values for name, values in given.items())
@@ -371,9 +366,7 @@ def _repeats(text: str, answer: str) -> bool:
 
 
 def _whole(value: Any) -> int | None:
-    """The value of a whole number that is not negative, as a number or as a string; None for
-    anything else.
-    """
+    """A whole number that is not negative, given as number or string; None for anything else."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
 

@@ -34,8 +34,7 @@ def build_judge(name: str, context: JudgeContext, class_path: str | None = None)
 
 
 def usual_judge(kind: AnswerKind, benchmark: str | None, *, has_model: bool) -> str:
-    """The judge that `judge=auto` selects: the benchmark's official one, or the usual one for the
-    kind.
+    """The judge that `judge=auto` selects: the benchmark's official one, or the kind's usual one.
 
     `has_model` is whether there is a language model; without one, a judge that works without a
     model replaces the official one.

@@ -165,8 +165,7 @@ class Breaker(Struct):
             except StorageError as error:
                 self.lose_store(error)
 
-        # Within work nothing is raised: the request is held back, and the work ends with the
-        # reason.
+        # Within work nothing is raised: the request is held back and the work ends with the reason.
         if work is None and self._lost_store is not None:
             raise self._lost_store
 

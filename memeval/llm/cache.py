@@ -61,9 +61,7 @@ class Cache:
         self._open()
 
     async def call(self, work: Callable[[], T]) -> T:
-        """The result of `work`, run in this thread: reading a file is faster than starting a
-        thread.
-        """
+        """The result of `work`, run in this thread: reading a file is faster than a new thread."""
         return work()
 
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
@@ -155,9 +153,7 @@ class Cache:
         self._damage.close()
 
     def _attempt(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Returns the result of `work`. If the file is damaged, repairs it and retries `work`
-        once.
-        """
+        """The result of `work`. If the file is damaged, repairs it and retries `work` once."""
         try:
             return work(self._connection)
         except sqlite3.Error as error:

@@ -21,8 +21,7 @@ class CachedEntry(Struct, frozen=True):
     value: bytes
     origin: str
     tokens: int | None = None
-    """The entry's share of the reported tokens; None if none were reported or the value has them.
-    """
+    """The entry's share of reported tokens; None if none were reported or the value has them."""
 
 
 class Damage:

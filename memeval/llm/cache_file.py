@@ -1,6 +1,4 @@
-"""The cache's file: its tables, checksums and companion files, and the meaning of SQLite's
-errors.
-"""
+"""The cache's file: tables, checksums, companion files and the meaning of SQLite's errors."""
 
 from __future__ import annotations
 

@@ -15,9 +15,7 @@ from memeval.llm.metering import current_ledger
 T = TypeVar("T")
 
 Entry = dict[str, Any]
-"""A reply as the cache stores it: it took `latency_s` seconds, plus `wait_s` of waits between
-tries.
-"""
+"""A reply as the cache stores it: it took `latency_s` seconds, plus `wait_s` between tries."""
 Values = Mapping[str, tuple[bytes, int | None]]
 """The results of a request, by text: a value and its share of the reported tokens."""
 
@@ -50,9 +48,7 @@ class _Stored:
         return sound
 
     async def _store(self, values: Mapping[str, bytes], tokens: Mapping[str, int]) -> None:
-        """Stores values. If they can't be stored they are lost, and `lose_store` stops further paid
-        calls.
-        """
+        """Stores values. If that fails they are lost, and `lose_store` stops further paid calls."""
         try:
             await self._cache.call(lambda: self._put_all(values, tokens))
         except StorageError as error:

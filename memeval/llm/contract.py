@@ -47,9 +47,7 @@ class Prompt(ABC):
 
     @property
     def bounded(self) -> bool:
-        """Whether a reply that ends at the token limit is complete: the protocol sets it that
-        low.
-        """
+        """Whether a reply ending at the token limit is complete: the protocol sets it that low."""
         return False
 
 
@@ -84,8 +82,7 @@ class AnswerPrompt(TemplatePrompt):
     style: str = "short"
     """Name of the template: `short` or `cot`."""
     instruction: str = ""
-    """The data set's instruction for the task, below the question; the offline reader ignores it.
-    """
+    """The data set's task instruction, below the question; the offline reader ignores it."""
 
     def values(self) -> dict[str, str]:
         question = self.question
@@ -180,8 +177,7 @@ class JudgePrompt(Prompt):
     max_tokens: int | None = None
     """The protocol's token limit for the reply; None leaves it to the config."""
     fence: str = ""
-    """Suffix of the names of the tags around the data (`memeval.judges.model`); empty for no tags.
-    """
+    """Suffix of the tag names around the data (`memeval.judges.model`); empty for no tags."""
     words: tuple[str, str] = ("yes", "no")
     """The words requested instead of yes and no."""
 
@@ -260,9 +256,7 @@ class SessionPrompt(TemplatePrompt):
 
 @dataclass(frozen=True, slots=True)
 class ToolPrompt(Prompt):
-    """Answer a question, or record a session, with a memory's tools: call some of them, or
-    reply.
-    """
+    """Answer a question, or record a session, with a memory's tools: call some, or reply."""
 
     asked: AnswerPrompt | ChoosePrompt | SessionPrompt
     """The question with the context shown initially, or a session to be recorded."""
@@ -306,9 +300,7 @@ class ToolPrompt(Prompt):
 
 
 def fenced(text: str, name: str) -> str:
-    """Untrusted text between tags that it can't contain: their name ends in a digest of the
-    text.
-    """
+    """Untrusted text between tags that it can't contain: their name ends in a digest of it."""
     digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"<{name}-{digest}>\n{text}\n</{name}-{digest}>"
 

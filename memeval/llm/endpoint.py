@@ -27,8 +27,7 @@ from memeval.results.prices import provider_of
 T = TypeVar("T")
 
 UNSOUND_TRIES = 6
-"""Maximum attempts of a call whose replies are unsound under status 200: they may never be sound.
-"""
+"""Maximum attempts of a call with unsound replies under status 200: they may never be sound."""
 ACCEPTED = 202
 """The status of a request that the server has accepted but not yet carried out."""
 NOTHING = Amount()
@@ -184,8 +183,7 @@ class Endpoint:
                     async with self.load.calling(self._breaker.admit()) as exchange:
                         call.is_out = True
                         outcome = await self._try(path, content, read, most_bytes)
-                        # After a setback the slot is kept, so that waiting calls see its
-                        # consequences first.
+                        # After a setback the slot is kept, so waiting calls first see its effects.
                         if not isinstance(outcome, Setback):
                             await slot.pass_on()
 

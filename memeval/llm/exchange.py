@@ -56,9 +56,7 @@ def exchange() -> Iterator[Exchange]:
 
 
 class TimedSocket(socket.socket):
-    """A socket that notes its traffic in the current exchange; it carries one exchange at a
-    time.
-    """
+    """A socket that notes its traffic in the current exchange, one exchange at a time."""
 
     _exchange: Exchange | None = None
 
@@ -81,8 +79,7 @@ class TimedSocket(socket.socket):
         return size
 
     def _note_sent(self) -> None:
-        # Data that is not sent immediately is written later by the event loop, outside any
-        # exchange.
+        # Data not sent immediately is written later by the event loop, outside any exchange.
         self._exchange = _current.get() or self._exchange
         if self._exchange is not None:
             self._exchange.sent, self._exchange.arrived = time.perf_counter(), None

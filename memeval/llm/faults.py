@@ -301,8 +301,7 @@ def _of_socket(cause: BaseException, host: str) -> Setback | None:
 
 
 def _of_encoding(cause: BaseException, _host: str) -> Setback | None:
-    # Checked before the names: aiohttp raises it as the cause of an error that it also raises for a
-    # reply that was cut off.
+    # Checked before the names: aiohttp raises the same outer error for a reply that was cut off.
     return _NOT_HTTP if type(cause).__name__ == "ContentEncodingError" else None
 
 

@@ -109,9 +109,7 @@ class InFlight:
         return self.under_way + sum(other.under_way for other in self.elsewhere)
 
     def leave(self, other: Elsewhere) -> None:
-        """Removes a process that is gone: its requests under way are lost, and its counts are
-        kept.
-        """
+        """Removes a process that is gone: its requests under way are lost, its counts are kept."""
         self.elsewhere.remove(other)
         self.sent += other.sent
         self.lost += other.lost + other.under_way
@@ -148,15 +146,12 @@ async def _finish(
 
 
 async def wait_for_calls(under_way: Callable[[], int], most_s: float) -> None:
-    """Waits up to `most_s` seconds for the requests under way, and then for their last rows to be
-    written.
-    """
+    """Waits up to `most_s` for the requests under way, then for their last rows to be written."""
     if not under_way():
         return
 
     until = time.monotonic() + most_s
-    # An event belongs to one event loop, but these requests may run on the loops of several
-    # threads.
+    # An event belongs to one event loop, but these requests may run on several threads' loops.
     while under_way() and time.monotonic() < until:  # noqa: ASYNC110
         await asyncio.sleep(POLL_S)
 

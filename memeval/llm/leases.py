@@ -1,5 +1,4 @@
-"""Leases of requests: of all processes that want the same reply, the one with the lease sends the
-request.
+"""Leases: of all processes that want the same reply, the one with the lease sends the request.
 
 By default a lease is a locked byte of a file. The kernel drops the locks of a process that dies, so
 no clock is read, and a lock holds no data, so a full disk does not matter. On a file system without
@@ -34,8 +33,7 @@ class Leases(Protocol):
 
 def lock_of(key: str) -> tuple[str, int]:
     """The file name and the byte number of a key's lock."""
-    # Sixteen files, because the kernel searches a file's locks one by one. 60 bits of the key,
-    # because an offset has 63.
+    # Sixteen files: the kernel searches a file's locks one by one. 60 bits: an offset has only 63.
     return f"claims-{key[0]}", int(key[1:16], 16)
 
 
@@ -51,9 +49,7 @@ class FileLeases:
         self._guard = threading.Lock()
         self._held: set[str] = set()
         self._files: dict[str, int] = {}
-        """Descriptors. None is ever closed: closing one would drop all of the process's locks on
-        its file.
-        """
+        """Descriptors, never closed: that would drop all of the process's locks on the file."""
 
     async def take(self, keys: Iterable[str]) -> set[str]:
         with self._guard:
@@ -68,9 +64,7 @@ class FileLeases:
                     fcntl.lockf(self._files[name], fcntl.LOCK_UN, 1, number)
 
     def _lock(self, key: str) -> bool:
-        """Locks the byte of a key, unless another process holds it; returns whether the lease is
-        ours.
-        """
+        """Locks a key's byte unless another process holds it; returns whether the lease is ours."""
         name, number = lock_of(key)
         try:
             fcntl.lockf(self._open(name), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)

@@ -29,16 +29,14 @@ class Answered(Struct, frozen=True):
     prompt: Prompt
     completion: Completion
     sent: bool
-    """Whether the prompt's messages were sent; the offline reader reads the typed prompt instead.
-    """
+    """Whether the prompt's messages were sent. The offline reader reads the typed prompt."""
 
 
 class Ledger(Struct):
     """The calls made for one question or one ingest."""
 
     scope: str = ""
-    """A question's id; empty at ingest. Part of the cache key: equal prompts are separate samples.
-    """
+    """A question's id; empty at ingest. In the cache key: equal prompts are separate samples."""
     usages: list[Usage] = field(default_factory=list)
     own: OwnWork = field(default_factory=OwnWork)
     """The time of the system's own work."""

@@ -38,8 +38,7 @@ class ClientTransport(Transport):
         """With `api_version`, `address` is that of an Azure resource."""
         super().__init__(address, api_key="", headers=headers)
         # The user's headers replace the client's. Without a key, no header of the client is sent:
-        # it would contain a key from the environment, and Azure accepts no other key besides the
-        # user's.
+        # it would contain a key from the environment, and Azure accepts no key besides the user's.
         has_key = bool(api_key) and (api_version is None or api_key != NO_KEY)
         theirs = {name.lower() for name in headers} if has_key else _AUTHENTICATION
         names = [name for name in _AUTHENTICATION if name not in theirs]

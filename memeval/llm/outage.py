@@ -36,9 +36,7 @@ class Backoff:
         self._jitter = random.Random(0)
 
     def wait_s(self, tries: int, retry_after_s: float | None, left_s: float) -> float:
-        """A random wait in a doubling span, after the wait that the endpoint requests; up to
-        `left_s`.
-        """
+        """A random wait in a doubling span, after the endpoint's requested wait; up to `left_s`."""
         span = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(tries, 16))
         # Starts at 0, so that callers that failed together don't return together.
         drawn = self._jitter.uniform(0, span)
@@ -137,9 +135,7 @@ class Outage:
             await asyncio.gather(*waits, return_exceptions=True)
 
     def leave(self) -> None:
-        """Ends the turn of the caller that tried for all. If the gate is shut, the next caller
-        tries.
-        """
+        """Ends the turn of the caller that tried for all. If the gate is shut, the next tries."""
         self._probing = False
         if self.shut:
             # Wakes the waiting callers, one of which becomes the next to try.

@@ -26,8 +26,7 @@ T = TypeVar("T")
 Clock = Callable[[], float]
 
 UNSURE_SHARE, UNSURE_S = 0.1, 0.0005
-"""A duration counts as not measured if its unsure part exceeds this share of it, plus `UNSURE_S`.
-"""
+"""A duration counts as unmeasured if its unsure part exceeds this share of it, plus `UNSURE_S`."""
 SWITCH_S = 0.01
 """Longer waits of a thread are not for Python's lock, which changes hands every 5 ms."""
 
@@ -107,9 +106,7 @@ class OwnWork:
 
     @contextmanager
     def running(self, *, in_thread: bool = False) -> Iterator[None]:
-        """Times a stretch of the system's code, on a worker thread or on the event loop's
-        thread.
-        """
+        """Times a stretch of the system's code, on a worker thread or the event loop's thread."""
         self._run()
         try:
             yield
@@ -118,9 +115,7 @@ class OwnWork:
 
     @contextmanager
     def handed_over(self) -> Iterator[None]:
-        """Stops timing a worker thread while it waits for a part that is timed on the event
-        loop.
-        """
+        """Stops timing a worker thread while it waits for a part timed on the event loop."""
         self._rest(in_thread=True)
         try:
             yield
@@ -192,9 +187,7 @@ class OwnWork:
             return await asyncio.to_thread(play)
 
     async def in_pool(self, pool: Executor, request: Callable[..., T], *arguments: Any) -> T:
-        """Returns the result of a blocking `request` in a pool's thread; wall time counts, queueing
-        does not.
-        """
+        """The result of a blocking `request` in a pool's thread; counts wall time, not queueing."""
 
         def play() -> T:
             began = self._clocks.wall()

@@ -36,9 +36,7 @@ class RefusedRequestError(ModelError):
     """The endpoint refused the request itself (HTTP 400 or 422; 404 if it is about tools)."""
 
     def __init__(self, message: str, parameter: str | None) -> None:
-        """`parameter` is the parameter that the endpoint names as the cause; None if it names
-        none.
-        """
+        """`parameter` is the one that the endpoint names as the cause; None if it names none."""
         super().__init__(message)
         self.parameter = parameter
 

@@ -48,9 +48,7 @@ def put_aside(path: Path) -> None:
 
 
 def finish(path: Path) -> str | None:
-    """Copies the file that was put aside into a new one; returns a message, or None if nothing was
-    copied.
-    """
+    """Copies the file put aside into a new one; returns a message, None if nothing was copied."""
     folder = _folder(path)
     if not folder.is_dir():
         return None
@@ -127,9 +125,7 @@ def _copy_rows(damaged: Path, target: sqlite3.Connection) -> int:
 
 
 def _copy_keys(target: sqlite3.Connection, statement: str, prefix: str) -> None:
-    """Copies the rows whose keys begin with `prefix`; skips an unreadable row by longer
-    prefixes.
-    """
+    """Copies rows whose keys begin with `prefix`; skips an unreadable row by longer prefixes."""
     try:
         # Keys are hexadecimal, and `g` sorts after their last digit.
         target.execute(statement, (prefix, f"{prefix}g"))

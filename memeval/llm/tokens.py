@@ -59,9 +59,7 @@ def start_of_token(text: str, number: int) -> int:
 def batches(
     items: Iterable[T], text_of: Callable[[T], str], tokens: int, most: int | None = None
 ) -> Iterator[list[T]]:
-    """Batches of up to `most` items with up to `tokens` in total, in order; a longer item is
-    alone.
-    """
+    """Batches of up to `most` items and `tokens` in total, in order; a longer item is alone."""
     batch: list[T] = []
     room = tokens
     for item in items:

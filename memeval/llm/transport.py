@@ -82,9 +82,7 @@ class Transport:
         most_bytes: int,
         further: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body; a body over `most_bytes` ends with the chunk that exceeds
-        it.
-        """
+        """Status, headers, body; a body over `most_bytes` ends with the chunk that exceeds it."""
         request = self._session.request(
             method,
             url,
@@ -133,9 +131,7 @@ def proxy_of(address: str) -> tuple[str | None, dict[str, str]]:
 
 @cache
 def _trusted() -> SSLContext:
-    """The certificate authorities that this machine trusts, cached because reading them takes a
-    while.
-    """
+    """The certificate authorities that this machine trusts, cached because reading is slow."""
     from httpx2 import create_ssl_context
 
     return create_ssl_context()

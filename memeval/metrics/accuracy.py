@@ -33,8 +33,7 @@ def deviation(summary: RunSummary, value: float | None) -> str:
 
 
 def right_of(summary: RunSummary, of: str = "") -> str:
-    """What a run's accuracy counts, in words; `of` is inserted after the questions: `122 questions
-    are answered right`.
+    """What a run's accuracy counts; `of` follows the questions: `122 questions are answered right`.
 
     If not all answers were scored, `the scored answers (112 of 122) are right`.
     """

@@ -105,8 +105,7 @@ class _Choices:
         if len({self._choices[position] for position in alike}) <= 1:
             return next(iter(alike), None)
 
-        # The strictest comparison first, to tell `The Sun` from `the sun`, and `(unknown)` from
-        # `unknown`.
+        # Strictest comparison first, to tell `The Sun` from `the sun`, `(unknown)` from `unknown`.
         for marks in ("", _AROUND, _AROUND + _BRACKETS):
             wanted = text.strip().strip(marks)
             same = [at for at in alike if self._choices[at].strip().strip(marks) == wanted]

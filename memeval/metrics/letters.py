@@ -44,9 +44,7 @@ _ITEM = rf"{_OPEN}(?:[A-Z]{{1,26}}|[a-z])(?![A-Za-z]){_SHUT}"
 _AND = "[aA][nN][dD]"
 _BETWEEN = rf"(?:[ \t]*[,;、/&+和与及][ \t]*(?:{_AND}\b[ \t]*)?|[ \t]+{_AND}\b[ \t]*)"
 _ALONE = rf"[ \t]+{_OPEN}[A-Za-z](?![A-Za-z]){_SHUT}"
-"""A label that follows another without a mark between them: one letter, because a run of letters
-may be a word.
-"""
+"""A label after another without a mark between: one letter, as a run of letters may be a word."""
 _ARTICLE = r"(?![aAI][ \t]+(?!and\b|are\b|is\b)[a-z])"
 """Not a label: `C, a protocol that …`, `B, I think`."""
 _MORE = rf"(?:{_BETWEEN}{_ARTICLE}{_ITEM}|{_ALONE})"
@@ -60,8 +58,7 @@ _END = (
     rf"(?!{_DENIED})"
     rf"(?:(?<=[)\]*])|(?=[ \t]*(?:$|[\n.,;:!?、。…)\]】”’>}}<])|{_RIGHT})|[ \t]+[-–—])"
 )
-# Possessive, so that a list that does not end after its last label is not cut back to an earlier
-# one.
+# Possessive: a list that does not end after its last label is not cut back to an earlier one.
 _LIST = re.compile(rf"({_ITEM}{_MORE}{{0,60}}+){_END}")
 _GOES_ON = re.compile(
     r"[.。:)]*[ \t]*[(\[*]*[A-Z](?![A-Za-z])[)\]*]*[ \t]*(?:$|[.,;、])"
@@ -151,8 +148,8 @@ def _labels_of_list(text: str) -> list[str]:
 
 
 def _labelled_texts(text: str, choices: Sequence[str]) -> tuple[int, ...] | None:
-    """Positions of the labels on a line that contains nothing but labels, at least one with the
-    text of its choice; None for any other line.
+    """Positions of labels on a line of only labels, at least one with its choice's text; else
+    None.
     """
     line = " ".join(text.partition("\n")[0].casefold().split())
     texts = [_plain(choice) for choice in choices]
@@ -212,9 +209,7 @@ def _positions(runs: Sequence[str], count: int) -> tuple[int, ...] | None:
 
 
 def _by_text(text: str, choices: Sequence[str], multi_select: bool) -> tuple[int, ...] | None:
-    """Positions of the choices whose texts make up this text; None if any part is not the text of a
-    choice.
-    """
+    """Positions of the choices whose texts make up this text; None if any part is another text."""
     known: dict[str, set[int]] = {}
     for position, choice in enumerate(choices):
         for form in (choice, f"{chr(ord('A') + position)} {choice}"):

@@ -39,9 +39,7 @@ CURRENT, UPDATED = "current", "updated"
 EXPIRED = "expired"
 """Kind of question about a pass that has expired; the outdated answer is that it is still valid."""
 ANSWER, CONTEXT, PROBE, STORE = DEPTHS = ("answer", "context", "probe", "store")
-"""Where a deleted value is found: in the answer, in the context, by asking for it directly, or
-still in the store.
-"""
+"""Where a deleted value is found: in the answer or context, when asked for directly, or stored."""
 LEAK, OVER, SELECTIVE = "leak_rate", "over_forgetting", "selective_forgetting"
 RETURN, BREACH, OBEYED = "return_rate", "breach_rate", "obeyed_rate"
 AFTER = "after"

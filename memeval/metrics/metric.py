@@ -21,23 +21,15 @@ from memeval.statistics.clusters import ClusteredMean
 from memeval.text.shown import one_line
 
 TABLE, PAGE, PRICE = "table", "page", "price"
-"""Places for several runs: columns of the sweep's table and of the page's, and axes plotted against
-the accuracy.
-"""
+"""Places for several runs: columns of the sweep's and page's tables, and axes against accuracy."""
 PAPER = "paper"
 """Place in the table of a paper, whose headings have room for words."""
 SHOW, REPORT, TILE, TAGS = "show", "report", "tile", "tags"
-"""Places for one run: lines of `memeval show`, of its report and of its page, and rounded figures
-in MLflow.
-"""
+"""Places for one run: lines of `memeval show`, report and page, and rounded figures in MLflow."""
 REPEATS, SECTION, SECTION_BY_CATEGORY, ROWS = "repeats", "section", "by category", "rows"
-"""Places in a report, in its parts on repeats and on retrieval; and columns of MLflow's table of
-records.
-"""
+"""Places in a report's parts on repeats and retrieval; columns of MLflow's table of records."""
 USUAL = 50
-"""Default position of a metric at a place; metrics with the same position are in the order of the
-registry.
-"""
+"""Default position of a metric at a place; at equal positions, the registry's order counts."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +70,7 @@ class Metric:
     """As in records, in MLflow and on the command line: `accuracy`, `token_f1` …"""
     unit: Unit = POINTS
     figure: str = ""
-    """Name of the figure of a run; empty means the metric's own name, for the mean over its
-    questions.
-    """
+    """Name of a run's figure; empty means the metric's own, for the mean over its questions."""
     aliases: Collection[str] = ()
     """Other names for it on the command line."""
 
@@ -92,9 +82,7 @@ class Metric:
     """Reads the value from the figures of a run; None reads the one named `figure`."""
 
     needs_gold: bool = True
-    """For `of_answer`: whether only questions with a gold have a value; else all have one, with an
-    empty gold.
-    """
+    """For `of_answer`: whether a question without a gold has no value; else its gold is empty."""
     needs_words: bool = False
     """Whether it is undefined for scripts whose words can't be separated."""
     more_is_better: bool = True
@@ -102,9 +90,7 @@ class Metric:
     judged: bool = False
     """Whether it depends on the judge: values by different judges are not comparable."""
     is_main: bool = False
-    """Whether a run also has it by facet and with its deviation; under `dataset.only`, a run does
-    not have it at all.
-    """
+    """Whether runs also have it by facet and with deviation; under `dataset.only`, not at all."""
     averaged: bool = True
     """Whether the mean over its questions is a figure of a run, unless `figure` names another."""
     all_categories: bool = False
@@ -115,9 +101,7 @@ class Metric:
     columns: Mapping[str, str] = field(default_factory=dict)
     """Headings by place, for tables of several runs."""
     lines: Mapping[str, str] = field(default_factory=dict)
-    """Headings by place, for statements about one run. A metric is shown only at the places in
-    `columns` and here.
-    """
+    """Headings by place, about one run. A metric is shown only at places in `columns` and here."""
     texts: Mapping[str, Callable[[RunSummary], str]] = field(default_factory=dict)
     """How it is written at a place, if not as its unit says."""
     hint: str = ""

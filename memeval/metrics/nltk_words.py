@@ -65,9 +65,7 @@ _SHUT, _SHUT_WIDE = "])}>\"'", "])}>\"'»”’ "
 
 
 def words(text: str) -> list[str]:
-    """The words of a lower-case text: Punkt divides it into sentences, then each is divided into
-    words.
-    """
+    """The words of a lower-case text: divided into sentences by Punkt, and these into words."""
     read: dict[str, list[str]] = {}  # repeated sentences are divided once
     all_words: list[str] = []
 

@@ -169,9 +169,7 @@ def _final_e(word: str) -> str:
 
 
 def _replace(word: str, rules: tuple[tuple[str, str], ...], applies: Callable[[str], bool]) -> str:
-    """The word after the first rule whose suffix it has; unchanged if the rule does not apply to
-    the part before the suffix.
-    """
+    """The word after the first rule with its suffix; unchanged if `applies` rejects the rest."""
     for suffix, replacement in rules:
         if word.endswith(suffix):
             start = word.removesuffix(suffix)
@@ -186,8 +184,8 @@ def _measure(start: str) -> int:
 
 
 def _ends_in_short_syllable(word: str) -> bool:
-    """Whether it ends in consonant, vowel, consonant other than w, x, y; in NLTK also whether it is
-    a vowel and a consonant.
+    """Whether it ends in CVC (consonant, vowel), not w, x or y; or, as in NLTK, whether it is
+    VC.
     """
     form = _form(word)
     return (form.endswith("CVC") and word[-1] not in "wxy") or form == "VC"

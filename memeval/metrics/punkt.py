@@ -82,9 +82,7 @@ def _slices(text: str) -> Iterator[slice]:
 
 
 def _candidates(text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Possible borders of sentences, each with the word before and the text after it; of several in
-    one word, only the last.
-    """
+    """Possible sentence borders with the word before and the text after; only a word's last one."""
     previous: re.Match[str] | None = None
     word = slice(0, 0)
 

@@ -38,8 +38,7 @@ def _built_in() -> dict[str, Metric]:
 def _brought(found: tuple[Plugin, ...]) -> dict[str, Metric]:
     """The metrics that were found in packages.
 
-    Every command needs the metrics, so a metric that can't be loaded is left out and reported on
-    one line.
+    Every command needs them: a metric that can't be loaded is left out and reported on one line.
     """
     brought: dict[str, Metric] = {}
     for name in sorted({plugin.name for plugin in found}):
@@ -86,15 +85,12 @@ def metrics_at(place: str) -> list[Metric]:
 
 
 def texts_at(place: str, summary: RunSummary) -> dict[str, str]:
-    """The figures of a run by their headings at a place; a figure that is left out there is
-    empty.
-    """
+    """A run's figures by their headings at a place; a figure that is left out there is empty."""
     return {metric.titles[place]: metric.shown(place, summary) for metric in metrics_at(place)}
 
 
 def metric_named(word: str) -> Metric:
-    """The metric that a word on the command line names: `accuracy`, `f1`, `recall@5`, `cost`,
-    `latency` …
+    """The metric that a command-line word names: `accuracy`, `f1`, `recall@5`, `cost`, `latency` …
 
     Any other word names a metric of the records themselves, such as those of one data set.
     """

@@ -197,9 +197,7 @@ LINES: dict[str, dict[str, str]] = {
 
 
 def _of_ranks(name: str) -> Callable[[Record], float | None]:
-    """Reads a retrieval metric from the ranks of the evidence, because records do not store the
-    metric.
-    """
+    """Reads a retrieval metric from the ranks of the evidence: records do not store the metric."""
 
     def read(record: Record) -> float | None:
         # Records of other programs may have the metric without the ranks.

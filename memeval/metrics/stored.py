@@ -1,6 +1,4 @@
-"""Figures about the items that systems stored, if they list them (`dump`); otherwise not
-measured.
-"""
+"""Figures about the items that systems stored, if they list them (`dump`); else not measured."""
 
 from __future__ import annotations
 

@@ -96,8 +96,6 @@ def _within_word(text: str, place: int) -> bool:
 
 
 def _occurs_bare(prediction: str, gold: str) -> bool:
-    """Whether a gold without words of its own (`?`, `The`) occurs; a blank gold only occurs in a
-    blank prediction.
-    """
+    """Whether a gold without words (`?`, `The`) occurs; a blank one only in a blank prediction."""
     predicted, expected = prediction.strip().lower(), gold.strip().lower()
     return expected in predicted if expected else not predicted

@@ -1,6 +1,5 @@
-"""Cleans up after a dead memeval process: kills its process groups, removes its folders, and kills
-all processes that name them. Run as a script next to that process: its input ends when the process
-does, in any way.
+"""Cleans up after a dead memeval process: kills its process groups and all processes that name its
+folders, and removes these. Run as a script; its input ends when that process does, in any way.
 
 Only the standard library, without `site`: it starts in some 15 ms.
 """

@@ -187,9 +187,8 @@ def calibration_problem(summary: RunSummary, folder: Path) -> str | None:
 
 
 def _calibration_of(summary: RunSummary, folder: Path) -> Calibration | None:
-    """The calibration of a run's records; None if there is none.
-
-    Raises `ValueError` with a sentence if it can't be read or belongs to other records.
+    """A run's calibration or None. Raises `ValueError` if it can't be read or is of other
+    records.
     """
     try:
         calibration = read_calibration(folder)
@@ -199,8 +198,7 @@ def _calibration_of(summary: RunSummary, folder: Path) -> Calibration | None:
     if calibration is None:
         return None
 
-    # Compared by the records' digest, because a run that was judged again has other verdicts under
-    # the same key.
+    # By the records' digest: a run judged again has other verdicts under the same key.
     records = summary.files.get(RECORDS_FILE)
     if (calibration.run_key, calibration.records) != (summary.run_key, records):
         raise ValueError(

@@ -1,5 +1,4 @@
-"""Reads JSON of our own files into typed records. A record's type says what each member may
-contain.
+"""Reads JSON of our files into typed records. A record's type says what each member may contain.
 
 msgspec does the checking: its errors name the member (`$.usage[0].calls`) and the expected type.
 """

@@ -20,9 +20,7 @@ from memeval.errors import StorageError, UserError
 
 DUMP_SUFFIX = ".dump.jsonl"
 MANIFEST = "memory.json"
-"""File of a saved memory with the digests of all its other files: a folder without it is not a
-saved memory.
-"""
+"""Digests of a saved memory's other files; a folder without this file is not a saved memory."""
 SEAL = "digest"
 """Name of the member that contains the digest of a sealed JSON object."""
 
@@ -34,9 +32,7 @@ def file_digest(path: Path) -> str:
 
 
 def file_digests(folder: Path, *, but: str = "") -> dict[str, str]:
-    """sha256 of each file below a folder, by its path in the folder, except for files named
-    `but`.
-    """
+    """sha256 of each file below a folder, by its path in the folder, except files named `but`."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != but)
     return {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
 
@@ -124,8 +120,8 @@ def dump_file(folder: Path) -> Path:
 
 @contextmanager
 def writing(path: str | Path, done: str = "written") -> Iterator[None]:
-    """Raises `StorageError` for an `OSError` in the block: `path` can't be written, or `done`, such
-    as `opened`.
+    """Raises `StorageError` for an `OSError` in the block: `path` can't be `done`, as in
+    `opened`.
     """
     try:
         yield

@@ -28,9 +28,7 @@ _USUAL = {"repeats": 1, "reading": "first_word", "scoring": "v2", "fence": True}
 
 
 class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
-    """A judge with everything that affects its verdicts. A member is None if the judge has no such
-    setting.
-    """
+    """A judge with all that affects its verdicts; None for settings that it does not have."""
 
     name: str
     own_class: str | None = None
@@ -67,9 +65,7 @@ class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def shown(self) -> str:
-        """The judge as tables show it, with every unusual setting: `llm (gpt-4o-mini, prompt
-        1f2e3d4c)`.
-        """
+        """The judge in tables, with every unusual setting: `llm (gpt-4o-mini, prompt 1f2e3d4c)`."""
         parts = list(self._parts())
         return f"{self.name} ({', '.join(parts)})" if parts else self.name
 

@@ -33,8 +33,7 @@ class OwnPrices(Struct, frozen=True):
     date: str
     digest: str
     models: Mapping[str, tuple[float, float, float]]
-    """By model: US dollars per million tokens sent, received, and read from the provider's cache.
-    """
+    """By model: US dollars per million tokens sent, received and read from the provider's cache."""
 
     def cost_usd(self, model: str, prompt: int, completion: int, cached: int) -> float | None:
         """The price of a call; None for a model that is not in the file."""
@@ -59,9 +58,7 @@ def own_prices() -> OwnPrices | None:
 
 
 def prices_mark() -> str:
-    """Suffix that the prices in force add to the identity of the code that computes figures; empty
-    if there are none.
-    """
+    """Suffix that the prices in force add to the figure code's identity; empty without prices."""
     own = own_prices()
     return "" if own is None else f"{_MARK}{own.digest}"
 
@@ -73,8 +70,8 @@ def has_other_prices(figures_code: str) -> bool:
 
 
 def name_prices(path: str | None, default: Path) -> None:
-    """Chooses the file: `path`, else the one in `VARIABLE`, else `default` if it exists. Raises
-    `UserError` if the file is invalid.
+    """Chooses `path`, else `VARIABLE`, else an existing `default`. Raises `UserError` if
+    invalid.
     """
     if path is not None:
         os.environ[VARIABLE] = str(Path(path).absolute())

@@ -104,8 +104,8 @@ def _price(
 
 @lru_cache(maxsize=1024)
 def _linear_price(model: str, provider: str) -> tuple[Decimal, Decimal, Decimal] | None:
-    """US dollars per million tokens sent, received, and cached, from the table; None for an unknown
-    model, a fee per request or a price that varies.
+    """Dollars per million tokens sent, received, cached; None if unknown, varying or per
+    request.
     """
     from genai_prices.types import TieredPrices
 

@@ -73,8 +73,7 @@ class Record(Struct, frozen=True):
     """
     shown_session_ranks: RecordRanks = None
     top_k: Count | None = None
-    """Maximum number of chunks that the reader may be shown; None without `shown_evidence_ranks`.
-    """
+    """Maximum number of chunks shown to the reader; None without `shown_evidence_ranks`."""
     context: str | None = None
     """Reference to the context as the reader saw it."""
     prompt: tuple[SentMessage, ...] = ()

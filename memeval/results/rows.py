@@ -61,16 +61,13 @@ class StepTimes(Struct, frozen=True, omit_defaults=True):
     """
 
     def numbers(self) -> dict[str, float]:
-        """The times by name, without those of single replies and tool calls, and without those not
-        measured.
-        """
+        """Times by name, except those of single replies and tool calls and those not measured."""
         times: dict[str, Any] = as_plain(self)
         return {name: time for name, time in times.items() if isinstance(time, int | float)}
 
     def join(self, other: StepTimes) -> StepTimes:
         """These times, completed by those of another row for the steps that this one lacks."""
-        # Own times win: the row of an answer and the row of its verdict each measured their own
-        # steps.
+        # Own times win: the rows of an answer and of its verdict each measured their own steps.
         return StepTimes(**{**as_plain(other), **as_plain(self)})
 
 
@@ -181,9 +178,7 @@ class OperationDone(Struct, frozen=True):
 
     kind: OperationKind
     items: Count | None
-    """Items that the system reports as removed, changed or ingested again; None if it does not
-    support the operation.
-    """
+    """Items reported as removed, changed or ingested again; None if unsupported by the system."""
     ms: Number
     vanished: Count | None = None
     """Search results that contained the old value before the operation and no longer appear; None
@@ -242,9 +237,7 @@ class Written(Struct, frozen=True, omit_defaults=True):
     """Work on each session, in order."""
 
     def by_reference(self, put: Callable[[str], str]) -> Written:
-        """A copy with references to the texts, as a row keeps them; `put` stores a text and returns
-        its reference.
-        """
+        """A copy for a row, texts by reference; `put` stores a text and returns its reference."""
         sessions = (replace(one, made=by_reference(one.made, put)) for one in self.sessions)
         return replace(self, sessions=tuple(sessions))
 
@@ -304,9 +297,7 @@ class IngestRow(Struct, frozen=True, omit_defaults=True):
 
 
 def case_of_ingest(row_id: str, cases: Container[str]) -> str | None:
-    """The case among `cases` whose ingest a row describes, whole or up to a checkpoint; None if
-    there is none.
-    """
+    """The case in `cases` whose ingest a row describes, whole or up to a checkpoint; else None."""
     name = row_id.removeprefix(INGEST_PREFIX)
     for case in (name, name.rpartition("@")[0]):
         if case in cases:

@@ -228,9 +228,7 @@ class Run:
 
 
 def _json_lines(path: Path, with_text: bytes = b"") -> list[dict[str, Any]]:
-    """The rows of a file, or only those whose line contains `with_text`: parsing a row takes
-    long.
-    """
+    """A file's rows, or only those whose line contains `with_text`: parsing a row takes long."""
     try:
         lines = path.read_bytes().split(b"\n")
         return [json.loads(line) for line in lines if line and with_text in line]

@@ -7,9 +7,7 @@ from typing import Protocol
 
 
 class SharedRows(Protocol):
-    """The lines of one file of rows. Its methods raise `StorageError` if the store can't be read or
-    written.
-    """
+    """Lines of a file of rows. Raises `StorageError` if the store can't be read or written."""
 
     def hold(self) -> bool:
         """Makes this process the only one that may append; False if another process is."""
@@ -32,9 +30,7 @@ class SharedRows(Protocol):
 
 
 class SharedTexts(Protocol):
-    """The lines of one file of texts, by reference. Its methods raise `StorageError` if the store
-    can't be read or written.
-    """
+    """Lines of texts, by reference. Raises `StorageError` if the store can't be read or written."""
 
     def references(self) -> set[str]:
         """The references of all lines."""

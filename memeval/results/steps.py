@@ -44,9 +44,7 @@ class AgentStep(Struct, frozen=True, omit_defaults=True):
 
 
 def by_reference(steps: Sequence[AgentStep], put: Callable[[str], str]) -> tuple[AgentStep, ...]:
-    """Steps with their texts replaced by references; `put` stores a text and returns its
-    reference.
-    """
+    """Steps with references for their texts; `put` stores a text and returns its reference."""
     return tuple(
         replace(
             step,

@@ -65,8 +65,7 @@ class SoundRows(Struct, Generic[R]):
 def sealed_line(header: Json, row: Json) -> bytes:
     """A row as a sealed line of the file with this header."""
     body = _as_json(row)
-    # Inserted into the JSON text, because the digest covers exactly these bytes. After `{}` there
-    # is no comma.
+    # Inserted into the JSON: the digest covers exactly these bytes. After `{}` there is no comma.
     comma = b"," if len(body) > 2 else b""
     return body[:-1] + comma + b'"seal":"' + _seal(_beginning(header), body).encode() + b'"}\n'
 

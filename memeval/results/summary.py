@@ -246,9 +246,7 @@ class RunSummary:
         return summary
 
     def misfits(self, folder: Path) -> list[str]:
-        """Parts of the run folder that differ from this summary, one line each; empty if none
-        does.
-        """
+        """Parts of the run folder that differ from this summary, one line each; empty if none."""
         problems = []
         for name in dict.fromkeys((RECORDS_FILE, CONFIG_FILE, *self.files)):
             if name not in self.files:

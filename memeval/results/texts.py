@@ -186,8 +186,7 @@ class TextStore(Texts):
         if self._shared is None:
             return
 
-        # Texts have no order and never change: each side gets what it lacks, and nothing is
-        # compared.
+        # Texts have no order and never change: each side gets what it lacks; nothing is compared.
         known = self._shared.references()
         own = {ref: line for ref in self._lines.keys() - known if (line := self.line(ref))}
         self._shared.put(own)
@@ -251,9 +250,7 @@ class TextStore(Texts):
         return ref
 
     def put_around(self, text: str, within: str) -> str:
-        """Stores a text that contains another one, such as a prompt around its context, in
-        parts.
-        """
+        """Stores a text that contains another, such as a prompt around its context, in parts."""
         start = text.find(within) if within else -1
         if start < 0:
             return self.put(text)

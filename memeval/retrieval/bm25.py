@@ -1,11 +1,10 @@
 """BM25 as rank-bm25 defines it, answered from an inverted index.
 
 rank-bm25 counts the terms and computes the idf. (No faster package reproduces its floor for terms
-in more than half of the documents.) Its own scoring visits every document for every query term, and
-it keeps a dictionary for each document. Here the index stores, for each term, the documents that
-contain it and its share of their scores. These are computed with the same operations in the same
-order, so scores and ranks are those of `BM25Okapi.get_scores`, and a query adds up a few short
-arrays.
+in more than half the documents.) Its own scoring visits every document for every query term and
+keeps a dictionary per document. Here the index stores, for each term, the documents that contain it
+and its share of their scores. These are computed with the same operations in the same order, so
+scores and ranks are those of `BM25Okapi.get_scores`, and a query adds up a few short arrays.
 """
 
 from __future__ import annotations

@@ -30,9 +30,7 @@ class EntityGraph:
     def __init__(
         self, chunks: Sequence[str], read: Callable[[str], Mapping[str, str]] = entities
     ) -> None:
-        """`chunks` contain `speaker: text` lines, one per turn; `read` returns a line's
-        entities.
-        """
+        """`chunks` have `speaker: text` lines, one per turn; `read` returns a line's entities."""
         # Imported late: most systems do not need the library.
         import networkx as nx
 
@@ -90,8 +88,7 @@ class EntityGraph:
 
         ranked = []
         for position, held in enumerate(self._chunks):
-            # Sorted: sums of floats depend on their order, and a set's order differs between
-            # processes.
+            # Sorted: float sums depend on the order, and a set's order differs between processes.
             shared = sorted(held & weights.keys())
             score = sum(weights[key] * rarity[key] for key in shared)
             if score > 0:

@@ -15,8 +15,7 @@ Span = tuple[int, int, tuple[str, ...]]
 
 
 def rechunk(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> list[MemoryChunk]:
-    """Joins the chunks of each session by line breaks and cuts the result into chunks of equal
-    size.
+    """Joins each session's chunks by line breaks and cuts the result into chunks of equal size.
 
     A new chunk has the date of its session, and never spans two sessions.
     """
@@ -62,8 +61,8 @@ def _word_end(text: str, start: int, limit: int) -> int:
 
 
 def _is_border(text: str, place: int) -> bool:
-    """Whether a text may be cut before a position: next to white space, and anywhere in scripts
-    without spaces.
+    """Whether a text may be cut before a position: at white space, or in a script without
+    spaces.
     """
     before, after = text[place - 1], text[place]
     return before.isspace() or after.isspace() or is_unspaced(before) or is_unspaced(after)

@@ -35,8 +35,7 @@ class EndpointReranker(Reranker):
     """Sends `{model, query, documents, top_n}`, reads `{results: [{index, relevance_score}]}`.
 
     A request made before (same URL, model, query and documents) is answered from the response
-    cache. A cross-encoder draws nothing at random, so neither the seed nor the question's id is
-    part of the key.
+    cache. A cross-encoder draws nothing at random, so the key has neither seed nor question id.
 
     The tokens are metered under the role `embed`: a call that retrieval makes and that writes no
     text. They are `usage.total_tokens` if the endpoint reports them, else counted here, with the

@@ -14,8 +14,7 @@ def load_beside(module_file: str, name: str, content: type[T]) -> T:
     """The YAML file `name` in the folder of `module_file` (a module's `__file__`), as `content`.
 
     A file that a module names in quotes is part of the stages' keys: see `memeval.config.sources`.
-    Raises `msgspec.ValidationError`, which names the path in the file, for a value of the wrong
-    type.
+    Raises `msgspec.ValidationError`, naming the path in the file, for a value of the wrong type.
     """
     return convert(load_yaml(Path(module_file).with_name(name)), content)
 

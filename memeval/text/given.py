@@ -1,5 +1,4 @@
-"""Whether a text contains a value: the one rule by which stored, shown and answered text is
-searched.
+"""Whether a text contains a value: the one rule for searching stored, shown and answered text.
 
 Both are compared after NFKC and case folding. White space, hyphens and underscores count as one and
 the same separator, which may also be missing in a number or a code. Digits of any script count as
@@ -86,9 +85,7 @@ def _occurs(value: str, plain_text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _signs(value: str) -> tuple[str, str]:
-    """Characters before and after a value that make it a part of something longer, for regex
-    classes.
-    """
+    """Characters before and after a value that make it part of a longer one, for regex classes."""
     bare = plain(value)
     signs = "@" + "." * bool(_POINT.search(bare)) + "/" * bool(_SLASH.search(bare))
     return signs + "_+-" * ("@" in bare), signs

@@ -150,8 +150,7 @@ def _longest(is_one: Callable[[str], bool]) -> Callable[[str], int]:
     """Returns a function for the end of the longest valid value at the start of a match. The value
     must end where a group of digits ends.
 
-    The following text may look like a part of it: a card's expiry date, or a word of four letters
-    after an IBAN.
+    The next text may look like part of it: a card's expiry date, or four letters after an IBAN.
     """
 
     def end(value: str) -> int:
@@ -200,6 +199,4 @@ KINDS = (
     ("ip", IP, lambda value: len(value) * _is_ip(value)),
     ("phone", PHONE, _longest(_is_phone)),
 )
-"""Each kind with its pattern, and a function for where in a match the value ends; 0 if there is no
-value.
-"""
+"""Each kind with its pattern, and a function for the value's end in a match; 0 if there is none."""

@@ -15,9 +15,7 @@ Read = TypeVar("Read")
 
 
 def remember_short(read: Callable[[str], Read]) -> Callable[[str], Read]:
-    """Decorates a function of one text to run once per short text; its result must not be
-    modified.
-    """
+    """Makes a function of one text run once per short text; its result must not be modified."""
     kept = lru_cache(maxsize=MOST)(read)
 
     @wraps(read)

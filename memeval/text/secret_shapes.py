@@ -9,9 +9,7 @@ from functools import partial
 REDACTED = "[redacted]"
 """The text that replaces a secret."""
 MOST_ADDRESSES = 100
-"""Maximum number of addresses without a space between them that are checked one by one. Nobody
-writes more.
-"""
+"""Maximum addresses without spaces between them that are checked one by one. Nobody writes more."""
 # Shapes of unknown secrets. Each pattern begins with one of a few letters and consumes what it
 # examines, so the time is linear.
 _KEY = re.compile(

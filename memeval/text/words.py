@@ -38,9 +38,7 @@ _NOT_LATIN = re.compile(
     "[\u0300-\u1fff\u2c00-\ud7ff\uf900-\ufdff\ufe70-\ufefe\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"
     "\uff66-\uffdc\U00010000-\U0001efff\U00020000-\U0003ffff]"
 )
-"""Letters and marks of non-Latin scripts; without the punctuation of all scripts, and without
-emoji.
-"""
+"""Letters and marks of non-Latin scripts; without punctuation of any script, and without emoji."""
 
 
 @cache

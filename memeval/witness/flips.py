@@ -46,9 +46,7 @@ def flipped(
 
 
 def adjusted(sums: Sequence[dict[str, float]]) -> list[float]:
-    """Step-down max-T: p of each comparison, adjusted over all, with the same flips for all of
-    them.
-    """
+    """Step-down max-T: p of each comparison, adjusted over all, with the same flips for all."""
     cases = list(dict.fromkeys(case for own in sums for case in own))
     rows = [[own.get(case, 0.0) for case in cases] for own in sums]
     order = sorted(range(len(rows)), key=lambda number: -abs(sum(rows[number])))

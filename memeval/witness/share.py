@@ -1,6 +1,4 @@
-"""The interval of one share: Wilson's, with the effective number of questions, given their
-conversations.
-"""
+"""One share's interval: Wilson's, with the effective number of questions given conversations."""
 
 from __future__ import annotations
 
@@ -74,9 +72,7 @@ def _wilson(p: float, n: float, t: float) -> Interval:
 
 
 def _freedom(sizes: Sequence[float], squares: Sequence[float]) -> float:
-    """Bell and McCaffrey's degrees of freedom: tr² / Σ m², from the whole matrix, one pair of
-    clusters at a time.
-    """
+    """Bell and McCaffrey's degrees of freedom: tr² / Σ m² of the whole matrix, by cluster pairs."""
     total, all_squares = sum(sizes), sum(squares)
     scale = [(1 - size / total) ** -0.5 for size in sizes]
     trace = norm = 0.0

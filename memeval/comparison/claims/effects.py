@@ -68,9 +68,7 @@ class Effect(Struct, frozen=True):
     change: float
     """In points, against the run's own figure."""
     low: float | None = None
-    """Low end of the 95 % interval of the change, in points; None if the questions are not the
-    same, or their conversations are too few.
-    """
+    """Its 95 % interval's low end, in points; None if questions differ or conversations are few."""
     high: float | None = None
 
 
@@ -102,9 +100,7 @@ def effects_of(match: Match, run: Run, known: Sequence[Run]) -> tuple[float | No
 
 
 def _read(run: Run, metric: Metric) -> dict[str, _Answer]:
-    """The questions of a run, each averaged over its repeats. Raises `UserError` if records can't
-    be read.
-    """
+    """A run's questions, averaged over repeats. Raises `UserError` if records can't be read."""
     records: dict[str, list[Record]] = {}
     for record in run.read_records():
         records.setdefault(record.question_id, []).append(record)
@@ -182,9 +178,7 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
 
 
 def _above_the_line(asked: Answers, answers: Answers) -> float | None:
-    """All right answers divided by the claimed questions, in per cent: a published 84 % was
-    computed like this.
-    """
+    """All right answers divided by the claimed questions, in per cent: as in a published 84 %."""
     whole, claimed = _figure(asked), _figure(answers)
     if whole is None or claimed is None:
         return None
@@ -287,9 +281,7 @@ def _other_judges(run: Run, known: Sequence[Run]) -> dict[str, Run]:
 def _by_other_runs(
     match: Match, run: Run, answers: Answers, known: Sequence[Run]
 ) -> Iterator[Effect]:
-    """Effects shown by the latest finished run that differs in only one part, for each part and its
-    values.
-    """
+    """Effects in the latest finished run that differs in only one part, per part and its values."""
     found: dict[tuple[DifferingPart, str], Run] = {}
     for other in known:
         part = _only_part(run, other)
@@ -331,9 +323,7 @@ def _values(match: Match, other: Run) -> dict[str, float]:
 
 
 def _of_retrieval(match: Match, run: Run) -> Iterator[Effect]:
-    """Effects of other depths and of the other level (turns or sessions) on the same ranking, and
-    the accuracy of its answers.
-    """
+    """This ranking at other depths and the other level (turn or session); the answers' accuracy."""
     own = match.own
     assert own is not None
     name = match.figure.metric

@@ -71,8 +71,7 @@ class Explanation(Struct, frozen=True):
 
 
 def explain_match(match: Match, run: Run, known: Sequence[Run]) -> Explanation:
-    """Explains a gap as far as it is known. `known` are the finished runs that may differ in only
-    one part.
+    """Explains a gap as far as known. `known` are finished runs that may differ in only one part.
 
     Raises `UserError` if records can't be read.
     """

@@ -62,9 +62,7 @@ class Match(Struct, frozen=True):
 
     @property
     def verdict(self) -> str:
-        """`comparable`, `not comparable`, or, if the source does not disclose enough, `can't be
-        said`.
-        """
+        """`comparable`, `not comparable`, or `can't be said` if the source discloses too little."""
         kinds = {aspect.sameness for aspect in self.aspects}
         if Sameness.OTHER in kinds:
             return "not comparable"
@@ -134,8 +132,7 @@ def own_value(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) ->
         value = summary.metrics.get(figure.metric)
         return 100 * value if asked_alike and value is not None else None
 
-    # Averaged over questions, not over categories: LoCoMo's categories differ in size by a factor
-    # of nine.
+    # Averaged over questions, not categories: LoCoMo's categories differ ninefold in size.
     measured = [(row.accuracy, row.scored) for row in rows if row.accuracy is not None]
     scored = sum(count for _, count in measured)
     if not scored:
@@ -234,9 +231,7 @@ def _questions(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -
 
 
 def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:
-    """Whether the categories are those of the claim: an equal number of questions may still be
-    different ones.
-    """
+    """Whether the categories are the claim's: equally many questions may be different ones."""
     own = {row.category for row in summary.categories}
     if protocol.categories is None:
         return Aspect("categories", Sameness.SAME, "all categories")

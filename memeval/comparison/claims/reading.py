@@ -18,8 +18,7 @@ FOLDER = Path(__file__).parent
 def load_claims(folder: Path = FOLDER) -> list[Claim]:
     """All claims, in the order of their files.
 
-    Raises `ValueError` naming file and claim for an invalid claim, and for two claims with one
-    name.
+    Raises `ValueError`, naming file and claim, for an invalid claim or two claims with one name.
     """
     claims: dict[str, Claim] = {}
     for path in sorted(folder.glob("*.yaml")):
@@ -33,8 +32,7 @@ def load_claims(folder: Path = FOLDER) -> list[Claim]:
 
 
 def find_figure(word: str, claims: Sequence[Claim]) -> tuple[Claim, ClaimedFigure]:
-    """The claim and the figure that a word names: `NAME`, or `NAME/SYSTEM` if the claim has several
-    systems, or `NAME/METRIC` if it has one system with several metrics.
+    """The claim and figure of `NAME`, `NAME/SYSTEM` or, in a claim of one system, `NAME/METRIC`.
 
     Raises `UserError` for an unknown name, and if the word leaves a choice of figures.
     """
@@ -85,8 +83,7 @@ def read_claims(path: Path) -> list[Claim]:
 
 def _claim(name: str, members: dict[str, Any]) -> Claim:
     for part in (members.get("protocol", {}), *members.get("figures", ())):
-        # YAML reads `false` and 7 as a boolean and a number, but settings and names of categories
-        # are strings.
+        # YAML reads `false` and 7 as boolean and number; settings and category names are strings.
         for member in ("settings", "reader_settings"):
             if part.get(member) is not None:
                 part[member] = {str(key): as_yaml(value) for key, value in part[member].items()}

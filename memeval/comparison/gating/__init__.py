@@ -1,3 +1,1 @@
-"""Compares a run with a baseline that is committed with the code: does this change make it
-worse?
-"""
+"""Compares a run with a baseline committed with the code: does this change make it worse?"""

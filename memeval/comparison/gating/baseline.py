@@ -177,9 +177,7 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object. Raises `ValueError` for duplicate names, of which the last would silently
-    win.
-    """
+    """A JSON object. Raises `ValueError` for duplicate names: the last would silently win."""
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("a name occurs twice in one object")

@@ -127,8 +127,7 @@ def _html_cell(cell: PaperCell) -> str:
 def as_csv(table: PaperTable) -> str:
     """A row per run, unrounded, shares in [0, 1]; empty if not measured.
 
-    Each column is followed by `_low`, `_high`, `_letters` and `_best`; `notes` is the same in each
-    row.
+    `_low`, `_high`, `_letters` and `_best` follow each column; `notes` is the same in each row.
     """
     parts = ("", "_low", "_high", "_letters", "_best")
     own = [f"{column.name}{part}" for column in table.columns for part in parts]

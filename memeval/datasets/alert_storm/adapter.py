@@ -180,8 +180,7 @@ class AlertStorm(NetOps):
             "seed": self.settings.seed,
             "version": VERSION,
         }
-        # Left out for a single storm, so that its digest is the same as before histories were
-        # added.
+        # Left out for a single storm, so its digest is the same as before histories were added.
         if self.settings.storms_per_case > 1:
             given["storms_per_case"] = self.settings.storms_per_case
 

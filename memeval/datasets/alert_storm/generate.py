@@ -45,8 +45,7 @@ HISTORY_SYMPTOMS: Mapping[str, tuple[str, str]] = {
 }
 """Kinds of symptoms in a history, of which each storm has only some."""
 ROUTING = ("bgp_session_down", "ospf_adjacency_down")
-"""Kinds that the latest storm of a history always has: questions ask whether both occurred before.
-"""
+"""Kinds that a history's latest storm always has: questions ask whether both occurred before."""
 KINDS_A_STORM = 4
 """Kinds of symptoms in a storm of a history, besides the lost neighbour."""
 GAP_DAYS = (33, 60)
@@ -54,8 +53,7 @@ GAP_DAYS = (33, 60)
 LINK_KINDS: Mapping[str, str] = {"link_down": "the link went down", "link_up": "the link came up"}
 SEVERITIES = ("critical", "major", "minor", "warning")
 
-# For storms of 3,000 alerts or more. Smaller storms last ten minutes, and storms of 144,000 or more
-# last eight hours.
+# For storms of 3,000 alerts or more; smaller ones last ten minutes, those over 144,000 eight hours.
 RATE = 5.0
 """Alerts per second in a long storm."""
 SHORTEST_MS, LONGEST_MS = 600_000, 8 * 3_600_000
@@ -145,8 +143,7 @@ def generate_history(shape: Shape, count: int, rng: Random) -> tuple[Storm, ...]
     start = _start(rng)
     for number in range(count):
         drawn = draw(rng, others)
-        # The kinds that the latest storm must have come first; the sort is stable, so the others
-        # keep their order.
+        # Kinds that the latest storm must have come first; a stable sort keeps the others in order.
         if number == count - 1:
             drawn.sort(key=lambda kind: kind not in ROUTING)
 

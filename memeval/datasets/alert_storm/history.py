@@ -59,9 +59,7 @@ def _first(lines: Iterable[tuple[K, Shown]]) -> dict[K, Shown]:
 
 
 def join_storms(storms: Sequence[Storm]) -> Storm:
-    """All alerts of a history as one storm. It has no root causes, because questions about those
-    name a storm.
-    """
+    """A history's alerts as one storm, without root causes: questions about those name a storm."""
     alerts = tuple(alert for storm in storms for alert in storm.alerts)
     network = storms[0].network
     assert network is not None
@@ -130,8 +128,7 @@ def _when(
     seen: Seen, task: str, text: str, found: Sequence[PastStorm], evidence: Sequence[Shown]
 ) -> Draft:
     """Asks for the day of the latest matching storm; unanswerable if no storm matches."""
-    # Not "has it been …?": a judge that looks for the gold in the answer would find "no" in many
-    # words.
+    # Not "has it been …?": a judge that searches the answer for the gold finds "no" in many words.
     if not found:
         return seen.ask("ABS", f"never_{task}", text, (), form=WHEN)
 

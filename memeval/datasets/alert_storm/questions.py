@@ -70,8 +70,8 @@ def root_causes(seen: Seen) -> Iterator[Draft]:
 
 
 def root_of(seen: Seen) -> Iterator[Draft]:
-    """Asks for the root cause behind a device's symptoms; the evidence is one alert of each device
-    on the way.
+    """Asks for the root cause of a device's symptoms; evidence is an alert per device on the
+    way.
     """
     first = {
         line.alert.device: line

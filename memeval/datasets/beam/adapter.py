@@ -98,9 +98,7 @@ class Beam(Dataset):
         return self.path / "chats" / TIERS[self.settings.tier]
 
     def files_read(self) -> Sequence[FileInfo]:
-        """The tier's files of chats and questions; of each chat only the file that the corpus
-        reads.
-        """
+        """The tier's files of chats and questions; of each chat only the file the corpus reads."""
         below = f"chats/{TIERS[self.settings.tier]}/"
         by_name = {file.name: file for file in self.info.files if file.name.startswith(below)}
         left_out = set()

@@ -97,8 +97,7 @@ def _sign(difference: float) -> int:
 
 
 def order_f1(events: Sequence[int], items: int) -> float:
-    """F1 of precision (the share of an answer that is items) and recall (the share of items that
-    have a line).
+    """F1 of precision (share of an answer that is items) and recall (share of items with a line).
 
     A repeated item counts once; each line that is not an item counts, even if it is repeated.
     """

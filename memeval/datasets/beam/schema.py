@@ -41,8 +41,7 @@ REFERENCE = {
     "instruction_following": None,
     "preference_following": None,
 }
-"""Field of the reference answer by ability, if it is not `answer`; None if there is no such field.
-"""
+"""Field of the reference answer by ability, if it is not `answer`; None if there is none."""
 
 ROLES = ("user", "assistant")
 PLAN = re.compile(r"plan-[0-9]{1,3}")
@@ -227,8 +226,7 @@ def _question(item: Fields, ability: str, question_id: str, chat: Chat) -> EvalQ
 
 def _evidence(item: Fields, ability: str, chat: Chat) -> tuple[str, ...]:
     """Ids of the turns that the question cites: all integers in `source_chat_ids`."""
-    # Depending on the ability: a list, an object of two lists, or nested lists. One leaf of 10M is
-    # "--".
+    # By ability: a list, an object of two lists, or nested lists. One leaf of 10M is "--".
     cited = _leaves(item.values.get("source_chat_ids"))
     ids = sorted({leaf for leaf in cited if is_id(leaf)})
     chat.odd["leaves"] += sum(not is_id(leaf) for leaf in cited)

@@ -56,8 +56,7 @@ class ConvoMem(Dataset):
             [file.path for file in self._files],
             allow_unpinned=self.settings.allow_unpinned,
         )
-        # The digest covers the file names, too: they give the category and the number of evidence
-        # messages.
+        # The digest covers file names, too: they give category and number of evidence messages.
         digest = digest_of_files(digests)
         return LoadedDataset(info=self.info, path=self.path, sha256=digest, pinned=pinned)
 

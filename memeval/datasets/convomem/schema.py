@@ -1,6 +1,5 @@
-"""ConvoMem's schema: a file is a JSON list of test cases, each with its conversations and the
-questions about them. The names of a file's folders give the category of its questions and the
-number of evidence messages.
+"""ConvoMem's schema: a file is a JSON list of test cases, each with conversations and questions
+about them. Its folders' names give the questions' category and the number of evidence messages.
 """
 
 from __future__ import annotations
@@ -135,7 +134,5 @@ def _places(
 
 
 def _key(speaker: str, text: str) -> tuple[str, str]:
-    """Speaker and text in the form in which messages are compared: white space and the speaker's
-    upper or lower case don't count.
-    """
+    """Speaker and text for comparing messages, regardless of white space and the speaker's case."""
     return speaker.strip().lower(), " ".join(text.split())

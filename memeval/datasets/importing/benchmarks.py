@@ -1,6 +1,4 @@
-"""Reads files in the formats of published benchmarks, with their questions, through the benchmarks'
-adapters.
-"""
+"""Reads files in formats of published benchmarks, with questions, through their adapters."""
 
 from __future__ import annotations
 
@@ -88,8 +86,7 @@ def _question(question: EvalQuestion, case: EvalCase, dataset: Dataset) -> dict[
     if question.asked_at is not None:
         fields["time"] = question.asked_at.strftime("%Y-%m-%dT%H:%M:%S")
 
-    # An empty list of answers means that a refusal is right; an empty list of evidence means
-    # nothing.
+    # An empty list of answers makes a refusal right; an empty list of evidence means nothing.
     if not fields["evidence"]:
         del fields["evidence"]
 

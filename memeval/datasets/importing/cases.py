@@ -82,8 +82,7 @@ def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]
         if times == sorted(times):
             continue
 
-        # Many exports start with the newest message; messages of equal times must then be reversed,
-        # too.
+        # Many exports start with the newest message; equal times must then be reversed, too.
         if times == sorted(times, reverse=True):
             timed.reverse()
 
@@ -185,9 +184,7 @@ def _key(keys: Mapping[str, str], by: str) -> str:
 
 
 def _with_times(messages: Iterable[Message]) -> list[tuple[datetime, Message]]:
-    """Each message with its time in UTC; a message without a time takes that of the message before
-    it.
-    """
+    """Each message with its time in UTC; one without a time takes that of the message before."""
     timed, latest = [], datetime.min
     for message in messages:
         if message.time is not None:

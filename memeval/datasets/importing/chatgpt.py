@@ -109,8 +109,7 @@ def _path(
 
     # The parent of a deleted node still lists it.
     parents = {child: parent for parent in mapping for child in _children(mapping[parent])}
-    # A tree may have tens of thousands of nodes: names are looked up in a dictionary, not searched
-    # for in a list.
+    # A tree may have tens of thousands of nodes: names are looked up in a dictionary, not a list.
     path: dict[str, None] = {}
     while isinstance(name, str):
         if name in path:

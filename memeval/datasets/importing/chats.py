@@ -70,7 +70,7 @@ def read_claude(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[
 
 
 def read_chat(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
-    """Reads messages with `role` and `content`: in `messages` of a record, in a list, or one per
+    """Messages with `role` and `content`: in a record's `messages`, in a list, or one per
     record.
     """
     bare = []
@@ -263,9 +263,7 @@ def _result(content: Any, log: ImportLog) -> str:
 
 
 def _files(message: Mapping[str, Any]) -> list[str]:
-    """Names of the attached files. Claude's `attachments` and `files` may both name the same
-    file.
-    """
+    """Names of attached files. Claude's `attachments` and `files` may both name the same file."""
     names: dict[str, None] = {}
     for field in ("attachments", "files"):
         values = message.get(field)

@@ -47,9 +47,7 @@ OWN = "dataset=json"
 
 
 def recognise(records: Sequence[Any]) -> str | None:
-    """The format of most records; None for no known format. `OWN` is the format that an import
-    writes.
-    """
+    """The format of most records; None if unknown. `OWN` is the format that an import writes."""
     votes: Counter[str] = Counter()
     for record in records[:MOST_LOOKED_AT]:
         if (name := _form_of(record)) is not None:

@@ -27,8 +27,7 @@ class Message(Struct, frozen=True, kw_only=True):
     session: str
     """Names the session within the import."""
     keys: Mapping[str, str]
-    """Values that may group it into cases, by key: conversation, thread, user, channel, any column.
-    """
+    """Values to group it into cases, by key: conversation, thread, user, channel, any column."""
     time: datetime | None = None
     """With a time zone if the export names one."""
     message_id: str | None = None
@@ -76,9 +75,7 @@ class ImportLog(Struct):
 
 
 def _one(what: str) -> str:
-    """Singular of a phrase: `tables with ';' between cells` becomes `table with ';' between
-    cells`.
-    """
+    """Singular of a phrase: `table with ';' between cells` for `tables with ';' between cells`."""
     return PLURAL.sub(r"\1 ", what)
 
 

@@ -60,8 +60,7 @@ def by_case(
 ) -> dict[str, list[Mapping[str, Any]]]:
     """The questions of each case. Questions without a case id are about the only case.
 
-    Raises `UserError` for a question about an unknown case, or without a case id if there are
-    several cases.
+    Raises `UserError` for a question about an unknown case, or without a case id if several exist.
     """
     known = set(case_ids)
     grouped: dict[str, list[Mapping[str, Any]]] = {}

@@ -172,8 +172,7 @@ class _Reader(Struct):
     def finish(self, paths: Sequence[Path]) -> str:
         """The only format that was found.
 
-        Raises `UserError` if there is none or more than one, if there is no message, and for
-        settings of another format.
+        Raises `UserError` for none or several, for no message, and for settings of another format.
         """
         if len(self.forms) > 1:
             found = "; ".join(f"{path}: {FORMS[name].title}" for name, path in self.forms.items())

@@ -53,9 +53,7 @@ def read_names(users: Sequence[Any], log: ImportLog) -> dict[str, str]:
 def read_slack(
     records: Sequence[Any], channel: str, day: str, names: Mapping[str, str], log: ImportLog
 ) -> Iterator[Message]:
-    """The messages of one day of a channel. Each thread is a session, and so is the rest of the
-    day.
-    """
+    """A channel's messages of one day. Each thread is a session, and so is the rest of the day."""
     for record in records:
         if not isinstance(record, dict):
             log.leave_out("messages other than objects")

@@ -99,9 +99,7 @@ def open_sources(paths: Sequence[Path], log: ImportLog) -> Iterator[list[SourceF
 
 
 def check_archive(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:
-    """The files of an archive. Raises `UserError` if it is encrypted, or if the sizes that it
-    states exceed a limit.
-    """
+    """An archive's files. Raises `UserError` if it is encrypted or states sizes over a limit."""
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     if len(entries) > MOST_FILES:
         raise UserError(f"{path} contains {len(entries):,} files; at most {MOST_FILES:,} are read.")

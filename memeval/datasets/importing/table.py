@@ -82,9 +82,7 @@ class RawTable(Struct, frozen=True):
 
 
 def parse_map(given: str | None) -> dict[str, str]:
-    """Columns by field from a string like `speaker=sender,text=body`. Raises `UserError` if it is
-    malformed.
-    """
+    """Columns by field, as in `speaker=sender,text=body`. Raises `UserError` if it is malformed."""
     columns = {}
     for pair in filter(str.strip, (given or "").split(",")):
         name, _, column = (part.strip() for part in pair.partition("="))
@@ -99,8 +97,7 @@ def parse_map(given: str | None) -> dict[str, str]:
 
 
 def read_csv(content: bytes, path: Path, given: Mapping[str, str], log: ImportLog) -> RawTable:
-    """Reads a table from text: encoding and delimiter are detected and logged. `given` is as in
-    `--map`.
+    """Reads a table from text; detects and logs encoding and delimiter. `given` is as in `--map`.
 
     Raises `UserError` if it is empty, contains NUL bytes or has broken quoting.
     """
@@ -259,8 +256,7 @@ def _csv_rows(text: str, delimiter: str, path: Path, above: int) -> Iterator[Row
             if any(cell.strip() for cell in row):
                 yield above + ends, row
     except csv.Error as error:
-        # Report the line below the last good row: an unclosed quote swallows all the lines after
-        # it.
+        # Report the line below the last good row: an unclosed quote swallows all lines after it.
         line = above + ends + 1
         raise UserError(f"{path}: line {line}: {one_line(error)}.", QUOTING) from error
     finally:

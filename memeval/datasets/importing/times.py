@@ -12,9 +12,7 @@ from memeval.datasets.io.fields import quoted
 from memeval.errors import UserError
 
 UNITS = ((1e11, 1.0, "seconds"), (1e14, 1e3, "milliseconds"), (1e17, 1e6, "microseconds"))
-"""Units of a count since 1970, each with its upper bound and divisor: 1e11 seconds is the year
-5138.
-"""
+"""Units of a count since 1970, each with upper bound and divisor: 1e11 seconds is the year 5138."""
 NANOSECONDS = 1e9
 UNREAD = "times that could not be read (their messages are kept)"
 EARLIEST, LATEST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)

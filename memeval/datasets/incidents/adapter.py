@@ -44,16 +44,13 @@ class IncidentSettings(DatasetSettings):
     not counting those for root causes.
     """
     root_causes_per_case: int = at(ANSWER, 20, least=0)
-    """Maximum number of later incidents of each system whose root cause is asked for, in addition.
-    """
+    """Maximum number of later incidents per system whose root cause is asked for, in addition."""
     runbooks: bool = at(PREPARE, False)
     """Whether the memory also contains how incidents were handled, and runbooks that are revised.
     Their steps are invented.
     """
     handling_per_case: int = at(ANSWER, 20, least=0)
-    """Maximum number of questions about handling and runbooks for each system, in addition; with
-    `runbooks`.
-    """
+    """Maximum additional questions per system about handling and runbooks; with `runbooks`."""
     seed: int = at(PREPARE, 0)
     """Chooses words and questions, never facts."""
 
@@ -149,9 +146,7 @@ class Incidents(NetOps):
         return {name: self._split(systems[name]) for name in names}
 
     def _split(self, rows: list[Incident]) -> tuple[list[Incident], list[Incident]]:
-        """The earlier and the later rows. Incidents of the same second stay together, in the
-        past.
-        """
+        """The earlier and later rows. Incidents of the same second stay together, in the past."""
         last = rows[max(1, int(len(rows) * self.settings.history_share)) - 1].time
         return [row for row in rows if row.time <= last], [row for row in rows if row.time > last]
 
@@ -174,8 +169,7 @@ class Incidents(NetOps):
         history = IncidentHistory(rng=rng, past=past, later=later, elsewhere=self._elsewhere(name))
         chosen = choose(rng, drafts_of(TEMPLATES, history), self.settings.questions_per_case)
         ranked = choose(rng, root_causes(history), self.settings.root_causes_per_case)
-        # Drawn last and from another generator, so that all other questions are the same without
-        # them.
+        # Drawn last and from another generator, so all other questions are the same without them.
         handled = self._handling(name, history)
         return EvalCase(
             case_id=name, sessions=sessions, questions=questions(name, [*chosen, *ranked, *handled])

@@ -61,11 +61,10 @@ def new_incident(history: IncidentHistory) -> Iterator[Draft]:
 
 
 def _revised(history: IncidentHistory) -> Iterator[tuple[str, PastIncident]]:
-    """Each fault whose runbook was revised, with the incident after which its last revision was
+    """Each fault with a revised runbook, and the incident after which its last revision was
     written.
 
-    A fault is left out if its last two revisions are of the same minute, because the narrative does
-    not say which is newer.
+    Left out if its last two revisions are of one minute: the narrative does not say which is newer.
     """
     for fault, records in history.faults.items():
         revisions = [past for past in records if "runbook" in past.ids]

@@ -240,9 +240,7 @@ def latest_time(history: IncidentHistory) -> Iterator[Draft]:
 
 
 def contradiction(history: IncidentHistory) -> Iterator[Draft]:
-    """Asks for the fault if records of the same components and minute differ: the last record
-    counts.
-    """
+    """Asks for the fault if records of the same components and minute differ: the last counts."""
     for records in history.disputed.values():
         text = (
             f"The records contradict each other on the fault of {named(records[-1].incident)} at "

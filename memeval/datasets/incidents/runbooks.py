@@ -27,19 +27,15 @@ class Handling(Struct, frozen=True):
     """How one incident was handled, and the revision of its fault's runbook."""
 
     steps: str
-    """The steps of the runbook in force; for a fault's first incident, those of the first revision.
-    """
+    """Steps of the runbook in force; for a fault's first incident, those of the first revision."""
     revision: int | None
-    """Number of the revision that was written after the incident; None if the runbook was not
-    revised.
-    """
+    """Number of the revision written after the incident; None if the runbook was not revised."""
     revised: str
     """The steps of that revision; empty if there is none."""
 
 
 def handle(seed: int, system: str, incidents: Sequence[Incident]) -> list[Handling | None]:
-    """How each incident was handled; None for incidents without a fault. The incidents are in order
-    of time.
+    """How each of the incidents, in order of time, was handled; None for those without a fault.
 
     A runbook is written after a fault's first incident, and revised after the second, fourth,
     eighth and so on. No revision has a step of an earlier one.

@@ -74,9 +74,8 @@ def write_normalized(file: IO[str], incidents: Sequence[Incident]) -> int:
 
 
 def check_names(path: Path, incidents: list[Incident]) -> None:
-    """Raises `UserError` if two names of one system would be shown alike.
-
-    Case is ignored, because judges ignore it, too.
+    """Raises `UserError` if two names of one system would be shown alike. Case is ignored, because
+    judges ignore it, too.
     """
     spelt: dict[tuple[str, str, str], str] = {}
     for row in incidents:

@@ -145,9 +145,7 @@ class QuestionReader:
         )
 
     def _evidence(self, entry: FileEntry) -> tuple[str, ...]:
-        """Turn ids of the chunks that contain the answer; the file names them by id or by index
-        from 0.
-        """
+        """Turn ids of the chunks with the answer; the file names them by id or by index from 0."""
         by_name = {chunk.name: chunk.turn_id for chunk in self.chunks if chunk.name is not None}
         # A dict: each id once, in the order of the file.
         turn_ids: dict[str, None] = {}
@@ -229,8 +227,7 @@ def _right(entry: FileEntry, choices: Sequence[str], golds: Sequence[str]) -> tu
     if not golds:
         entry.wrong("answer", "is empty; a question with choices needs a right one")
     if len(set(golds)) > 1 and entry.values.get("multi_select") is not True:
-        # The system is shown whether several choices may be right: that must not be derived from
-        # the answer.
+        # Systems see whether several choices may be right: that must not derive from the answer.
         entry.wrong("answer", 'contains several choices, which needs "multi_select": true')
 
     return tuple(place for place, choice in enumerate(choices) if choice in golds)

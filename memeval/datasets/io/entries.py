@@ -39,9 +39,7 @@ class Mistakes(Struct):
     """
     found: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
-    """Fields that the schema does not know, such as `question.difficulty`, and how often they
-    occur.
-    """
+    """Fields that the schema does not know, such as `question.difficulty`, and their counts."""
     taken: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Aliases of fields, the field that each was taken for, and how often."""
 
@@ -128,9 +126,7 @@ class FileEntry(Struct, frozen=True):
         mistakes: Mistakes,
         other_names: Mapping[str, str] = {},
     ) -> tuple[FileEntry, str | None] | None:
-        """The object of a case, whose `place` then includes the case id, and that id; None if it is
-        not an object.
-        """
+        """A case's object, with the case id in its `place`, and that id; None if not an object."""
         entry = cls.of(
             place, value, noun="case", known=known, mistakes=mistakes, other_names=other_names
         )
@@ -209,9 +205,7 @@ class FileEntry(Struct, frozen=True):
         return time
 
     def _has_plain_time(self, name: str) -> bool:
-        """Whether a field is missing, or a time in one of the forms of a strict schema; otherwise a
-        mistake is noted.
-        """
+        """Whether a field is missing or a time in a strict schema's form; else notes a mistake."""
         value = self.values.get(name)
         if value is None or (isinstance(value, str) and TIME.fullmatch(value.strip())):
             return True
@@ -233,9 +227,7 @@ class FileEntry(Struct, frozen=True):
         return self.checked_text(name, value)
 
     def checked_text(self, name: str, value: Any) -> str | None:
-        """The value if it is a string that is not blank and can be written; otherwise notes a
-        mistake.
-        """
+        """The value if it is a writable string that is not blank; otherwise notes a mistake."""
         if not isinstance(value, str):
             self.wrong(name, f"is {kind_of(value)}, not a string")
         elif not value.strip():

@@ -178,9 +178,7 @@ class Fields(Struct, frozen=True):
         *,
         noun: str = "date",
     ) -> datetime:
-        """A field that must be a time; for anything else, `parse` returns None or raises
-        ValueError.
-        """
+        """A field that must be a time; otherwise `parse` returns None or raises ValueError."""
         text = self.text(name)
         try:
             time = parse(text)
@@ -193,9 +191,7 @@ class Fields(Struct, frozen=True):
         return time
 
     def check_new(self, name: str, value: str, seen: set[str]) -> None:
-        """Adds the value of a field that must be unique. Raises `UserError` if it occurred
-        before.
-        """
+        """Adds a field's value, which must be unique. Raises `UserError` if it occurred before."""
         if value in seen:
             raise self.wrong(name, f"is {quoted(value)}, which occurs twice but must be unique")
 

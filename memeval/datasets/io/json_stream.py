@@ -42,9 +42,7 @@ def stream_list(path: Path) -> Iterator[Any]:
 
 
 def _check_list(file: BinaryIO, path: Path) -> None:
-    """Moves to the beginning of the list. Raises `UserError` if the file contains something
-    else.
-    """
+    """Moves to the start of the list. Raises `UserError` if the file contains something else."""
     start = len(MARK) if file.read(len(MARK)) == MARK else 0
     file.seek(start)
     first = b""

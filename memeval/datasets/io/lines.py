@@ -58,9 +58,7 @@ def _parse(line: bytes, place: str) -> Any:
 
 
 def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
-    """Each line's value with its place, `line 3`; lines that can't be read are noted as
-    mistakes.
-    """
+    """Each line's value with its place, `line 3`; unreadable lines are noted as mistakes."""
     for number, line in numbered(lines):
         try:
             text = line.decode("utf-8-sig")

@@ -27,9 +27,7 @@ class PartFile(Struct):
     target: Path
     """The file that the part becomes."""
     file: int
-    """File descriptor. The file is never opened by name again, because the name may then be another
-    file's.
-    """
+    """File descriptor. The file is never reopened by name: the name may then be another file's."""
 
     def size(self) -> int:
         return os.fstat(self.file).st_size
@@ -102,9 +100,7 @@ def _left(target: Path) -> Iterator[PartFile]:
 
 
 def _is_ours(file: int, path: Path) -> bool:
-    """Whether this is a plain file of this user, with a single name, that no other download has
-    locked.
-    """
+    """Whether this is this user's plain file, with one name, not locked by another download."""
     # Through a second name, or as the owner, somebody else could change the file after the check.
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_uid != os.geteuid():
@@ -124,8 +120,7 @@ def _new(target: Path) -> PartFile:
     while True:
         path = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
         file = os.open(path, flags, 0o644)
-        # Another download may find the file before it is locked here, and take it for one left
-        # behind.
+        # Another download may find the file before it is locked here, and think it was left behind.
         if _is_ours(file, path):
             return PartFile(path=path, target=target, file=file)
 

@@ -18,8 +18,7 @@ def header(content: bytes, path: Path) -> tuple[str, ...]:
 
 
 def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Fields]:
-    """The rows by column name, each named by the line on which it ends, `line 12`; rows without any
-    cell are skipped.
+    """Rows by column name, each named by its last line, `line 12`; rows without cells are skipped.
 
     Raises `UserError` if the file is not UTF-8, contains NUL bytes, has broken quoting, repeats a
     column, lacks one of `columns` or has no row, or if a row has more or fewer cells than the

@@ -58,9 +58,7 @@ class FrozenContent(msgspec.Struct, frozen=True, kw_only=True):
     licence: str = ""
     sides: dict[str, str] = {}
     facts: dict[str, str] = {}
-    """Rows of the datasheet about drafts and review. They cover all questions, including those left
-    out.
-    """
+    """Datasheet rows on drafts and review. They cover all questions, including those left out."""
 
 
 def is_frozen(path: Path) -> bool:

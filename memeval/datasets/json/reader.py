@@ -80,9 +80,7 @@ class OwnReader(Struct, dict=True):
 
     path: Path
     counts: Counter[str] = field(default_factory=Counter)
-    """Numbers of cases, sessions, turns and questions; of the questions that are `answerable`; and
-    of those that are answerable `without_evidence`.
-    """
+    """Cases, sessions, turns, questions; `answerable` questions; of these, `without_evidence`."""
     categories: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     """Number of questions by status; those without a status are not counted."""
@@ -243,8 +241,7 @@ class OwnReader(Struct, dict=True):
                 if status not in self.left_out
             ),
             operations=operations,
-            # Of all questions, including those left out, because the memory must be the same
-            # without them.
+            # Also of questions left out, because the memory must be the same without them.
             checkpoints=checkpoints(questions, len(sessions)),
         )
 
@@ -271,9 +268,7 @@ class OwnReader(Struct, dict=True):
 
 @dataclass(kw_only=True)
 class _AskedReader(QuestionReader):
-    """Reads questions with their status, their reviews and the session after which they are
-    asked.
-    """
+    """Reads questions with status, reviews and the session after which they are asked."""
 
     sessions: CaseSessions
     lives: bool

@@ -310,8 +310,7 @@ def turn_names(case: Mapping[str, Any]) -> list[str | None]:
 
 
 def _with_reviews(question: Question, reviews: Sequence[Review]) -> Question:
-    """The question with these reviews, and the status that follows: the majority's decision, or
-    `drafted` without a majority.
+    """The question with these reviews, and its status: the majority's decision, else `drafted`.
 
     A user's own question without a review has no status.
     """

@@ -383,9 +383,7 @@ class CaseBuilder:
 
     @property
     def _other(self) -> int:
-        """The number of another user's case: the previous one, or case 2 for case 1. The users'
-        names always differ.
-        """
+        """Number of another user's case: the previous, or 2 for 1. Their names always differ."""
         return self.number - 1 or 2
 
     def _other_session(self) -> Session:
@@ -433,9 +431,7 @@ class CaseBuilder:
 
 
 def make_case(number: int, settings: LifecycleSettings) -> EvalCase:
-    """The case with a number, starting at 1. The same arguments give the same case in any
-    process.
-    """
+    """The case with a number (from 1). The same arguments give the same case in any process."""
     return CaseBuilder(number, settings).build()
 
 

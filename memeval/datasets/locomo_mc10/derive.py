@@ -80,9 +80,7 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
 
 
 def _answers(sample: Fields, case: EvalCase) -> list[str]:
-    """Gold of each question; for category 5, the answer that it falsely suggests; empty if there is
-    none.
-    """
+    """Gold of each question; for category 5, the answer that it falsely suggests; empty if none."""
     answers = []
     raw = sample.objects("qa", f"{case.case_id} qa[{{}}]")
     for question, qa in zip(case.questions, raw, strict=True):

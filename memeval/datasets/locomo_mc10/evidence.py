@@ -69,9 +69,7 @@ class Evidence(Struct, frozen=True):
 
 
 def _same_turns(case: EvalCase, origin: EvalCase) -> bool:
-    """Whether every session of the case contains the same texts as LoCoMo's session of that
-    number.
-    """
+    """Whether each session of the case has the same texts as LoCoMo's session of that number."""
     said = {session.session_id: _texts(session) for session in origin.sessions}
     return all(said.get(session.session_id) == _texts(session) for session in case.sessions)
 

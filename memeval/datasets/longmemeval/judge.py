@@ -44,8 +44,7 @@ class YesNoJudge(ModelJudge):
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
-        # The published rule reads only yes and no, and a user's own template can't ask for other
-        # words.
+        # The published rule reads only yes and no, and a user's template can't ask for other words.
         official, own = self._settings.reading == "official", self._template.own
         prompt = self._prompt(
             question,

@@ -50,9 +50,7 @@ CONFLICTS = (
     "conflict_resolution_accuracy_sh",
     "conflict_resolution_accuracy_mh",
 )
-"""Over all questions of conflict resolution, over those that need one fact, and over those that
-need several.
-"""
+"""Over all conflict resolution questions, those that need one fact, and those that need several."""
 
 FILES = {
     CR: "Conflict_Resolution.json",
@@ -258,15 +256,11 @@ class MemoryAgentBench(Dataset):
                     )
 
     def _start(self, row: BenchRow) -> str:
-        """Prefix of ids that count the rows of one file: it names the split if several files are
-        read.
-        """
+        """Prefix of ids that count one file's rows: names the split if several files are read."""
         return f"{COMPETENCES[row.split].lower()}-" if len(self._files) > 1 else ""
 
     def _question_ids(self, row: BenchRow, start: str) -> tuple[str, ...]:
-        """The file's own ids if they are unique in everything that is read, else ids from row and
-        position.
-        """
+        """The file's own ids if unique in all that is read, else ids from row and position."""
         unique = self._outline.unique_ids
         return tuple(
             name if name in unique and name else f"{start}r{row.index}/q{place}"
@@ -274,9 +268,7 @@ class MemoryAgentBench(Dataset):
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """The protocol's metrics, under any judge; only those of the sub-data sets that were
-        asked.
-        """
+        """The protocol's metrics, under any judge; only those of the sub-data sets asked."""
         by_metric = group((metric_of(str(record.category)), record) for record in records)
         values: dict[str, float | None] = {}
         for metric in RULES:

@@ -13,9 +13,7 @@ from memeval.text.words import BY_CHARACTER
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*[ \t]+|(?<=[。！？])[”’）」』]*")
 """End of a sentence within a line: after its last mark and the quotes that close it."""
 NUMBERED = re.compile(r"\s*\d+\.\s")
-"""The beginning of a line with a serial number. Such a line is one sentence, whatever marks it
-contains.
-"""
+"""Start of a line with a serial number. Such a line is one sentence, whatever marks it contains."""
 WORD = re.compile(r"\s*\S+")
 PIECE = re.compile(rf"\s*(?:[{BY_CHARACTER}]|(?:(?![{BY_CHARACTER}])\w)+|[^\w\s])")
 """A token with the white space before it, as tokens are counted."""
@@ -41,8 +39,7 @@ def chunks(text: str, tokens: int) -> Iterator[str]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Splits a string into sentences with the white space around them, so that joining them
-    restores the string.
+    """Splits a string into sentences with the white space around them; joining them restores it.
 
     The end of a line ends a sentence.
     """
@@ -62,9 +59,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def _parts(sentence: str, tokens: int) -> Iterator[str]:
-    """The whole sentence if it fits, else its words; a word that does not fit is cut into its
-    tokens.
-    """
+    """The sentence if it fits, else its words; a word that does not fit is cut into its tokens."""
     if count_tokens(sentence) <= tokens:
         yield sentence
         return

@@ -96,9 +96,7 @@ def _check_asked(values: Sequence[tuple[str, Any]], path: Path) -> None:
 
 
 def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
-    """Each case or record with its place: from a JSON list, a single object, or one object per
-    line.
-    """
+    """Each case or record with its place: from a JSON list, one object, or one object per line."""
     if not content.removeprefix(b"\xef\xbb\xbf").strip():
         raise UserError(f"{path} is empty.", REPLACE)
 
@@ -142,9 +140,7 @@ def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
 
 
 def _chunks(case: FileEntry) -> list[Chunk]:
-    """The chunks of a case, in order. A chunk with a mistake is kept, so that the others keep their
-    positions.
-    """
+    """A case's chunks, in order. Those with mistakes stay, so the others keep their positions."""
     place = case.place
     values = enumerate(case.filled("chunks"))
     chunks = [_chunk(place, number, value, case.mistakes) for number, value in values]

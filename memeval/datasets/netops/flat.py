@@ -12,8 +12,7 @@ UNNAMED_CASE = "records"
 """The case of records that name no case."""
 OWN_FIELDS = ("content", "timestamp", "metadata")
 _IN_MILLISECONDS = 1e11
-"""Unix times of this size or more are in milliseconds: as seconds they would be in the year 5138.
-"""
+"""Unix times of this size or more are milliseconds: as seconds they would be in the year 5138."""
 _PLACES = ("case_id", "id", "session")
 """Metadata fields that say where a record belongs; all others are shown with the content."""
 

@@ -11,8 +11,7 @@ HIDDEN = frozenset({1, 10})
 gold in the answer would find them.
 """
 
-# As words, because a judge of keywords does not count a digit as a keyword, and many dates contain
-# it.
+# As words: a judge of keywords does not count a digit as a keyword, and many dates contain it.
 IN_WORDS = "Write a number up to twelve as a word, a greater one in digits without commas."
 """Instruction for counts."""
 ALL_OF_THEM = "Name all of them."

@@ -235,8 +235,7 @@ class OpsEval(Dataset):
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """`unparsed_rate` covers all replies to questions with choices; the other values are means
-        over the replies that could be read. With `judge=opseval`, the means of its criteria are
-        included.
+        over readable replies. With `judge=opseval`, they include the means of its criteria.
         """
         replies = [record for record in records if record.choices and record.verdict]
         # A reply that can't be read is not a wrong choice: `unparsed_rate` counts it.

@@ -1,11 +1,10 @@
 """Groups of OpsEval items that would leak answers to each other: repeated items, items that share a
 solution, and twins in English and Chinese.
 
-The files do not name twins: English rows come first, Chinese ones after them in another order, and
-not every row has a twin. Two items are taken as twins if they have the same right letters and
-equally many choices, and each is the nearest to the other by the words of Latin letters and digits
-that translation keeps (with a cosine of `NEAR` or more). A wrong pair does no harm: its items only
-stay on the same side.
+The files do not name twins: English rows come first, then Chinese ones in another order, and not
+every row has a twin. Two items are taken as twins if they have the same right letters and equally
+many choices, and each is the nearest to the other by the words of Latin letters and digits that
+translation keeps (cosine of `NEAR` or more). A wrong pair does no harm: its items stay on one side.
 """
 
 from __future__ import annotations

@@ -43,8 +43,7 @@ def parts(
     """The items of a domain, language and fold, with the solutions of the other folds in memory;
     with `own`, the solutions of the asked items too.
 
-    The memory and the questions of a part are in one language, so that no item is helped by its
-    twin.
+    Memory and questions of a part are in one language, so that no item is helped by its twin.
     """
     fold_of = _folds(items, folds, seed)
     for domain in domains:

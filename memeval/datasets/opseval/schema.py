@@ -142,9 +142,7 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> OpsEvalItem | 
 
 
 def _choosing(row: Fields, rows: Rows, item: OpsEvalItem) -> OpsEvalItem | None:
-    """The item with its gold, and without anything that reveals the gold; None if the gold can't be
-    read.
-    """
+    """The item with its gold, but nothing that reveals it; None if the gold can't be read."""
     # Some files mark the right choice, which would give the reader the answer.
     shown = tuple(MARKED.sub("", choice) for choice in item.choices)
     if shown != item.choices:

@@ -54,9 +54,7 @@ class SyntheticSettings(DatasetSettings):
     """
     n_cases: int = at(PREPARE, 4, least=1)
     questions_per_case: int = at(PREPARE, 30, least=1, most=200)
-    """Maximum number of questions per case, 1 to 200: a haystack too small for all of the facts has
-    fewer.
-    """
+    """Maximum questions per case, 1 to 200; a haystack too small for all of the facts has fewer."""
     turns_per_session: int = at(PREPARE, 20, least=1)
     distractors: float = at(PREPARE, 0.1, least=0, most=0.5)
     """Share of the chat's turns that say something like a planted fact about other people, or

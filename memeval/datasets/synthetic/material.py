@@ -84,8 +84,7 @@ class PlantMaterial:
 
     def value(self, kind: str) -> str:
         """A value that no planted fact has used."""
-        # The number of draws here affects everything that is generated later: changing it changes
-        # the cases.
+        # The number of draws here affects everything later: changing it changes the cases.
         while (value := draw_value(self.rng, kind)) in self.values:
             pass
 

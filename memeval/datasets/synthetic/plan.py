@@ -36,9 +36,7 @@ from memeval.datasets.synthetic.words import (
 
 @dataclass(kw_only=True)
 class Planner(PlantMaterial):
-    """Creates the plants of one case. Nothing is said twice, and only plants state what is
-    asked.
-    """
+    """Creates the plants of a case. Nothing is said twice, and only plants state what is asked."""
 
     number: int
     """Number of the case: it shifts which kind of an ability is planted at which depth."""
@@ -65,8 +63,7 @@ class Planner(PlantMaterial):
                 chosen.append(plant)
                 spent += price
 
-        # A fifth of the answerable plants is a sixth of all plants, even in a haystack that is too
-        # small for all of them.
+        # A fifth of the answerable plants is a sixth of all plants, even if not all of them fit.
         unanswerable = count // 6 if len(chosen) == due else min(count // 6, len(chosen) // 5)
         chosen += [self.plant(ABS, 0.0, turn) for turn in range(unanswerable)]
         self.rng.shuffle(chosen)
@@ -204,9 +201,7 @@ class Planner(PlantMaterial):
         return replace(plant, rivals=(first, second), else_asked=question)
 
     def unanswerable(self, depth: float) -> Plant:
-        """Asks for something about a person that nobody says, although the same is said about
-        others.
-        """
+        """Asks for something that nobody says about a person, but that is said about others."""
         return Plant(ABS, self.possession(self.people).question)
 
     def undated(self, depth: float) -> Plant:

@@ -61,6 +61,4 @@ class Plant(Struct, frozen=True):
     rivals: tuple[tuple[str, ...], ...] = ()
     """The golds of both possible answers to the question which of two things happened first."""
     else_asked: str = ""
-    """The question that is asked instead if both events happened on the same day: when the last one
-    happened.
-    """
+    """Asked instead if both events happened on the same day: when the last one happened."""

@@ -56,9 +56,7 @@ NEWS, SURE, HEARD, CORRECTED = FORMS = (
     "I heard that {} {} {} {}.",
     "I have to correct myself: {} {} {} {}.",
 )
-"""Sentence templates for an attribute that changes or is disputed; the slots are whose, the
-attribute, the verb and the value.
-"""
+"""Templates for an attribute that changes or is disputed; slots: whose, attribute, verb, value."""
 
 
 def add_opening(rng: Random, sentence: str) -> str:

@@ -47,9 +47,7 @@ _DAY_MONTH = re.compile(r"\b(\d{1,2}) (" + "|".join(MONTHS) + r")\b")
 def evidence_for(
     question_text: str, choices: Sequence[str], context: tuple[str, ...], answer: str
 ) -> Scores:
-    """Weighted evidence for each choice, shape (choices,); `answer` is the reader's free-text
-    one.
-    """
+    """Weighted evidence per choice, shape (choices,); `answer` is the reader's free-text one."""
     features = features_for(question_text, choices, context, answer)
     weighted: Scores = features @ np.array(list(WEIGHTS.values()))
     return weighted
@@ -87,9 +85,7 @@ def terms(text: str) -> frozenset[str]:
 
 
 def _turns(context: ContextIndex, ranking: Ranking) -> list[tuple[float, frozenset[str]]]:
-    """Relevance of each turn found, relative to the best one, and the turn's stems and stop
-    words.
-    """
+    """Relevance of each turn found, relative to the best, and the turn's stems and stop words."""
     bearings: dict[int, float] = {}
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         bearings.setdefault(
@@ -143,8 +139,8 @@ def _f1(first: frozenset[str], second: frozenset[str]) -> float:
 def _date(
     question: ParsedQuestion, choices: Sequence[str], context: ContextIndex, ranking: Ranking
 ) -> list[float]:
-    """Nearness of each choice's date to dates found; zeros unless a time is asked for or at least
-    half of the choices have dates.
+    """Each choice's nearness to dates found; zeros unless a time is asked for or half have
+    dates.
     """
     written = [_spell(choice) for choice in choices]
     if question.kind is not ExpectedAnswer.WHEN and 2 * sum(map(bool, written)) < len(choices):

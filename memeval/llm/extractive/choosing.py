@@ -35,9 +35,7 @@ _NO_ANSWER = re.compile(
 
 
 def choose(prompt: ChoosePrompt) -> str:
-    """The label of the best choice; with `multi_select` also those near it, in order, joined by
-    commas.
-    """
+    """The best choice's label; with `multi_select` also those near it, in order, with commas."""
     scores = scored(prompt.question, prompt.choices, prompt.context, prompt.asked_at)
     order = sorted(
         range(len(scores)),

@@ -17,9 +17,7 @@ FEWEST_WORDS = 5
 
 
 def propose(prompt: DraftPrompt) -> str:
-    """A question about a date or a number in the turns, the chosen turn first; null if none
-    fits.
-    """
+    """A question about a date or number in the turns, the chosen turn first; null if none fits."""
     turns = [turn for session in prompt.sessions for turn in session.turns]
     for turn in sorted(turns, key=lambda turn: turn.turn_id != prompt.about):
         said = None if turn.time is None else turn.time.date()

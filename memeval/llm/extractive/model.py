@@ -125,9 +125,7 @@ def _reply(reading: SpanAnswer, style: str) -> str:
 
 
 def _prompt_tokens(prompt: AnswerPrompt | ChoosePrompt, *shown: str) -> int:
-    """Tokens of the prompt's parts, counted separately so that the counts of chunks can be
-    cached.
-    """
+    """Tokens of the prompt's parts, counted separately so that counts of chunks can be cached."""
     left_out = dict.fromkeys(("context", "question", "choices", "how"), "")
     template = fill(prompt.user_template, {**left_out, "asked_at": asked_line(prompt.asked_at)})
     return sum(

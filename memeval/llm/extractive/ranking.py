@@ -70,9 +70,7 @@ class Ranking(Struct, frozen=True):
     """The sentences found for one question."""
 
     best: tuple[int, ...]
-    """Numbers of the best sentences, best first, without those that share nothing with the
-    question.
-    """
+    """Numbers of the best sentences, best first; none that shares nothing with the question."""
     scores: tuple[float, ...]
     evidence: tuple[tuple[float, ...], ...]
     """Per best sentence, the values of `EVIDENCE`."""

@@ -93,9 +93,7 @@ def _weights(found: Sequence[SourceSentence]) -> Mapping[str, float]:
 
 
 SHARE = 3
-"""A text bears on a question if one sentence has at least 1/`SHARE` of the question's content
-words.
-"""
+"""A text is relevant if one sentence has at least 1/`SHARE` of the question's content words."""
 
 
 def take_notes(prompt: NotesPrompt) -> str:

@@ -1,9 +1,8 @@
 """The offline reader's fixed policy for using tools, in place of a model.
 
-It searches with the question's rare words, then with names that it found, at most three times. From
-a session it stores what each turn states, with the first tool that writes. If there are tools
-`delete_memory` and `update_memory`, it carries out the changes that a sentence requests in plain
-words.
+It searches with the question's rare words, then with names found, at most three times. From a
+session it stores what each turn states, with the first tool that writes. With the tools
+`delete_memory` and `update_memory`, it makes the changes that a sentence requests in plain words.
 """
 
 from __future__ import annotations
@@ -78,8 +77,7 @@ def _search(prompt: ToolPrompt, question: str) -> ToolCall | None:
     if len(made) == 1 and prompt.seen:
         words = _names(prompt.seen, words)
     elif made:
-        # If there are results, the names have been tried: time to answer. If there are none, single
-        # words are tried.
+        # With results, the names have been tried: time to answer. Without, single words are tried.
         if prompt.seen:
             return None
 

@@ -11,8 +11,7 @@ _LETTER = (
     r"[\w\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0df3"
     r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]"
 )
-"""`\\w` does not match the marks inside words, such as vowel signs in Hindi and tone marks in Thai.
-"""
+"""`\\w` does not match marks inside words, such as Hindi vowel signs and Thai tone marks."""
 TOKEN = re.compile(rf"{_LETTER}+(?:['’&.:/+-]{_LETTER}+)*|[^\w\s]")
 """A word (inner apostrophes, hyphens, points included) or one punctuation mark."""
 

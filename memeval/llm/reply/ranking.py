@@ -23,9 +23,7 @@ class RankingReply(Struct, frozen=True):
 
 
 def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
-    """The score of each document, in the order sent. Raises `UnsoundReplyError` if one is
-    missing.
-    """
+    """Each document's score, in the order sent. Raises `UnsoundReplyError` if one is missing."""
     rows = in_order(reply.get("results"), documents, "score", "document")
     if any("index" not in row for row in rows):
         raise UnsoundReplyError("a score of the reply has no valid index")

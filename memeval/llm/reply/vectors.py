@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_NUMBER = 1e6
-"""Limit for the numbers of a vector. Real vectors stay far below: their length is 1, or a few
-hundred.
-"""
+"""Limit for a vector's numbers. Real vectors stay far below: their length is 1 or a few hundred."""
 SHORTEST_VECTOR = 1e-6
 """A shorter vector carries no information."""
 

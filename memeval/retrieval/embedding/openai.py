@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
 
 BATCH = 128
-"""Texts sent in one request: few enough that their vectors fit into the limit of a reply, however
-wide they are.
-"""
+"""Texts per request: few enough that vectors of any width fit into the limit of a reply."""
 AGREEING = 5
 """After this many consecutive replies with another width than the first one, that width counts."""
 BATCHES_AT_ONCE = 8
@@ -222,8 +220,7 @@ def timed_value(vector: bytes, seconds: float) -> bytes:
 
 def read_timed_value(value: bytes) -> tuple[bytes, float | None]:
     """A vector of the cache and its seconds; None for a vector that was stored without them."""
-    # A plain vector has four bytes per number, so its length never equals that of a vector with
-    # seconds.
+    # A plain vector has four bytes per number: its length is never that of a vector with seconds.
     if len(value) % 4 != len(TIMED) or not value.startswith(TIMED):
         return value, None
 

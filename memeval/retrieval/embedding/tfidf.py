@@ -150,8 +150,7 @@ def _word_ngrams(word: str) -> Hashes:
             break
 
     return np.array(
-        # Not `hash`, which differs between processes. Strings may contain halves of surrogate
-        # pairs.
+        # Not `hash`, which differs between processes. Strings may have halves of surrogate pairs.
         [zlib.crc32(gram.encode("utf-8", "surrogatepass")) for gram in grams],
         dtype=np.uint32,
     )

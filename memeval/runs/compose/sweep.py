@@ -61,8 +61,7 @@ class SweepComposer:
         return fields, shared.announce(number, task, {**cell, **integers})
 
     def _open_cell(self, given: Sequence[Word]) -> tuple[Sequence[Word], dict[str, str]]:
-        """The overrides of a job, with those of its cell in place of `+cell=smoke-1`, and that
-        choice.
+        """A job's overrides, with those of its cell in place of `+cell=smoke-1`, and that choice.
 
         The job's own options and fields come after those of the cell, and override them.
         """
@@ -115,9 +114,7 @@ class SweepComposer:
         return Base.of(config) if is_chosen else None
 
     def _assembled(self, words: Sequence[Word]) -> Base | None:
-        """A composition assembled from options composed separately; None for a sweep's first
-        ones.
-        """
+        """A composition of options composed separately; None for a sweep's first ones."""
         options = [word for word in words if word.is_option and not word.line.startswith("+")]
         names = {word.name for word in options}
         if len(self._bases) < MANY or not 2 <= len(names) == len(options):

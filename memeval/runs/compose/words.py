@@ -17,9 +17,7 @@ FLAGS = frozenset(
     "-m --multirun -r --run --resolve -i --info --hydra-help -sc --shell-completion".split()
 )
 KEEP_GOING, STATISTICS = "--keep-going", "--stats"
-"""memeval's own options. `VALUED` and `FLAGS` are Hydra's, with and without a value; apart from
-`--fresh`, any other argument that begins with a dash is an error.
-"""
+"""memeval's own options; `VALUED` and `FLAGS` are Hydra's. No others but `--fresh` are valid."""
 
 
 def split_values(arguments: Sequence[str]) -> list[str]:

@@ -98,10 +98,8 @@ def _asks_for_cells(sweep: str, arguments: Sequence[str]) -> bool:
 
 
 def _for_cells_alone(words: Sequence[str]) -> list[str]:
-    """The overrides of a sweep, with fields that are only for the cells as a choice of one value.
-
-    These are the fields of a group without a fixed option: Hydra would also set them in the
-    composition that all cells share, whose option may not have the field.
+    """A sweep's overrides. Fields of a group without a fixed option become a choice of one value:
+    Hydra would set others in the cells' shared composition, too, whose option may lack the field.
     """
     # An override that is swept, even over one value, is for the cells only.
     fixed = {word.partition("=")[0] for word in words if "," not in word}

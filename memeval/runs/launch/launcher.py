@@ -121,9 +121,7 @@ def _check_sweeper(config: DictConfig) -> None:
 
 @contextmanager
 def planning(on_plan: Callable[[Plan, Start], None]) -> Iterator[None]:
-    """Inside the block, sweeps are not run: each plan is passed to `on_plan`, with the function
-    that starts its processes.
-    """
+    """In the block, no sweep runs: `on_plan` gets each plan and the starter of its processes."""
     global _on_plan  # noqa: PLW0603 - Hydra makes the launcher, and passes it nothing of memeval's
     _on_plan = on_plan
     try:

@@ -87,8 +87,7 @@ def start_ray(
 def _keep_to_this_machine() -> None:
     """Makes a cluster that memeval starts listen only at 127.0.0.1, and require a token.
 
-    Ray reads both settings from the environment, the first one when it is imported: so they must be
-    set before that.
+    Ray reads both from the environment, the first when it is imported: set them before that.
     """
     # Without this, Ray listens at every address of the machine, where anyone can run code.
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"

@@ -164,8 +164,7 @@ class Publisher:
             try:
                 status = process.wait(CLOSING_S)
             except subprocess.TimeoutExpired:
-                # subprocess warns about children not waited for; this one is left running on
-                # purpose.
+                # subprocess warns about unawaited children; this one is left running on purpose.
                 process.returncode = 0
                 return ""
 
