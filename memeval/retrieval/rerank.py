@@ -132,9 +132,11 @@ class Reordering:
         ]
         scores = list(await self._reranker.scores(query, candidates))
         if len(scores) != len(candidates):
-            raise ModelError(f"the reranker gave {len(scores)} scores for {len(candidates)} texts")
+            raise ModelError(
+                f"the reranker returned {len(scores)} scores for {len(candidates)} texts"
+            )
         if not all(map(math.isfinite, scores)):
-            raise ModelError("the reranker gave a score that is not a finite number")
+            raise ModelError("the reranker returned a score that is not a finite number")
 
         scored = [
             (candidate.position, score) for candidate, score in zip(candidates, scores, strict=True)

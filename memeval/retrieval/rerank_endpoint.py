@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memeval.llm.network import Network
 
 PATH = "/rerank"
-BY_KEY = "the key comes from the environment:  export RERANK_API_KEY=..."
+BY_KEY = "for the key:  export RERANK_API_KEY=..."
 OFFLINE = "or offline:  reranker=lexical"
 
 

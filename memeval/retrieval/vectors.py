@@ -40,8 +40,8 @@ def other_width(what: str, width: int, kept: int) -> ModelError:
     """The error for a vector whose width differs from those of a memory."""
     return ModelError(
         f"{what} has {width} numbers, but those of the memory have {kept}: the embedding "
-        f"model's width has changed; use embedder.width={width}, which makes memories and "
-        "vectors again"
+        f"model's width has changed; use embedder.width={width}, which rebuilds memories and "
+        "vectors"
     )
 
 
@@ -52,7 +52,7 @@ def load_vectors(file: Path, count: int, of: str) -> Vectors:
     """
     vectors: Vectors = np.load(file, allow_pickle=False)
     if len(vectors) != count:
-        raise ValueError(f"{file} holds {len(vectors)} vectors for {count} {of}")
+        raise ValueError(f"{file} has {len(vectors)} vectors for {count} {of}")
 
     return vectors
 

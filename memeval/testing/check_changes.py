@@ -60,7 +60,7 @@ async def takes_a_session_twice(of: SystemUnderTest) -> None:
     await await_ready(Watched(system))
     await _expect_kept(of, system, known, "after a session was imported again")
     if not known:
-        raise NotShownError("it also found nothing before")
+        raise NotShownError("it found nothing before either")
 
 
 async def _expect_changed(
@@ -80,9 +80,9 @@ async def _expect_changed(
     expect(not await of.finds_any(system, THING), f"'{THING}' was found after {name}()", "nothing")
     await _expect_kept(of, system, known, f"after {name}() of another fact")
     if not was_found:
-        raise NotShownError(f"before {name}() it did not find what it was given")
+        raise NotShownError(f"it did not find '{THING}' before {name}()")
 
-    expect(items > 0, f"{name}() returned 0, and '{THING}' is gone", "how many items it changed")
+    expect(items > 0, f"{name}() returned 0, but '{THING}' is gone", "how many items it changed")
 
 
 async def _known(of: SystemUnderTest, system: MemorySystem, words: tuple[str, ...]) -> list[str]:
@@ -93,4 +93,6 @@ async def _expect_kept(
     of: SystemUnderTest, system: MemorySystem, words: list[str], when: str
 ) -> None:
     for word in words:
-        expect(await of.finds_any(system, word), f"'{word}' was not found {when}", "what was found")
+        expect(
+            await of.finds_any(system, word), f"'{word}' was not found {when}", "the same as before"
+        )

@@ -53,7 +53,7 @@ async def dates_are_kept(of: SystemUnderTest) -> None:
     )
     # Everything that the model saw: a made-up date misleads it wherever it comes from.
     invented = sorted(set(_DATE.findall(shown)) - set(known))
-    expect(not invented, f"a date was shown that no turn has: {quoted(invented)}", "dates of turns")
+    expect(not invented, f"a shown date that no turn has: {quoted(invented)}", "dates of turns")
 
     times = {turn: chunk.time for chunk in sample_chunks() for turn in chunk.turn_ids}
     for chunk in retrieved_in(answers):
@@ -72,7 +72,7 @@ async def dates_are_kept(of: SystemUnderTest) -> None:
         )
 
     if not any(chunk.time for chunk in retrieved_in(answers)) and not _DATE.search(shown):
-        raise NotShownError("no date came out, and no time")
+        raise NotShownError("neither a date nor a time was returned")
 
 
 def _naive(time: datetime) -> datetime:
@@ -88,24 +88,24 @@ async def turn_ids_are_true(of: SystemUnderTest) -> None:
 
     for chunk in found:
         for turn in chunk.turn_ids:
-            expect(turn in said, f"turn id '{one_line(turn, 60)}'", "ids of turns that went in")
+            expect(turn in said, f"turn id '{one_line(turn, 60)}'", "ids of stored turns")
             expect(
                 any(words in chunk.text for words in runs_of_words(said[turn])),
-                f"{quoted([chunk.text])} holds nothing of turn {turn}",
+                f"{quoted([chunk.text])} contains nothing of turn {turn}",
                 "only turns that the chunk covers",
             )
 
 
 async def top_k_is_obeyed(of: SystemUnderTest) -> None:
     if not of.bound_by_top_k:
-        raise NotApplicableError("it shows all it has, whatever top_k is")
+        raise NotApplicableError("it always returns everything, whatever top_k is")
 
     for top_k in (1, 3):
         answers = await of.ask_all(await of.fill_system(top_k=top_k))
         expect_shown(answers)
         for answer in answers:
             count = len(answer.retrieved or ())
-            expect(count <= top_k, f"top_k={top_k} gave {count} chunks", f"at most {top_k}")
+            expect(count <= top_k, f"top_k={top_k} returned {count} chunks", f"at most {top_k}")
 
     system = await of.fill_system()
     if isinstance(system, RecallSystem):

@@ -65,7 +65,7 @@ async def finds_what_it_was_given(of: SystemUnderTest) -> None:
 
     raise NotShownError(
         ledger.remarks.get(NOTHING_FITS)
-        or f"none of {len(FACTS)} facts was found: not by their rare words, nor by the whole "
+        or f"none of {len(FACTS)} facts was found, neither by their rare words nor by the whole "
         "sentence"
     )
 
@@ -81,8 +81,8 @@ async def makes_nothing_up(of: SystemUnderTest) -> None:
     for chunk in retrieved:
         expect(
             bool(chunk.turn_ids or said & set(_WORD.findall(chunk.text.casefold()))),
-            f"{quoted([chunk.text])} as a memory, for a word that nobody said",
-            "no result; system.no_results=... is for a service's own wording",
+            f"{quoted([chunk.text])} as a memory, for a word that was never stored",
+            "no result; for a service's own wording, set system.no_results=...",
         )
 
 

@@ -38,7 +38,7 @@ async def reset_isolates_cases(of: SystemUnderTest) -> None:
     )
     await _expect_no_marks(of, used, FIRST, "after a reset")
     if _searches(of, used) and not found:
-        raise NotShownError("before the reset it did not find what it was given")
+        raise NotShownError("it did not find the facts before the reset")
 
 
 async def cases_do_not_mix(of: SystemUnderTest) -> None:

@@ -32,7 +32,7 @@ async def save_and_load(of: SystemUnderTest) -> None:
         calls = len(model.prompts)
         first, second = await of.ask_all(system), await of.ask_all(other)
 
-    expect_alike(first, second, "after loading,", "the answers of the memory that was saved")
+    expect_alike(first, second, "after loading,", "the answers of the saved memory")
     expect(calls == 0, f"loading called the model {calls} times", "no call")
 
 
@@ -60,9 +60,9 @@ async def dump_is_plain(of: SystemUnderTest) -> None:
             expect(isinstance(value, str) and bool(value), what, "a string")
 
         foreign = sorted(set(item.get("turn_ids", ())) - turns)
-        expect(not foreign, f"an item of turns {quoted(foreign)}", "turns of the case")
+        expect(not foreign, f"an item with the turns {quoted(foreign)}", "turns of the case")
 
-    expect(loaded == dumped, "another dump after loading", "the same")
+    expect(loaded == dumped, "a different dump after loading", "the same dump")
 
 
 async def damage_is_refused(of: SystemUnderTest) -> None:
@@ -89,7 +89,7 @@ async def _save(system: MemorySystem, folder: Path) -> None:
     try:
         await call_method(system, system.save, folder)
     except NotImplementedError:
-        raise NotApplicableError("it can't be saved: its memory is built again") from None
+        raise NotApplicableError("it can't be saved: its memory is rebuilt") from None
 
 
 @contextmanager

@@ -51,7 +51,7 @@ async def tools_find_what_they_wrote(of: SystemUnderTest) -> None:
     # Tools that delete are not called.
     writing = [tool for tool in tools if tool.writes and stores_text(as_function(tool))]
     if not writing:
-        raise NotApplicableError("it has no tool that stores a text")
+        raise NotApplicableError("it has no tool that stores text")
 
     (thing, name), *_ = FACTS.items()
     for tool in writing:
@@ -69,7 +69,7 @@ async def _tools(system: MemorySystem) -> Sequence[Tool]:
 
     tools = await open_tools(Watched(system))
     if all(getattr(tool.call, "__module__", "") == search_tool.__module__ for tool in tools):
-        raise NotApplicableError("its only tool is its search, which other rules try")
+        raise NotApplicableError("its only tool is its search, which other rules check")
 
     return tools
 

@@ -138,7 +138,7 @@ class DamagedFiles:
 
         Without settings, the data set that the pins describe.
         """
-        raise NotImplementedError("say in your subclass how the data set is built")
+        raise NotImplementedError("define build() in your subclass")
 
     def raw(self) -> Sequence[Any] | None:
         """A few records in the form of the file; None for a data set that reads no file, so that
@@ -179,8 +179,8 @@ class DamagedFiles:
     def sound(self, path: Path) -> ReadOutcome:
         """The content of the file before any damage."""
         whole = self.outcome(path)
-        assert isinstance(whole, ReadOutcome) and whole.questions, (
-            f"the sound records are refused: {whole}"
+        assert isinstance(whole, Outcome) and whole.questions, (
+            f"the undamaged records are refused: {whole}"
         )
         return whole
 
@@ -193,14 +193,16 @@ class DamagedFiles:
             assert path.name in outcome.message, (
                 f"the error does not name the file: {outcome.message}"
             )
-            assert "\n" not in outcome.message, f"the error is more than a line: {outcome.message}"
+            assert "\n" not in outcome.message, (
+                f"the error is longer than one line: {outcome.message}"
+            )
         elif not self.derives_questions and outcome.questions != whole.questions:
             assert outcome.questions < whole.questions, (
                 f"{outcome.questions} questions were read instead of {whole.questions}"
             )
             assert outcome.notes != whole.notes, (
-                f"{outcome.questions} questions were read instead of {whole.questions}, and "
-                "nothing was said"
+                f"{outcome.questions} questions were read instead of {whole.questions}, without "
+                "a note"
             )
 
     def test_a_damaged_record_is_refused_or_loses_no_question(self, tmp_path: Path) -> None:

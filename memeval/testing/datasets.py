@@ -114,11 +114,11 @@ class DatasetContract(DamagedFiles):
                     0 <= index < len(question.choices) for index in question.right_choices
                 ), question.question_id
                 assert question.multi_select or len(question.right_choices) <= 1, (
-                    f"{question.question_id}: several are right, one may be chosen"
+                    f"{question.question_id}: several choices are right, but only one may be chosen"
                 )
             else:
                 assert question.gold or not question.answerable, (
-                    f"{question.question_id}: it has no gold, and is not unanswerable"
+                    f"{question.question_id}: it has no gold, but is not unanswerable"
                 )
 
             assert all(gold.strip() for gold in question.gold), (

@@ -83,7 +83,7 @@ class JudgeContract:
 
     def test_a_reply_that_can_not_be_read_is_unscored(self) -> None:
         if not self.judge_class.needs_model:
-            pytest.skip("it asks no model")
+            pytest.skip("it uses no model")
 
         verdict = self.verdict(self.right, "I had rather not say.")
         assert verdict.label is Label.UNSCORED and verdict.score is None

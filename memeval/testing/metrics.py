@@ -29,7 +29,7 @@ class MetricContract:
     metric: ClassVar[Metric]
 
     def test_it_measures_answers_and_is_shown(self) -> None:
-        assert self.metric.of_answer is not None, "it measures no answer"
+        assert self.metric.of_answer is not None, "it does not measure answers"
         assert self.metric.titles, "no table shows it"
 
     def test_values_are_finite_and_within_the_bounds_of_the_unit(self) -> None:

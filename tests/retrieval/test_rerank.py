@@ -119,7 +119,7 @@ def test_unknown_reranker_is_named(name: str, message: str) -> None:
 def test_wrong_number_of_scores_or_non_finite_score_fails_the_call(said: tuple[float, ...]) -> None:
     broken = Broken()
     broken.said = said
-    with pytest.raises(ModelError, match="the reranker gave"):
+    with pytest.raises(ModelError, match="the reranker returned"):
         asyncio.run(Reordering(broken, CORPUS).reorder("tea", [(0, 0.5), (1, 0.4)]))
 
 

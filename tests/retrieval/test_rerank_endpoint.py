@@ -226,7 +226,7 @@ def test_refusal_fails_the_call_and_is_not_cached(server: RerankDouble) -> None:
         ({"results": [{"index": 0, "relevance_score": 0.5}]}, "1 scores for 3 documents"),
         (
             {"results": [{"index": index, "relevance_score": 0.5} for index in (0, 1, 3)]},
-            "indices of the reply don.t match its 3 documents",
+            "indices of the reply don't match its 3 documents",
         ),
         (
             {"results": [{"index": index, "relevance_score": float("nan")} for index in range(3)]},

@@ -83,9 +83,13 @@ def another_day(body: Any, reply: Any) -> Any:
     ("change", "rule", "told"),
     [
         (every_chunk, "top_k is obeyed", "returned 40 results, but was asked for 2 at most"),
-        (invented, "turn ids are true", "names 'D1:1', which memeval did not send for this case"),
-        (another_turn, "turn ids are true", "holds nothing of turn"),
-        (another_day, "dates that go in come out", "the time 2026-01-01 00:00:00 of"),
+        (
+            invented,
+            "turn ids are correct",
+            "names 'D1:1', which memeval did not send for this case",
+        ),
+        (another_turn, "turn ids are correct", "contains nothing of turn"),
+        (another_day, "dates are kept", "the time 2026-01-01 00:00:00 of"),
     ],
 )
 def test_service_that_breaks_a_rule_is_reported_with_the_reason(
@@ -137,18 +141,18 @@ MEMORY = example()
 @pytest.mark.parametrize(
     ("rule", "operation", "broken", "told"),
     [
-        ("what is to be forgotten is gone", "forget", unchanged, "'greyhound' was found after for"),
+        ("forgotten facts are gone", "forget", unchanged, "'greyhound' was found after for"),
         (
-            "what is to be forgotten is gone",
+            "forgotten facts are gone",
             "forget",
             emptied,
             "'rye' was not found after forget()",
         ),
-        ("what is to be forgotten is gone", "forget", uncounted, "returned 0, and 'greyhound' is"),
-        ("what is corrected is replaced", "correct", unchanged, "'greyhound' was found after corr"),
-        ("what is corrected is replaced", "correct", emptied, "'rye' was not found after correct"),
+        ("forgotten facts are gone", "forget", uncounted, "returned 0, but 'greyhound' is"),
+        ("corrected facts are replaced", "correct", unchanged, "'greyhound' was found after corr"),
+        ("corrected facts are replaced", "correct", emptied, "'rye' was not found after correct"),
         (
-            "an import that is run twice loses nothing",
+            "a repeated import loses nothing",
             "ingest",
             emptied,
             "'greyhound' was not found",
@@ -190,8 +194,8 @@ def test_users_that_share_a_namespace_are_reported(service: ScriptedMemory) -> N
     assert "'ribbon' of one user is gone, as another one wanted it forgotten" in told
 
 
-def test_forgotten_chunk_that_returns_after_consolidation_is_reported() -> None:
-    (check,) = [check for check in CHECKS if check.name == "what is to be forgotten is gone"]
+def test_a_mark_that_maintenance_forgets_is_found_again() -> None:
+    (check,) = [check for check in CHECKS if check.name == "forgotten facts are gone"]
     told = asyncio.run(outcome_of(check, Marked())).line
     assert "after consolidate(), 'greyhound' is back" in told
 
@@ -230,13 +234,13 @@ class Marking(RecallSystem):
     "rule",
     [
         "it finds what it was given",
-        "a reset forgets the case before",
+        "a reset forgets the previous case",
         "two cases do not mix",
         "the same input gives the same output",
         "questions do not change the memory",
-        "dates that go in come out",
-        "turn ids are true",
-        "any character comes back as it was",
+        "dates are kept",
+        "turn ids are correct",
+        "all characters are kept",
     ],
 )
 def test_rules_about_search_results_are_not_shown_if_nothing_is_found(

@@ -64,7 +64,7 @@ def test_program_that_dies_is_reported_in_one_line_with_its_last_output(tmp_path
         asked(faulty(tmp_path, "dies", restarts=0))
     assert str(raised.value) == (
         f"the program '{sys.executable}' ended with status 3 during search; "
-        "its last words: Traceback: out of memory"
+        "last line of stderr: Traceback: out of memory"
     )
 
 
@@ -75,8 +75,8 @@ def test_program_that_died_is_restarted_and_given_the_case_again(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_hanging_program_times_out(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"gave no reply to search within 3 s"):
+def test_a_program_that_hangs_is_given_up(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"did not reply to search within 3 s"):
         asked(faulty(tmp_path, "hangs", restarts=0, request_timeout_s=3))
 
 
@@ -107,8 +107,8 @@ def test_reply_without_the_request_id_is_quoted_in_the_error(tmp_path: Path) -> 
     with pytest.raises(ModelError) as raised:
         asked(faulty(tmp_path, "forgets the id", restarts=0, request_timeout_s=1))
     assert str(raised.value) == (
-        f"the program '{sys.executable}' gave no reply to search within 1 s, "
-        'but a line without "id": 4: {"id": null, "usage": [], "results": []}'
+        f"the program '{sys.executable}' did not reply to search within 1 s, "
+        'but wrote a line without "id": 4: {"id": null, "usage": [], "results": []}'
     )
 
 
@@ -146,15 +146,15 @@ def test_program_without_a_case_folder_gets_a_temporary_home(tmp_path: Path) -> 
     assert variables["npm_config_cache"] == f"{os.environ['HOME']}/.npm", "or npx downloads again"
 
 
-def test_missing_program_is_reported_before_any_request() -> None:
-    settings = read_settings(CommandSettings, {"command": "no-such-program --fast"})
-    with pytest.raises(UserError, match="there is no program 'no-such-program' on this machine"):
+def test_a_program_that_is_not_there_is_found_out_before_anything_is_asked() -> None:
+    settings = read_settings(Settings, {"command": "no-such-program --fast"})
+    with pytest.raises(UserError, match="the program 'no-such-program' is not on this machine"):
         CommandMemory.resolve_settings(settings, has_language_model=False)
 
 
 def test_missing_script_is_a_user_error() -> None:
     with pytest.raises(
-        UserError, match=r"ended with status 2 during reset; its last words: .*such"
+        UserError, match=r"ended with status 2 during reset; last line of stderr: .*such"
     ):
         asked(Program(f"{sys.executable} no_such_script.py", restarts=0))
 
@@ -187,9 +187,9 @@ def test_noise_is_counted_for_each_answer(tmp_path: Path) -> None:
     assert counted == ["the program wrote 2 lines that are not replies"] * 2
 
 
-def test_exit_by_signal_names_the_signal() -> None:
-    assert describe_status(-9) == "by the signal SIGKILL"
-    assert describe_status(-99) == "by the signal 99"
+def test_a_signal_has_its_name() -> None:
+    assert describe_status(-9) == "by signal SIGKILL"
+    assert describe_status(-99) == "by signal 99"
 
 
 def test_refusal_is_an_error_without_a_restart(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ def test_invalid_reply_names_the_member(
 
 def test_failed_health_check_is_a_user_error(aml: LeaderboardDouble) -> None:
     aml.health = lambda body: (200, {"ok": False})  # type: ignore[method-assign]
-    with pytest.raises(UserError, match=r'GET /health must reply 200 \{"ok": true\}, but: 200'):
+    with pytest.raises(UserError, match=r'GET /health must return 200 \{"ok": true\}, but: 200'):
         asked(Speaking(aml.address, "aml"))
     assert bodies(aml, "/add") == []
 

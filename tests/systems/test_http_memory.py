@@ -144,7 +144,7 @@ REPLIES: list[tuple[str, Any, str | None]] = [
     (
         "search",
         {"results": [{"text": "x" * 10_000_000}]},
-        "results[0].text has 10,000,000 characters, and may have 1,000,000",
+        "results[0].text has 10,000,000 characters; at most 1,000,000",
     ),
     ("search", {"results": [{"text": "x", "turn_ids": "s1:1"}]}, "must be a list of strings"),
     (
@@ -476,7 +476,7 @@ def test_secrets_are_read_from_the_environment(
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"base_url": None}, "needs the address of a memory service"),
+        ({"base_url": None}, "needs the URL of a memory service"),
         ({"base_url": "localhost"}, "system.base_url"),
         ({"base_url": "http://me:secret-word@host"}, "contains a user name or a password"),
         ({"search_path": "search"}, "system.search_path must be a path such as /search"),

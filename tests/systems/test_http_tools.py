@@ -181,7 +181,7 @@ def test_text_from_another_case_fails_the_question(service: ToolService) -> None
         ),
         ([{**TOOLS[0], "path": "tools"}], "system.tools: Expected `str` matching regex"),
         ([{**TOOLS[0], "name": "find it"}], "at `$[0].name`"),
-        ([TOOLS[0], TOOLS[0]], "two tools are called 'find'"),
+        ([TOOLS[0], TOOLS[0]], "two tools are named 'find'"),
         (
             [{**TOOLS[0], "parameters": {"type": "string"}}],
             "the parameters of 'find' must be the JSON schema of an object",
@@ -201,7 +201,7 @@ def test_mistake_in_the_declaration_is_refused(tools: Any, told: str) -> None:
 def test_reader_needs_a_read_only_tool() -> None:
     settings = read_settings(HttpSettings, {"base_url": "http://localhost:1", "tools": TOOLS[1:]})
     HttpMemory.check_use(settings, reader="direct", writer="tools")
-    with pytest.raises(UserError, match="change the memory, which only the writer may"):
+    with pytest.raises(UserError, match="change the memory, but only the writer may"):
         HttpMemory.check_use(settings, reader="tools", writer="tools")
 
 
@@ -226,7 +226,7 @@ def test_check_tries_the_tools(service: ToolService) -> None:
     ]
     found, wrote = outcomes(service, tools=TOOLS[:1])
     assert found.startswith("ok")
-    assert wrote.endswith("it has no tool that stores a text")
+    assert wrote.endswith("it has no tool that stores text")
     assert outcomes(service, tools=None)[0].startswith("not applicable")
 
 

@@ -348,13 +348,13 @@ def test_unreported_usage_stays_unknown(server: LettaDouble, build: Builder) -> 
         ),
         (
             [{"message_type": "stop_reason", "stop_reason": "max_steps"}],
-            r"gave no answer \(stop_reason: max_steps\)",
+            r"did not answer \(stop_reason: max_steps\)",
         ),
         (
             [{"message_type": "assistant_message", "id": "m", "date": DATE, "content": " "}],
-            "gave no answer",
+            "did not answer",
         ),
-        ([], "gave no answer"),
+        ([], "did not answer"),
     ],
 )
 def test_missing_answer_fails_the_question(

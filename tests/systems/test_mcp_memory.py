@@ -136,7 +136,7 @@ def test_length_of_a_servers_line_is_limited(tmp_path: Path) -> None:
     script.write_text("head -c 34000000 /dev/zero\nsleep 600\n", encoding="utf-8")
     with pytest.raises(UserError) as raised:
         asked(Mcp(**EXAMPLE, command=f"sh {script}"))
-    assert "its last words: wrote a line of more than 32 MiB" in raised.value.message
+    assert "last line of stderr: wrote a line of more than 32 MiB" in raised.value.message
 
 
 CHATTY = """
@@ -243,9 +243,10 @@ def test_one_text_block_is_split_into_results(serve: Callable[..., None]) -> Non
         ("removed", None),
         (
             "deleted",
-            'system.items=deleted leads nowhere in the reply, which is {"removed": 2, "of": null}',
+            'system.items=deleted matches nothing in the reply, which is {"removed": 2, '
+            '"of": null}',
         ),
-        ("of", "system.items=of leads nowhere"),
+        ("of", "system.items=of matches nothing"),
     ],
 )
 def test_wrong_path_of_items_is_an_error_and_not_an_unsupported_forget(
@@ -348,7 +349,7 @@ def test_configured_tools_are_checked_against_the_server(
         ({"command": "a", "url": "http://localhost"}, "needs either system.command or system.url"),
         (
             {"url": "http://localhost", "store_tool": "b", "search_tool": "c"},
-            "they would share one memory",
+            "to keep them separate, use",
         ),
         (
             {"store_arguments": {"text": "{txt}"}},
@@ -382,14 +383,14 @@ def test_server_that_stores_data_outside_its_home_is_refused(
     serve(lambda texts: texts, kept=[])
     with pytest.raises(UserError) as raised:
         asked(here(env=None, command="cat -u"))
-    assert "stores data outside of its HOME" in raised.value.message
+    assert "stores data outside its HOME" in raised.value.message
     assert "system.env={MEMORY_FILE: '{case_dir}/memory.json'}" in raised.value.hints[0]
 
 
 def test_server_with_a_time_argument_is_probed_with_a_time(serve: Callable[..., None]) -> None:
     serve(lambda texts: texts, kept=[])
     dated = {"text": "{text}", "at": "{time}"}
-    with pytest.raises(UserError, match="stores data outside of its HOME"):
+    with pytest.raises(UserError, match="stores data outside its HOME"):
         asked(here(env=None, command="cat -n", store_arguments=dated))
 
 
@@ -519,14 +520,14 @@ def test_real_server_keeps_cases_apart_in_a_file_per_case(tmp_path: Path) -> Non
 
 
 @needs_server
-def test_real_server_with_one_file_for_all_cases_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="stores data outside of its HOME"):
+def test_the_real_server_is_refused_where_it_keeps_all_cases_in_one_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="stores data outside its HOME"):
         asked(real(tmp_path))
 
 
 @needs_server
-def test_real_server_with_a_wrong_variable_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="stores data outside of the case's folder"):
+def test_the_real_server_is_refused_under_a_wrong_variable(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="stores data outside the case's folder"):
         asked(real(tmp_path, env={"MEMORY_PATH": "{case_dir}/memory.json"}))
 
 
@@ -637,7 +638,7 @@ def test_only_a_server_that_has_ended_fails_the_question(tmp_path: Path) -> None
     assert sound.text == "short"
     for told in (first, second):
         assert told.endswith(
-            "the server ended with status 1 during this case; its last words: segfault"
+            "the server ended with status 1 during this case; last line of stderr: segfault"
         )
 
 
@@ -706,5 +707,5 @@ def test_server_that_ignores_the_case_folder_is_refused(
     serve: Callable[..., None],
 ) -> None:
     serve(lambda texts: texts, kept=[])
-    with pytest.raises(UserError, match="stores data outside of the case's folder"):
+    with pytest.raises(UserError, match="stores data outside the case's folder"):
         asked(here(env={"UNUSED": "{case_dir}"}, command="cat -n"))

@@ -213,8 +213,8 @@ def test_text_from_another_case_fails_the_question() -> None:
     ("settings", "told"),
     [
         ({"tools": {"allow": ["fnd"]}}, "unknown tool in system.tools.allow 'fnd'. Did you mean"),
-        ({"namespace_argument": "case"}, "no tool of the MCP server is left with the argument"),
-        ({"tools": {"allow": []}}, "no tool of the MCP server is left"),
+        ({"namespace_argument": "case"}, "the MCP server has no usable tool with the argument"),
+        ({"tools": {"allow": []}}, "the MCP server has no usable tool"),
     ],
 )
 @pytest.mark.usefixtures("served")
@@ -232,7 +232,7 @@ def test_selection_without_any_tool_is_refused(settings: dict[str, Any], told: s
         (
             {"command": "cat"},
             ("tools", "tools"),
-            "memeval can't be sure that the cases are kept apart",
+            "memeval can't tell whether cases are kept separate",
         ),
         ({"url": "http://localhost:1"}, ("tools", "tools"), "needs system.namespace_argument"),
         (NAMED, ("tools", "tools"), None),

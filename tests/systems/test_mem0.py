@@ -277,8 +277,8 @@ def test_missing_library_is_refused_with_an_install_hint(
 ) -> None:
     monkeypatch.setitem(sys.modules, "mem0", None)
     with pytest.raises(UserError, match="needs the mem0ai library") as raised:
-        Mem0.resolve_settings(Mem0Settings(), has_language_model=False)
-    assert raised.value.hints == ("get it: pip install 'memeval-bench[mem0]'",)
+        Mem0.resolve_settings(Settings(), has_language_model=False)
+    assert raised.value.hints == ("install it:  pip install 'memeval-bench[mem0]'",)
 
 
 OFFLINE = """

@@ -163,7 +163,7 @@ class Process:
                 reply = await self._exchange(encode(request))
         except TimeoutError:
             raise ProgramError(
-                f"gave no reply to {operation} within {timeout_s:g} s"
+                f"did not reply to {operation} within {timeout_s:g} s"
                 f"{self._unlike_a_reply()}{self.program.last_words()}"
             ) from None
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -196,7 +196,7 @@ class Process:
         if not self._last_noise:
             return ""
 
-        return f', but a line without "id": {self._count}: {one_line(self._last_noise, 80)}'
+        return f', but wrote a line without "id": {self._count}: {one_line(self._last_noise, 80)}'
 
 
 def _read_line(line: bytes) -> Mapping[str, Any] | None:

@@ -49,10 +49,7 @@ MOST_BYTES = 32 * 2**20
 """Maximum bytes of a reply."""
 _PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
 
-BY_HEADER = (
-    "a service's key comes from the environment:  export MY_KEY=... "
-    "and system.headers={Authorization: MY_KEY}"
-)
+BY_HEADER = "for a service's key:  export MY_KEY=... and system.headers={Authorization: MY_KEY}"
 NO_SERVICE = "Is the server running, and is the URL correct?"
 EXAMPLE = "for example:  system.base_url=http://localhost:8077"
 
@@ -127,26 +124,26 @@ class HttpSettings(AnsweringSettings):
             raise unknown("contract", self.contract, (OWN, *CONTRACTS))
         if self.answers:
             raise UserError(
-                f"system.contract={self.contract} has no answers by the service: leave "
+                f"system.contract={self.contract} does not support answers: leave "
                 "system.answers out"
             )
         if self.operations:
             raise UserError(
-                f"system.contract={self.contract} has neither forget nor correct: leave "
+                f"system.contract={self.contract} supports neither forget nor correct: leave "
                 "system.operations out"
             )
 
         for option in ("tools", "dump_path"):
             if getattr(self, option) is not None:
                 raise UserError(
-                    f"system.{option} belongs to system.contract={OWN}: under other contracts "
+                    f"system.{option} is only for system.contract={OWN}: with other contracts "
                     "a model searches with search_memory"
                 )
 
         for operation in OPERATIONS:
             if getattr(self, f"{operation}_path") != f"/{operation}":
                 raise UserError(
-                    f"system.{operation}_path belongs to system.contract={OWN}: the paths of "
+                    f"system.{operation}_path is only for system.contract={OWN}: the paths of "
                     f"{self.contract} are fixed, below system.base_url"
                 )
 
@@ -181,8 +178,8 @@ class HttpMemory(ServedMemory):
         declared = read_declared(settings.tools)
         if reader == TOOLS and declared and all(tool.is_writing for tool in declared):
             raise UserError(
-                "reader=tools: all of system.tools change the memory, which only the writer may do",
-                "mark those that only read:  writes: false",
+                "reader=tools: all system.tools change the memory, but only the writer may do that",
+                "for tools that only read, set:  writes: false",
             )
 
     def open_service(self) -> Service:
@@ -319,7 +316,7 @@ class HttpService(Service):
             raise self._unhealthy(path, f"{status} {shown}")
 
     def _unhealthy(self, path: str, reply: str) -> MemevalError:
-        message = f'{self.name} is not up: GET {path} must reply 200 {{"ok": true}}, but: {reply}'
+        message = f'{self.name} is not up: GET {path} must return 200 {{"ok": true}}, but: {reply}'
         return remote.fault(self._address, message, NO_SERVICE)
 
     async def close(self) -> None:
@@ -331,7 +328,7 @@ class HttpService(Service):
 def address_of(settings: HttpSettings) -> str:
     """The base URL of the service. Raises `UserError` if it is missing or invalid."""
     if not settings.base_url:
-        raise UserError("system=http needs the address of a memory service", EXAMPLE)
+        raise UserError("system=http needs the URL of a memory service", EXAMPLE)
 
     check_address("system.base_url", settings.base_url, BY_HEADER)
     return settings.base_url

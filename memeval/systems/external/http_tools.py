@@ -49,7 +49,7 @@ def read_declared(value: Any) -> tuple[DeclaredTool, ...]:
     for tool in tools:
         properties = tool.parameters.get("properties", {})
         if names.count(tool.name) > 1:
-            raise UserError(f"system.tools: two tools are called '{tool.name}'")
+            raise UserError(f"system.tools: two tools are named '{tool.name}'")
         if tool.parameters.get("type") != "object" or not isinstance(properties, Mapping):
             raise UserError(
                 f"system.tools: the parameters of '{tool.name}' must be the JSON schema of an "

@@ -55,10 +55,7 @@ CHOOSE, CHOOSE_ALL = (
     "\nReply with the labels of all right choices alone.",
 )
 
-BY_TOKEN = (
-    "a server's token comes from the environment:  export LETTA_API_KEY=... "
-    "(or another name, in system.token_env)"
-)
+BY_TOKEN = "for a server's token:  export LETTA_API_KEY=... (or another name, in system.token_env)"
 NOTES = {"letta_calls": "not cached: the server makes them"}
 UNREAD = {"letta_retrieved": "unknown because a search result could not be read"}
 
@@ -124,7 +121,7 @@ class Letta(MemorySystem):
         if find_spec("letta_client") is None:
             raise UserError(
                 "system 'letta' needs the letta-client library, which is not installed",
-                "get it: pip install 'memeval-bench[letta]'",
+                "install it:  pip install 'memeval-bench[letta]'",
             )
         if not _address_of(settings):
             raise UserError(

@@ -61,7 +61,7 @@ def read_reply(events: Sequence[Any]) -> LettaReply:
     # An agent may speak before it searches; the answer is what it says last.
     reply.text = next((text.strip() for text in reversed(texts.values()) if text.strip()), "")
     if not reply.text:
-        raise ModelError(f"the agent gave no answer (stop_reason: {reply.stop_reason or 'none'})")
+        raise ModelError(f"the agent did not answer (stop_reason: {reply.stop_reason or 'none'})")
 
     return reply
 

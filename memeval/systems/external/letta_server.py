@@ -215,7 +215,7 @@ class Agent:
                 "Is the server running, and is system.base_url or LETTA_BASE_URL correct?",
             ) from error
         except letta_client.APIError as error:
-            hint = "does it know system.model and system.embedding, and is its token set?"
+            hint = "Does it know system.model and system.embedding, and is its token set?"
             raise fault(
                 self._address,
                 f"the Letta server at {self._address} refused: {_as_line(error)}",

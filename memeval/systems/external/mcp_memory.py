@@ -174,9 +174,9 @@ class McpSettings(ProgramSettings):
         check_address("system.url", self.url, BY_HEADER)
         if not self.has_namespaces and not self.namespace_argument:
             raise UserError(
-                "all cases share the server at system.url: without {namespace} in "
-                "system.store_arguments and system.search_arguments, or the argument of its own "
-                "tools that system.namespace_argument names, they would share one memory"
+                "all cases share the server at system.url: to keep them separate, use {namespace} "
+                "in system.store_arguments and system.search_arguments, or name the argument of "
+                "its own tools: system.namespace_argument"
             )
 
         return Server(
@@ -203,7 +203,7 @@ class McpMemory(ServedMemory):
         if find_spec("mcp") is None:
             raise UserError(
                 "system=mcp needs the mcp library, which is not installed",
-                "get it: pip install 'memeval-bench[mcp]'",
+                "install it:  pip install 'memeval-bench[mcp]'",
             )
 
         return settings
@@ -225,9 +225,9 @@ class McpMemory(ServedMemory):
         apart = settings.names_case or settings.namespace_argument or is_checked
         if by_tools and not apart:
             raise UserError(
-                "system=mcp: memeval can't be sure that the cases are kept apart",
+                "system=mcp: memeval can't tell whether cases are kept separate",
                 "give each its own file:  system.env={MEMORY_FILE: '{case_dir}/memory.json'}",
-                "or let memeval try it:  system.store_tool=... system.search_tool=...",
+                "or let memeval check it:  system.store_tool=... system.search_tool=...",
             )
 
     @classmethod
@@ -408,8 +408,7 @@ class McpService(Service):
             if kept in f"{found.texts} {found.structured}":
                 place = "the case's folder" if settings.names_case else "its HOME"
                 raise UserError(
-                    f"{self.name} stores data outside of {place}, where the next case would "
-                    "find it",
+                    f"{self.name} stores data outside {place}, where the next case would find it",
                     "give each case its own file, with the variable that the server reads:  "
                     "system.env={MEMORY_FILE: '{case_dir}/memory.json'}",
                     "or, for a server that has namespaces, {namespace} in store_arguments and "
@@ -430,7 +429,7 @@ class McpService(Service):
         if items is None:
             shown = one_line(json.dumps(content, ensure_ascii=False), 100)
             raise ModelError(
-                f"{self.name}: system.items={path} leads nowhere in the reply, which is {shown}"
+                f"{self.name}: system.items={path} matches nothing in the reply, which is {shown}"
             )
 
         return items
@@ -446,8 +445,8 @@ class McpService(Service):
         rows = self._rows(reply)
         if not isinstance(rows, list):
             raise ModelError(
-                f"{self.name}: system.results={self._settings.results} leads to "
-                f"{one_line(type(rows).__name__)}, not to a list"
+                f"{self.name}: system.results={self._settings.results} must select a list, but "
+                f"selects {one_line(type(rows).__name__)}"
             )
 
         return [self._result(row) for row in rows]

@@ -96,7 +96,7 @@ class McpSession:
         except TimeoutError:
             await session.close()
             raise UserError(
-                f"{server.name} did not begin a session within {server.timeout_s:g} s"
+                f"{server.name} did not start a session within {server.timeout_s:g} s"
                 f"{session._last_words()}"
             ) from None
         except BaseException:
@@ -183,7 +183,7 @@ class McpSession:
                 result = await self._result(client.call_tool(tool, dict(arguments)))
         except TimeoutError:
             raise ToolError(
-                f"{name} gave no reply within {self._server.timeout_s:g} s{self._last_words()}"
+                f"{name} did not reply within {self._server.timeout_s:g} s{self._last_words()}"
             ) from None
         except Exception as error:
             if _is_closed(error):
@@ -225,7 +225,7 @@ class McpSession:
 
     async def _describe_end(self, error: Exception) -> str:
         if self._program is None:
-            return f"the connection has closed: {self._end or _innermost(error)}"
+            return f"the connection was closed: {self._end or _innermost(error)}"
 
         return f"the server {await self._program.describe_end('this case')}"
 

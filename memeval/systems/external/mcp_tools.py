@@ -81,7 +81,7 @@ def tools_of(
     if not kept:
         why = "" if namespace is None else f" with the argument '{namespace[0]}'"
         raise UserError(
-            f"no tool of the MCP server is left{why} (system.tools, system.namespace_argument)",
+            f"the MCP server has no usable tool{why} (system.tools, system.namespace_argument)",
             f"it has:  {', '.join(names)}",
         )
 

@@ -128,7 +128,7 @@ class Mem0(RecallSystem):
         if find_spec("mem0") is None:
             raise UserError(
                 "system 'mem0' needs the mem0ai library, which is not installed",
-                "get it: pip install 'memeval-bench[mem0]'",
+                "install it:  pip install 'memeval-bench[mem0]'",
             )
         if settings.graph_memory:
             check_graph()

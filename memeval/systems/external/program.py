@@ -86,7 +86,7 @@ class ProgramSettings(ServedSettings):
         words = self.words(example)
         if words and not _OF_CASE.search(words[0]) and shutil.which(words[0]) is None:
             raise UserError(
-                f"system.command: there is no program '{one_line(words[0], 80)}' on this machine",
+                f"system.command: the program '{one_line(words[0], 80)}' is not on this machine",
                 example,
             )
 
@@ -262,8 +262,8 @@ class Program:
         return f"{ended} during {during}{self.last_words()}"
 
     def last_words(self) -> str:
-        """The last line of its stderr, in the form that messages append."""
-        return f"; its last words: {one_line(self._stderr[-1])}" if self._stderr else ""
+        """The last line of its stderr, as messages add it."""
+        return f"; last line of stderr: {one_line(self._stderr[-1])}" if self._stderr else ""
 
     async def _keep_last_words(self) -> None:
         while True:
@@ -310,6 +310,6 @@ def describe_status(status: int) -> str:
         return f"with status {status}"
 
     try:
-        return f"by the signal {signal.Signals(-status).name}"
+        return f"by signal {signal.Signals(-status).name}"
     except ValueError:
-        return f"by the signal {-status}"
+        return f"by signal {-status}"

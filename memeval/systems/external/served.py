@@ -172,7 +172,7 @@ class Service(ABC):
 class ImaginedService(Service):
     """Stands in for a service in an estimate: it finds the first chunks and sends nothing."""
 
-    name = "the imagined memory service"
+    name = "the simulated memory service"
 
     def __init__(self) -> None:
         self._chunks: list[Mapping[str, Any]] = []
@@ -385,7 +385,7 @@ class ServedMemory(RecallSystem):
         empty = sum(1 for result in found.results if not result.text.strip())
         if empty:
             current_ledger().remarks[WITHOUT_TEXT] = (
-                f"{empty:,} of {len(found.results):,} results have no text, and were left out"
+                f"{empty:,} of {len(found.results):,} results have no text and were left out"
             )
 
         unknown_turns = [result for result in found.results if not result.turn_ids]
@@ -490,12 +490,12 @@ class ServedMemory(RecallSystem):
                         await service.forget({"namespace": namespace})
         except TimeoutError:
             _log.warning(
-                "%s could not be told to forget a case: no reply within %g s",
+                "could not tell %s to forget a case: no reply within %g s",
                 service.name,
                 FORGET_S,
             )
         except MemevalError as error:
-            _log.warning("%s could not be told to forget a case: %s", service.name, one_line(error))
+            _log.warning("could not tell %s to forget a case: %s", service.name, one_line(error))
         finally:
             await service.close()
 

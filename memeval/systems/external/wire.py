@@ -162,7 +162,7 @@ def read_rows(reply: Json, name: str) -> list[Json]:
     if not isinstance(rows, list):
         raise _wrong(name, "a list", rows)
     if len(rows) > MOST_RESULTS:
-        raise WireError(f"{name} has {len(rows):,} members, and may have {MOST_RESULTS:,}")
+        raise WireError(f"{name} has {len(rows):,} members; at most {MOST_RESULTS:,} are allowed")
 
     for at, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -195,7 +195,7 @@ def read_usages(reply: Json, role: Role) -> tuple[Usage, ...]:
 
     rows = given if isinstance(given, list) else [given]
     if len(rows) > MOST_USAGES:
-        raise WireError(f"usage has {len(rows):,} members, and may have {MOST_USAGES}")
+        raise WireError(f"usage has {len(rows):,} members; at most {MOST_USAGES} are allowed")
 
     return tuple(
         _read_usage(row, "usage" if rows is not given else f"usage[{at}]", role)
@@ -236,7 +236,9 @@ def read_text(value: Any, where: str) -> str:
     if not isinstance(value, str):
         raise _wrong(where, "a string", value)
     if len(value) > LONGEST_TEXT:
-        raise WireError(f"{where} has {len(value):,} characters, and may have {LONGEST_TEXT:,}")
+        raise WireError(
+            f"{where} has {len(value):,} characters; at most {LONGEST_TEXT:,} are allowed"
+        )
 
     return value
 
