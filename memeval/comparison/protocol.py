@@ -76,7 +76,7 @@ def reasons_against(
 
     for run in (summary, other):
         if run.found_nothing:
-            text = f"no question of {one_line(run.name)} got anything from its memory"
+            text = f"no question of {one_line(run.name)} got any context from its memory"
             yield Note(NoteKind.NOTHING_FOUND, text)
 
         coverage = run.metrics.get("coverage")

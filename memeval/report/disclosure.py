@@ -51,7 +51,7 @@ def _data(summary: RunSummary) -> str:
     if tags.get("data_derived") == "true":
         parts.append("derived")
     if tags.get("data_drafted") == "true":
-        parts.append("questions drafted by a model and not reviewed")
+        parts.append("unreviewed questions drafted by a model")
 
     return ", ".join(parts)
 
@@ -91,7 +91,7 @@ def _judge(summary: RunSummary) -> str:
         recorded = "recorded in the answer file; prompt not disclosed"
         return f"{one_line(judge.model)}, {recorded}"
     if judge.prompt_sha256 is None:
-        return f"{one_line(judge.shown)}, no language model"
+        return f"{one_line(judge.shown)}, not a language model"
 
     sent = ", ".join(f"{name} {one_line(value)}" for name, value in judge.request.items())
     return (
@@ -126,7 +126,7 @@ def _retrieval(summary: RunSummary) -> str:
     tokens = count(summary.metrics.get("context_tokens"))
     return (
         f"{one_line(get('system', NONE))}, top_k {one_line(get('top_k', NONE))} "
-        f"of {one_line(get('granularity', NONE))}, {tokens} tokens of context a question, "
+        f"of {one_line(get('granularity', NONE))}, {tokens} tokens of context per question, "
         f"compression {one_line(get('compression_turn', NONE))}"
     )
 

@@ -39,10 +39,10 @@ def tokens(summary: RunSummary) -> list[str]:
         "stage",
         "prompt tokens",
         "completion tokens",
-        "of the prompt, cached by the provider",
+        "prompt tokens cached by the provider",
         "billed",
     )
-    uncached = f"A fresh run, without our response cache: {money(run_cost_usd(summary))}."
+    uncached = f"A fresh run, without memeval's cache: {money(run_cost_usd(summary))}."
 
     return ["## Tokens and cost", "", *table(header, rows), "", uncached]
 
@@ -62,14 +62,14 @@ def latency(summary: RunSummary) -> list[str]:
 
     lines: list[str] = []
     if rows:
-        lines += ["", "Replies from our cache count with their original time.", ""]
+        lines += ["", "Replies from memeval's cache count with their original time.", ""]
         lines += table(("stage", "median", "95th percentile"), rows)
 
     seconds, wait = get("duration_s"), get("retry_wait_s")
     if seconds is not None:
         waited = ""
         if wait:
-            waited = f", {milliseconds(1000 * wait)} of waits before retries in all calls"
+            waited = f"; all calls together waited {milliseconds(1000 * wait)} before retries"
 
         lines += ["", f"Wall time {milliseconds(1000 * seconds)}{waited}."]
 
@@ -102,7 +102,7 @@ def statuses(summary: RunSummary, failures: Sequence[Record]) -> list[str]:
         )
         for record in failures
     ]
-    title = f"The first {len(rows)} that failed:" if len(rows) > 1 else "The failed one:"
+    title = f"The first {len(rows)} failures:" if len(rows) > 1 else "The failure:"
     lines += ["", title, ""]
     lines += table(("question", "repeat", "status", "error"), rows, figures=False)
 

@@ -55,8 +55,8 @@ def recall_warnings(summary: RunSummary, metrics: Iterable[str]) -> list[str]:
 
     shown = ", ".join(f"@{k}" for k in deep)
     return [
-        f"a chunk is a session, and a conversation has as few as {fewest}: "
-        f"{shown} can't miss anything in those with no more sessions than k"
+        f"a chunk is a session, and conversations have as few as {fewest}: "
+        f"{shown} can't miss anything in those with at most k sessions"
     ]
 
 

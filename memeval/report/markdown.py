@@ -89,7 +89,7 @@ def banner(summary: RunSummary) -> list[str]:
         return [" ".join(["> **STOPPED.**", *why, "The same command continues it."])]
 
     if summary.found_nothing:
-        return ["> **INVALID.** No question got anything from the memory."]
+        return ["> **INVALID.** No question got any context from the memory."]
 
     minimums = [value for key, value in summary.params.items() if key.endswith("min_coverage")]
     minimum = f" of {inline(minimums[0])}" if minimums else ""
@@ -126,7 +126,7 @@ def headline(summary: RunSummary) -> list[str]:
     # With full coverage both bounds are the accuracy itself.
     if get("coverage") not in {None, 1.0}:
         bounds = span(get("accuracy_worst_case"), get("accuracy_best_case"))
-        rows.append(("accuracy if all unscored answers were wrong, were right", bounds))
+        rows.append(("accuracy if all unscored answers were wrong, or right", bounds))
 
     rows += [(title, text) for title, text in texts_at(REPORT, summary).items() if text]
     if flagged := flags(summary):
@@ -146,7 +146,7 @@ def notes(summary: RunSummary) -> list[str]:
 def disclosure(summary: RunSummary) -> list[str]:
     """The six things to quote with the run's accuracy."""
     rows = [(name, text(value)) for name, value in disclosed(summary).items()]
-    return ["## Quote it with", "", *table(("what", "this run"), rows, figures=False)]
+    return ["## Quote the accuracy with", "", *table(("what", "this run"), rows, figures=False)]
 
 
 def settings(summary: RunSummary) -> list[str]:

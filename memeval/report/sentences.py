@@ -41,4 +41,4 @@ def _evidence(summary: RunSummary) -> str:
     if recall is None:
         return ""
 
-    return f"Of the evidence, {percent(recall)} % is among the first 10 chunks that it finds."
+    return f"{percent(recall)} % of the evidence is among the first 10 chunks that it finds."

@@ -107,7 +107,7 @@ class Calibration(Struct, frozen=True):
         text = f"{METHODS[self.method]}, from {count}, {where}."
         if self.attacks:
             text += (
-                f" Of {self.attacks:,} attacks on the judge {self.flipped:,} turned its verdict."
+                f" {self.flipped:,} of {self.attacks:,} attacks on the judge flipped its verdict."
             )
 
         return Note(NoteKind.CORRECTED, text, self.labels)

@@ -24,7 +24,9 @@ PRICES_FILE = "prices.yaml"
 PER = 1_000_000
 FIELDS = ("input", "output", "cached")
 _MARK = "-prices-"
-EXAMPLE = "as:  {date: 2026-01-31, models: {my-model: {input: 0.4, output: 1.6}, my-local: 0}}"
+EXAMPLE = (
+    "for example:  {date: 2026-01-31, models: {my-model: {input: 0.4, output: 1.6}, my-local: 0}}"
+)
 
 
 class OwnPrices(Struct, frozen=True):
@@ -126,7 +128,7 @@ def _check_keys(root: Any, path: Path) -> None:
             if name in places:
                 where = f"in {places[name]} and in {place}"
                 raise UserError(
-                    f"prices: {path}: {one_line(name, 80)} is there twice, {where}",
+                    f"prices: {path}: {one_line(name, 80)} occurs twice, {where}",
                     "keep one of them",
                 )
 

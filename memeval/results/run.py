@@ -22,7 +22,7 @@ from memeval.text.shown import one_line
 if TYPE_CHECKING:
     import pandas as pd
 
-MADE_AGAIN = "repeat the run's command to make it again"
+MADE_AGAIN = "to recreate it, repeat the run's command"
 
 
 @dataclass(frozen=True, repr=False)
@@ -237,7 +237,7 @@ def _json_lines(path: Path, with_text: bytes = b"") -> list[dict[str, Any]]:
     except (OSError, ValueError) as error:
         raise UserError(
             f"{path} can't be read: {error}",
-            "python -m memeval prepare --fresh=prepare makes it again",
+            "to recreate it:  python -m memeval prepare --fresh=prepare",
         ) from error
 
 

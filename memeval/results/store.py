@@ -265,7 +265,7 @@ class RowStore(Generic[R]):
             stored = self._parse(content)
             seal = self._write(content)
         except (ValueError, TypeError, RecursionError) as error:
-            raise ValueError(f"what came back can't be stored: {error}") from error
+            raise ValueError(f"the result can't be stored: {error}") from error
 
         self._found.rows[row.id], self._found.seals[row.id] = stored, seal
         return stored

@@ -228,8 +228,8 @@ class RunSummary:
 
         if isinstance(content, dict) and SEAL not in content:
             raise ValueError(
-                f"{path} has no digest: it was written by memeval 0.1, or edited; repeat the "
-                "run's command to make it again"
+                f"{path} has no digest: it was written by memeval 0.1, or edited; to recreate "
+                "it, repeat the run's command"
             )
 
         if not isinstance(content, dict) or not is_sealed(content):

@@ -45,7 +45,7 @@ class VerdictRow(Struct, frozen=True, omit_defaults=True):
         # figure may rest on it.
         is_unscored = read.verdict is not None and read.verdict.label is Label.UNSCORED
         if read.verdict is None or is_unscored != (read.status is Status.UNPARSED):
-            raise ValueError("the verdict is not one of its status - at `$.verdict`")
+            raise ValueError("the verdict does not fit its status - at `$.verdict`")
 
         return read
 

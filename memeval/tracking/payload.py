@@ -186,7 +186,7 @@ def sentence(summary: RunSummary) -> str:
     certainty = f" (95 % interval {interval.rstrip(']')})" if interval else ""
     why = "too few answers were scored"
     if summary.found_nothing:
-        why = "no question got anything from the memory"
+        why = "no question got any context from the memory"
 
     warning = "" if summary.valid else f" **Invalid: {why}.**"
     if summary.is_stopped:

@@ -365,7 +365,7 @@ CAUSES = (
         ),
         "it can't be written",
     ),
-    (("not a directory", "file exists"), "a file is in place of a folder"),
+    (("not a directory", "file exists"), "a file is where a folder should be"),
     (
         ("file is not a database", "malformed", "no such table"),
         "the file is damaged, or is not an MLflow database",

@@ -181,7 +181,7 @@ def test_a_run_that_found_nothing_is_not_compared(tmp_path: Path) -> None:
     ]
     comparison = compared(runs)
     assert not comparison.differences
-    assert "got anything from its memory" in " ".join(refusal_lines(comparison))
+    assert "got any context from its memory" in " ".join(refusal_lines(comparison))
     assert compared(runs, force=True).differences
 
 

@@ -174,7 +174,7 @@ def test_bless_refuses_a_run_without_a_must_pass_question(tmp_path: Path) -> Non
         ({"dataset": "demo"}, "different data set: locomo in the baseline, demo now"),
         ({"metrics": {"coverage": 0.98}}, "coverage is 98.0 %"),
         ({"valid": False}, "coverage is"),
-        ({"tags": {"nothing_found": "true"}}, "no question got anything from the memory"),
+        ({"tags": {"nothing_found": "true"}}, "no question got any context from the memory"),
         ({"tags": {"only": "wrong:abc"}}, "so it has no score"),
         ({"of_records": {"weight": 2.0}}, "different weights of 20 questions"),
     ],

@@ -182,7 +182,7 @@ class Brief(LanguageModel):
 
 @pytest.mark.parametrize(
     ("own_style", "way_out"),
-    [(False, "use prompt=auto"), (True, "no prompt=... changes that style")],
+    [(False, "use prompt=auto"), (True, "prompt=... can't change that style")],
 )
 def test_mismatch_note_does_not_blame_the_prompt_for_a_systems_own_style(
     own_style: bool, way_out: str

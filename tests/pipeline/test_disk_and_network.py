@@ -125,7 +125,7 @@ def test_no_call_is_sent_if_the_disk_is_nearly_full(memeval: Command, tmp_path: 
         assert endpoint.count() == 0
 
         assert done.returncode == 1
-        assert f"MiB are free at {tmp_path}" in done.stderr
+        assert f"MiB are free in {tmp_path}" in done.stderr
         assert done.stderr.count("no call was sent: ") == 1, "once for both cells"
 
         memeval(*words)

@@ -150,7 +150,7 @@ def test_changes_to_the_process_are_noted_once_and_undone(
     before = sys.stdout
     summary, _ = played(name)
     notes = [note.text for note in summary.notes if "was undone" in note.text]
-    assert [f" changed {part} of the process" in note for note in notes] == ([True] if part else [])
+    assert [f" changed the process's {part}:" in note for note in notes] == ([True] if part else [])
     assert sys.stdout is before
 
 
@@ -197,7 +197,7 @@ def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
     ("path", "told"),
     [
         ("faulty:LeavesAbstract", "does not define answer, ingest of MemorySystem"),
-        ("faulty:TakesNoParts", "can't be built from (settings, parts)"),
+        ("faulty:TakesNoParts", "can't be created from (settings, parts)"),
         ("faulty:SettingsNoClass", "settings type of this system must be a dataclass"),
         ("faulty:SettingsPlain", "settings type of this system must be a dataclass"),
         ("faulty:StyleUnknown", "baroque"),
@@ -207,7 +207,7 @@ def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
         ("faulty:ThinksRaises", "in uses_llm_at_ingest: SystemExit: 0"),
         ("faulty:not_a_class", "is not a subclass of"),
         ("faulty:Nothing", "has no class 'Nothing'"),
-        ("faulty", "must read package.module:Class"),
+        ("faulty", "must be package.module:Class"),
         ("no_such_module:X", "no module named 'no_such_module'"),
         ("broken_syntax:X", "broken_syntax.py:2: SyntaxError"),
         ("broken_import:X", "no module named 'not_installed_here'"),

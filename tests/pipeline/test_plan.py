@@ -189,7 +189,7 @@ def test_runs_that_send_the_same_prompts_are_estimated_as_one(memeval: Command) 
         sent = endpoint.count()
 
     (line,) = sampled["by_role"]
-    assert any("extrapolated" in note for note in sampled["basis"])
+    assert any("extrapolates" in note for note in sampled["basis"])
     assert sent == 12
     # Some of the 12 questions were read, in 3 of 5 runs.
     assert line["calls"] == pytest.approx(sent)

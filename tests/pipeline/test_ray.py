@@ -158,7 +158,7 @@ def test_two_nodes_need_a_shared_store(memeval: Command, tmp_path: Path) -> None
         done = memeval(*words, f"hydra.launcher.address={cluster.address}", check=False)
 
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert done.stderr.startswith("memeval: the Ray cluster has more than one node")
+    assert done.stderr.startswith("memeval: the Ray cluster has several nodes")
 
 
 @pytest.fixture

@@ -103,10 +103,10 @@ def test_a_run_in_which_nothing_is_found_is_invalid(
     words = ("system=http", f"system.base_url={service.address}", "tracking=none")
     done = memeval(*words, "dataset.limit_questions=2", check=False)
     assert done.returncode == 1
-    assert "no question got anything from the memory" in done.stdout + done.stderr
+    assert "no question got any context from the memory" in done.stdout + done.stderr
     assert summary(tmp_path)["valid"] is False
     report = next(tmp_path.glob("outputs/runs/*/report.md")).read_text(encoding="utf-8")
-    assert "**INVALID.** No question got anything from the memory." in report
+    assert "**INVALID.** No question got any context from the memory." in report
 
 
 def test_a_plan_calls_no_service(memeval: Command, service: ScriptedMemory) -> None:

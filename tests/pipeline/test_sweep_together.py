@@ -67,7 +67,7 @@ def test_wrong_name_in_a_later_cell_stops_the_sweep_before_any_call(
 
     assert done.returncode == 2
     assert done.stderr.startswith("memeval: unknown system 'bm52'. Did you mean: bm25?")
-    assert "nothing was run: 7 of 14 runs can't be made" in done.stderr
+    assert "nothing was run: 7 of 14 runs can't be started" in done.stderr
     assert not (tmp_path / "outputs" / "runs").exists()
 
 

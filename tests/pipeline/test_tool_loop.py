@@ -444,7 +444,7 @@ CASES: Mapping[str, Case] = {
         [*[calls(one) for one in numbered(4)], calls(call(call_id="c9"))],
         answer=None,
         faults=["call_at_end"],
-        error="called a tool in place of the answer",
+        error="called a tool instead of answering",
         limit=True,
     ),
     "nothing at the last step": Case(
@@ -521,8 +521,8 @@ CASES: Mapping[str, Case] = {
             ("raises a long message", "shouts", "no"),
             ("returns what can't be shown", "unspeakable_result", "can't be shown"),
             ("returns odd keys", "odd_keys", "keys must be"),
-            ("returns a chunk without turns", "no_turns", "turn_ids each"),
-            ("returns a chunk without text", "chunk_without_text", "turn_ids each"),
+            ("returns a chunk without turns", "no_turns", "a tuple of turn_ids"),
+            ("returns a chunk without text", "chunk_without_text", "a tuple of turn_ids"),
             ("waits for ever", "awaits_for_ever", "system.timeout_s"),
             ("ignores its end", "ignores_its_end", "system.timeout_s"),
             ("is an async generator", "async_generator", "never ran"),
@@ -808,13 +808,13 @@ def test_each_tool_use_case_of_a_writer_has_its_outcome(name: str, tmp_path: Pat
         (None, "it must return a sequence of Tool"),
         ({"search": Tool("search", "", {}, print)}, "it must return a sequence of Tool"),
         (["search"], "it must return a sequence of Tool"),
-        ([Tool("search it", "", {}, print)], "'search it' is not a name of a tool"),
-        ([Tool(5, "", {}, print)], "'5' is not a name of a tool"),  # type: ignore[arg-type]
-        ([Tool("a", "", {}, print)] * 2, "two tools are called 'a'"),
+        ([Tool("search it", "", {}, print)], "'search it' is not a tool name"),
+        ([Tool(5, "", {}, print)], "'5' is not a tool name"),  # type: ignore[arg-type]
+        ([Tool("a", "", {}, print)] * 2, "two tools are named 'a'"),
         ([Tool("a", None, {}, print)], "description"),  # type: ignore[arg-type]
         ([Tool("a", "", None, print)], "parameters"),  # type: ignore[arg-type]
-        ([Tool("a", "", {"enum": {1}}, print)], "no request can hold the parameters"),
-        ([Tool("a", "", {}, "print")], "no function"),  # type: ignore[arg-type]
+        ([Tool("a", "", {"enum": {1}}, print)], "the parameters can't be sent as JSON"),
+        ([Tool("a", "", {}, "print")], "must be a function"),  # type: ignore[arg-type]
     ],
 )
 def test_invalid_tools_are_refused_with_the_reason(tools: Any, told: str) -> None:

@@ -79,8 +79,8 @@ def test_cost_of_imported_answers_is_unknown() -> None:
 
     text = report(imported)
     assert "| cost of a fresh run | unknown |" in text
-    assert "A fresh run, without our response cache: unknown." in text
-    # The judge's cost is known, so it is billed.
+    assert "A fresh run, without memeval's cache: unknown." in text
+    # What the judge was paid was paid.
     assert "| billed | $0.02 |" in text
     assert spent(imported) == (None, None) and spent(replace(cell, metrics=judged))[1] == 0.02
     (tile,) = [tile for tile in cell_data([imported])[0].tiles if tile.title.startswith("Cost")]
@@ -112,7 +112,7 @@ def test_invalid_run_is_reported_first_with_its_bounds() -> None:
     assert text.splitlines()[2].startswith(
         "> **INVALID.** Only 93.1 % of the answers were scored, below the minimum of 0.99"
     )
-    assert "| accuracy if all unscored answers were wrong, were right | 28.0 to 36.0 |" in text
+    assert "| accuracy if all unscored answers were wrong, or right | 28.0 to 36.0 |" in text
 
 
 def test_a_cell_that_measured_nothing_still_has_a_report(tmp_path: Path) -> None:

@@ -62,13 +62,13 @@ def test_price_file_of_the_setting_overrides_the_one_in_the_home(tmp_path: Path)
         ("{date: 2026-01-31, models: {}}", "must name a model"),
         (
             "date: 2026-01-31\nmodels:\n  b: 0\n  a: {input: 1, output: 2}\n  'a': 0",
-            "prices.yaml: a is there twice, in line 4, column 3 and in line 5, column 3",
+            "prices.yaml: a occurs twice, in line 4, column 3 and in line 5, column 3",
         ),
-        ("{date: 2026-01-31, models: {a: 0, 1: 0, '1': 0}}", "1 is there twice, in line 1"),
-        ("{models: {a: 0}, date: 2026-01-31, models: {b: 0}}", "models is there twice"),
+        ("{date: 2026-01-31, models: {a: 0, 1: 0, '1': 0}}", "1 occurs twice, in line 1"),
+        ("{models: {a: 0}, date: 2026-01-31, models: {b: 0}}", "models occurs twice"),
         (
             "{date: 2026-01-31, models: {a: {input: 1, output: 2, input: 3}}}",
-            "input is there twice",
+            "input occurs twice",
         ),
         ("&a {date: 2026-01-31, models: *a}", "date must be 0"),
         ("{date: 2026-01-31, models: {a: 1}}", "a must be 0, or have input, output"),

@@ -257,7 +257,7 @@ def test_failed_logging_of_artifacts_keeps_records_and_can_be_repeated(
     blocked = tmp_path / "mlruns" / "artifacts"
     blocked.write_text("")
     before = (folder / "records.jsonl").read_bytes()
-    with pytest.raises(WorldError, match="a file is in place of a folder"):
+    with pytest.raises(WorldError, match="a file is where a folder should be"):
         log_run(folder, store)
     assert (folder / "records.jsonl").read_bytes() == before
     blocked.unlink()

@@ -59,7 +59,7 @@ def test_report_is_written_even_if_the_store_fails(tmp_path: Path) -> None:
     (tmp_path / "mlruns").write_text("")
     with closing(Publisher(tmp_path)) as publisher:
         result = publisher.publish(folder, Filing()).result()
-    assert result.error is not None and "a file is in place of a folder" in result.error
+    assert result.error is not None and "a file is where a folder should be" in result.error
     assert "\n" not in result.error
     assert (folder / "report.md").exists()
 

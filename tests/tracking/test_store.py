@@ -116,7 +116,7 @@ def test_leftovers_of_a_killed_first_start_are_replaced(tmp_path: Path) -> None:
 
 def test_file_in_place_of_the_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "mlruns").write_text("")
-    with pytest.raises(WorldError, match="a file is in place of a folder"):
+    with pytest.raises(WorldError, match="a file is where a folder should be"):
         prepare_store(tmp_path)
 
 

@@ -208,7 +208,7 @@ def not_sound(run: Run) -> Iterator[str]:
             "the run was stopped before its end: the same command with a larger budget continues it"
         )
     elif summary.found_nothing:
-        yield "no question got anything from the memory"
+        yield "no question got any context from the memory"
     elif coverage is None or coverage < MIN_COVERAGE or not summary.valid:
         shown = "not known" if coverage is None else f"{percent(coverage)} %"
         yield f"coverage is {shown}, below {percent(MIN_COVERAGE)} %"

@@ -149,7 +149,7 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[st
         f"{question_id}{hypothesis}".encode()
     except UnicodeEncodeError as error:
         raise UserError(
-            f"{where}: half a character (a lone surrogate), which can't be stored"
+            f"{where}: a lone surrogate (half a character), which can't be stored"
         ) from error
 
     return question_id, None if hypothesis is None else str(hypothesis), row
@@ -172,7 +172,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         """`known` has all question ids of the data; `only_listed` asks only those with a row."""
         self._dataset, self._given = cell.dataset, hypotheses.answers
         recorded = cell.config.judge.name == RECORDED
-        self._of_blanks = "whose recorded verdicts count" if recorded else "which is wrong"
+        self._of_blanks = "whose recorded verdicts count" if recorded else "counted as wrong"
         self._repeated, self._known, self._only_listed = hypotheses.repeated, known, only_listed
         self._asked: list[str] = []
         self._left_out = 0
@@ -224,7 +224,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
             "empty: rows without an answer, counted as failed": [
                 question_id for question_id, text in answers.items() if text is None
             ],
-            f"blank: rows with an answer of no words, {self._of_blanks}": blank,
+            f"blank: rows with a blank answer, {self._of_blanks}": blank,
         }
         notes = [_count_ids(what, ids) for what, ids in findings.items() if ids]
         if self._only_listed:

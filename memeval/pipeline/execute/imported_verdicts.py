@@ -51,7 +51,7 @@ def recorded_judge(hypotheses: Hypotheses, judged_by: str | None) -> RecordedJud
         raise unknown("judge", one_line(judged_by), map(one_line, by_judge))
 
     if judged_by is None and len(by_judge) > 1:
-        names = ", ".join(one_line(name) or "one without a name" for name in sorted(by_judge))
+        names = ", ".join(one_line(name) or "an unnamed judge" for name in sorted(by_judge))
         raise UserError(
             f"{one_line(hypotheses.path)} records verdicts of {len(by_judge)} judges: {names}",
             "choose one:  --judged-by=NAME",

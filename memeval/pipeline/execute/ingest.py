@@ -50,7 +50,7 @@ def check_loss(health: IngestHealth, most: float, ledger: Ledger | None = None) 
     if health.lost_share <= most:
         return
 
-    message = f"{health.summary}, and max_ingest_loss allows {100 * most:.1f} %"
+    message = f"{health.summary}, but max_ingest_loss allows only {100 * most:.1f} %"
     if ledger is not None and ledger.cut_calls:
         message += f"; {_cut_replies(ledger)} (llm.ingest.max_tokens)"
 

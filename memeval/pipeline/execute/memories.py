@@ -49,7 +49,7 @@ class MemorySource(AnswerSource):
 
         if memory.unsaved:
             self._noted.append(
-                f"A memory could not be saved, and is rebuilt when it is needed: {memory.unsaved}"
+                f"A memory could not be saved, so it is rebuilt when needed: {memory.unsaved}"
             )
 
         only = retrieves_only(self._cell.config)

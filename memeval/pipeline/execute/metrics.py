@@ -72,5 +72,5 @@ def _own_metrics(
         name = f"{type(dataset).__module__}:{type(dataset).__qualname__}"
         raise UserError(
             f"{name}.ranking_metrics() failed: {type(error).__name__}: {error}",
-            "no answer is lost: fix it, then repeat the command",
+            "fix the metric, then repeat the command: no answer is lost",
         ) from error

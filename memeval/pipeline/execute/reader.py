@@ -113,7 +113,7 @@ class CellReader:
             whose, way_out = f"prompt={self._style}", "use prompt=auto"
             if self._own_style:
                 whose = f"the system's own style ({self._style})"
-                way_out = "no prompt=... changes that style"
+                way_out = "prompt=... can't change that style"
 
             ledger.remarks["prompt_mismatch"] = (
                 f"{whose} asks for as few words as possible, but some questions ask for a "

@@ -97,8 +97,7 @@ def take_ids(case: EvalCase, taken: set[str]) -> None:
     for row_id in (*ingest_ids(case), *(question.question_id for question in case.questions)):
         if any("\ud800" <= character <= "\udfff" for character in row_id):
             raise UserError(
-                f"the id '{one_line(row_id)}' contains half of a surrogate pair, which can't be "
-                "stored"
+                f"the id '{one_line(row_id)}' contains a lone surrogate, which can't be stored"
             )
 
         if row_id in taken:

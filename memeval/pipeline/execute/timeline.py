@@ -149,7 +149,7 @@ def _told(operation: EvalOperation, done: OperationDone | None) -> TimelineEvent
         if done.items is not None:
             said = f"{done.items:,} item{'' if done.items == 1 else 's'}"
         if done.items and done.vanished == 0:
-            said += ", and what a search found is still found"
+            said += ", but a search still finds what it found before"
 
     return TimelineEvent(operation.kind.value, text, said)
 

@@ -232,7 +232,7 @@ class ToolLoop:
         if not completion.text.strip():
             did = "called a tool" if completion.tool_calls else "said nothing"
             raise ModelError(
-                f"the model {did} in place of the answer when its calls were used up "
+                f"the model {did} instead of answering when its calls were used up "
                 "(reader.max_steps, reader.max_tool_calls)"
             )
 
@@ -542,8 +542,8 @@ def as_result(value: Any) -> ToolResult:
             raise TypeError("the text of a ToolResult must be a string")
         if not all(map(_is_sound, chunks or ())):
             raise TypeError(
-                "`retrieved` of a ToolResult must hold Retrieved, with a text and a tuple of "
-                "turn_ids each"
+                "`retrieved` of a ToolResult must contain Retrieved, each with a text and a tuple "
+                "of turn_ids"
             )
 
         if not value.text.strip():

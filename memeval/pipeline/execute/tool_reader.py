@@ -203,14 +203,14 @@ async def open_tools(watched: Watched) -> tuple[Tool, ...]:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise watched.misuse(
                 "tools",
-                f"'{one_line(name, 60)}' is not a name of a tool: letters, digits, _ and -",
+                f"'{one_line(name, 60)}' is not a tool name: use letters, digits, _ and -",
             )
         if names.count(name) > 1:
-            raise watched.misuse("tools", f"two tools are called '{name}'")
+            raise watched.misuse("tools", f"two tools are named '{name}'")
 
     for tool in tools:
         if (wrong := _mistake_of(tool)) is not None:
-            raise watched.misuse("tools", f"{wrong} of the tool '{tool.name}'")
+            raise watched.misuse("tools", f"{wrong} in the tool '{tool.name}'")
 
     return tuple(tools)
 
@@ -218,13 +218,13 @@ async def open_tools(watched: Watched) -> tuple[Tool, ...]:
 def _mistake_of(tool: Tool) -> str | None:
     """The first part of a tool that is not valid, in words that continue a message."""
     if not isinstance(tool.description, str):
-        return "the description must be a string, that"
+        return "the description must be a string"
     if not isinstance(tool.parameters, Mapping):
-        return "the parameters must be a JSON schema, those"
+        return "the parameters must be a JSON schema"
 
     try:
         json.dumps(as_function(tool))
     except (TypeError, ValueError, RecursionError) as error:
-        return f"no request can hold the parameters ({one_line(error, 100)})"
+        return f"the parameters can't be sent as JSON ({one_line(error, 100)})"
 
-    return None if callable(tool.call) else "no function can be called as `call`"
+    return None if callable(tool.call) else "`call` must be a function"

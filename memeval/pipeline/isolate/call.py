@@ -91,7 +91,7 @@ class SystemCall(Struct):
     def overdue(self) -> SystemFaultError:
         """The error for a call that took longer than its time limit."""
         limit = f"did not finish within {self.timeout_s:g} s (system.timeout_s)"
-        return self.misuse(f"{limit}; it was given up")
+        return self.misuse(f"{limit}; it was abandoned")
 
     def run(self, step: Callable[[], T]) -> T:
         """Runs plain code on the loop's thread, up to its time limit. Raises `MemevalError`."""

@@ -95,7 +95,7 @@ def _text(value: Any, name: str) -> str:
         raise _refusal(name, "a string", value)
     if len(value) > LONGEST_TEXT:
         raise NotAnAnswerError(
-            f"{name} has {len(value):,} characters, and may have {LONGEST_TEXT:,}"
+            f"{name} has {len(value):,} characters; at most {LONGEST_TEXT:,} are allowed"
         )
 
     return plain_text(value)
@@ -119,7 +119,7 @@ def _chunks(chunks: Any, turns: Mapping[str, Any]) -> tuple[Retrieved, ...]:
 def _chunk(chunk: Any, turns: Mapping[str, Any]) -> Retrieved:
     if not isinstance(chunk, Retrieved):
         raise NotAnAnswerError(
-            f"Answer.retrieved must hold Retrieved chunks, but holds {_kind(chunk)}"
+            f"Answer.retrieved must contain Retrieved chunks, but contains {_kind(chunk)}"
         )
 
     text = _text(chunk.text, "Answer.retrieved.text")
@@ -150,7 +150,7 @@ def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
     for turn in members:
         if not isinstance(turn, str):
             raise NotAnAnswerError(
-                f"{name} must hold turn ids, which are strings, but holds {_kind(turn)}"
+                f"{name} must contain turn ids, which are strings, but contains {_kind(turn)}"
             )
         if turn not in turns:
             raise NotAnAnswerError(

@@ -45,18 +45,18 @@ def notes(
 
     if found_nothing(rows, ingest_rows):
         text = (
-            "No question got anything from the memory: its search found nothing. "
+            "No question got any context from the memory: its search found nothing. "
             "python -m memeval check shows what it finds."
         )
         unfit = sum(NOTHING_FITS in row.notes for row in rows)
         if cell.config.context_tokens is not None:
             text = (
-                "No question got anything from the memory: nothing was found, or no text fits "
+                "No question got any context from the memory: nothing was found, or no text fits "
                 f"into context_tokens={cell.config.context_tokens}."
             )
         elif unfit:
             text = (
-                "No question got anything from the memory: its search found something for "
+                "No question got any context from the memory: its search found something for "
                 f"{unfit:,} of {len(rows):,} answers, but nothing fits into the system's budget."
             )
 

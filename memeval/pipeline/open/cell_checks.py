@@ -105,8 +105,7 @@ def check_granularity(config: RunConfig, dataset: Dataset) -> None:
         )
     if dataset.settings.canaries and config.granularity.name not in GRANULARITIES:
         raise UserError(
-            f"dataset.canaries plants turns, and granularity={config.granularity.name} "
-            "remembers none",
+            f"dataset.canaries plants turns, but granularity={config.granularity.name} stores none",
             "use:  granularity=turn or granularity=session",
         )
 
@@ -146,7 +145,7 @@ def check_reader(config: RunConfig, source: Source) -> None:
         raise UserError(f"reader=tools: {name} has no tools", out)
     if source.own_prompt:
         raise UserError(
-            f"reader=tools: {name} answers with its own prompt, and not by a model that can use "
+            f"reader=tools: {name} answers with its own prompt, not with a model that can use "
             "tools",
             out,
         )
@@ -154,7 +153,7 @@ def check_reader(config: RunConfig, source: Source) -> None:
         raise UserError("reader=tools needs answers, but stages=retrieve ends before them", out)
     if config.prompt.name == "con":
         raise UserError(
-            "prompt=con takes notes of the chunks that a system shows, and reader=tools shows none",
+            "prompt=con takes notes of the chunks that a system shows, but reader=tools shows none",
             out,
             "or:   prompt=auto",
         )
@@ -171,7 +170,7 @@ def check_writer(config: RunConfig, source: Source) -> None:
     if config.compression_turn != "never":
         raise UserError(
             f"compression_turn={config.compression_turn} cuts the window of an agent that was "
-            "given the chunks, and writer=tools gives it none",
+            "given the chunks, but writer=tools gives it none",
             out,
             "or:   compression_turn=never",
         )
@@ -189,12 +188,12 @@ def check_tenants(config: RunConfig, source: Source, dataset: Dataset) -> None:
             "use:  dataset=lifecycle",
         )
     if not isinstance(source, Declared):
-        raise UserError(f"{name} is for a memory: leave it out for evaluate")
+        raise UserError(f"{name} needs a memory system: leave it out for evaluate")
     if config.writer.name == TOOLS:
         raise UserError(f"{name}: writer=tools only writes for one user", "use:  writer=chunks")
     if config.reader.name == TOOLS and not source.needs_instances:
         raise UserError(
-            f"{name}: reader=tools calls tools that name no user, and "
+            f"{name}: reader=tools calls tools that don't name a user, but "
             f"system={config.system['name']} has one store",
             "use:  reader=direct",
         )
@@ -209,19 +208,18 @@ def check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> Non
             f"judge={config.judge.name} needs a language model{what}, but llm=extractive is not "
             "one",
             "with a key:  llm=openai llm.model=gpt-4o-mini",
-            "its alone:   llm.judge.model=gpt-4o-mini",
+            "judge only:  llm.judge.model=gpt-4o-mini",
             "offline:     judge=keyword, judge=token_f1, judge=exact_match or judge=contains",
         )
 
     if config.prompt.name == "con" and not has_language_model(config):
         raise UserError(
-            "prompt=con needs a language model, which takes the notes, but llm=extractive is not "
-            "one",
+            "prompt=con needs a language model to take notes, but llm=extractive is not one",
             "with a key:  llm=openai llm.model=gpt-4o-mini",
         )
     if config.prompt.file and not has_language_model(config):
         raise UserError(
-            "prompt.file needs a language model: the offline reader reads no template",
+            "prompt.file needs a language model: the offline reader uses no prompt template",
             "with a key:  llm=openai",
         )
 
@@ -234,7 +232,7 @@ def check_context_budget(config: RunConfig, source: Source) -> None:
         raise UserError("context_tokens limits what a system shows: leave it out for evaluate")
     if source.own_prompt:
         raise UserError(
-            "context_tokens needs a system that answers by the shared reader, but "
+            "context_tokens needs a system that answers with the shared reader, but "
             f"system={config.system['name']} answers with its own prompt",
             "leave context_tokens out",
         )

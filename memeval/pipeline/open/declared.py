@@ -190,7 +190,7 @@ def _check_constructor(system_class: type[MemorySystem]) -> None:
         inspect.signature(system_class).bind(None, None)
     except TypeError as error:
         raise UserError(
-            f"{system_class.__module__}:{system_class.__qualname__} can't be built from "
+            f"{system_class.__module__}:{system_class.__qualname__} can't be created from "
             f"(settings, parts): {one_line(error)}",
             "it must take both:  "
             "def __init__(self, settings, parts): super().__init__(settings, parts)",

@@ -49,7 +49,7 @@ def sampling_of(settings: LlmConfig, role: str) -> Sampling:
 
     if not settings.model or not settings.base_url:
         raise UserError(
-            f"{role}.model is not set: name the model, or the deployment, that is called",
+            f"{role}.model is not set: name the model or deployment to call",
             f"for example:  {role}.model=gpt-4o-mini",
         )
 
@@ -93,7 +93,7 @@ class Models:
         for name, reach in (("llm", self._config.llm), ("embedder", self._config.embedder)):
             if self._say and reach.name == "openai" and reach.max_retries is not None:
                 self._say(
-                    f"{name}.max_retries is deprecated: time bounds the retries; "
+                    f"{name}.max_retries is deprecated: retries are limited by time; "
                     f"use {name}.patience_s={reach.patience_s:g}"
                 )
 

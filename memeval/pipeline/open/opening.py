@@ -196,7 +196,7 @@ def _source(config: RunConfig) -> Source:
     """Source of the config's answers."""
     if config.system["name"] == IMPORTED:
         if retrieves_only(config):
-            raise UserError("stages=retrieve asks a system: leave it out for evaluate")
+            raise UserError("stages=retrieve needs a memory system: leave it out for evaluate")
 
         return ImportedSource(config.system)
 

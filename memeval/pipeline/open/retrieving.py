@@ -37,7 +37,7 @@ def for_retrieval(config: RunConfig, source: Source, dataset: Dataset) -> RunCon
     name = config.system["name"]
     if source.own_prompt:
         raise UserError(
-            f"stages={RETRIEVE} needs a system that answers by the shared reader, but "
+            f"stages={RETRIEVE} needs a system that answers with the shared reader, but "
             f"system={name} answers with its own prompt",
             f"leave stages={RETRIEVE} out",
         )

@@ -54,18 +54,18 @@ def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
     # A custom class has its code's version as its label, unless a label is set.
     label = said.pop("label", None)
     if config.label not in (label, None):
-        yield f"run.json: the label is {one_line(label, 60)}, and a different one in config.yaml"
+        yield f"run.json: the label is {one_line(label, 60)}, but different in config.yaml"
 
     for name in shown.keys() ^ said.keys():
         # The fields of a package's option are known only if the package is installed.
         if name not in shown or _is_ours(name, config):
             shorter = one_line(name, 60)
-            yield f"run.json: the setting {shorter} is only here, or only in config.yaml"
+            yield f"run.json: the setting {shorter} is missing here or in config.yaml"
 
     for name in shown.keys() & said.keys():
         if said[name] != shown[name]:
             yield (
-                f"run.json: the setting {name} is {one_line(said[name], 60)}, and "
+                f"run.json: the setting {name} is {one_line(said[name], 60)}, but "
                 f"{one_line(shown[name], 60)} in config.yaml"
             )
 
@@ -73,17 +73,17 @@ def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
     made = {**_told_tags(config), PROTOCOL: protocol(config, sha256, summary.judge)}
     for name, told in made.items():
         if summary.tags.get(name) != told:
-            yield f"run.json: the tag {name} is not that of config.yaml"
+            yield f"run.json: the tag {name} differs from config.yaml"
 
     if summary.name != run_name(config):
-        yield "run.json: the name is not that of config.yaml"
+        yield "run.json: the name differs from config.yaml"
 
     if not _fits_reader(summary.tags, config):
-        yield f"run.json: the tags {DETERMINISTIC} and {OWN_PROMPT} are not those of its reader"
+        yield f"run.json: the tags {DETERMINISTIC} and {OWN_PROMPT} don't match its reader"
 
     stages = _stages(config)
     if stages is not None and inputs["stages"] != stages:
-        yield "run.json: the stages of its settings are not those of its system and data set"
+        yield "run.json: the stages of its settings don't match its system and data set"
 
 
 def _is_ours(name: str, config: RunConfig) -> bool:
@@ -159,10 +159,10 @@ def tag_problems(summary: RunSummary) -> Iterator[str]:
     }
     for name, value in made.items():
         if tags.get(name) != value:
-            yield f"run.json: the tag {name} is not that of the run"
+            yield f"run.json: the tag {name} does not match the run"
 
     if summary.status not in (FINISHED, STOPPED):
-        yield f"run.json: there is no status {one_line(summary.status, 40)}"
+        yield f"run.json: unknown status {one_line(summary.status, 40)}"
 
     stages = join_digests().keys()
     if identity.keys() != {"version", "inputs", "keys"} or inputs.keys() != stages:
@@ -182,7 +182,7 @@ def tag_problems(summary: RunSummary) -> Iterator[str]:
         is_whole = coverage is not None and coverage >= least
         valid = is_whole and not summary.is_stopped and tags.get(FOUND_NOTHING) != "true"
         if summary.valid != valid:
-            yield f"run.json: it says {'valid' if summary.valid else 'invalid'}, and is not"
+            yield f"run.json: it says {'valid' if summary.valid else 'invalid'}, but is not"
 
 
 def witness_problems(summary: RunSummary, rows: Sequence[Row]) -> Iterator[str]:

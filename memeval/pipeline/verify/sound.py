@@ -50,7 +50,7 @@ from memeval.results.summary import PACKAGE_RUN, PACKAGE_TAG
 from memeval.text.redaction import holds_replacement
 from memeval.text.shown import one_line, some_of
 
-OTHER_PRICES = "costs: they were made with prices that have changed since"
+OTHER_PRICES = "costs: the prices have changed since they were computed"
 WITHOUT_ROWS = "is missing: the records can't be compared with rows"
 """End of a message about a file of rows."""
 NAMED = 3
@@ -156,8 +156,8 @@ class FolderCheck:
 
             self._add_of_figures(witness_problems(summary, self.lines))
         except Exception as error:  # noqa: BLE001
-            # Edited records may contain values that no measure can handle.
-            self._add_of_figures([f"{RECORDS_FILE}: no figures can be made: {one_line(error)}"])
+            # Records that were edited may hold what no measure is made for.
+            self._add_of_figures([f"{RECORDS_FILE}: figures can't be computed: {one_line(error)}"])
 
         if summary.protocol_metrics:
             names = ", ".join(one_line(name, 40) for name in summary.protocol_metrics[:NAMED])
@@ -196,7 +196,7 @@ class FolderCheck:
         statuses = Counter(record.status.value for record in records)
         if statuses != Counter(summary.statuses):
             self.problems.append(
-                f"{RECORDS_FILE} holds {list_statuses(statuses)}, but {RUN_FILE} says "
+                f"{RECORDS_FILE} has {list_statuses(statuses)}, but {RUN_FILE} says "
                 f"{list_statuses(summary.statuses)}"
             )
 
@@ -213,13 +213,13 @@ class FolderCheck:
             return []
 
         if PACKAGE_TAG in summary.tags:
-            self.unchecked.append("it came in a package: verify FILE.memeval compares its key")
+            self.unchecked.append("it came from a package: verify FILE.memeval compares its key")
             return recorded
 
         # Another version may classify a field differently, and compute another key from one config.
         if version != __version__:
             self.unchecked.append(
-                f"memeval {one_line(version, 20)} made it: this version can't check whether "
+                f"made by memeval {one_line(version, 20)}: this version can't check whether "
                 f"{CONFIG_FILE} gives this key"
             )
             return recorded
@@ -233,7 +233,7 @@ class FolderCheck:
             ]
             if holds_replacement((self.folder / CONFIG_FILE).read_text(encoding="utf-8")):
                 self.unchecked.append(
-                    f"a path or an address was replaced in {CONFIG_FILE}: it can't be checked "
+                    f"a path or host was replaced in {CONFIG_FILE}: it can't be checked "
                     "whether it gives this key"
                 )
             elif made != identity["keys"] or run_key(config, inputs) != summary.run_key:
@@ -279,7 +279,7 @@ class FolderCheck:
                 ]
                 if unlike:
                     self.problems.append(
-                        f"{RECORDS_FILE}: {count_ids('record', unlike)} unlike the "
+                        f"{RECORDS_FILE}: {count_ids('record', unlike)} differing from the "
                         f"rows: {name_ids(unlike)}"
                     )
 
@@ -299,7 +299,7 @@ class FolderCheck:
         ]
         if unlike:
             self.problems.append(
-                f"{RECORDS_FILE}: {count_ids('record', unlike)} of a different seed or top_k: "
+                f"{RECORDS_FILE}: {count_ids('record', unlike)} with a different seed or top_k: "
                 f"{name_ids(unlike)}"
             )
 
@@ -363,7 +363,7 @@ class FolderCheck:
         if not rows.headed:
             self.problems.append(f"{name}: the header of its key is missing")
         if rows_digest(ids, rows.seals) != summary.rows.get(name):
-            self.problems.append(f"{name}: the rows are not the run's rows")
+            self.problems.append(f"{name}: the rows differ from the run's rows")
 
         return rows
 
@@ -373,7 +373,7 @@ def recorded_keys(repeat: Mapping[str, Any]) -> dict[str, Any]:
     recorded = {name: repeat[name] for name in ("seed", "prepare", "answer", "judge")}
     for name, value in recorded.items():
         if name != "seed" and not re.fullmatch(r"[0-9A-Za-z_-]{1,64}", str(value)):
-            raise TypeError(f"{name} is no key: {one_line(value, 40)}")
+            raise TypeError(f"{name} is not a key: {one_line(value, 40)}")
 
     return recorded
 
