@@ -38,7 +38,7 @@ A command of this section takes settings: `group=option` and `field=value`, as [
 | `-m`, `--multirun` | takes several values per setting, and runs every combination ([sweeps.md](sweeps.md)) |
 | `+sweep=NAME` | a [sweep that ships](../sweeps/README.md); needs no `-m` |
 | `--fresh`, `--fresh=STAGE` | runs `prepare`, `answer` or `judge` and what follows it again, although the results are there |
-| `--config-dir FOLDER`, `-cd FOLDER` | adds options of your own |
+| `--config-dir FOLDER`, `-cd FOLDER` | adds a folder with your own options |
 | `--cfg job --resolve` | prints what is composed, and runs nothing |
 | `--help`, `--help GROUP` | prints the groups with their options and fields, or one group |
 | `--hydra-help` | the other words that Hydra knows |

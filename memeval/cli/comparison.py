@@ -178,7 +178,7 @@ def _why_invalid(summary: RunSummary) -> str:
     """How many records have a score, how many are required, and why the others have none."""
     if summary.found_nothing:
         # A note says whether nothing was found, or nothing fits into a budget.
-        return "no question got anything from the memory"
+        return "no question got any context from the memory"
 
     whole = sum(summary.statuses.values())
     lost = {status: count for status, count in summary.statuses.items() if status not in SCORED}

@@ -33,7 +33,7 @@ _DRAFTING = """
 --kinds KIND=SHARE,…  kinds of questions and their shares, such as single_hop=2,update (default:
     equal shares of all kinds)
 --plan                show the calls that it would take, and make none
---config-dir FOLDER   options of your own
+--config-dir FOLDER   folder with your own options
 """
 DRAFT = f"""
 have a model propose questions about your own file, and check each of them; takes the settings of a

@@ -41,7 +41,7 @@ words* RUN|field=value  a finished run, by key or name; or the settings of a run
 --must-pass* ID,ID      questions that must be right; --bless keeps them in the baseline
 --metric M              with --bless: accuracy (default; recall@10 after stages=retrieve), f1,
     recall@5 …
---config-dir FOLDER     options of your own, such as a system
+--config-dir FOLDER     folder with your own options, such as a system
 --out FOLDER            for gate.md, gate.json and junit.xml (default: outputs/gate/RUN)
 """
 PARSER = Parser.of("gate", USAGE, margin=0.0)

@@ -61,7 +61,7 @@ def pack(arguments: Sequence[str]) -> int:
         print(f"  {run.key}  {shown_label(label, run.summary)}")
 
     replaced = [f"{count} × {kind}" for kind, count in packed.manifest.replaced.items()]
-    print(f"replaced: {', '.join(replaced) or 'nothing: no secret, path or private address found'}")
+    print(f"replaced: {', '.join(replaced) or 'nothing: no secret, path or private host found'}")
     for data in packed.manifest.data:
         if not data.texts:
             print(

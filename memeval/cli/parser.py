@@ -16,7 +16,7 @@ from memeval.text.shown import one_line
 
 RUN = "run RUN  key or its beginning, name or MLflow run id"
 LAST = "--last N:int  the newest N runs that match"
-CONFIG_DIR = "--config-dir FOLDER  options of your own"
+CONFIG_DIR = "--config-dir FOLDER  folder with your own options"
 """Arguments that several commands have."""
 _NAMES = re.compile(r"(?P<names>(?:-\w )?[\w-]+)(?P<mark>[?*+!|]?)(?: (?P<value>.+))?")
 

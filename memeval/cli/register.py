@@ -81,7 +81,7 @@ def register(arguments: Sequence[str]) -> int:
         with writing(note):
             write_atomically(note, sign(said_bytes(said), options.sign).decode())
 
-    print(f"said:   {options.output}, digest {said[SEAL]}")
+    print(f"wrote:  {options.output}, digest {said[SEAL]}")
     for cell in cells:
         print(f"  {cell.run_key}  {one_line(cell.name)}")
 

@@ -202,7 +202,10 @@ def report_waiting() -> None:
 def end_now() -> None:
     """Ends the process immediately. Rows are on disk already; the publisher ends on its own."""
     lost = describe_lost(all_under_way=True)
-    say(f"\nmemeval: stopped at once. Finished work is kept; the same command continues it.{lost}")
+    say(
+        "\nmemeval: stopped immediately. Finished work is kept; the same command continues it."
+        f"{lost}"
+    )
     os._exit(exit_status())
 
 

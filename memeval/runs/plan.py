@@ -83,13 +83,13 @@ class Plan(Struct, frozen=True):
             return None
 
         these = counted(count, "of these runs is", plural="of these runs are")
-        return f"{these} the same as another: the settings that were varied have no effect on it"
+        return f"{these} the same as another run: the varied settings have no effect here"
 
 
 def say_damage(cell: Cell, before: Earlier, progress: Progress) -> None:
     """Reports what is damaged in an earlier run."""
     for damage in before.damage:
         progress.say(
-            f"  the finished run {cell.run_key} is damaged: {damage}; memeval makes it again from "
+            f"  the finished run {cell.run_key} is damaged: {damage}; memeval recreates it from "
             "its rows"
         )

@@ -102,10 +102,10 @@ def confirm_cost(plan: Plan) -> None:
     what = f"this would make {estimate.calls:,} calls {cost}"
     if not sys.stdin.isatty():
         raise UserError(
-            f"{what}: confirm_above_usd={bound:g} asks first, but there is no terminal",
+            f"{what}: confirm_above_usd={bound:g} asks for confirmation, but there is no terminal",
             "raise confirm_above_usd, or leave it out",
         )
 
-    print(f"memeval: {what}. Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"memeval: {what}. Continue? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in YES:
         raise UserError("nothing was run")

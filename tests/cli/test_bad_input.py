@@ -86,7 +86,7 @@ MISTAKES = [
         "Did you mean: bm25?",
         way_out="python -m memeval --help system",
     ),
-    mistake("system=mine", way_out="an option of your own needs  --config-dir FOLDER"),
+    mistake("system=mine", way_out="for an option of your own:  --config-dir FOLDER"),
     mistake("judge=keywrod", "unknown judge 'keywrod'", "Did you mean: keyword?"),
     mistake("llm=opneai", "unknown llm 'opneai'", "Did you mean: openai?"),
     mistake("dataset=lokomo", "unknown dataset 'lokomo'", "Did you mean: locomo, locomo_mc10?"),
@@ -416,7 +416,7 @@ def test_a_bad_cell_stops_a_sweep_before_it_begins(home: Path) -> None:
     done = memeval(home, *MIXED)
     assert done.status == 2
     assert done.err.count("memeval: judge=llm needs a language model") == 1
-    assert "nothing was run: 2 of 6 runs can't be made; --keep-going runs the others" in done.err
+    assert "nothing was run: 2 of 6 runs can't be started; --keep-going runs the others" in done.err
     assert "Traceback" not in done.err and done.out == ""
     assert kept(home) == before
 
@@ -424,7 +424,7 @@ def test_a_bad_cell_stops_a_sweep_before_it_begins(home: Path) -> None:
 def test_keep_going_is_not_suggested_if_all_cells_are_invalid(home: Path) -> None:
     done = memeval(home, "-m", "judge=llm", "top_k=3,5", "system=no_memory", *SMALL)
     assert done.status == 2
-    assert done.err.endswith("  nothing was run: 2 of 2 runs can't be made\n")
+    assert done.err.endswith("  nothing was run: 2 of 2 runs can't be started\n")
 
 
 @pytest.mark.slow

@@ -62,7 +62,7 @@ def test_service_that_leaks_between_cases_fails(tmp_path: Path, service: Scripte
     done = check(tmp_path, service.address, "--junit", str(report))
     broken = violated(done)
     assert done.status == 1, done.out + done.err
-    assert {"a reset forgets the case before", "two cases do not mix"} <= set(broken)
+    assert {"a reset forgets the previous case", "two cases do not mix"} <= set(broken)
     assert "which memeval did not send for this case" in broken["two cases do not mix"]
     cases = ElementTree.parse(report).getroot().iter("failure")
     assert any("did not send for this case" in str(case.get("message")) for case in cases)
@@ -243,12 +243,12 @@ def test_command_system_is_checked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("system=http", "system=http needs the address of a memory service"),
+        ("system=http", "system=http needs the URL of a memory service"),
         ("http", "check: 'http' is not an override"),
         ("--", "check: no command after --"),
         ("http://a http://b", "check takes one URL, or one command after --"),
         ("http://a system=bm25", "check takes one URL, or one command after --"),
-        ("-- no-such-program-here", "system.command: there is no program 'no-such-program-here'"),
+        ("-- no-such-program-here", "system.command: the program 'no-such-program-here' is not"),
         ("system=bm25 budget.calls=1", "check ignores budgets"),
         ("system=bm25 --junit .", "--junit . must be a file, but is a folder"),
         (

@@ -94,7 +94,7 @@ def test_system_budget_too_small_for_any_text_is_not_an_empty_search(
     ("words", "told"),
     [
         (("system=bm25", "context_tokens=0"), "context_tokens must be at least 1, not 0"),
-        ((*ANSWERING, "context_tokens=9"), "context_tokens needs a system that answers by"),
+        ((*ANSWERING, "context_tokens=9"), "context_tokens needs a system that answers with"),
     ],
 )
 def test_invalid_budgets_are_refused(words: tuple[str, ...], told: str, tmp_path: Path) -> None:

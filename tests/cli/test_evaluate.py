@@ -94,7 +94,7 @@ def test_rows_that_do_not_match_questions_are_counted_and_named(
         f"1 repeated: more rows with the same id; the first one counts: {names[4]}",
         f"1 missing: questions without a row, counted as failed: {names[5]}",
         f"1 empty: rows without an answer, counted as failed: {names[3]}",
-        f"1 blank: rows with an answer of no words, which is wrong: {names[2]}",
+        f"1 blank: rows with a blank answer, counted as wrong: {names[2]}",
     ]
     assert [note["text"] for note in run["notes"] if note["text"] in expected] == expected
     assert all(f"note: {note}\n" in done.out for note in expected)

@@ -211,7 +211,7 @@ def test_unusable_metrics_are_reported_and_left_out(tmp_path: Path) -> None:
         "metric 'broken' of broken-metrics 1.0: broken_metrics.py:1: ZeroDivisionError: division",
         "metric 'class_of_metrics' of letter-metrics 1.0: letter_metrics:CLASS is not a memeval",
         "metric 'lost' of letter-metrics 1.0: module 'letter_metrics' has no class 'NO'",
-        "there are two metrics 'accuracy'",
+        "metric 'accuracy' is defined twice",
         "metric 'twin' is defined by two packages: first-twin 1.0 and second-twin 1.0",
     ):
         assert done.err.count(line) == 1, line

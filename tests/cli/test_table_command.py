@@ -40,7 +40,7 @@ def test_session_recall_is_flagged_in_every_table(tmp_path: Path) -> None:
     # The smallest demonstration conversation has five sessions.
     assert "R@5 of 5 sessions" in done.out and "turn" in done.out
     (report,) = tmp_path.glob("outputs/runs/*/report.md")
-    assert "conversation has as few as 5: @5, @10" in report.read_text(encoding="utf-8")
+    assert "conversations have as few as 5: @5, @10" in report.read_text(encoding="utf-8")
 
     table = completed(tmp_path, "table", "system=bm25", "--columns", "recall@5,recall@1").out
     assert "turn recall@5 (%)" in table and "@5 can't miss anything" in table.replace("\\", "")

@@ -731,7 +731,7 @@ def test_overlapping_sessions_and_mixed_time_zones_are_read(
     assert [text for _, text in texts(case)] == ["one", "three", "before", "two"]
     said = capsys.readouterr().out
     assert "read: 1 time without a zone as UTC" in said
-    assert "read: 1 id that are taken" in said
+    assert "read: 1 id already taken" in said
     assert "left out" not in said
     assert [turn["time"] for session in case["sessions"] for turn in session["turns"]] == [
         f"2024-05-08T{hour:02}:00:00Z" for hour in (8, 12, 8, 9)

@@ -165,7 +165,7 @@ class _TurnWriter:
             self.ids.add(message.message_id)
             return message.message_id
         if message.message_id:
-            self.log.take("ids that are taken by another message, under new ids")
+            self.log.take("ids already taken by another message, under new ids")
 
         turn_id = f"s{self.sessions}t{number}"
         while turn_id in self.ids:

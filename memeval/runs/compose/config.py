@@ -63,7 +63,7 @@ def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:
 
 
 WRONG = "wrong:"
-EXAMPLE = "for example:  only=wrong:16e712a2; the runs:  python -m memeval list"
+EXAMPLE = "for example:  only=wrong:16e712a2; to list runs:  python -m memeval list"
 
 
 def name_questions(config: RunConfig) -> RunConfig:

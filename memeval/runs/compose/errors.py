@@ -225,7 +225,7 @@ def _no_option(group: str, option: str, known: list[str], *, own_folder: bool) -
 
     hints = _model_hints(group, option)
     if not hints and not own_folder:
-        hints.append("an option of your own needs  --config-dir FOLDER")
+        hints.append("for an option of your own:  --config-dir FOLDER")
 
     if len(known) > FEW:
         hints.append(f"all {len(known)}:  python -m memeval --help {group}")

@@ -221,7 +221,7 @@ class RayWorkers:
                 seat.open -= 1
                 self._wake()
 
-        raise WorldError(f"{TRIES} workers died while computing the case: is memory short?")
+        raise WorldError(f"{TRIES} workers died while computing the case: out of memory?")
 
     async def _seat(self) -> _Seat:
         """Waits for a worker that may take a unit: of several, the one with the fewest units."""
@@ -292,8 +292,8 @@ class RayWorkers:
         """Raises `UserError` for a worker that can't be used."""
         if began.problem:
             raise UserError(
-                f"a Ray worker on {began.host} can't compute: {one_line(began.problem, 300)}",
-                "install the same memeval, and everything that its settings need, on every node",
+                f"a Ray worker on {began.host} can't be used: {one_line(began.problem, 300)}",
+                "on every node, install the same memeval and everything that the settings need",
             )
 
         if began.node != self._cluster.node and not self._shares_store:
@@ -390,7 +390,7 @@ class RayWorkers:
 def several_nodes() -> UserError:
     """The error for a cluster of several nodes whose workers have no shared store."""
     return UserError(
-        "the Ray cluster has more than one node, and files are not shared between machines",
+        "the Ray cluster has several nodes, but files are not shared between machines",
         "use:  store.url=postgresql://HOST/DATABASE  (and store.memories=..., reachable from "
         "all nodes)",
     )

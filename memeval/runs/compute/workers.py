@@ -179,7 +179,7 @@ class Workers:
                     return await self._computing.worker().compute(work, keeper)
 
         raise WorldError(
-            f"the process computing the case was killed {TRIES} times: is memory short? "
+            f"the process computing the case was killed {TRIES} times: out of memory? "
             "hydra.launcher.processes=1 computes one case at a time"
         )
 

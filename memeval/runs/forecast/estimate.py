@@ -286,8 +286,8 @@ class Estimator:
         if asked < total:
             basis.insert(
                 0,
-                f"{asked:,} of {total:,} open questions were examined, and the estimate "
-                "extrapolated from them; --exact examines all",
+                f"the estimate extrapolates from {asked:,} of {total:,} open questions; --exact "
+                "examines all",
             )
 
         made_up = [line for line in self._lines() if line.known_calls < line.calls]
@@ -300,13 +300,13 @@ class Estimator:
         if self._unknown_length:
             models = ", ".join(sorted({kind[1] for kind in self._unknown_length}))
             basis.append(
-                f"no earlier run shows the length and time of all replies of {models}: made-up "
-                f"replies are counted, at {ASSUMED_S:g} s per call"
+                f"no earlier run shows the length and time of all replies of {models}: they are "
+                f"assumed, at {ASSUMED_S:g} s per call"
             )
 
         if self._failed:
             basis.append(
-                f"{self._failed} answers could not be made up: the calls that depend on them "
+                f"{self._failed} answers could not be simulated: the calls that depend on them "
                 "are not counted"
             )
 

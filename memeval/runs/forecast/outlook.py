@@ -122,7 +122,7 @@ def _assumed(questions: int, groups: int) -> _Spread:
     return _Spread(
         sd=ASSUMED_SD,
         design_effect=effect,
-        basis=f"assumed: both right half of the time, correlation .5, design effect {effect:g}",
+        basis=f"assumed: systems right half of the time, correlation .5, design effect {effect:g}",
     )
 
 
@@ -155,5 +155,5 @@ def _spreads(runs: Sequence[Run]) -> Iterator[_Spread]:
             sd=independent * sqrt(len(shared)),
             # With few cases the clustered error can come out too small by chance.
             design_effect=max(1.0, (clustered / independent) ** 2),
-            basis=f"from {len(scores)} earlier runs: the pair whose differences spread most",
+            basis=f"from {len(scores)} earlier runs: the pair with the largest spread",
         )

@@ -57,7 +57,7 @@ def start_ray(
     if importlib.util.find_spec("ray") is None:
         raise UserError(
             "hydra/launcher=ray needs Ray, which is not installed",
-            "get it:  pip install 'memeval-bench[ray]'",
+            "install it:  pip install 'memeval-bench[ray]'",
         )
 
     if address is None:

@@ -181,7 +181,7 @@ class Database:
         """
         reason = one_line(getattr(error, "orig", None) or error, 300)
         if not _is_passing(error):
-            raise StorageError(f"the store {self.url} refuses: {reason}") from error
+            raise StorageError(f"the store {self.url} refused: {reason}") from error
 
         self._failed_at = time.monotonic()
         self._away_since = since = began if self._away_since is None else self._away_since
@@ -322,8 +322,8 @@ class Database:
             reason = one_line(getattr(error, "orig", None) or error, 300)
             raise UserError(
                 f"the store {self.url} can't be used: {reason}",
-                "user and password:  PGUSER and PGPASSWORD, or ~/.pgpass",
-                "a run without it:   store.url=null",
+                "set user and password:  PGUSER and PGPASSWORD, or ~/.pgpass",
+                "or run without it:      store.url=null",
             ) from error
 
     def _keep_renewing(self) -> None:
