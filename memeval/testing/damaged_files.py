@@ -179,7 +179,7 @@ class DamagedFiles:
     def sound(self, path: Path) -> ReadOutcome:
         """The content of the file before any damage."""
         whole = self.outcome(path)
-        assert isinstance(whole, Outcome) and whole.questions, (
+        assert isinstance(whole, ReadOutcome) and whole.questions, (
             f"the undamaged records are refused: {whole}"
         )
         return whole

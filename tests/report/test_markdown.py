@@ -80,7 +80,7 @@ def test_cost_of_imported_answers_is_unknown() -> None:
     text = report(imported)
     assert "| cost of a fresh run | unknown |" in text
     assert "A fresh run, without memeval's cache: unknown." in text
-    # What the judge was paid was paid.
+    # The judge's cost is known, so it is billed.
     assert "| billed | $0.02 |" in text
     assert spent(imported) == (None, None) and spent(replace(cell, metrics=judged))[1] == 0.02
     (tile,) = [tile for tile in cell_data([imported])[0].tiles if tile.title.startswith("Cost")]

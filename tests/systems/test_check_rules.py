@@ -194,7 +194,7 @@ def test_users_that_share_a_namespace_are_reported(service: ScriptedMemory) -> N
     assert "'ribbon' of one user is gone, as another one wanted it forgotten" in told
 
 
-def test_a_mark_that_maintenance_forgets_is_found_again() -> None:
+def test_forgotten_chunk_that_returns_after_consolidation_is_reported() -> None:
     (check,) = [check for check in CHECKS if check.name == "forgotten facts are gone"]
     told = asyncio.run(outcome_of(check, Marked())).line
     assert "after consolidate(), 'greyhound' is back" in told

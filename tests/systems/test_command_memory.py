@@ -75,7 +75,7 @@ def test_program_that_died_is_restarted_and_given_the_case_again(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_program_that_hangs_is_given_up(tmp_path: Path) -> None:
+def test_hanging_program_times_out(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"did not reply to search within 3 s"):
         asked(faulty(tmp_path, "hangs", restarts=0, request_timeout_s=3))
 
@@ -146,8 +146,8 @@ def test_program_without_a_case_folder_gets_a_temporary_home(tmp_path: Path) -> 
     assert variables["npm_config_cache"] == f"{os.environ['HOME']}/.npm", "or npx downloads again"
 
 
-def test_a_program_that_is_not_there_is_found_out_before_anything_is_asked() -> None:
-    settings = read_settings(Settings, {"command": "no-such-program --fast"})
+def test_missing_program_is_reported_before_any_request() -> None:
+    settings = read_settings(CommandSettings, {"command": "no-such-program --fast"})
     with pytest.raises(UserError, match="the program 'no-such-program' is not on this machine"):
         CommandMemory.resolve_settings(settings, has_language_model=False)
 
@@ -187,7 +187,7 @@ def test_noise_is_counted_for_each_answer(tmp_path: Path) -> None:
     assert counted == ["the program wrote 2 lines that are not replies"] * 2
 
 
-def test_a_signal_has_its_name() -> None:
+def test_exit_by_signal_names_the_signal() -> None:
     assert describe_status(-9) == "by signal SIGKILL"
     assert describe_status(-99) == "by signal 99"
 

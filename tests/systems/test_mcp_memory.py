@@ -520,13 +520,13 @@ def test_real_server_keeps_cases_apart_in_a_file_per_case(tmp_path: Path) -> Non
 
 
 @needs_server
-def test_the_real_server_is_refused_where_it_keeps_all_cases_in_one_file(tmp_path: Path) -> None:
+def test_real_server_with_one_file_for_all_cases_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="stores data outside its HOME"):
         asked(real(tmp_path))
 
 
 @needs_server
-def test_the_real_server_is_refused_under_a_wrong_variable(tmp_path: Path) -> None:
+def test_real_server_with_a_wrong_variable_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="stores data outside the case's folder"):
         asked(real(tmp_path, env={"MEMORY_PATH": "{case_dir}/memory.json"}))
 

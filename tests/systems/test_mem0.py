@@ -17,7 +17,7 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.contract import ChatPrompt
 from memeval.records import CorrectRequest, ForgetRequest, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
-from memeval.systems.external.mem0 import Mem0, Mem0Settings
+from memeval.systems.external.mem0 import Mem0
 from memeval.systems.external.mem0_library import describe_search, prepare_import
 
 from .conftest import DATES, Builder, ScriptedModel, conversation
@@ -277,7 +277,7 @@ def test_missing_library_is_refused_with_an_install_hint(
 ) -> None:
     monkeypatch.setitem(sys.modules, "mem0", None)
     with pytest.raises(UserError, match="needs the mem0ai library") as raised:
-        Mem0.resolve_settings(Settings(), has_language_model=False)
+        Mem0.resolve_settings(Mem0Settings(), has_language_model=False)
     assert raised.value.hints == ("install it:  pip install 'memeval-bench[mem0]'",)
 
 

@@ -118,5 +118,5 @@ def test_report_is_written_by_the_given_publisher(tmp_path: Path) -> None:
     tracker.close()
     assert (drawer.asked, tracker.asked) == (["report_run"], [])
     assert "a file is where a folder should be" in (result.error or "")
-    # As the run's own settings ask for it, not those of the publisher that draws.
+    # With plots only if the run's own settings ask for them, not those of the publisher.
     assert (folder / "report.md").exists() and not (folder / "plots").exists()

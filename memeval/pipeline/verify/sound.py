@@ -156,7 +156,7 @@ class FolderCheck:
 
             self._add_of_figures(witness_problems(summary, self.lines))
         except Exception as error:  # noqa: BLE001
-            # Records that were edited may hold what no measure is made for.
+            # Edited records may contain values that no measure can handle.
             self._add_of_figures([f"{RECORDS_FILE}: figures can't be computed: {one_line(error)}"])
 
         if summary.protocol_metrics:

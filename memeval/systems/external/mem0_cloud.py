@@ -231,7 +231,7 @@ def _connect(host: str, key: str) -> Any:
     from mem0 import MemoryClient  # type: ignore[import-untyped]
 
     check_address("system.host", host, "for the key:  export MEM0_API_KEY=...")
-    # Redirects are not followed: the conversation is sent to no other address.
+    # Redirects are not followed, so that the conversation is sent to no other URL.
     connections = httpx.Client(timeout=TIMEOUT_S)
     try:
         client = MemoryClient(api_key=key, host=host, client=connections)

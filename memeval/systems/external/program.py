@@ -262,7 +262,7 @@ class Program:
         return f"{ended} during {during}{self.last_words()}"
 
     def last_words(self) -> str:
-        """The last line of its stderr, as messages add it."""
+        """The last line of its stderr, in the form that messages append."""
         return f"; last line of stderr: {one_line(self._stderr[-1])}" if self._stderr else ""
 
     async def _keep_last_words(self) -> None:
