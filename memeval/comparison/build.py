@@ -142,9 +142,7 @@ def _differences(
     metric: Metric,
     sent: SentReader | None,
 ) -> dict[Pair, Difference]:
-    """The difference of each pair, p not adjusted yet. `kept` has each pair's overridden
-    reasons.
-    """
+    """Each pair's difference, p not adjusted yet. `kept` has the pairs' overridden reasons."""
     titles = _titles(scores)
     differences = {}
     for (first, second), forced in kept.items():

@@ -132,9 +132,7 @@ def _ranked(runs: list[ComparedRun]) -> list[list[ComparedRun]]:
 
 
 def _told_apart(runs: list[ComparedRun]) -> dict[str, list[ComparedRun]]:
-    """For each run, by label, the lower runs that share no letter with it; `runs` are
-    descending.
-    """
+    """By label, the lower runs that share no letter with a run; `runs` are in descending order."""
     apart: dict[str, list[ComparedRun]] = {}
     for at, run in enumerate(runs):
         letters = set(run.letters)

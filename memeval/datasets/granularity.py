@@ -98,9 +98,8 @@ def _by_turn(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
 def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     """CogCanvas' merged turns (arXiv 2601.00821), over the concatenated sessions.
 
-    The first speaker's turn opens a round or joins the open one. The other speaker's turn closes
-    it, or is a separate round if none is open. A round also ends with a session after which the
-    memory is queried or changed.
+    The first speaker's turn opens or joins a round. The other's turn closes it, or is a round
+    itself if none is open. A session after which the memory is queried or changed also ends it.
     """
     opener = next(iter(case.speakers), None) or next((turn.speaker for turn in case.turns), None)
     turns: list[Turn] = []

@@ -89,8 +89,7 @@ class ModelJudge(Judge):
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
-        # Imported late: its patterns take longer to compile than everything else that a finished
-        # run loads for judges.
+        # Imported late: its patterns take longer than all else a finished run loads for judges.
         from memeval.judges.reading import read_label, read_reason
 
         prompt = self._prompt(question, answer, self._template)

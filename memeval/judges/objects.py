@@ -100,9 +100,7 @@ def spoken_parts(reply: str, data: QuotableTexts) -> list[str]:
 
 
 def _ends(reply: str) -> Iterator[int]:
-    """Possible ends of thinking: after each closing mark, then each mark before gpt-oss's
-    answer.
-    """
+    """Possible ends of thinking: after closing marks, then after marks before a gpt-oss answer."""
     for mark in THINKING_MARKS.finditer(reply):
         if mark["close"] is not None:
             yield mark.end()

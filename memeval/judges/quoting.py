@@ -179,7 +179,7 @@ class QuotableTexts(Struct, frozen=True):
         )
 
     def holds(self, text: str) -> bool:
-        """Whether the texts contain this one by letters and digits; true for one without any."""
+        """Whether the texts contain this one, by letters and digits; true for one without any."""
         squeezed = {squeeze(form) for form in forms(text)}
         if "" in squeezed:
             return True

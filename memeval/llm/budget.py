@@ -65,8 +65,7 @@ class Budget:
 
     async def enter(self, most: Amount) -> None:
         """Reserves the maximum cost of a call; waits until it fits, or until cancelled."""
-        # After the budget is spent, not even a smaller call that fits may start: it would be sent
-        # while the work is being cancelled.
+        # Once the budget is spent, no call may start, even if it fits: the work is being cancelled.
         while self.is_spent or not self._fits(most):
             if not self._under_way and not self.is_spent:
                 self._refused = most

@@ -69,7 +69,7 @@ class Sampling(Struct, frozen=True):
 
 
 class OpenAIModel(LanguageModel):
-    """Completes prompts at an endpoint, or by the cache (model, wording, sampling, seed, scope)."""
+    """Completes prompts at an endpoint or from cache (model, wording, sampling, seed, scope)."""
 
     def __init__(
         self, endpoint: Endpoint, sampling: Sampling, cache: ReplyCache, origin: str

@@ -131,7 +131,7 @@ def proxy_of(address: str) -> tuple[str | None, dict[str, str]]:
 
 @cache
 def _trusted() -> SSLContext:
-    """The certificate authorities that this machine trusts, cached because reading is slow."""
+    """The certificate authorities that this machine trusts, cached because reading them is slow."""
     from httpx2 import create_ssl_context
 
     return create_ssl_context()

@@ -148,9 +148,7 @@ def _labels_of_list(text: str) -> list[str]:
 
 
 def _labelled_texts(text: str, choices: Sequence[str]) -> tuple[int, ...] | None:
-    """Positions of labels on a line of only labels, at least one with its choice's text; else
-    None.
-    """
+    """Label positions on a line of only labels, at least one with its choice's text; else None."""
     line = " ".join(text.partition("\n")[0].casefold().split())
     texts = [_plain(choice) for choice in choices]
     if len(line) > 2 * sum(map(len, texts)) + 20 * len(texts) + 100:

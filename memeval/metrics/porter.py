@@ -184,9 +184,7 @@ def _measure(start: str) -> int:
 
 
 def _ends_in_short_syllable(word: str) -> bool:
-    """Whether it ends in CVC (consonant, vowel), not w, x or y; or, as in NLTK, whether it is
-    VC.
-    """
+    """Whether it ends in CVC (consonant, vowel), but not w, x, y; or, as in NLTK, is just VC."""
     form = _form(word)
     return (form.endswith("CVC") and word[-1] not in "wxy") or form == "VC"
 

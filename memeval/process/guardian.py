@@ -1,5 +1,5 @@
-"""Cleans up after a dead memeval process: kills its process groups and all processes that name its
-folders, and removes these. Run as a script; its input ends when that process does, in any way.
+"""Cleans up after a dead memeval process: kills its process groups and processes that name its
+folders, and removes them. Run as a script next to it: the input ends with that process, in any way.
 
 Only the standard library, without `site`: it starts in some 15 ms.
 """

@@ -85,8 +85,7 @@ class Calibration(Struct, frozen=True):
     """Conversations by which the error is clustered; None if answers count as independent."""
     right_kept: Count | None = None
     right_labels: Count | None = None
-    """Under a range: the judge called `right_kept` of `right_labels` labelled right answers right.
-    """
+    """Under a range: of `right_labels` answers labelled right, `right_kept` were judged right."""
     kinds: tuple[KindRange, ...] = ()
     flipped: Count | None = None
     attacks: Count | None = None
@@ -187,9 +186,7 @@ def calibration_problem(summary: RunSummary, folder: Path) -> str | None:
 
 
 def _calibration_of(summary: RunSummary, folder: Path) -> Calibration | None:
-    """A run's calibration or None. Raises `ValueError` if it can't be read or is of other
-    records.
-    """
+    """A run's calibration or None. Raises `ValueError` if unreadable or about other records."""
     try:
         calibration = read_calibration(folder)
     except (OSError, ValueError) as error:

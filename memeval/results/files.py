@@ -120,9 +120,7 @@ def dump_file(folder: Path) -> Path:
 
 @contextmanager
 def writing(path: str | Path, done: str = "written") -> Iterator[None]:
-    """Raises `StorageError` for an `OSError` in the block: `path` can't be `done`, as in
-    `opened`.
-    """
+    """Raises `StorageError` for an `OSError` in the block: `path` can't be `done` (`opened` …)."""
     try:
         yield
     except OSError as error:

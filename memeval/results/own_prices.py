@@ -72,9 +72,7 @@ def has_other_prices(figures_code: str) -> bool:
 
 
 def name_prices(path: str | None, default: Path) -> None:
-    """Chooses `path`, else `VARIABLE`, else an existing `default`. Raises `UserError` if
-    invalid.
-    """
+    """Uses `path`, else `VARIABLE`, else an existing `default`. Raises `UserError` if invalid."""
     if path is not None:
         os.environ[VARIABLE] = str(Path(path).absolute())
     elif VARIABLE not in os.environ and default.is_file():

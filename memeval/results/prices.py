@@ -104,9 +104,7 @@ def _price(
 
 @lru_cache(maxsize=1024)
 def _linear_price(model: str, provider: str) -> tuple[Decimal, Decimal, Decimal] | None:
-    """Dollars per million tokens sent, received, cached; None if unknown, varying or per
-    request.
-    """
+    """Dollars per million tokens sent, received, cached; None if unknown, tiered or per request."""
     from genai_prices.types import TieredPrices
 
     request = _looked_up(model, provider, 0, 0, 0)

@@ -59,8 +59,7 @@ class VerdictRow(Struct, frozen=True, omit_defaults=True):
 
     @property
     def tries(self) -> int:
-        """Unreadable replies of the judge, if they left the answer unscored: the next pass requests
-        others.
+        """Unreadable judge replies, if they left the answer unscored: the next pass gets others.
 
         0 for all other rows: a choice that can't be read is the system's own answer, and stays
         unread.

@@ -61,9 +61,7 @@ def _word_end(text: str, start: int, limit: int) -> int:
 
 
 def _is_border(text: str, place: int) -> bool:
-    """Whether a text may be cut before a position: at white space, or in a script without
-    spaces.
-    """
+    """Whether a text may be cut before a position: at white space, or in scripts without spaces."""
     before, after = text[place - 1], text[place]
     return before.isspace() or after.isspace() or is_unspaced(before) or is_unspaced(after)
 

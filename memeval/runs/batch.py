@@ -132,9 +132,8 @@ def job_return(outcome: CellOutcome | None) -> JobReturn:
     if outcome.summary is not None:
         returned.return_value = objective_of(outcome.planned.cell, outcome.summary)
     elif outcome.error is not None and not isinstance(outcome.error, UserError | WorldError):
-        # Only a bug in memeval is returned as an error: Hydra raises it again at the end, with its
-        # traceback. Other errors were reported already, and Hydra would end the command at the
-        # first of them.
+        # Only a bug in memeval is returned as an error: Hydra raises it at the end, with its
+        # traceback. Others were reported already, and Hydra would end the command at the first.
         returned.status, returned.return_value = JobStatus.FAILED, outcome.error
 
     return returned

@@ -105,8 +105,8 @@ async def _calls(double: McpDouble, count: int) -> list[ToolReply | BaseExceptio
         (hang_up, r"disconnected without|reset|closed"),
         (break_off, r"incomplete chunked read|reset|closed"),
         (end_early, r"the connection was closed: the stream of events ended without the reply$"),
-        (replying(500, b"{}"), r"has closed: it replied 500 scripted$"),
-        (replying(401, b"{}"), r"has closed: it replied 401 scripted$"),
+        (replying(500, b"{}"), r"was closed: it replied 500 scripted$"),
+        (replying(401, b"{}"), r"was closed: it replied 401 scripted$"),
         (replying(404, b"{}"), r"the connection was closed: Session terminated$"),
     ],
 )

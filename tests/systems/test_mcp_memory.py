@@ -300,7 +300,7 @@ def test_json_results_are_read_by_path(
         (
             '{"a": [1]}',
             {"results": "found"},
-            "results=found leads to NoneType, not to a list",
+            "results=found must select a list, but selects NoneType",
         ),
         ('{"found": [{}]}', {"results": "found"}, "results[0].text must be a string"),
     ],

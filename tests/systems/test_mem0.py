@@ -17,7 +17,7 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.contract import ChatPrompt
 from memeval.records import CorrectRequest, ForgetRequest, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
-from memeval.systems.external.mem0 import Mem0
+from memeval.systems.external.mem0 import Mem0, Mem0Settings
 from memeval.systems.external.mem0_library import describe_search, prepare_import
 
 from .conftest import DATES, Builder, ScriptedModel, conversation

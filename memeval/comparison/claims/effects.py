@@ -68,7 +68,7 @@ class Effect(Struct, frozen=True):
     change: float
     """In points, against the run's own figure."""
     low: float | None = None
-    """Its 95 % interval's low end, in points; None if questions differ or conversations are few."""
+    """Low end of its 95 % interval (points); None if questions differ or conversations too few."""
     high: float | None = None
 
 

@@ -70,9 +70,7 @@ def root_causes(seen: Seen) -> Iterator[Draft]:
 
 
 def root_of(seen: Seen) -> Iterator[Draft]:
-    """Asks for the root cause of a device's symptoms; evidence is an alert per device on the
-    way.
-    """
+    """Asks for the root cause of a device's symptoms; evidence: an alert per device on the way."""
     first = {
         line.alert.device: line
         for line in reversed(seen.shown)

@@ -82,7 +82,7 @@ def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]
         if times == sorted(times):
             continue
 
-        # Many exports start with the newest message; equal times must then be reversed, too.
+        # Many exports start with the newest message: messages of equal time are then reversed, too.
         if times == sorted(times, reverse=True):
             timed.reverse()
 

@@ -70,9 +70,7 @@ def read_claude(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[
 
 
 def read_chat(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
-    """Messages with `role` and `content`: in a record's `messages`, in a list, or one per
-    record.
-    """
+    """Messages with `role` and `content`: from a record's `messages`, a list, or one per record."""
     bare = []
     for number, record in enumerate(records):
         session = f"{place} {number}"

@@ -61,8 +61,7 @@ def new_incident(history: IncidentHistory) -> Iterator[Draft]:
 
 
 def _revised(history: IncidentHistory) -> Iterator[tuple[str, PastIncident]]:
-    """Each fault with a revised runbook, and the incident after which its last revision was
-    written.
+    """Each fault with a revised runbook, and the incident after which it was last revised.
 
     Left out if its last two revisions are of one minute: the narrative does not say which is newer.
     """

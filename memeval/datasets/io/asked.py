@@ -227,7 +227,7 @@ def _right(entry: FileEntry, choices: Sequence[str], golds: Sequence[str]) -> tu
     if not golds:
         entry.wrong("answer", "is empty; a question with choices needs a right one")
     if len(set(golds)) > 1 and entry.values.get("multi_select") is not True:
-        # Systems see whether several choices may be right: that must not derive from the answer.
+        # Systems see whether several choices may be right: the answer must not decide that.
         entry.wrong("answer", 'contains several choices, which needs "multi_select": true')
 
     return tuple(place for place, choice in enumerate(choices) if choice in golds)

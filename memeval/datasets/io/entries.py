@@ -227,7 +227,7 @@ class FileEntry(Struct, frozen=True):
         return self.checked_text(name, value)
 
     def checked_text(self, name: str, value: Any) -> str | None:
-        """The value if it is a writable string that is not blank; otherwise notes a mistake."""
+        """The value if a non-blank string that can be written; otherwise notes a mistake."""
         if not isinstance(value, str):
             self.wrong(name, f"is {kind_of(value)}, not a string")
         elif not value.strip():

@@ -241,7 +241,7 @@ class OwnReader(Struct, dict=True):
                 if status not in self.left_out
             ),
             operations=operations,
-            # Also of questions left out, because the memory must be the same without them.
+            # Of all questions, even those left out: the memory must be the same without them.
             checkpoints=checkpoints(questions, len(sessions)),
         )
 

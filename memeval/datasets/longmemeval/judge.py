@@ -98,8 +98,7 @@ class LongMemEvalJudge(YesNoJudge):
 
         Raises `UserError` for a question type that the protocol does not have.
         """
-        # Decided by the id's `_abs`, as published, and before the type, because such questions have
-        # a type as well.
+        # By the id's `_abs`, as published, before the type: such questions have a type as well.
         if not question.answerable:
             return ABSTENTION
 

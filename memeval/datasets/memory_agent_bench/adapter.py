@@ -106,8 +106,7 @@ class MemoryAgentBench(Dataset):
         if self.settings.category_names == "data_sets":
             return {}
 
-        # All sub-data sets of the files, whatever the split: `categories` may name those of another
-        # split.
+        # All sub-data sets of the files, in any split: `categories` may name those of another.
         return {source: COMPETENCES[str(split_of(source))] for source in self._outline.of_the_file}
 
     @cached_property

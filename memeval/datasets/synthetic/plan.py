@@ -63,7 +63,7 @@ class Planner(PlantMaterial):
                 chosen.append(plant)
                 spent += price
 
-        # A fifth of the answerable plants is a sixth of all plants, even if not all of them fit.
+        # A fifth of the answerable plants is a sixth of all plants, even if not all fit a haystack.
         unanswerable = count // 6 if len(chosen) == due else min(count // 6, len(chosen) // 5)
         chosen += [self.plant(ABS, 0.0, turn) for turn in range(unanswerable)]
         self.rng.shuffle(chosen)

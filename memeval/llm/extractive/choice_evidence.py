@@ -139,7 +139,7 @@ def _f1(first: frozenset[str], second: frozenset[str]) -> float:
 def _date(
     question: ParsedQuestion, choices: Sequence[str], context: ContextIndex, ranking: Ranking
 ) -> list[float]:
-    """Each choice's nearness to dates found; zeros unless a time is asked for or half have
+    """Choices' nearness to dates found; 0 unless a time is asked for or at least half have
     dates.
     """
     written = [_spell(choice) for choice in choices]

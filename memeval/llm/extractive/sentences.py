@@ -53,7 +53,7 @@ class Sentence:
 
 
 _LONGEST_STAMP = 200
-"""Longest bracketed date, in characters: unlimited, unclosed parentheses take quadratic time."""
+"""Longest bracketed date, in characters: else unclosed parentheses would take quadratic time."""
 SHORT = 640
 """Longest chunk, in characters, whose sentences go to the large cache: many questions retrieve such
 chunks.

@@ -67,8 +67,8 @@ def fill_form(prompt: WorkingMemoryPrompt) -> str:
 
     Each sentence that is not a question goes to the field with the most cue words in it, the first
     of equal fields; a sentence without a cue word is left out. A field with an unknown name uses
-    its words as cue words. A field keeps the `PER_FIELD` sentences with the most cue words, names,
-    numbers and other content, in chronological order. Among equals, newer ones win.
+    that name's words as cue words. A field keeps the `PER_FIELD` sentences with the most cue words,
+    names, numbers and other content, in chronological order. Among equals, newer ones win.
     """
     names = field_names(prompt.template)
     cues = {name: _cues(name) for name in names}

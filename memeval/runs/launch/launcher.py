@@ -121,7 +121,7 @@ def _check_sweeper(config: DictConfig) -> None:
 
 @contextmanager
 def planning(on_plan: Callable[[Plan, Start], None]) -> Iterator[None]:
-    """In the block, no sweep runs: `on_plan` gets each plan and the starter of its processes."""
+    """In the block, no sweep runs: `on_plan` gets each plan and the function that starts it."""
     global _on_plan  # noqa: PLW0603 - Hydra makes the launcher, and passes it nothing of memeval's
     _on_plan = on_plan
     try:
