@@ -28,4 +28,4 @@ def test_a_comment_with_an_at_sign_is_named_with_its_file(tmp_path: Path, commen
 
 def test_hydra_option_with_a_value_is_kept() -> None:
     words = ["--experimental-rerun", "job.pickle", "system=bm25"]
-    assert sorted(reorder_arguments(words)) == sorted(words)
+    assert reorder_arguments(words) == ["system=bm25", *words[:2]]

@@ -63,7 +63,6 @@ def ask_all(address: str, cache: Cache, breaker: Breaker) -> None:
             options = {address: "llm.base_url"}
             kept = [breaker.keep(work(name), options, 20) for name in ("a", "b")]
             outcomes = await asyncio.gather(*kept, return_exceptions=True)
-            assert len(outcomes) == 2
             for outcome in outcomes:
                 error = outcome.exceptions[0] if isinstance(outcome, ExceptionGroup) else outcome
                 assert isinstance(error, StorageError), outcome

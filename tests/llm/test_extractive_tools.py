@@ -101,10 +101,10 @@ def test_answer_equals_that_of_the_reader_on_the_seen_texts() -> None:
     assert replies[0] == replies[1]
 
 
-def test_choice_with_tools_is_one_of_the_labels() -> None:
+def test_choice_with_tools_is_the_label_of_the_best_choice() -> None:
     chosen = ChoosePrompt("Who?", (), ("Ann likes tea", "Bob"))
     asked = ToolPrompt(chosen, "", (SEARCH,), seen=("Ann likes tea",), last=True)
-    assert asyncio.run(ExtractiveModel().complete(asked, role=Role.ANSWER)).text in ("0", "1")
+    assert asyncio.run(ExtractiveModel().complete(asked, role=Role.ANSWER)).text == "0"
 
 
 CHANGING = [as_function(make(lambda _: 1)) for make in (delete_tool, update_tool)]

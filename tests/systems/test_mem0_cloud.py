@@ -311,10 +311,6 @@ def test_persistent_failure_is_given_up(host: Mem0Double) -> None:
     memory.close()
 
 
-def test_default_host_is_mem0s_api() -> None:
-    assert mem0_cloud.HOST == "https://api.mem0.ai"
-
-
 class TestMem0CloudContract(MemorySystemContract):
     """The conformance suite, against the double."""
 
