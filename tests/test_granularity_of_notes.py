@@ -98,7 +98,7 @@ def test_compression_is_planned_between_observations(tmp_path: Path) -> None:
         ({"observation": {"session_1_observation": [1]}}, "session_1_observation"),
         (
             {"observation": {"session_1_observation": {"Ann": [[7, "D1:1"]]}}},
-            "must map speakers to [text, turn id]",
+            "must map speakers to lists of [text, turn id]",
         ),
     ],
 )

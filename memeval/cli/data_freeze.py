@@ -139,7 +139,7 @@ def power(chosen: Namespace) -> int:
     print(f"  with {MORE * count:,} such cases: {_difference(more_cases)}")
     print(f"  with {MORE * questions:,} questions about these cases: {_difference(more_questions)}")
     if drafted := reader.statuses[DRAFTED]:
-        print(f"  {drafted:,} of the questions are drafts: a run asks only accepted ones")
+        print(f"  {drafted:,} of the questions are drafts: a run asks them once they are accepted")
 
     return 0
 

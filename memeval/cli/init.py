@@ -102,7 +102,7 @@ def _kind_and_name(words: Sequence[str], kind: str | None) -> tuple[str, str]:
         raise unknown("kind of package", one_line(kind), (*KINDS, BOARD))
     if not _NAME.fullmatch(name):
         raise UserError(
-            f"'{one_line(name)}' is not a package name: use a to z, 0 to 9 and '-'", EXAMPLE
+            f"'{one_line(name)}' is not a package name: use a to z, 0 to 9, '-' and '_'", EXAMPLE
         )
 
     return kind, name

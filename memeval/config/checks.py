@@ -36,7 +36,7 @@ BY_HEADER = (
 )
 BY_VARIABLE = "for example:  export OPENAI_API_KEY=...  and {option}=OPENAI_API_KEY"
 BY_LIBPQ = "for user and password:  export PGUSER=... PGPASSWORD=...  or ~/.pgpass"
-BY_ENVIRONMENT = "for keys and endpoints:  the environment, for example AWS_ACCESS_KEY_ID"
+BY_ENVIRONMENT = "for keys and endpoints:  environment variables such as AWS_ACCESS_KEY_ID"
 BY_TRACKING = "for a password:  export MLFLOW_TRACKING_URI=...  and leave tracking.uri out"
 
 

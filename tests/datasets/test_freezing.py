@@ -290,4 +290,4 @@ def test_power_ignores_rejected_questions(
     assert data(["power", str(own_file(tmp_path / "mine.json", cases))]) == 0
     said = capsys.readouterr().out
     assert "30 questions in 20 cases can show" in said
-    assert "10 of the questions are drafts: a run asks only accepted ones" in said
+    assert "10 of the questions are drafts: a run asks them once they are accepted" in said

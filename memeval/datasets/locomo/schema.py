@@ -156,7 +156,7 @@ def _observations(sample: Fields, session: Session, key: str) -> tuple[Observati
                 observations.append(Observation(speaker, text.strip(), turn_ids))
     except (AttributeError, TypeError, ValueError):
         raise sample.wrong(
-            "observation", f"must map speakers to [text, turn id] under {key}"
+            "observation", f"must map speakers to lists of [text, turn id] under {key}"
         ) from None
 
     # A few are based only on turns of another session: they come last.
