@@ -50,12 +50,14 @@ def call_lines(estimate: Estimate) -> Iterator[str]:
     rows += [_call_row(line) for line in estimate.lines]
     yield from align(rows)
     yield ""
+    cost = "cost unknown"
+    if estimate.usd is not None:
+        cost = f"${dollars(estimate.usd)} (at most ${dollars(estimate.most_usd)})"
+
     yield (
         f"{count(estimate.calls)} calls (at most {count(estimate.most_calls)}), "
-        f"{short_count(estimate.tokens)} tokens, "
-        f"${dollars(estimate.usd)} (at most ${dollars(estimate.most_usd)}), "
-        f"{duration(estimate.seconds)}"
-    ).replace("$unknown", "cost unknown")
+        f"{short_count(estimate.tokens)} tokens, {cost}, {duration(estimate.seconds)}"
+    )
 
 
 def _call_row(line: RoleTotal) -> list[str]:
