@@ -265,7 +265,7 @@ def test_differing_packages_of_one_system_and_disputes_are_listed(
     assert apart.low is not None and 0 < apart.low < apart.difference
 
     (notes / "link.md").symlink_to("/etc/hostname")
-    with pytest.raises(UserError, match=r"link\.md: a link"):
+    with pytest.raises(UserError, match=r"link\.md: a symbolic link"):
         collect(folder)
 
 

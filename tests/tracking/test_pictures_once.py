@@ -68,7 +68,7 @@ def test_other_results_are_drawn_again(tmp_path: Path) -> None:
     picture = pictures(tmp_path / "a")[0]
     draw(picture, drawer)
     other = sweep_plots([CELLS[0], replace(CELLS[1], valid=False)])["comparison"]
-    draw(replace(picture, content=other), drawer)
+    draw(structs.replace(picture, content=other), drawer)
     (tmp_path / "a" / "comparison.svg").unlink()
     draw(picture, drawer)
     assert drawer.asked == ["draw_plot"] * 3
