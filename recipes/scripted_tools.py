@@ -28,7 +28,7 @@ from memeval.llm.extractive.tools import next_calls
 from memeval.pipeline.execute.tool_loop import entries_of
 from memeval.runs.forecast.made_up import call_message, scripted_message, scripted_reply
 from memeval.systems.external.letta_reply import hits_of
-from memeval.systems.external.said import says_nothing
+from memeval.systems.external.server_replies import reports_no_results
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -87,7 +87,7 @@ def offline_step(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
     results = [RESULT.sub(r"\2", text_of(row)) for row in messages if row["role"] == "tool"]
     # What says that nothing was found is no entry.
-    seen = [entry for text in results if not says_nothing(text) for entry in entries_of(text)]
+    seen = [entry for text in results if not reports_no_results(text) for entry in entries_of(text)]
     prompt = ToolPrompt(
         AnswerPrompt(system_text="", user_template="", question=asked[1], context=()),
         instructions="",

@@ -182,7 +182,7 @@ class CheckedCell(SystemUnderTest):
         self._name = cell.config.system["name"]
         self.top_k = cell.config.top_k
         self.remembers = self._name not in WITHOUT_MEMORY
-        self.bound_by_top_k = source.settings.shown_at_most is None and not source.wants_evidence
+        self.bound_by_top_k = source.settings.max_shown is None and not source.wants_evidence
 
     def build(self, parts: SystemContext) -> MemorySystem:
         source = self._cell.source

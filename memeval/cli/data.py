@@ -167,7 +167,7 @@ def _whereabouts(info: DatasetInfo) -> str:
         return f"  here:     {path}" + (f" (an excerpt: {part.what})" if part else "")
 
     if info.by_hand and info.url is None and not any(file.url for file in info.files):
-        return f"  not here: {info.way_to_get}"
+        return f"  not here: {info.how_to_get}"
 
     return f"  not here: python -m memeval data fetch {info.name}"
 

@@ -21,7 +21,7 @@ from memeval.config.paths import cache_dir
 from memeval.config.roles import DRAFT, DRAFT_CHECK, settings_of_role, with_roles_filled
 from memeval.config.schema import RunConfig
 from memeval.datasets.contract import Dataset, LoadedDataset
-from memeval.datasets.json.document import OwnDocument, dropped_in, locked
+from memeval.datasets.json.document import OwnDocument, dropped_counts, lock_file
 from memeval.datasets.json.frozen import case_id_of, is_frozen
 from memeval.datasets.json.reader import OwnReader
 from memeval.datasets.json.review import turn_names
@@ -227,7 +227,7 @@ class _Shown(Struct, frozen=True):
         for one in drafted:
             by_case.setdefault(one.case_id, []).append(one)
 
-        with locked(self.path):
+        with lock_file(self.path):
             document = OwnDocument.read(self.path)
             self._check_unchanged(document, by_case)
             for number, case in enumerate(document.cases):
@@ -262,9 +262,9 @@ def _note_dropped(path: Path, drafting: Drafting, *, adds: bool) -> None:
 
     A draft starts at the first proposal again: its counts replace the old ones unless `adds`.
     """
-    with locked(path):
+    with lock_file(path):
         document = OwnDocument.read(path)
-        dropped = dropped_in(document.header) if adds else Counter()
+        dropped = dropped_counts(document.header) if adds else Counter()
         dropped.update({why.value: count for why, count in drafting.dropped.items()})
         document.note_dropped(dropped)
         document.write()

@@ -10,7 +10,7 @@ from typing import Any
 from memeval.cli.plan_text import outlook_line
 from memeval.config.paths import data_dir, outputs_dir
 from memeval.datasets.json.agreement import agreement_text, review_agreement
-from memeval.datasets.json.document import dropped_in
+from memeval.datasets.json.document import dropped_counts
 from memeval.datasets.json.frozen import (
     DATA_FILE,
     SHEET_FILE,
@@ -187,7 +187,7 @@ def _facts(reader: OwnReader, cases: Sequence[dict[str, Any]]) -> dict[str, str]
     words = {REJECTED: "rejected", DRAFTED: "undecided"}
     left = {word: reader.statuses[name] for name, word in words.items() if reader.statuses[name]}
     facts = {}
-    dropped = dropped_in(reader.header)
+    dropped = dropped_counts(reader.header)
     if dropped:
         counts = "; ".join(f"{why} {count:,}" for why, count in dropped.most_common())
         facts["Dropped drafts"] = f"{dropped.total():,}: {counts}"

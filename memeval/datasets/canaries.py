@@ -54,7 +54,9 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
             turn_id += "0"
 
         taken.add(turn_id)
-        speaker, text = _said(WORDS.languages[code], rng, place, value, is_fact=number < count)
+        speaker, text = _canary_turn(
+            WORDS.languages[code], rng, place, value, is_fact=number < count
+        )
         canary = Turn(turn_id=turn_id, speaker=speaker, text=text, time=place.time)
         after.setdefault(place.turn_id, []).append(canary)
 
@@ -68,7 +70,7 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
     return replace(case, sessions=sessions, questions=tuple(questions))
 
 
-def _said(
+def _canary_turn(
     language: Language, rng: Random, place: Turn, value: str, *, is_fact: bool
 ) -> tuple[str, str]:
     """Speaker and text of a canary. It mentions a word of the turn before it, so that a search for

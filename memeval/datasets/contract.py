@@ -55,9 +55,9 @@ class Dataset(ABC):
     """The benchmark whose official judge applies; None if there is none."""
     granularities: tuple[str, ...] = GRANULARITIES
     """Supported granularities; others are refused."""
-    odd_notes: Mapping[str, str] = {}
-    """The note on each kind of `odd`, with the counts in braces; kinds that did not occur are not
-    shown.
+    irregularity_notes: Mapping[str, str] = {}
+    """The note on each kind of irregularity, with the counts in braces; kinds that did not occur
+    are not shown.
     """
     settings: Any
     """An instance of `settings_type`."""
@@ -70,8 +70,8 @@ class Dataset(ABC):
         Raises `UserError` for settings that contradict each other.
         """
         self.path, self.info = Path(path), info
-        self.odd = Counter[str]()
-        """Repairs and omissions in the cases read so far, by kind; see `odd_notes`."""
+        self.irregularities = Counter[str]()
+        """Repairs and omissions in the cases read so far, by kind; see `irregularity_notes`."""
         self._sample: Sample | None = None
         self.settings = settings or self.settings_type()
         chosen, known = self.settings.categories, self.category_names
@@ -253,8 +253,10 @@ class Dataset(ABC):
         """Repairs and omissions in the cases read so far: one line for each kind, with its count.
         Called after `cases` or `read` ran.
         """
-        counts = {"settings": self.settings, **self.odd}
-        notes = (note for kind, note in self.odd_notes.items() if self.odd[kind])
+        counts = {"settings": self.settings, **self.irregularities}
+        notes = (
+            note for kind, note in self.irregularity_notes.items() if self.irregularities[kind]
+        )
         return tuple(note.format_map(counts) for note in notes)
 
     def repairs(self) -> Iterable[str]:

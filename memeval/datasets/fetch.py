@@ -44,7 +44,7 @@ def fetch(
         return folder / info.file
 
     if info.url is None and info.by_hand:
-        raise UserError(f"data set '{info.name}' can't be fetched directly.", info.way_to_get)
+        raise UserError(f"data set '{info.name}' can't be fetched directly.", info.how_to_get)
 
     if info.url is None:
         how = "ships with memeval" if info.file else "is generated when it is read"

@@ -70,7 +70,7 @@ class DatasetInfo:
     """See `FileInfo.git_blob`."""
 
     @property
-    def way_to_get(self) -> str:
+    def how_to_get(self) -> str:
         """`by_hand`, with the locations of the pages and files that it names."""
         return with_places(self.by_hand)
 

@@ -80,19 +80,19 @@ class Values:
     def draw(self, attribute: str) -> str:
         """A value of an attribute that was not drawn before."""
         kind = WORDS.attributes[attribute]
-        while not self.take(value := self._make(kind)):
+        while not self.claim(value := self._make(kind)):
             pass
 
         return value
 
     def word(self) -> str:
         """A made-up word in Latin letters."""
-        while not self.take(word := self._latin()):
+        while not self.claim(word := self._latin()):
             pass
 
         return word
 
-    def take(self, value: str) -> bool:
+    def claim(self, value: str) -> bool:
         """Whether a value is unlike all drawn ones; if so, it counts as drawn afterwards."""
         bare = plain(value)
         for other in self._taken:

@@ -113,7 +113,7 @@ def missing(info: DatasetInfo, path: Path) -> UserError:
     if info.url or any(file.url for file in info.files):
         hints.append(f"get it:      python -m memeval data fetch {info.name}")
     elif info.by_hand:
-        hints.append(info.way_to_get)
+        hints.append(info.how_to_get)
 
     return UserError(
         f"data set '{info.name}' is not on this machine: {path} is missing.",

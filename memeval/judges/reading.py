@@ -68,7 +68,7 @@ def read_label(
     def read(text: str) -> Label | None:
         return _label_in(text, data, prompt)
 
-    return _settled(reply, data, read, lambda label: label is Label.CORRECT)
+    return _read_verdict(reply, data, read, lambda label: label is Label.CORRECT)
 
 
 def read_score(
@@ -90,7 +90,7 @@ def read_score(
     def read(text: str) -> float | None:
         return _score_in(text, scores, data, prompt)
 
-    return _settled(reply, data, read, lambda score: score > min(scores))
+    return _read_verdict(reply, data, read, lambda score: score > min(scores))
 
 
 def read_reason(reply: str, *, answer: str = "", beside: Sequence[str] = ()) -> str:
@@ -111,7 +111,7 @@ def read_numbers(
     Returns None if one is missing, or if the answer or a text in `beside` gives these numbers.
     """
     data = QuotableTexts(answer, tuple(beside))
-    # If the reply may quote a mark of thinking, the whole reply is read: see `_settled`.
+    # If the reply may quote a mark of thinking, the whole reply is read: see `_read_verdict`.
     verdict = only_object(next(iter(spoken_parts(reply, data)), ""))
     if verdict is None or not all(f'"{name}"' in verdict.text for name in names):
         return None
@@ -176,7 +176,7 @@ def words_for(answer: str) -> tuple[str, str]:
     return next((pair for pair in pairs if not has_word(pair[0], [answer])), pairs[-1])
 
 
-def _settled(
+def _read_verdict(
     reply: str,
     data: QuotableTexts,
     read: Callable[[str], Read | None],

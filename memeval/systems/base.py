@@ -40,7 +40,7 @@ MORE_THAN_ASKED, TRIED_AGAIN, NOISE = "more_than_asked", "requests_tried_again",
 were repeated; a program wrote lines that are not replies.
 """
 
-IMAGINED = "imagined"
+IS_ESTIMATE = "imagined"
 """Key of `SystemContext.extra` whose value is true in an estimate."""
 LINES = "lines"
 """Key of `SystemContext.extra`: a function that reads the turns of all cases of the data set, if
@@ -59,7 +59,7 @@ class SystemSettings:
     """
 
     @property
-    def shown_at_most(self) -> int | None:
+    def max_shown(self) -> int | None:
         """Maximum chunks shown, whatever the cell's `top_k`; None uses the cell's `top_k`."""
         return None
 

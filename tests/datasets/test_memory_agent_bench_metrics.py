@@ -9,7 +9,7 @@ from memeval.datasets.memory_agent_bench.metrics import (
     items,
     metric_of,
     normalise,
-    parsed,
+    parse_answer,
     recall_at_5_items,
     substring_exact_match,
 )
@@ -81,9 +81,9 @@ def test_exact_match_of_the_parsed_output(prediction: str, golds: list[str], sco
 
 
 def test_parsed_takes_the_answer_line_or_the_first_line() -> None:
-    assert parsed("\n first \n second") == "first"
-    assert parsed("x\nFinal answer: y \nz") == "y"
-    assert parsed(" \n ") == ""
+    assert parse_answer("\n first \n second") == "first"
+    assert parse_answer("x\nFinal answer: y \nz") == "y"
+    assert parse_answer(" \n ") == ""
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from memeval.datasets.contract import Dataset
-from memeval.datasets.io.asked import QUESTION_FIELDS
 from memeval.datasets.io.entries import MOST_SHOWN
+from memeval.datasets.io.questions import QUESTION_FIELDS
 from memeval.datasets.locate import build, locate
 from memeval.datasets.netops.adapter import CASE_FIELDS, CHUNK_FIELDS
 from memeval.datasets.registry import DATASETS

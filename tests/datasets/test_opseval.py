@@ -139,7 +139,7 @@ def test_choices_inside_a_question_are_split_off(
 ) -> None:
     found = split_choices(text)
     assert found is not None
-    assert (found.question, found.choices, len(found.odd)) == (question, choices, odd)
+    assert (found.question, found.choices, len(found.irregularities)) == (question, choices, odd)
 
 
 @pytest.mark.parametrize("text", ["What is a log?", "A. one", "B. two\nC. three", "A.\nB.\n", ""])

@@ -500,7 +500,7 @@ def test_documentation_names_every_field_and_its_examples_are_read(tmp_path: Pat
         ("case", reader.CASE_FIELDS, reader.CASE_NAMES),
         ("session", reader.SESSION_FIELDS, reader.SESSION_NAMES),
         ("turn", reader.TURN_FIELDS, reader.TURN_NAMES),
-        ("question", reader.ASKED_FIELDS, reader.ASKED_NAMES),
+        ("question", reader.QUESTION_MEMBERS, reader.QUESTION_NAMES),
     ):
         assert set(schema[noun]["properties"]) == {*fields, *other_names}
         assert all(f"`{name}`" in page for name in other_names)

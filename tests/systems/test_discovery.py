@@ -239,9 +239,9 @@ def test_required_arguments_of_a_tool_are_filled_in(
 ) -> None:
     properties = {"title": {"type": "string"}, "value": {"type": "string"}, "source": kind}
     schema = {"properties": properties, "required": list(properties)}
-    filled = discovery._arguments_of(schema, discovery.STORED)
+    fill_template = discovery._arguments_of(schema, discovery.STORED)
     known = {"title": "{id}", "value": "{text}", "source": "memory"}
-    assert filled == (known if arguments else {**known, "source": "note"})
+    assert fill_template == (known if arguments else {**known, "source": "note"})
 
 
 def test_tools_that_cannot_be_identified_are_listed(tmp_path: Path) -> None:

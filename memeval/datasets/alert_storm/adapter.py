@@ -24,8 +24,8 @@ from memeval.datasets.alert_storm.generate import (
     generate_history,
 )
 from memeval.datasets.alert_storm.history import history_drafts, join_storms
+from memeval.datasets.alert_storm.material import StormMaterial
 from memeval.datasets.alert_storm.questions import OVER_STORMS, TEMPLATES
-from memeval.datasets.alert_storm.seen import Seen
 from memeval.datasets.alert_storm.text import HISTORY, show
 from memeval.datasets.chance import seeded
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
@@ -163,10 +163,10 @@ class AlertStorm(NetOps):
         """The case of a storm, or of a history joined into one storm."""
         shown, sessions = show(storm, *([HISTORY] if history else []))
         rng = seeded("alert_storm questions", VERSION, self.settings.seed, name)
-        seen = Seen(rng=rng, storm=storm, shown=shown)
-        offered = drafts_of(TEMPLATES, seen)
+        material = StormMaterial(rng=rng, storm=storm, shown=shown)
+        offered = drafts_of(TEMPLATES, material)
         if history:
-            offered = chain(history_drafts(seen, history), drafts_of(OVER_STORMS, seen))
+            offered = chain(history_drafts(material, history), drafts_of(OVER_STORMS, material))
 
         chosen = choose(rng, offered, self.settings.questions_per_case)
         return EvalCase(case_id=name, sessions=sessions, questions=questions(name, chosen))

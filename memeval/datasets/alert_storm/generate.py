@@ -46,7 +46,7 @@ HISTORY_SYMPTOMS: Mapping[str, tuple[str, str]] = {
 """Kinds of symptoms in a history, of which each storm has only some."""
 ROUTING = ("bgp_session_down", "ospf_adjacency_down")
 """Kinds that a history's latest storm always has: questions ask whether both occurred before."""
-KINDS_A_STORM = 4
+KINDS_PER_STORM = 4
 """Kinds of symptoms in a storm of a history, besides the lost neighbour."""
 GAP_DAYS = (33, 60)
 """Minimum and maximum time between the storms of a history, so that each is in another month."""
@@ -60,7 +60,7 @@ SHORTEST_MS, LONGEST_MS = 600_000, 8 * 3_600_000
 REPEATED_WITHIN_MS = 30_000
 UNDATED = datetime(1, 1, 1)
 """Placeholder for a storm's start while its alerts are generated; `_dated` sets the real start."""
-REGRADED = 0.3
+REGRADED_SHARE = 0.3
 """Share of the duplicates that have another severity."""
 
 
@@ -147,7 +147,7 @@ def generate_history(shape: Shape, count: int, rng: Random) -> tuple[Storm, ...]
         if number == count - 1:
             drawn.sort(key=lambda kind: kind not in ROUTING)
 
-        symptoms = {kind: HISTORY_SYMPTOMS[kind] for kind in (always, *drawn[:KINDS_A_STORM])}
+        symptoms = {kind: HISTORY_SYMPTOMS[kind] for kind in (always, *drawn[:KINDS_PER_STORM])}
         storms.append(_dated(_storm(net, shape, symptoms, rng), start))
 
         low, high = GAP_DAYS
@@ -262,7 +262,7 @@ def _repeats(firsts: Sequence[Alert], count: int, rng: Random) -> Iterator[Alert
     """Duplicates, each up to 30 seconds after its original; some have another severity."""
     for _ in range(count):
         original = pick(rng, firsts)
-        severity = pick(rng, SEVERITIES) if rng.random() < REGRADED else original.severity
+        severity = pick(rng, SEVERITIES) if rng.random() < REGRADED_SHARE else original.severity
         later = timedelta(milliseconds=1 + int(rng.random() * REPEATED_WITHIN_MS))
         yield replace(original, time=original.time + later, severity=severity)
 

@@ -11,8 +11,8 @@ from itertools import combinations, islice
 from msgspec import Struct
 
 from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Storm
-from memeval.datasets.alert_storm.seen import Seen
-from memeval.datasets.alert_storm.text import Shown
+from memeval.datasets.alert_storm.material import StormMaterial
+from memeval.datasets.alert_storm.text import ShownAlert
 from memeval.datasets.grouping import K, group
 from memeval.datasets.netops.base import Draft
 from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, counted, day
@@ -23,7 +23,7 @@ WHEN = "If it was several times, give the day of the latest one."
 class PastStorm(Struct, frozen=True, dict=True):
     """One storm of a history, as lines with their turns."""
 
-    shown: Sequence[Shown]
+    shown: Sequence[ShownAlert]
 
     @property
     def day(self) -> str:
@@ -36,24 +36,24 @@ class PastStorm(Struct, frozen=True, dict=True):
         return self.day, f"{time.day} {time:%B %Y}"
 
     @cached_property
-    def first_of_kind(self) -> dict[str, Shown]:
+    def first_of_kind(self) -> dict[str, ShownAlert]:
         """The first line of each kind of alert, without flapping links."""
         return _first((line.alert.kind, line) for line in self.shown)
 
     @cached_property
-    def first_on_device(self) -> dict[tuple[str, str], Shown]:
+    def first_on_device(self) -> dict[tuple[str, str], ShownAlert]:
         """The first line of each device and kind, without flapping links."""
         return _first(((line.alert.device, line.alert.kind), line) for line in self.shown)
 
     @cached_property
-    def causes(self) -> dict[str, Shown]:
+    def causes(self) -> dict[str, ShownAlert]:
         """The first line of each root cause, by device."""
         return _first(
             (line.alert.device, line) for line in self.shown if line.alert.kind in ROOT_KINDS
         )
 
 
-def _first(lines: Iterable[tuple[K, Shown]]) -> dict[K, Shown]:
+def _first(lines: Iterable[tuple[K, ShownAlert]]) -> dict[K, ShownAlert]:
     by_key = group((key, line) for key, line in lines if line.alert.kind not in LINK_KINDS)
     return {key: own[0] for key, own in by_key.items()}
 
@@ -67,32 +67,34 @@ def join_storms(storms: Sequence[Storm]) -> Storm:
     return Storm(alerts=alerts, roots={}, network=network, silent=silent)
 
 
-def history_drafts(seen: Seen, storms: Sequence[Storm]) -> Iterator[Draft]:
+def history_drafts(material: StormMaterial, storms: Sequence[Storm]) -> Iterator[Draft]:
     """Questions that only a memory over several storms can answer."""
-    lines = iter(seen.shown)
+    lines = iter(material.shown)
     past = [PastStorm(list(islice(lines, len(storm.alerts)))) for storm in storms]
     *earlier, latest = past
-    yield from _kinds_together(seen, earlier, latest)
-    yield from _kinds_on_device(seen, earlier, latest)
-    yield from _root_cause_before(seen, earlier, latest)
-    yield from _root_causes_of(seen, past)
-    yield from _storms_with(seen, past)
+    yield from _kinds_together(material, earlier, latest)
+    yield from _kinds_on_device(material, earlier, latest)
+    yield from _root_cause_before(material, earlier, latest)
+    yield from _root_causes_of(material, past)
+    yield from _storms_with(material, past)
 
 
-def _kinds_together(seen: Seen, earlier: Sequence[PastStorm], latest: PastStorm) -> Iterator[Draft]:
+def _kinds_together(
+    material: StormMaterial, earlier: Sequence[PastStorm], latest: PastStorm
+) -> Iterator[Draft]:
     """Asks when two kinds of the latest storm were raised in one earlier storm."""
-    for first, second in seen.some(combinations(_symptoms(latest), 2)):
+    for first, second in material.some(combinations(_symptoms(latest), 2)):
         found = [storm for storm in earlier if {first, second} <= storm.first_of_kind.keys()]
         evidence = [found[-1].first_of_kind[kind] for kind in (first, second)] if found else []
         text = (
             f"When were alerts {first} and {second} raised together before, in one storm earlier "
             "than the latest?"
         )
-        yield _when(seen, "together", text, found, evidence)
+        yield _when(material, "together", text, found, evidence)
 
 
 def _kinds_on_device(
-    seen: Seen, earlier: Sequence[PastStorm], latest: PastStorm
+    material: StormMaterial, earlier: Sequence[PastStorm], latest: PastStorm
 ) -> Iterator[Draft]:
     """Asks the same about one device that has both kinds in the latest storm."""
     kinds = group((device, line) for (device, _), line in latest.first_on_device.items())
@@ -101,7 +103,7 @@ def _kinds_on_device(
         for device, lines in kinds.items()
         for first, second in combinations(lines, 2)
     ]
-    for device, first, second in seen.some(pairs):
+    for device, first, second in material.some(pairs):
         wanted = ((device, first), (device, second))
         found = [storm for storm in earlier if set(wanted) <= storm.first_on_device.keys()]
         evidence = [found[-1].first_on_device[key] for key in wanted] if found else []
@@ -109,46 +111,50 @@ def _kinds_on_device(
             f"When did device {device} have alerts {first} and {second} together before, in one "
             "storm earlier than the latest?"
         )
-        yield _when(seen, "together_on_device", text, found, evidence)
+        yield _when(material, "together_on_device", text, found, evidence)
 
 
 def _root_cause_before(
-    seen: Seen, earlier: Sequence[PastStorm], latest: PastStorm
+    material: StormMaterial, earlier: Sequence[PastStorm], latest: PastStorm
 ) -> Iterator[Draft]:
     """Asks when a device that is a root cause of any storm was one before the latest storm."""
     devices = dict.fromkeys(device for storm in (*earlier, latest) for device in storm.causes)
-    for device in seen.some(devices):
+    for device in material.some(devices):
         found = [storm for storm in earlier if device in storm.causes]
         text = f"When was device {device} a root cause before, in a storm earlier than the latest?"
         evidence = [found[-1].causes[device]] if found else []
-        yield _when(seen, "root_cause_before", text, found, evidence)
+        yield _when(material, "root_cause_before", text, found, evidence)
 
 
 def _when(
-    seen: Seen, task: str, text: str, found: Sequence[PastStorm], evidence: Sequence[Shown]
+    material: StormMaterial,
+    task: str,
+    text: str,
+    found: Sequence[PastStorm],
+    evidence: Sequence[ShownAlert],
 ) -> Draft:
     """Asks for the day of the latest matching storm; unanswerable if no storm matches."""
     # Not "has it been …?": a judge that searches the answer for the gold finds "no" in many words.
     if not found:
-        return seen.ask("ABS", f"never_{task}", text, (), form=WHEN)
+        return material.ask("ABS", f"never_{task}", text, (), form=WHEN)
 
-    return seen.ask("TR", task, text, found[-1].dates, evidence, form=WHEN)
+    return material.ask("TR", task, text, found[-1].dates, evidence, form=WHEN)
 
 
-def _root_causes_of(seen: Seen, past: Sequence[PastStorm]) -> Iterator[Draft]:
+def _root_causes_of(material: StormMaterial, past: Sequence[PastStorm]) -> Iterator[Draft]:
     for storm in past:
         text = f"Which devices were the root causes of the storm of {storm.day}?"
         lines = list(storm.causes.values())
         names = ", ".join(line.alert.device for line in lines)
-        yield seen.ask("MR", "root_causes_of", text, (names,), lines, form=ALL_OF_THEM)
+        yield material.ask("MR", "root_causes_of", text, (names,), lines, form=ALL_OF_THEM)
 
 
-def _storms_with(seen: Seen, past: Sequence[PastStorm]) -> Iterator[Draft]:
+def _storms_with(material: StormMaterial, past: Sequence[PastStorm]) -> Iterator[Draft]:
     kinds = dict.fromkeys(kind for storm in past for kind in _symptoms(storm))
     for kind in kinds:
         lines = [storm.first_of_kind[kind] for storm in past if kind in storm.first_of_kind]
         text = f"In how many storms was alert {kind} raised?"
-        yield seen.ask(
+        yield material.ask(
             "MR", "storms_with", text, counted(len(lines), "storm"), lines, form=IN_WORDS
         )
 

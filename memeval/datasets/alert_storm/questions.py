@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
 
 from memeval.datasets.alert_storm.generate import ROOT_KINDS
-from memeval.datasets.alert_storm.seen import (
+from memeval.datasets.alert_storm.material import (
     OFFERED,
-    Seen,
+    StormMaterial,
     causes_of,
     differ,
     first_lines,
@@ -26,181 +26,197 @@ from memeval.datasets.netops.base import Draft
 from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, counted
 
 
-def device_at(seen: Seen) -> Iterator[Draft]:
-    for line in lines_alone_in_time(seen):
+def device_at(material: StormMaterial) -> Iterator[Draft]:
+    for line in lines_alone_in_time(material):
         text = f"Which device had an alert at {moment(line.alert)}?"
-        yield seen.ask("IE", "device", text, (line.alert.device,), [line])
+        yield material.ask("IE", "device", text, (line.alert.device,), [line])
 
 
-def kind_at(seen: Seen) -> Iterator[Draft]:
-    for line in lines_alone_in_time(seen):
+def kind_at(material: StormMaterial) -> Iterator[Draft]:
+    for line in lines_alone_in_time(material):
         text = f"Which alert did device {line.alert.device} have at {moment(line.alert)}?"
-        yield seen.ask("IE", "kind", text, (line.alert.kind,), [line])
+        yield material.ask("IE", "kind", text, (line.alert.kind,), [line])
 
 
-def distinct_alerts(seen: Seen) -> Iterator[Draft]:
-    form = f"Lines of {sameness(seen)} count once. {IN_WORDS}"
+def distinct_alerts(material: StormMaterial) -> Iterator[Draft]:
+    form = f"Lines of {sameness(material)} count once. {IN_WORDS}"
     text = "How many distinct alerts were there in all?"
-    firsts = [lines[0] for lines in seen.identities.values()]
-    yield seen.ask("MR", "distinct", text, counted(len(firsts), "alert"), firsts, form=form)
+    firsts = [lines[0] for lines in material.identities.values()]
+    yield material.ask("MR", "distinct", text, counted(len(firsts), "alert"), firsts, form=form)
 
-    firsts_of = {device: first_lines(lines) for device, lines in seen.devices.items()}
-    for device in seen.some(device for device, own in firsts_of.items() if len(own) > 1):
+    firsts_of = {device: first_lines(lines) for device, lines in material.devices.items()}
+    for device in material.some(device for device, own in firsts_of.items() if len(own) > 1):
         own = firsts_of[device]
         text = f"How many distinct alerts did device {device} have?"
-        yield seen.ask("MR", "distinct", text, counted(len(own), "alert"), own, form=form)
+        yield material.ask("MR", "distinct", text, counted(len(own), "alert"), own, form=form)
 
 
-def lines_of(seen: Seen) -> Iterator[Draft]:
-    for device in seen.some(device for device, own in seen.devices.items() if len(own) > 1):
-        own = seen.devices[device]
+def lines_of(material: StormMaterial) -> Iterator[Draft]:
+    for device in material.some(device for device, own in material.devices.items() if len(own) > 1):
+        own = material.devices[device]
         text = f"How many alerts did device {device} have, duplicates included?"
-        yield seen.ask("MR", "lines", text, counted(len(own), "alert"), own, form=IN_WORDS)
+        yield material.ask("MR", "lines", text, counted(len(own), "alert"), own, form=IN_WORDS)
 
 
-def root_causes(seen: Seen) -> Iterator[Draft]:
-    causes = causes_of(seen)
+def root_causes(material: StormMaterial) -> Iterator[Draft]:
+    causes = causes_of(material)
     names = ", ".join(line.alert.device for line in causes)
     if len(causes) == 1:
         text = "Which device is the root cause of the storm?"
-        yield seen.ask("MR", "root_causes", text, (names,), causes)
+        yield material.ask("MR", "root_causes", text, (names,), causes)
     elif causes:
         text = "Which devices are the root causes of the storm?"
-        yield seen.ask("MR", "root_causes", text, (names,), causes, form=ALL_OF_THEM)
+        yield material.ask("MR", "root_causes", text, (names,), causes, form=ALL_OF_THEM)
 
 
-def root_of(seen: Seen) -> Iterator[Draft]:
+def root_of(material: StormMaterial) -> Iterator[Draft]:
     """Asks for the root cause of a device's symptoms; evidence: an alert per device on the way."""
     first = {
         line.alert.device: line
-        for line in reversed(seen.shown)
+        for line in reversed(material.shown)
         if line.alert.via or line.alert.kind in ROOT_KINDS
     }
-    for device in seen.some(device for device, root in seen.storm.roots.items() if device != root):
+    for device in material.some(
+        device for device, root in material.storm.roots.items() if device != root
+    ):
         way = [first[device]]
         while way[-1].alert.via:
             way.append(first[way[-1].alert.via])
 
         text = f"Which device is the root cause of the trouble that reached device {device}?"
-        yield seen.ask("MR", "root_of", text, (seen.storm.roots[device],), way)
+        yield material.ask("MR", "root_of", text, (material.storm.roots[device],), way)
 
 
-def flap_count(seen: Seen) -> Iterator[Draft]:
-    for device, own in link_lines(seen):
+def flap_count(material: StormMaterial) -> Iterator[Draft]:
+    for device, own in link_lines(material):
         downs = [line for line in own if line.alert.kind == "link_down"]
         if len(downs) > 1:
             text = f"How many times did device {device} have alert link_down?"
-            yield seen.ask("MR", "flaps", text, counted(len(downs), "time"), downs, form=IN_WORDS)
+            yield material.ask(
+                "MR", "flaps", text, counted(len(downs), "time"), downs, form=IN_WORDS
+            )
 
 
-def first_alert(seen: Seen) -> Iterator[Draft]:
-    first = seen.shown[0]
-    if len(seen.shown) > 1 and seen.is_alone(first):
+def first_alert(material: StormMaterial) -> Iterator[Draft]:
+    first = material.shown[0]
+    if len(material.shown) > 1 and material.is_alone(first):
         text = "Which device had the very first alert?"
-        yield seen.ask("TR", "first", text, (first.alert.device,), [first])
+        yield material.ask("TR", "first", text, (first.alert.device,), [first])
 
-    causes = causes_of(seen)
+    causes = causes_of(material)
     if len(causes) > 1:
         text = "Which device was the first root cause?"
-        yield seen.ask("TR", "first", text, (causes[0].alert.device,), causes)
+        yield material.ask("TR", "first", text, (causes[0].alert.device,), causes)
 
 
-def first_kind(seen: Seen) -> Iterator[Draft]:
-    for device in seen.some(device for device, own in seen.devices.items() if differ(own, "kind")):
-        first = seen.devices[device][0]
+def first_kind(material: StormMaterial) -> Iterator[Draft]:
+    for device in material.some(
+        device for device, own in material.devices.items() if differ(own, "kind")
+    ):
+        first = material.devices[device][0]
         text = f"Which alert did device {device} have first?"
-        yield seen.ask("TR", "first_kind", text, (first.alert.kind,), [first])
+        yield material.ask("TR", "first_kind", text, (first.alert.kind,), [first])
 
 
-def before(seen: Seen) -> Iterator[Draft]:
+def before(material: StormMaterial) -> Iterator[Draft]:
     """Asks for the device of the line before the first line of an alert."""
-    firsts = {lines[0].turn_id for lines in seen.identities.values()}
+    firsts = {lines[0].turn_id for lines in material.identities.values()}
     pairs = [
         (line, next_line)
-        for line, next_line in pairwise(seen.shown)
+        for line, next_line in pairwise(material.shown)
         if next_line.turn_id in firsts and line.alert.device != next_line.alert.device
     ]
-    for line, next_line in draw(seen.rng, pairs, OFFERED):
+    for line, next_line in draw(material.rng, pairs, OFFERED):
         # Lines of a log may share a millisecond, and then their order is unknown.
-        if seen.is_alone(line) and seen.is_alone(next_line):
+        if material.is_alone(line) and material.is_alone(next_line):
             what = name_alert(next_line.alert)
             text = f"Which device had the alert right before the first {what}?"
-            yield seen.ask("TR", "before", text, (line.alert.device,), [line, next_line])
+            yield material.ask("TR", "before", text, (line.alert.device,), [line, next_line])
 
 
-def earlier(seen: Seen) -> Iterator[Draft]:
-    names = list(seen.devices)
+def earlier(material: StormMaterial) -> Iterator[Draft]:
+    names = list(material.devices)
     for _ in range(OFFERED):
-        pair = sorted(draw(seen.rng, names, 2), key=lambda name: seen.devices[name][0].alert.time)
-        firsts = [seen.devices[name][0] for name in pair]
+        pair = sorted(
+            draw(material.rng, names, 2), key=lambda name: material.devices[name][0].alert.time
+        )
+        firsts = [material.devices[name][0] for name in pair]
         if len({moment(line.alert) for line in firsts}) == 2:
-            first, second = pair if seen.rng.random() < 0.5 else reversed(pair)
+            first, second = pair if material.rng.random() < 0.5 else reversed(pair)
             text = (
                 f"Which of the two had its first alert earlier: device {first} or device {second}?"
             )
-            yield seen.ask("TR", "order", text, (pair[0],), firsts)
+            yield material.ask("TR", "order", text, (pair[0],), firsts)
 
 
-def link_state(seen: Seen) -> Iterator[Draft]:
-    for device, own in link_lines(seen):
+def link_state(material: StormMaterial) -> Iterator[Draft]:
+    for device, own in link_lines(material):
         text = f"Which alert did the uplink of device {device} have most recently?"
-        yield seen.ask("KU", "link_state", text, (own[-1].alert.kind,), own[-1:])
+        yield material.ask("KU", "link_state", text, (own[-1].alert.kind,), own[-1:])
 
 
-def latest_kind(seen: Seen) -> Iterator[Draft]:
-    for device in seen.some(device for device, own in seen.devices.items() if differ(own, "kind")):
-        last = seen.devices[device][-1]
-        if seen.is_alone(last):
+def latest_kind(material: StormMaterial) -> Iterator[Draft]:
+    for device in material.some(
+        device for device, own in material.devices.items() if differ(own, "kind")
+    ):
+        last = material.devices[device][-1]
+        if material.is_alone(last):
             text = f"Which alert did device {device} have most recently?"
-            yield seen.ask("KU", "latest_kind", text, (last.alert.kind,), [last])
+            yield material.ask("KU", "latest_kind", text, (last.alert.kind,), [last])
 
 
-def latest_device(seen: Seen) -> Iterator[Draft]:
-    for kind in seen.some(kind for kind, own in seen.kinds.items() if differ(own, "device")):
-        last = seen.kinds[kind][-1]
-        if seen.is_alone(last):
+def latest_device(material: StormMaterial) -> Iterator[Draft]:
+    for kind in material.some(
+        kind for kind, own in material.kinds.items() if differ(own, "device")
+    ):
+        last = material.kinds[kind][-1]
+        if material.is_alone(last):
             text = f"Which device had alert {kind} most recently?"
-            yield seen.ask("KU", "latest_device", text, (last.alert.device,), [last])
+            yield material.ask("KU", "latest_device", text, (last.alert.device,), [last])
 
 
-def severity(seen: Seen) -> Iterator[Draft]:
+def severity(material: StormMaterial) -> Iterator[Draft]:
     """Asks for the severity of alerts whose lines contradict each other."""
-    contradictions = [lines for lines in seen.identities.values() if differ(lines, "severity")]
-    for lines in draw(seen.rng, contradictions, OFFERED):
+    contradictions = [lines for lines in material.identities.values() if differ(lines, "severity")]
+    for lines in draw(material.rng, contradictions, OFFERED):
         text = (
             f"The lines on {name_alert(lines[0].alert)} contradict each other. What is its "
             "severity by the latest line?"
         )
-        yield seen.ask("CR", "severity", text, (lines[-1].alert.severity,), lines)
+        yield material.ask("CR", "severity", text, (lines[-1].alert.severity,), lines)
 
 
-def silent_device(seen: Seen) -> Iterator[Draft]:
+def silent_device(material: StormMaterial) -> Iterator[Draft]:
     """Asks about devices that are linked but raised nothing."""
-    for device in seen.some(sorted(seen.storm.silent)):
-        yield seen.ask("ABS", "silent_device", f"Which alert did device {device} have first?", ())
+    for device in material.some(sorted(material.storm.silent)):
+        yield material.ask(
+            "ABS", "silent_device", f"Which alert did device {device} have first?", ()
+        )
 
 
-def unknown_device(seen: Seen) -> Iterator[Draft]:
+def unknown_device(material: StormMaterial) -> Iterator[Draft]:
     """Asks about names like those of the network's devices, with numbers that no device has."""
-    names = list(seen.devices)
+    names = list(material.devices)
     for number in range(OFFERED // 2):
-        stem, _, tail = pick(seen.rng, names).rpartition("_")
-        name = f"{stem}_{9 * 10 ** max(2, len(tail) - 1) + int(seen.rng.random() * 90) + number}"
-        if name not in seen.devices:
+        stem, _, tail = pick(material.rng, names).rpartition("_")
+        name = (
+            f"{stem}_{9 * 10 ** max(2, len(tail) - 1) + int(material.rng.random() * 90) + number}"
+        )
+        if name not in material.devices:
             text = f"Which alert did device {name} have most recently?"
-            yield seen.ask("ABS", "unknown_device", text, ())
+            yield material.ask("ABS", "unknown_device", text, ())
 
 
-def unknown_kind(seen: Seen) -> Iterator[Draft]:
+def unknown_kind(material: StormMaterial) -> Iterator[Draft]:
     """Asks about a known device and a known kind that never occurred together."""
-    met = {(line.alert.device, line.alert.kind) for line in seen.shown}
-    pairs = [pair for pair in product(seen.devices, seen.kinds) if pair not in met]
-    for device, kind in draw(seen.rng, pairs, OFFERED):
+    met = {(line.alert.device, line.alert.kind) for line in material.shown}
+    pairs = [pair for pair in product(material.devices, material.kinds) if pair not in met]
+    for device, kind in draw(material.rng, pairs, OFFERED):
         text = f"What was the severity of the latest alert {kind} of device {device}?"
-        yield seen.ask("ABS", "unknown_kind", text, ())
+        yield material.ask("ABS", "unknown_kind", text, ())
 
 
-TEMPLATES: Sequence[Callable[[Seen], Iterator[Draft]]] = (
+TEMPLATES: Sequence[Callable[[StormMaterial], Iterator[Draft]]] = (
     *(device_at, kind_at),
     *(distinct_alerts, lines_of, root_causes, root_of, flap_count),
     *(first_alert, first_kind, before, earlier),
@@ -209,7 +225,7 @@ TEMPLATES: Sequence[Callable[[Seen], Iterator[Draft]]] = (
     *(silent_device, unknown_device, unknown_kind),
 )
 """All templates, in the order in which they are drafted."""
-OVER_STORMS: Sequence[Callable[[Seen], Iterator[Draft]]] = (
+OVER_STORMS: Sequence[Callable[[StormMaterial], Iterator[Draft]]] = (
     *(device_at, kind_at, earlier),
     *(link_state, latest_kind, latest_device),
     *(silent_device, unknown_device, unknown_kind),

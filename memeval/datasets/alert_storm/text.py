@@ -27,19 +27,19 @@ LEGEND = (
 )
 
 
-class Shown(Struct, frozen=True):
+class ShownAlert(Struct, frozen=True):
     """An alert, and the id of the turn that shows it."""
 
     alert: Alert
     turn_id: str
 
 
-def show(storm: Storm, *legend: str) -> tuple[list[Shown], tuple[Session, ...]]:
+def show(storm: Storm, *legend: str) -> tuple[list[ShownAlert], tuple[Session, ...]]:
     """The alerts as turns, and the sessions: one per minute, or one per day for a log. A session
     with the legend and the links comes first if the network is known.
     """
     sessions: list[Session] = []
-    shown: list[Shown] = []
+    shown: list[ShownAlert] = []
     if storm.network:
         said = [("operator", text) for text in (LEGEND, *legend, *_links(storm.network))]
         start = storm.alerts[0].time.replace(second=0, microsecond=0)
@@ -53,7 +53,7 @@ def show(storm: Storm, *legend: str) -> tuple[list[Shown], tuple[Session, ...]]:
             Turn(turn_id=f"{name}t{number}", speaker="monitor", text=text(one), time=one.time)
             for number, one in enumerate(alerts, start=1)
         )
-        shown += [Shown(one, turn.turn_id) for one, turn in zip(alerts, turns, strict=True)]
+        shown += [ShownAlert(one, turn.turn_id) for one, turn in zip(alerts, turns, strict=True)]
         sessions.append(Session(session_id=name, started_at=turns[0].time, turns=turns))
 
     return shown, tuple(sessions)

@@ -65,7 +65,7 @@ class Beam(Dataset):
     benchmark: ClassVar[str | None] = "beam"
     category_names: Mapping[CategoryId, str] = dict(zip(ABILITIES, ABILITIES, strict=True))
     facet_names: Mapping[str, str] = {"difficulty": "Difficulty"}
-    odd_notes: Mapping[str, str] = {
+    irregularity_notes: Mapping[str, str] = {
         "uncited": (
             "evidence: {uncited} of {questions} questions have an answer but cite no message, "
             "and do not count in retrieval metrics"
@@ -240,11 +240,11 @@ class Beam(Dataset):
         return TRUNCATED if truncated or (folder / TRUNCATED).is_file() else WHOLE
 
     def read(self) -> Iterator[EvalCase]:
-        self.odd.clear()
+        self.irregularities.clear()
         for files in self._chats:
             chat = read_chat(files.chat, cut_markers=self.settings.cut_markers)
             case = self._case(files, chat)
-            self.odd.update(chat.odd)
+            self.irregularities.update(chat.irregularities)
             # A chat has up to 10M tokens: release it before the next one is read.
             del chat
             yield case
@@ -253,7 +253,7 @@ class Beam(Dataset):
     def _case(self, files: ChatFiles, chat: Chat) -> EvalCase:
         name = f"{self._folder.name}/{files.number}"
         questions = read_questions(files.questions, name, chat)
-        self.odd["questions"] += len(questions)
+        self.irregularities["questions"] += len(questions)
         self._items.update({question.question_id: len(question.rubric) for question in questions})
         return EvalCase(
             case_id=name,

@@ -60,7 +60,7 @@ class Chat(Struct):
     sessions: list[Session] = field(default_factory=list)
     places: dict[int, list[ChatPosition]] = field(default_factory=dict)
     """Positions of the messages by the file's id: several if an id is repeated."""
-    odd: Counter[str] = field(default_factory=Counter)
+    irregularities: Counter[str] = field(default_factory=Counter)
     count: int = 0
     """Messages so far."""
 
@@ -80,9 +80,9 @@ def read_chat(path: Path, *, cut_markers: bool) -> Chat:
 
     dates = [session.started_at for session in chat.sessions]
     known = [date for date in dates if date is not None]
-    chat.odd["undated"] += len(dates) - len(known)
-    chat.odd["earlier"] += sum(later < before for before, later in pairwise(known))
-    chat.odd["repeated_ids"] += sum(len(places) - 1 for places in chat.places.values())
+    chat.irregularities["undated"] += len(dates) - len(known)
+    chat.irregularities["earlier"] += sum(later < before for before, later in pairwise(known))
+    chat.irregularities["repeated_ids"] += sum(len(places) - 1 for places in chat.places.values())
     return chat
 
 
@@ -119,7 +119,7 @@ def _session(chat: Chat, record: str, batch: Fields, *, cut_markers: bool) -> Se
         # A marker, sometimes followed by pieces of the chat's plan, reveals what is still to come.
         if cut_markers and "->->" in text:
             text = MARKER.sub("", text)
-            chat.odd["markers"] += 1
+            chat.irregularities["markers"] += 1
 
         # Ids may repeat within a file: batch 10 of chat 5 in 1M starts again at 0.
         chat.places.setdefault(message.integer("id"), []).append(chat.count)
@@ -229,10 +229,10 @@ def _evidence(item: Fields, ability: str, chat: Chat) -> tuple[str, ...]:
     # By ability: a list, an object of two lists, or nested lists. One leaf of 10M is "--".
     cited = _leaves(item.values.get("source_chat_ids"))
     ids = sorted({leaf for leaf in cited if is_id(leaf)})
-    chat.odd["leaves"] += sum(not is_id(leaf) for leaf in cited)
+    chat.irregularities["leaves"] += sum(not is_id(leaf) for leaf in cited)
     # In 100K, 253 of the 1,094 cited messages are the assistant's: a memory of only the user's
     # messages can't find them.
-    chat.odd["uncited"] += int(not ids and ability != ABSTENTION)
+    chat.irregularities["uncited"] += int(not ids and ability != ABSTENTION)
 
     positions = []
     for number in ids:
@@ -240,7 +240,7 @@ def _evidence(item: Fields, ability: str, chat: Chat) -> tuple[str, ...]:
         if len(places) == 1:
             positions.append(places[0])
         else:
-            chat.odd["ambiguous" if places else "absent"] += 1
+            chat.irregularities["ambiguous" if places else "absent"] += 1
 
     return tuple(turn_id(position) for position in positions)
 

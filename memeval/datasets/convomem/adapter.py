@@ -41,7 +41,7 @@ class ConvoMem(Dataset):
         "context_size": "Conversations",
         "n_evidence": "Evidence messages",
     }
-    odd_notes: Mapping[str, str] = {
+    irregularity_notes: Mapping[str, str] = {
         "unplaced": (
             "evidence: {unplaced} of {questions} questions cite a message that does not match "
             "exactly one turn; they do not count in retrieval metrics"
@@ -81,7 +81,7 @@ class ConvoMem(Dataset):
         return chosen
 
     def read(self) -> Iterator[EvalCase]:
-        self.odd.clear()
+        self.irregularities.clear()
         wanted = self.settings.context_size
         count = 0
         for file in self._files:
@@ -91,9 +91,9 @@ class ConvoMem(Dataset):
                 fields = Fields.of(file.path, f"record {index}", value)
                 case, size, unplaced = read_case(fields, f"c{count}", file)
                 if wanted in (None, size):
-                    self.odd.update(unplaced=unplaced, questions=len(case.questions))
+                    self.irregularities.update(unplaced=unplaced, questions=len(case.questions))
                     yield case
 
-        if not self.odd["questions"]:
+        if not self.irregularities["questions"]:
             what = f"cases with dataset.context_size={wanted}" if wanted else "questions"
             raise UserError(f"{self.path} contains no {what}.")

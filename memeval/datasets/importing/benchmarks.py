@@ -45,7 +45,7 @@ def read_benchmark(
         ]
 
     for note in dataset.notes():
-        log.take(f"files of {name}: {note}")
+        log.note_conversion(f"files of {name}: {note}")
 
     return messages, questions
 
@@ -55,7 +55,7 @@ def _messages(case: EvalCase, log: ImportLog) -> list[Message]:
     for session in case.sessions:
         for turn in session.turns:
             if turn.caption:
-                log.take("captions of images, added to their turn's text")
+                log.note_conversion("captions of images, added to their turn's text")
 
             message = Message(
                 speaker=turn.speaker,

@@ -10,7 +10,7 @@ from typing import Any
 from memeval.datasets.grouping import group
 from memeval.datasets.importing.message import ImportLog, Message
 from memeval.datasets.importing.times import iso_time
-from memeval.datasets.io.asked import in_utc
+from memeval.datasets.io.questions import in_utc
 from memeval.errors import UserError
 from memeval.text.shown import one_line
 
@@ -28,7 +28,7 @@ def cut_by_key(messages: Sequence[Message], by: str, log: ImportLog) -> dict[str
     """
     groups: dict[str, list[Message]] = {}
     for message in messages:
-        case_id = ALL if by == ALL else _key(message.keys, by)
+        case_id = ALL if by == ALL else _key_value(message.keys, by)
         if case_id:
             groups.setdefault(case_id, []).append(message)
         else:
@@ -58,7 +58,9 @@ def cut_windows(
 
     timed = _with_times(messages)
     if all(time == datetime.min for time, _ in timed):
-        log.take("messages in the order of the file, because no time is known", len(messages))
+        log.note_conversion(
+            "messages in the order of the file, because no time is known", len(messages)
+        )
 
     ordered = sorted(timed, key=lambda pair: pair[0])
     windows: dict[str, list[Message]] = {}
@@ -86,7 +88,7 @@ def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]
         if times == sorted(times, reverse=True):
             timed.reverse()
 
-        log.take("sessions sorted by time")
+        log.note_conversion("sessions sorted by time")
         for place, (_, message) in zip(own, sorted(timed, key=lambda pair: pair[0]), strict=True):
             ordered[place] = message
 
@@ -105,11 +107,11 @@ def case_of(
     without = [time for time in known if time.tzinfo is None]
     has_zone = len(without) < len(known)
     if has_zone and without:
-        log.take(NO_ZONE, len(without))
+        log.note_conversion(NO_ZONE, len(without))
 
-    kept = _without_doubles(messages, log)
+    kept = _without_duplicates(messages, log)
     sessions = list(group((message.session, message) for message in kept).values())
-    starts = [time for time, _ in _with_times(map(_started, sessions))]
+    starts = [time for time, _ in _with_times(map(_first_timed, sessions))]
     ordered = sorted(zip(starts, sessions, strict=True), key=lambda pair: pair[0])
     writer = _TurnWriter(has_zone=has_zone, log=log)
     written = [writer.session(session) for _, session in ordered]
@@ -165,7 +167,7 @@ class _TurnWriter:
             self.ids.add(message.message_id)
             return message.message_id
         if message.message_id:
-            self.log.take("ids already taken by another message, under new ids")
+            self.log.note_conversion("ids already taken by another message, under new ids")
 
         turn_id = f"s{self.sessions}t{number}"
         while turn_id in self.ids:
@@ -175,7 +177,7 @@ class _TurnWriter:
         return turn_id
 
 
-def _key(keys: Mapping[str, str], by: str) -> str:
+def _key_value(keys: Mapping[str, str], by: str) -> str:
     """The value of a key, whose name may differ in upper and lower case; empty if there is none."""
     if by in keys:
         return keys[by]
@@ -195,12 +197,12 @@ def _with_times(messages: Iterable[Message]) -> list[tuple[datetime, Message]]:
     return timed
 
 
-def _started(session: Sequence[Message]) -> Message:
+def _first_timed(session: Sequence[Message]) -> Message:
     """The first message of a session that has a time, else the first."""
     return next((message for message in session if message.time is not None), session[0])
 
 
-def _without_doubles(messages: Sequence[Message], log: ImportLog) -> list[Message]:
+def _without_duplicates(messages: Sequence[Message], log: ImportLog) -> list[Message]:
     """The messages, except those that repeat id, speaker and text of an earlier one."""
     seen: set[tuple[str, ...]] = set()
     kept = []

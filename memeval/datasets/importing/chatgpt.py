@@ -105,7 +105,9 @@ def _path(
     if not isinstance(name, str) or name not in mapping:
         name = _newest(mapping)
         known = name is not None
-        log.take("conversations up to the newest message, because none is marked as current", known)
+        log.note_conversion(
+            "conversations up to the newest message, because none is marked as current", known
+        )
 
     # The parent of a deleted node still lists it.
     parents = {child: parent for parent in mapping for child in _children(mapping[parent])}
@@ -121,7 +123,7 @@ def _path(
         name = mapping[name]["parent"] if known else parents.get(name)
 
     names = [name for name in reversed(path) if isinstance(mapping.get(name), dict)]
-    log.take(
+    log.note_conversion(
         "conversations starting after a deleted message", bool(names) and names[0] != [*path][-1]
     )
     return names

@@ -34,9 +34,9 @@ ROLES: Mapping[str, str] = {
     "tool_call": TOOL,
     "tool_response": TOOL,
 }
-SAID_IN = ("content", "parts", "value", "text")
+TEXT_FIELDS = ("content", "parts", "value", "text")
 """Fields that may contain a message's text."""
-NOT_SAID = ("system", "developer")
+IGNORED_ROLES = ("system", "developer")
 UNKNOWN_ROLE = "messages without a known role (call a speaker user or assistant)"
 TIMES = ("timestamp", "created_at", "create_time", "time", "date")
 CONVERSATION_IDS = ("conversation_id", "session_id", "chat_id", "thread_id", "uuid", "id")
@@ -164,22 +164,22 @@ def _turns(
     """The turns of a message: its text, and each tool call and tool result."""
     named = message.get("role") or message.get("sender") or message.get("from")
     role = str(named or "").strip().lower()
-    if role in NOT_SAID:
+    if role in IGNORED_ROLES:
         log.leave_out("messages of the system")
         return
     if role not in ROLES:
         log.leave_out(UNKNOWN_ROLE)
         return
 
-    said = _said(message, ROLES[role], log)
-    if not said:
+    turns = _turn_texts(message, ROLES[role], log)
+    if not turns:
         log.leave_out("messages without text")
 
-    fields = scalars({name: value for name, value in message.items() if name not in SAID_IN})
+    fields = scalars({name: value for name, value in message.items() if name not in TEXT_FIELDS})
     own = {name: fields[name] for name in OWN_KEYS if name in fields}
     given_id = key_of(message.get("uuid")) or key_of(message.get("id"))
     time = read_time(_first_time(message), log)
-    for number, (speaker, text) in enumerate(said):
+    for number, (speaker, text) in enumerate(turns):
         yield Message(
             speaker=speaker,
             text=text,
@@ -191,9 +191,9 @@ def _turns(
         )
 
 
-def _said(message: Mapping[str, Any], role: str, log: ImportLog) -> list[tuple[str, str]]:
+def _turn_texts(message: Mapping[str, Any], role: str, log: ImportLog) -> list[tuple[str, str]]:
     """Speaker and text of each turn in a message."""
-    content = next((message[name] for name in SAID_IN if message.get(name)), "")
+    content = next((message[name] for name in TEXT_FIELDS if message.get(name)), "")
     texts: list[str] = []
     tools: list[str] = []
     for part in content if isinstance(content, list) else [content]:
@@ -208,10 +208,10 @@ def _said(message: Mapping[str, Any], role: str, log: ImportLog) -> list[tuple[s
 
     tools += _calls(message, log)
     text = "\n".join(filter(None, texts))
-    said = [(role, text)] if text else []
-    said += [(TOOL, tool) for tool in map(log.clean, tools) if tool]
-    log.leave_out("results of tools without text", len(tools) - len(said) + bool(text))
-    return said
+    turns = [(role, text)] if text else []
+    turns += [(TOOL, tool) for tool in map(log.clean, tools) if tool]
+    log.leave_out("results of tools without text", len(tools) - len(turns) + bool(text))
+    return turns
 
 
 def add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> None:
@@ -226,7 +226,7 @@ def add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> N
     kind = str(part.get("type", "text"))
     # Server tools and other tools have different types with the same ending.
     if kind.endswith("tool_use"):
-        tools.append(_called(part.get("name"), part.get("input")))
+        tools.append(_call_text(part.get("name"), part.get("input")))
     elif kind.endswith("tool_result"):
         tools.append(_result(part.get("content"), log))
     elif isinstance(part.get("text"), str) and kind in ("text", "input_text", "output_text"):
@@ -243,10 +243,10 @@ def _calls(message: Mapping[str, Any], log: ImportLog) -> list[str]:
         call.get("function") for call in _objects(calls if isinstance(calls, list) else [], log)
     ]
     functions = [one for one in (*found, message.get("function_call")) if isinstance(one, dict)]
-    return [_called(one.get("name"), one.get("arguments")) for one in functions]
+    return [_call_text(one.get("name"), one.get("arguments")) for one in functions]
 
 
-def _called(name: Any, arguments: Any) -> str:
+def _call_text(name: Any, arguments: Any) -> str:
     """A call as text: the tool's name and its arguments as JSON."""
     given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return f"{key_of(name) or 'tool'}({given})".strip()

@@ -50,7 +50,7 @@ def _objects(values: list[Any]) -> list[dict[str, Any]]:
 def _object(pairs: Sequence[tuple[str, Any]], log: ImportLog) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        log.take("objects with a duplicate field, using its last value")
+        log.note_conversion("objects with a duplicate field, using its last value")
 
     return fields
 
@@ -82,5 +82,5 @@ def _as_utf8(content: bytes, log: ImportLog) -> bytes:
         # Left to the parser, whose error names the position.
         return content
 
-    log.take(f"files as {encoding}")
+    log.note_conversion(f"files as {encoding}")
     return text.removeprefix("\ufeff").encode("utf-8", "surrogatepass")

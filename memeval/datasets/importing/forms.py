@@ -12,7 +12,7 @@ from memeval.datasets.importing.chats import is_agent, is_chat, is_sharegpt
 from memeval.datasets.importing.slack import is_slack
 
 
-def _has(*fields: str) -> Callable[[Mapping[str, Any]], bool]:
+def _has_fields(*fields: str) -> Callable[[Mapping[str, Any]], bool]:
     """Returns a predicate that tells whether a record has all of these fields."""
     return set(fields).issubset
 
@@ -28,11 +28,13 @@ class Form(Struct, frozen=True):
 
 
 FORMS: Mapping[str, Form] = {
-    "chatgpt": Form("an export of ChatGPT", _has("mapping")),
-    "claude": Form("an export of Claude", _has("chat_messages")),
-    "locomo": Form("a file in LoCoMo's format", _has("sample_id", "conversation")),
-    "longmemeval": Form("a file in LongMemEval's format", _has("haystack_sessions")),
-    "memory_agent_bench": Form("a file in MemoryAgentBench's format", _has("context", "questions")),
+    "chatgpt": Form("an export of ChatGPT", _has_fields("mapping")),
+    "claude": Form("an export of Claude", _has_fields("chat_messages")),
+    "locomo": Form("a file in LoCoMo's format", _has_fields("sample_id", "conversation")),
+    "longmemeval": Form("a file in LongMemEval's format", _has_fields("haystack_sessions")),
+    "memory_agent_bench": Form(
+        "a file in MemoryAgentBench's format", _has_fields("context", "questions")
+    ),
     "agent": Form("sessions of a coding agent", is_agent, case="folder"),
     "messages": Form("chat messages", is_chat),
     "slack": Form("an export of Slack", is_slack, case="channel"),
@@ -41,7 +43,7 @@ FORMS: Mapping[str, Form] = {
     "table": Form("a table of messages", lambda _: False),
 }
 """Formats by the name that `--as` takes. The first one that recognises a record wins."""
-MOST_LOOKED_AT = 1_000
+MOST_EXAMINED = 1_000
 """Maximum number of records of a file that are used to recognise its format."""
 OWN = "dataset=json"
 
@@ -49,7 +51,7 @@ OWN = "dataset=json"
 def recognise(records: Sequence[Any]) -> str | None:
     """The format of most records; None if unknown. `OWN` is the format that an import writes."""
     votes: Counter[str] = Counter()
-    for record in records[:MOST_LOOKED_AT]:
+    for record in records[:MOST_EXAMINED]:
         if (name := _form_of(record)) is not None:
             votes[name] += 1
 

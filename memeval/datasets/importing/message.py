@@ -39,7 +39,7 @@ class ImportLog(Struct):
     """Counts of what was left out, and of how the rest was read."""
 
     left_out: Counter[str] = field(default_factory=Counter)
-    read_as: Counter[str] = field(default_factory=Counter)
+    conversions: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
     """The first example of each kind that was left out."""
 
@@ -48,8 +48,8 @@ class ImportLog(Struct):
         if example:
             self.examples.setdefault(what, f", such as {example}")
 
-    def take(self, what: str, count: int = 1) -> None:
-        self.read_as[what] += count
+    def note_conversion(self, what: str, count: int = 1) -> None:
+        self.conversions[what] += count
 
     def clean(self, value: Any) -> str:
         """The string without white space around it; empty for a value that is not a string."""
@@ -58,23 +58,23 @@ class ImportLog(Struct):
 
         text = without_halves(value)
         if text != value:
-            self.take("texts with lone surrogates, which became U+FFFD")
+            self.note_conversion("texts with lone surrogates, which became U+FFFD")
 
         return text.strip()
 
     def lines(self) -> list[str]:
         """The log for the user, one line for each kind."""
         lines = []
-        for verb, counts in (("read", self.read_as), ("left out", self.left_out)):
+        for verb, counts in (("read", self.conversions), ("left out", self.left_out)):
             for what, count in sorted(counts.items()):
                 if count:
-                    name = _one(what) if count == 1 else what
+                    name = _singular(what) if count == 1 else what
                     lines.append(f"{verb}: {count:,} {name}{self.examples.get(what, '')}")
 
         return lines
 
 
-def _one(what: str) -> str:
+def _singular(what: str) -> str:
     """Singular of a phrase: `table with ';' between cells` for `tables with ';' between cells`."""
     return PLURAL.sub(r"\1 ", what)
 

@@ -8,8 +8,8 @@ from typing import Any
 from memeval.datasets.importing.message import ImportLog
 from memeval.datasets.importing.table import RawTable
 from memeval.datasets.importing.times import format_of, iso_text, iso_time, read_time
-from memeval.datasets.io.asked import QUESTION_FIELDS
 from memeval.datasets.io.fields import Fields, quoted
+from memeval.datasets.io.questions import QUESTION_FIELDS
 from memeval.errors import UserError
 from memeval.text.shipped import where_is
 

@@ -93,7 +93,7 @@ def import_files(
     log = ImportLog()
     reader = _Reader(options=options, log=log)
     with open_sources(paths, log) as files:
-        chosen = _beside_left_out(files, log)
+        chosen = _select_files(files, log)
         for file in chosen:
             reader.read(file)
 
@@ -270,7 +270,7 @@ class _Reader(Struct):
         return label
 
 
-def _beside_left_out(files: Sequence[SourceFile], log: ImportLog) -> list[SourceFile]:
+def _select_files(files: Sequence[SourceFile], log: ImportLog) -> list[SourceFile]:
     """The files to read. Of an export, these are only the files with conversations."""
     named = [file for file in files if CONVERSATIONS.fullmatch(PurePosixPath(file.name).name)]
     channels = [file for file in files if is_slack_file(file.name)]

@@ -14,7 +14,14 @@ from memeval.datasets.importing.times import read_time
 
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 MENTION = re.compile(r"<@(\w{1,40})(?:\|[^<>]{0,200})?>")
-SAID = (None, "bot_message", "me_message", "thread_broadcast", "file_share", "file_comment")
+MESSAGE_SUBTYPES = (
+    None,
+    "bot_message",
+    "me_message",
+    "thread_broadcast",
+    "file_share",
+    "file_comment",
+)
 """Subtypes of messages that say something; others report joins, renames and the like."""
 
 
@@ -58,7 +65,7 @@ def read_slack(
         if not isinstance(record, dict):
             log.leave_out("messages other than objects")
             continue
-        if record.get("subtype") not in SAID or record.get("hidden"):
+        if record.get("subtype") not in MESSAGE_SUBTYPES or record.get("hidden"):
             log.leave_out("messages of the system")
             continue
 

@@ -119,11 +119,11 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]
 
 
 class _Budget(Struct):
-    left: int = MOST_IN_ALL
+    remaining: int = MOST_IN_ALL
 
     def read(self, file: IO[bytes], path: Path, name: str, packed: int) -> bytes:
         """The whole file, as long as it stays within the bounds."""
-        most = min(self.left, MOST_BYTES, max(MOST_RATIO * packed, RATIO_FROM))
+        most = min(self.remaining, MOST_BYTES, max(MOST_RATIO * packed, RATIO_FROM))
         blocks, size = [], 0
         while block := file.read(BLOCK):
             size += len(block)
@@ -132,7 +132,7 @@ class _Budget(Struct):
 
             blocks.append(block)
 
-        self.left -= size
+        self.remaining -= size
         return b"".join(blocks)
 
 
@@ -145,22 +145,22 @@ def _too_large(path: Path, name: str, how: str) -> UserError:
 
 def _files(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFile]:
     if path.is_dir():
-        return _of_folder(path, budget)
+        return _folder_files(path, budget)
 
     with reading(path, end="."), path.open("rb") as file:
         mark = file.read(4)
 
     if mark in (ZIP_MARK, EMPTY_ZIP):
-        return _of_archive(path, budget, stack)
+        return _archive_files(path, budget, stack)
 
-    return [_itself(path, budget)]
+    return [_single_file(path, budget)]
 
 
-def _itself(path: Path, budget: _Budget) -> SourceFile:
+def _single_file(path: Path, budget: _Budget) -> SourceFile:
     return SourceFile(path=path, name=path.name, read=partial(_read_file, path, budget))
 
 
-def _of_folder(folder: Path, budget: _Budget) -> list[SourceFile]:
+def _folder_files(folder: Path, budget: _Budget) -> list[SourceFile]:
     files = []
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
@@ -179,7 +179,7 @@ def _of_folder(folder: Path, budget: _Budget) -> list[SourceFile]:
     return files
 
 
-def _of_archive(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFile]:
+def _archive_files(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFile]:
     try:
         archive = stack.enter_context(zipfile.ZipFile(path))
     except UNREADABLE as error:
@@ -190,7 +190,7 @@ def _of_archive(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFil
 
     # An Excel file is an archive, too.
     if WORKBOOK in archive.namelist():
-        return [_itself(path, budget)]
+        return [_single_file(path, budget)]
 
     files = []
     for entry in sorted(check_archive(archive, path), key=lambda entry: entry.filename):

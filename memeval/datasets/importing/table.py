@@ -112,7 +112,7 @@ def read_csv(content: bytes, path: Path, given: Mapping[str, str], log: ImportLo
         rows = rows[said.end() :]
 
     delimiter = said[1] if said is not None else _delimiter(rows)
-    log.take(f"tables with {delimiter!r} between cells")
+    log.note_conversion(f"tables with {delimiter!r} between cells")
     above = text[: len(text) - len(rows)].count("\n")
     return RawTable.of(_csv_rows(rows, delimiter, path, above), path, given, log)
 
@@ -280,7 +280,7 @@ def _decode(content: bytes, path: Path, log: ImportLog) -> str:
         if encoding == "cp1252" and not _is_western(text):
             break
 
-        log.take(f"files as {encoding.removesuffix('-sig')}")
+        log.note_conversion(f"files as {encoding.removesuffix('-sig')}")
         return text
 
     raise UserError(

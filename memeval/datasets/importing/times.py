@@ -14,7 +14,7 @@ from memeval.errors import UserError
 UNITS = ((1e11, 1.0, "seconds"), (1e14, 1e3, "milliseconds"), (1e17, 1e6, "microseconds"))
 """Units of a count since 1970, each with upper bound and divisor: 1e11 seconds is the year 5138."""
 NANOSECONDS = 1e9
-UNREAD = "times that could not be read (their messages are kept)"
+UNREADABLE = "times that could not be read (their messages are kept)"
 EARLIEST, LATEST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 LEAST_YEAR = 1000
 """Earlier years have fewer digits, and are typing errors."""
@@ -33,9 +33,9 @@ def read_time(value: Any, log: ImportLog, date_format: str | None = None) -> dat
 
     time = _by_format(value, date_format) if date_format else _plain(value, log)
     if time is None:
-        log.leave_out(UNREAD, example=f"{quoted(value)}; for tables, use --date-format")
+        log.leave_out(UNREADABLE, example=f"{quoted(value)}; for tables, use --date-format")
     elif date_format:
-        log.take(f"timestamps as {date_format}")
+        log.note_conversion(f"timestamps as {date_format}")
 
     return time
 
@@ -119,7 +119,7 @@ def _since_1970(value: float, log: ImportLog) -> datetime | None:
     if not EARLIEST <= time < LATEST:
         return None
 
-    log.take(f"timestamps as {unit} since 1970")
+    log.note_conversion(f"timestamps as {unit} since 1970")
     return time
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from memeval.datasets.chance import draw
 from memeval.datasets.incidents.history import OFFERED, IncidentHistory, minute_of
-from memeval.datasets.incidents.text import PastIncident, moment, named
+from memeval.datasets.incidents.text import PastIncident, components_text, moment
 from memeval.datasets.netops.base import Draft
 from memeval.records import CategoryId
 
@@ -26,7 +26,7 @@ def handled(history: IncidentHistory) -> Iterator[Draft]:
     known = [past for past in history.past if past.handling and history.alone(past)]
     for past in history.offered(known):
         text = (
-            f"How was the incident of {named(past.incident)} handled that began at "
+            f"How was the incident of {components_text(past.incident)} handled that began at "
             f"{moment(past.incident)}?"
         )
         yield _about_handling(history, past, task="handled", text=text)
@@ -53,7 +53,7 @@ def new_incident(history: IncidentHistory) -> Iterator[Draft]:
         newest = newest_of.get(later.fault)
         if newest is not None:
             text = (
-                f"An incident of {named(later)} with fault {later.fault} began at "
+                f"An incident of {components_text(later)} with fault {later.fault} began at "
                 f"{moment(later)}. What does the runbook for this fault say to do now?"
             )
             at = later.time

@@ -13,7 +13,7 @@ from memeval.datasets.chance import draw, pick
 from memeval.datasets.grouping import group
 from memeval.datasets.incidents.history import CLOCK, OFFERED, IncidentHistory, names_of
 from memeval.datasets.incidents.table import Incident
-from memeval.datasets.incidents.text import moment, named
+from memeval.datasets.incidents.text import components_text, moment
 from memeval.datasets.netops.base import Draft
 from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, amount, counted, day, minute
 
@@ -26,7 +26,7 @@ UP_TO_FIVE = "Name up to five components, the likeliest first."
 def fault_at(history: IncidentHistory) -> Iterator[Draft]:
     known = [past for past in history.past if past.incident.fault and history.alone(past)]
     for past in history.offered(known):
-        text = f"Which fault did {named(past.incident)} have at {moment(past.incident)}?"
+        text = f"Which fault did {components_text(past.incident)} have at {moment(past.incident)}?"
         yield history.ask("IE", "fault", text, (past.incident.fault,), past)
 
 
@@ -41,7 +41,7 @@ def duration_of(history: IncidentHistory) -> Iterator[Draft]:
     known = [past for past in history.past if "closing" in past.ids and history.alone(past)]
     for past in history.offered(known):
         text = (
-            f"How long did the incident of {named(past.incident)} last that began at "
+            f"How long did the incident of {components_text(past.incident)} last that began at "
             f"{moment(past.incident)}?"
         )
         gold = (amount(past.incident.duration_s or 0, "second"),)
@@ -167,8 +167,8 @@ def next_after(history: IncidentHistory) -> Iterator[Draft]:
         # The question names the first incident's components, which must not give the answer away.
         if not set(past.incident.components) & set(after.incident.components):
             text = (
-                f"Which component had the next incident after the one of {named(past.incident)} at "
-                f"{moment(past.incident)}?"
+                f"Which component had the next incident after the one of "
+                f"{components_text(past.incident)} at {moment(past.incident)}?"
             )
             yield history.ask("TR", "next", text, names_of(after.incident), past, after)
 
@@ -182,7 +182,7 @@ def clock_time(history: IncidentHistory) -> Iterator[Draft]:
         if days[past.incident.components, past.incident.fault, past.incident.time.date()] == 1:
             what = f"have fault {past.incident.fault}" if past.incident.fault else "fail"
             when = day(past.incident.time)
-            text = f"At what time of day did {named(past.incident)} {what} on {when}?"
+            text = f"At what time of day did {components_text(past.incident)} {what} on {when}?"
             yield history.ask("TR", "time", text, (minute(past.incident.time),), past, form=CLOCK)
 
 
@@ -243,8 +243,8 @@ def contradiction(history: IncidentHistory) -> Iterator[Draft]:
     """Asks for the fault if records of the same components and minute differ: the last counts."""
     for records in history.disputed.values():
         text = (
-            f"The records contradict each other on the fault of {named(records[-1].incident)} at "
-            f"{moment(records[-1].incident)}. "
+            f"The records contradict each other on the fault of "
+            f"{components_text(records[-1].incident)} at {moment(records[-1].incident)}. "
             "Which one does the record entered last name?"
         )
         yield history.ask("CR", "contradiction", text, (records[-1].incident.fault,), *records)

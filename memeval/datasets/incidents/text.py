@@ -96,7 +96,7 @@ def _parts(rng: Random, incident: Incident, handling: Handling | None) -> dict[s
     return parts
 
 
-def named(incident: Incident) -> str:
+def components_text(incident: Incident) -> str:
     """`component a`, `components a and b`."""
     *others, last = incident.components
     return f"components {', '.join(others)} and {last}" if others else f"component {last}"
@@ -122,7 +122,7 @@ def _closing(rng: Random, incident: Incident, seconds: int) -> str:
 
 
 def _filled(template: str, incident: Incident, **parts: str) -> str:
-    name = named(incident)
+    name = components_text(incident)
     return template.format(
         name=name, Name=name[0].upper() + name[1:], time=moment(incident), **parts
     )

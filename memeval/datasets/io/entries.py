@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memeval.datasets.io.fields import HALVED, kind_of, quoted
+from memeval.datasets.io.fields import LONE_SURROGATE, kind_of, quoted
 from memeval.errors import UserError
 from memeval.results.files import HALF_CHARACTER
 
@@ -40,7 +40,7 @@ class Mistakes(Struct):
     found: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
     """Fields that the schema does not know, such as `question.difficulty`, and their counts."""
-    taken: Counter[tuple[str, str]] = field(default_factory=Counter)
+    aliases_used: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Aliases of fields, the field that each was taken for, and how often."""
 
     def add(self, place: str, what: str) -> None:
@@ -75,7 +75,7 @@ class FileEntry(Struct, frozen=True):
     """Position in the file, as messages name it: `case 3 'north', question 'q7'`."""
     values: Mapping[str, Any]
     mistakes: Mistakes
-    written: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
     """The alias that the file uses for a field, by field."""
 
     @classmethod
@@ -96,15 +96,15 @@ class FileEntry(Struct, frozen=True):
             mistakes.add(place, f"is {kind_of(value)}, not an object")
             return None
 
-        written = {other_names[name]: name for name in value if name in other_names}
-        for name, other in written.items():
-            mistakes.taken[other, name] += 1
+        aliases = {other_names[name]: name for name in value if name in other_names}
+        for name, other in aliases.items():
+            mistakes.aliases_used[other, name] += 1
             if name in value:
                 mistakes.add(
                     place, f"field '{other}' is an alias of '{name}': use only one of them"
                 )
 
-        if written:
+        if aliases:
             value = {other_names.get(name, name): item for name, item in value.items()}
 
         unread = [name for name in value if name not in known]
@@ -114,7 +114,7 @@ class FileEntry(Struct, frozen=True):
         else:
             mistakes.unread.update(f"{noun}.{name}" for name in unread)
 
-        return cls(place=place, values=value, mistakes=mistakes, written=written)
+        return cls(place=place, values=value, mistakes=mistakes, aliases=aliases)
 
     @classmethod
     def of_case(
@@ -139,50 +139,50 @@ class FileEntry(Struct, frozen=True):
 
         return entry, case_id
 
-    def wrong(self, name: str, what: str) -> None:
-        self.mistakes.add(self.place, f"field '{self.written.get(name, name)}' {what}")
+    def add_mistake(self, name: str, what: str) -> None:
+        self.mistakes.add(self.place, f"field '{self.aliases.get(name, name)}' {what}")
 
     def text(self, name: str, *, required: bool = False) -> str | None:
         """A string that is not empty."""
-        value = self._given(name, required=required)
-        return None if value is None else self.checked_text(name, value)
+        value = self._value(name, required=required)
+        return None if value is None else self.check_text(name, value)
 
     def name(self, name: str, *, required: bool = False) -> str | None:
         """A string or an integer, as a string."""
-        value = self._given(name, required=required)
+        value = self._value(name, required=required)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
 
-        return None if value is None else self.checked_text(name, value)
+        return None if value is None else self.check_text(name, value)
 
     def items(self, name: str, *, required: bool = False) -> list[Any] | None:
-        value = self._given(name, required=required)
+        value = self._value(name, required=required)
         if value is None or isinstance(value, list):
             return value
 
-        self.wrong(name, f"is {kind_of(value)}, not a list")
+        self.add_mistake(name, f"is {kind_of(value)}, not a list")
         return None
 
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of strings; wrong items are noted and left out."""
-        texts = [self.checked_text(name, value) for value in self.items(name) or []]
+        texts = [self.check_text(name, value) for value in self.items(name) or []]
         return tuple(filter(None, texts))
 
-    def filled(self, name: str) -> list[Any]:
+    def required_items(self, name: str) -> list[Any]:
         """A list that must exist and must not be empty; otherwise a mistake is noted."""
         values = self.items(name, required=True)
         if values == []:
-            self.wrong(name, "is empty")
+            self.add_mistake(name, "is empty")
 
         return values or []
 
     def boolean(self, name: str) -> bool:
         """A boolean; False if it is missing."""
-        value = self._given(name)
+        value = self._value(name)
         if value is None or isinstance(value, bool):
             return bool(value)
 
-        self.wrong(name, f"is {kind_of(value)}, not true or false")
+        self.add_mistake(name, f"is {kind_of(value)}, not true or false")
         return False
 
     def time(self, name: str) -> datetime | None:
@@ -199,7 +199,7 @@ class FileEntry(Struct, frozen=True):
             # A time near the year 1 or 9999 may have no equivalent in UTC; this line finds out.
             time.astimezone(UTC)
         except (ValueError, OverflowError):
-            self.wrong(name, f"is {quoted(text)}, not a time like 2024-05-08T13:56")
+            self.add_mistake(name, f"is {quoted(text)}, not a time like 2024-05-08T13:56")
             return None
 
         return time
@@ -211,7 +211,7 @@ class FileEntry(Struct, frozen=True):
             return True
 
         what = quoted(value) if isinstance(value, str | int | float) else kind_of(value)
-        self.wrong(name, f"is {what}; {TIMES}")
+        self.add_mistake(name, f"is {what}; {TIMES}")
         return False
 
     def answer(self, name: str, value: Any) -> str | None:
@@ -221,29 +221,29 @@ class FileEntry(Struct, frozen=True):
             if isinstance(value, int) or math.isfinite(value):
                 return str(value)
 
-            self.wrong(name, "is a number that is not finite")
+            self.add_mistake(name, "is a number that is not finite")
             return None
 
-        return self.checked_text(name, value)
+        return self.check_text(name, value)
 
-    def checked_text(self, name: str, value: Any) -> str | None:
+    def check_text(self, name: str, value: Any) -> str | None:
         """The value if a non-blank string that can be written; otherwise notes a mistake."""
         if not isinstance(value, str):
-            self.wrong(name, f"is {kind_of(value)}, not a string")
+            self.add_mistake(name, f"is {kind_of(value)}, not a string")
         elif not value.strip():
-            self.wrong(name, "is empty")
+            self.add_mistake(name, "is empty")
         elif HALF_CHARACTER.search(value):
-            self.wrong(name, HALVED)
+            self.add_mistake(name, LONE_SURROGATE)
         else:
             return value
 
         return None
 
-    def _given(self, name: str, *, required: bool = False) -> Any:
+    def _value(self, name: str, *, required: bool = False) -> Any:
         """A field's value. An optional field that is null counts as missing."""
         value = self.values.get(name)
         if value is None and required:
-            self.wrong(name, "is null" if name in self.values else "is missing")
+            self.add_mistake(name, "is null" if name in self.values else "is missing")
 
         return value
 

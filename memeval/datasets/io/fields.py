@@ -28,7 +28,7 @@ KINDS: Mapping[str, tuple[type, ...]] = {
 MakeObject = Callable[[Sequence[tuple[str, Any]]], dict[str, Any]]
 SHOWN = 100
 """Maximum number of characters of a value that a message quotes."""
-HALVED = "contains a lone surrogate, which can't be written as UTF-8"
+LONE_SURROGATE = "contains a lone surrogate, which can't be written as UTF-8"
 """The mistake of a string that has a `HALF_CHARACTER`."""
 
 
@@ -43,15 +43,15 @@ def unique_fields(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def parse_json(content: bytes, path: Path, made: MakeObject | None = None) -> Any:
-    """The JSON value in a file's content; `made` creates each object from its fields.
+def parse_json(content: bytes, path: Path, make_object: MakeObject | None = None) -> Any:
+    """The JSON value in a file's content; `make_object` creates each object from its fields.
 
-    Raises `UserError` naming the position if it is not UTF-8 or not JSON, or if `made` refuses an
-    object.
+    Raises `UserError` naming the position if it is not UTF-8 or not JSON, or if `make_object`
+    refuses an object.
     """
     text = decode(content, path)
     try:
-        return json.loads(text, object_pairs_hook=made)
+        return json.loads(text, object_pairs_hook=make_object)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         # An unterminated string takes the rest of the file.
@@ -236,7 +236,7 @@ class Fields(Struct, frozen=True):
 
     def _whole(self, name: str, text: str) -> str:
         if HALF_CHARACTER.search(text):
-            raise self.wrong(name, HALVED)
+            raise self.wrong(name, LONE_SURROGATE)
 
         return text
 

@@ -69,7 +69,7 @@ def part_file(target: Path) -> Iterator[PartFile]:
     make a download overwrite another file. A part that is not discarded stays if the download
     breaks off, so that the next download can continue it.
     """
-    part = next(_left(target), None) or _new(target)
+    part = next(_free_parts(target), None) or _create_part(target)
     try:
         yield part
     finally:
@@ -79,7 +79,7 @@ def part_file(target: Path) -> Iterator[PartFile]:
         os.close(part.file)
 
 
-def _left(target: Path) -> Iterator[PartFile]:
+def _free_parts(target: Path) -> Iterator[PartFile]:
     """The largest part that earlier downloads left behind and that is free, if any.
 
     Anything that is not a plain file of this user is ignored.
@@ -115,7 +115,7 @@ def _is_ours(file: int, path: Path) -> bool:
     return False
 
 
-def _new(target: Path) -> PartFile:
+def _create_part(target: Path) -> PartFile:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         path = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")

@@ -116,7 +116,7 @@ class OwnDocument(Struct):
         return self._texts[number]
 
 
-def dropped_in(header: Mapping[str, Any]) -> Counter[str]:
+def dropped_counts(header: Mapping[str, Any]) -> Counter[str]:
     """Numbers of dropped proposals of drafted questions, by reason, as noted in a file."""
     meta = header.get(META)
     noted = meta.get(DROPPED) if isinstance(meta, dict) else None
@@ -135,7 +135,7 @@ def stamp_of(path: Path) -> tuple[int, ...]:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def lock_file(path: Path) -> Iterator[None]:
     """Waits until no other process changes a file, and makes others wait.
 
     Raises `UserError` if the file can't be opened.

@@ -220,18 +220,18 @@ def _datasheet(
         "Holds": all_counted(manifest.counts),
         "Tokens": f"{sum(count_tokens(text) for text in texts):,} in the turns, counted offline",
         "Scripts": _scripts(texts),
-        "Split by case": _counted(sides) or "memeval's own: dataset.split",
-        "Categories": _counted(reader.categories),
+        "Split by case": _counts_text(sides) or "memeval's own: dataset.split",
+        "Categories": _counts_text(reader.categories),
         "Right answer is a refusal": counted(
             len(questions) - reader.counts["answerable"], "question"
         ),
         "With an answer but no evidence": counted(reader.counts["without_evidence"], "question"),
-        "Drafted by": _stated(notes, "drafted_by", len(questions)),
-        "Checked by": _stated(notes, "checked_by", len(questions)),
-        "Status": _stated(questions, "status", len(questions)),
-        "Reviewed by": _counted(reviewers) or "nobody",
+        "Drafted by": _values_text(notes, "drafted_by", len(questions)),
+        "Checked by": _values_text(notes, "checked_by", len(questions)),
+        "Status": _values_text(questions, "status", len(questions)),
+        "Reviewed by": _counts_text(reviewers) or "nobody",
         **content.facts,
-        "Redaction placeholders": _counted(placeholders) or "none",
+        "Redaction placeholders": _counts_text(placeholders) or "none",
         "Licence": manifest.licence or "not stated",
         "Canary": manifest.canary,
     }
@@ -250,15 +250,15 @@ def _scripts(texts: Sequence[str]) -> str:
     return ", ".join(f"{name} {share:.1f} %" for name, share in shares if share >= 0.05)
 
 
-def _counted(counts: Mapping[Any, int]) -> str:
+def _counts_text(counts: Mapping[Any, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
 
 
-def _stated(notes: Sequence[Mapping[str, Any]], name: str, count: int) -> str:
+def _values_text(notes: Sequence[Mapping[str, Any]], name: str, count: int) -> str:
     """The values that questions state for a field, with counts, and the number that state none."""
     values = Counter(str(note[name]) for note in notes if note.get(name) is not None)
     left = count - values.total()
-    stated = _counted(values)
+    stated = _counts_text(values)
     return ", ".join(filter(None, [stated, f"not stated {left:,}" if left else ""]))
 
 

@@ -41,11 +41,11 @@ class CaseSessions(Struct, frozen=True):
     """Position of each session that has an id."""
     of_turn: Mapping[str, int]
     """Position of the session of each turn."""
-    said: Mapping[str, str]
+    turn_texts: Mapping[str, str]
     """Text of each turn."""
     count: int
 
-    def named(self, entry: FileEntry, field: str, *, required: bool = False) -> int | None:
+    def position_of(self, entry: FileEntry, field: str, *, required: bool = False) -> int | None:
         """Position of the session that a field names by its id, or by its index from 0."""
         value = entry.values.get(field)
         is_word = isinstance(value, str | int) and not isinstance(value, bool)
@@ -57,11 +57,11 @@ class CaseSessions(Struct, frozen=True):
             return value
 
         if value is None:
-            entry.wrong(field, "is missing")
+            entry.add_mistake(field, "is missing")
         elif is_word:
-            entry.wrong(field, f"is {quoted(value)}, which is not a session of the case")
+            entry.add_mistake(field, f"is {quoted(value)}, which is not a session of the case")
         else:
-            entry.wrong(field, f"is {kind_of(value)}, not the id or index of a session")
+            entry.add_mistake(field, f"is {kind_of(value)}, not the id or index of a session")
 
         return None
 
@@ -99,7 +99,7 @@ def _operation(
     if entry is None or kind is None:
         return None
 
-    after = sessions.named(entry, "after", required=True)
+    after = sessions.position_of(entry, "after", required=True)
     operation = EvalOperation(kind=kind, after=session_id(after or 0))
     if kind == OperationKind.FORGET:
         return replace(operation, forget=_forget(entry), values=entry.texts("values"))
@@ -111,9 +111,9 @@ def _operation(
         )
         return replace(operation, correct=request)
     if kind == OperationKind.REINGEST:
-        again = sessions.named(entry, "session", required=True)
+        again = sessions.position_of(entry, "session", required=True)
         if again is not None and after is not None and again > after:
-            entry.wrong("session", "comes after the session in 'after'")
+            entry.add_mistake("session", "comes after the session in 'after'")
 
         return replace(operation, session_id=session_id(again or 0))
 
@@ -123,7 +123,7 @@ def _operation(
 def _forget(entry: FileEntry) -> ForgetRequest:
     scope = entry.text("scope") or Scope.FACT
     if scope not in list(Scope):
-        entry.wrong("scope", f"is {quoted(scope)}, not one of {', '.join(Scope)}")
+        entry.add_mistake("scope", f"is {quoted(scope)}, not one of {', '.join(Scope)}")
         scope = Scope.FACT
 
     return ForgetRequest(
@@ -134,30 +134,32 @@ def _forget(entry: FileEntry) -> ForgetRequest:
     )
 
 
-def place_question(
-    entry: FileEntry, question: EvalQuestion, sessions: CaseSessions, *, lives: bool
+def with_checkpoint(
+    entry: FileEntry, question: EvalQuestion, sessions: CaseSessions, *, changes_memory: bool
 ) -> EvalQuestion:
     """A question with the session after which it is asked and, if something happens to the memory
-    (`lives`), the values that show what is known and what is gone. Mistakes are noted.
+    (`changes_memory`), the values that show what is known and what is gone. Mistakes are noted.
     """
-    after = sessions.named(entry, "asked_after")
+    after = sessions.position_of(entry, "asked_after")
     if after is not None:
         question = replace(question, asked_after=session_id(after))
         if any(sessions.of_turn[turn_id] > after for turn_id in question.evidence):
-            entry.wrong("evidence", "comes after the session in 'asked_after'")
+            entry.add_mistake("evidence", "comes after the session in 'asked_after'")
 
     forgotten, older = entry.texts("forgotten"), entry.texts("stale")
     if forgotten:
         if question.gold:
-            entry.wrong("forgotten", "needs an empty list as 'answer', because a refusal is right")
+            entry.add_mistake(
+                "forgotten", "needs an empty list as 'answer', because a refusal is right"
+            )
 
-        said = [sessions.said[turn_id] for turn_id in question.evidence]
+        said = [sessions.turn_texts[turn_id] for turn_id in question.evidence]
         kind = RETURNED if question.category == RETURNED else DELETED
         traces = Traces(kind=kind, deleted=forgotten, probes=(*forgotten, *said))
         # The turns that contained the value are not evidence: finding them is no merit.
         return replace(question, traces=traces, evidence=())
 
-    if not lives or not question.gold:
+    if not changes_memory or not question.gold:
         return question
 
     kind = UPDATED if older else CURRENT
@@ -165,7 +167,7 @@ def place_question(
     return replace(question, traces=Traces(kind=kind, right=question.gold, older=older))
 
 
-def lives(operations: Sequence[EvalOperation], questions: Sequence[Any]) -> bool:
+def changes_memory(operations: Sequence[EvalOperation], questions: Sequence[Any]) -> bool:
     """Whether something happens to a memory between the sessions of a case."""
     fields = set().union(*(value for value in questions if isinstance(value, dict)))
     return bool(operations) or not fields.isdisjoint(LIFE_FIELDS)

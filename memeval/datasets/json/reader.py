@@ -14,7 +14,10 @@ from typing import IO, Any
 
 from msgspec import Struct, field
 
-from memeval.datasets.io.asked import (
+from memeval.datasets.io.entries import FileEntry, Mistakes
+from memeval.datasets.io.fields import REPLACE, parse_json, quoted, unique_fields
+from memeval.datasets.io.lines import first_value, json_lines
+from memeval.datasets.io.questions import (
     QUESTION_FIELDS,
     Chunk,
     OrderCheck,
@@ -23,17 +26,14 @@ from memeval.datasets.io.asked import (
     in_utc,
     notes_of,
 )
-from memeval.datasets.io.entries import FileEntry, Mistakes
-from memeval.datasets.io.fields import REPLACE, parse_json, quoted, unique_fields
-from memeval.datasets.io.lines import first_value, json_lines
 from memeval.datasets.json.life import (
     LIFE_FIELDS,
     CaseSessions,
+    changes_memory,
     checkpoints,
-    lives,
-    place_question,
     read_operations,
     session_id,
+    with_checkpoint,
 )
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion, Session
@@ -46,7 +46,7 @@ FILE_FIELDS = ("name", "cases", META)
 CASE_FIELDS = ("case_id", "sessions", "operations", "questions", META)
 SESSION_FIELDS = ("id", "time", "turns", META)
 TURN_FIELDS = ("id", "speaker", "text", "time", META)
-ASKED_FIELDS = (*QUESTION_FIELDS, *LIFE_FIELDS, "stale", "status", "reviews", META)
+QUESTION_MEMBERS = (*QUESTION_FIELDS, *LIFE_FIELDS, "stale", "status", "reviews", META)
 REVIEW_FIELDS = ("reviewer", "decision", "reason", "at", "seconds", "wording")
 DRAFTED, ACCEPTED, REJECTED = "drafted", "accepted", "rejected"
 """Statuses of a question that a model proposed. A question without a status is the user's own."""
@@ -54,7 +54,7 @@ DRAFTED, ACCEPTED, REJECTED = "drafted", "accepted", "rejected"
 CASE_NAMES = {"id": "case_id"}
 SESSION_NAMES = {"timestamp": "time", "messages": "turns"}
 TURN_NAMES = {"role": "speaker", "content": "text", "timestamp": "time"}
-ASKED_NAMES = {"timestamp": "time"}
+QUESTION_NAMES = {"timestamp": "time"}
 """Aliases that people use for some of the fields."""
 
 NOT_PLAIN = re.compile(r"[^\w .-]+")
@@ -86,7 +86,7 @@ class OwnReader(Struct, dict=True):
     """Number of questions by status; those without a status are not counted."""
     left_out: frozenset[str] = frozenset()
     """Statuses of questions that are checked, but left out of the cases."""
-    given_name: str | None = None
+    stated_name: str | None = None
     """The data set's name in the file; None if it has none."""
     layout: Layout = Layout.OBJECT
     """How the cases are stored; known once the file was read."""
@@ -107,7 +107,7 @@ class OwnReader(Struct, dict=True):
     @property
     def name(self) -> str:
         """The data set's name: the one in the file, else the file's name, in plain characters."""
-        name = NOT_PLAIN.sub("_", self.given_name or self.path.stem).strip(" ._")
+        name = NOT_PLAIN.sub("_", self.stated_name or self.path.stem).strip(" ._")
         return name[:LONGEST_NAME].strip() or "json"
 
     def check(self) -> None:
@@ -135,7 +135,7 @@ class OwnReader(Struct, dict=True):
 
     def values(self) -> Iterator[tuple[str, Any]]:
         """Each case with its place in the file."""
-        with _opened(self.path) as file:
+        with _open_file(self.path) as file:
             first = first_value(file)
             file.seek(0)
             # A first line that is a whole object means JSON Lines, unless it contains all cases.
@@ -148,7 +148,7 @@ class OwnReader(Struct, dict=True):
         if not content.removeprefix(b"\xef\xbb\xbf").strip():
             raise UserError(f"{self.path} is empty.", REPLACE)
 
-        yield from self._listed(parse_json(content, self.path, unique_fields))
+        yield from self._cases_in(parse_json(content, self.path, unique_fields))
 
     def _lines(self, file: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
         """One case per line; the first line may name the data set instead."""
@@ -161,7 +161,7 @@ class OwnReader(Struct, dict=True):
             else:
                 yield place, value
 
-    def _listed(self, value: Any) -> Iterator[tuple[str, Any]]:
+    def _cases_in(self, value: Any) -> Iterator[tuple[str, Any]]:
         """The cases of a JSON file: a list, an object with `cases`, or one case."""
         cases = value
         self.layout = Layout.LIST
@@ -188,7 +188,7 @@ class OwnReader(Struct, dict=True):
         """The object that names the data set."""
         entry = FileEntry.of(place, value, noun="file", known=FILE_FIELDS, mistakes=self.mistakes)
         assert entry is not None, "an object is an entry"
-        self.given_name = entry.text("name")
+        self.stated_name = entry.text("name")
         return entry
 
     def case(self, place: str, value: Any) -> EvalCase | None:
@@ -209,16 +209,16 @@ class OwnReader(Struct, dict=True):
         named = _sessions_of(sessions)
         operations = read_operations(entry, named, (META,))
         values = entry.items("questions", required=True) or []
-        reader = _AskedReader(
+        reader = _ReviewedReader(
             entry.place,
             case_id or "",
             chunks,
             self.mistakes,
-            known=ASKED_FIELDS,
-            other_names=ASKED_NAMES,
+            known=QUESTION_MEMBERS,
+            other_names=QUESTION_NAMES,
             noun="turn",
             sessions=named,
-            lives=lives(operations, values),
+            changes_memory=changes_memory(operations, values),
         )
         questions = reader.read_all(values)
         for question in questions:
@@ -267,16 +267,16 @@ class OwnReader(Struct, dict=True):
 
 
 @dataclass(kw_only=True)
-class _AskedReader(QuestionReader):
+class _ReviewedReader(QuestionReader):
     """Reads questions with status, reviews and the session after which they are asked."""
 
     sessions: CaseSessions
-    lives: bool
+    changes_memory: bool
     """Whether something happens to the memory between the sessions of the case."""
 
     def _question(self, entry: FileEntry, number: int) -> EvalQuestion:
         question = super()._question(entry, number)
-        return place_question(entry, question, self.sessions, lives=self.lives)
+        return with_checkpoint(entry, question, self.sessions, changes_memory=self.changes_memory)
 
     def _entry(self, number: int, value: Any) -> FileEntry | None:
         entry = super()._entry(number, value)
@@ -304,7 +304,7 @@ class _AskedReader(QuestionReader):
         seconds = review.values.get("seconds")
         is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
         if seconds is not None and not (is_number and seconds >= 0):
-            review.wrong("seconds", "must be a number of seconds, 0 or more")
+            review.add_mistake("seconds", "must be a number of seconds, 0 or more")
 
 
 def _check_decision(
@@ -312,10 +312,10 @@ def _check_decision(
 ) -> None:
     word = entry.text(name, required=required)
     if word is not None and word not in known:
-        entry.wrong(name, f"is {quoted(word)}, not one of {', '.join(known)}")
+        entry.add_mistake(name, f"is {quoted(word)}, not one of {', '.join(known)}")
 
 
-class _Read(Struct):
+class _FileSession(Struct):
     """A session as it was read."""
 
     number: int
@@ -352,12 +352,12 @@ class _SessionReader(Struct, dict=True):
     def starts(self) -> OrderCheck:
         return OrderCheck(self.case.mistakes, "an earlier session")
 
-    def read(self) -> list[_Read]:
-        values = self.case.filled("sessions")
+    def read(self) -> list[_FileSession]:
+        values = self.case.required_items("sessions")
         sessions = [self._session(number, value) for number, value in enumerate(values)]
         return [session for session in sessions if session is not None]
 
-    def _session(self, number: int, value: Any) -> _Read | None:
+    def _session(self, number: int, value: Any) -> _FileSession | None:
         place = f"{self.case.place}, session {number}"
         mistakes = self.case.mistakes
         entry = FileEntry.of(
@@ -376,9 +376,9 @@ class _SessionReader(Struct, dict=True):
         time = entry.time("time")
         order = OrderCheck(mistakes, "its session or of an earlier turn in it")
         self._check_order(time, order, place)
-        turns = enumerate(entry.filled("turns"))
+        turns = enumerate(entry.required_items("turns"))
         chunks = [self._turn(f"{place}, turn {at}", turn, order) for at, turn in turns]
-        return _Read(number=number, name=name, time=time, chunks=chunks)
+        return _FileSession(number=number, name=name, time=time, chunks=chunks)
 
     def _turn(self, place: str, value: Any, order: OrderCheck) -> Chunk:
         """A turn. It is kept even if it has a mistake, so that later turns keep their positions."""
@@ -428,15 +428,15 @@ class _SessionReader(Struct, dict=True):
             self.names[key] = place.removeprefix(f"{self.case.place}, ")
 
 
-def _sessions_of(sessions: Sequence[_Read]) -> CaseSessions:
+def _sessions_of(sessions: Sequence[_FileSession]) -> CaseSessions:
     return CaseSessions(
         names={one.name: one.number for one in sessions if one.name is not None},
         of_turn={chunk.turn_id: one.number for one in sessions for chunk in one.chunks},
-        said={chunk.turn_id: chunk.text for one in sessions for chunk in one.chunks},
+        turn_texts={chunk.turn_id: chunk.text for one in sessions for chunk in one.chunks},
         count=len(sessions),
     )
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open_file(path: Path) -> IO[bytes]:
     with reading(path, end="."):
         return path.open("rb")

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from memeval.datasets.json.document import OwnDocument, locked, stamp_of
+from memeval.datasets.json.document import OwnDocument, lock_file, stamp_of
 from memeval.datasets.json.reader import ACCEPTED, DRAFTED, META, REJECTED
 from memeval.datasets.json.versions import named_questions
 from memeval.errors import UserError
@@ -94,7 +94,7 @@ class ReviewFile:
     decided, when the file was opened.
     """
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    _done: list[tuple[str, Question, str]] = field(default_factory=list)
+    _undoable: list[tuple[str, Question, str]] = field(default_factory=list)
     """For each change: the question's name, the question before it, and the version after it."""
 
     def __post_init__(self) -> None:
@@ -106,7 +106,7 @@ class ReviewFile:
         """All questions, in the file's order."""
         self._refresh()
         return [
-            self._shown(case, question)
+            self._as_shown(case, question)
             for case, content in enumerate(self._document.checked)
             for question, read in enumerate(content.questions)
             if not self.disputed or read.question_id in self._disputed
@@ -128,16 +128,16 @@ class ReviewFile:
         if change.decision == REJECTED and not change.reason.strip():
             raise UserError("a rejected question needs a reason")
 
-        with locked(self.path):
+        with lock_file(self.path):
             case, question, before = self._find_version(name, version)
-            changed = self._changed(case, question, change)
+            changed = self._apply_change(case, question, change)
             if changed == before:
-                return self._shown(case, question)
+                return self._as_shown(case, question)
 
             self._write(case, question, changed)
 
-        self._done.append((name, before, self._version(case, changed)))
-        return self._shown(case, question)
+        self._undoable.append((name, before, self._version(case, changed)))
+        return self._as_shown(case, question)
 
     def undo(self) -> ShownQuestion | None:
         """Undoes the last change that was made here; None if no change is left.
@@ -145,13 +145,13 @@ class ReviewFile:
         Later decisions of others stay. Raises `StaleError` if the question was changed since. If
         the file can't be written, the change can still be undone.
         """
-        if not self._done:
+        if not self._undoable:
             return None
 
-        last = name, before, after = self._done.pop()
-        with locked(self.path):
+        last = name, before, after = self._undoable.pop()
+        with lock_file(self.path):
             case, question, now = self._find_version(name, after)
-            reviews = [*_others(now, self.reviewer), *_own(before, self.reviewer)]
+            reviews = [*_other_reviews(now, self.reviewer), *_own_review(before, self.reviewer)]
             restored = _with_reviews(before, reviews)
             if not reviews and STATUS in before:
                 restored[STATUS] = before[STATUS]
@@ -159,12 +159,12 @@ class ReviewFile:
             try:
                 self._write(case, question, restored)
             except UserError:
-                self._done.append(last)
+                self._undoable.append(last)
                 raise
 
-        return self._shown(case, question)
+        return self._as_shown(case, question)
 
-    def _changed(self, case: int, question: int, change: ReviewChange) -> Question:
+    def _apply_change(self, case: int, question: int, change: ReviewChange) -> Question:
         read = self._document.checked[case].questions[question]
         changed = deepcopy(self._question(case, question))
         if change.question is not None and change.question.strip() != read.text:
@@ -182,13 +182,13 @@ class ReviewFile:
                 for place in dict.fromkeys(change.evidence)
             ]
 
-        own = _own(changed, self.reviewer)
+        own = _own_review(changed, self.reviewer)
         if change.decision is not None:
             own = [self._review(changed, change, own)]
         elif changed == self._question(case, question):
             return changed
 
-        return _with_reviews(changed, [*_others(changed, self.reviewer), *own])
+        return _with_reviews(changed, [*_other_reviews(changed, self.reviewer), *own])
 
     def _review(
         self, question: Question, change: ReviewChange, earlier: Sequence[Review]
@@ -220,7 +220,7 @@ class ReviewFile:
         if case not in self._conversations:
             self._conversations[case] = _digest(self._document.cases[case]["sessions"])
 
-        own = _own(question, self.reviewer)
+        own = _own_review(question, self.reviewer)
         return _digest([wording_of(question), own, case, self._conversations[case]])
 
     def _find(self, name: str) -> tuple[int, int]:
@@ -238,7 +238,7 @@ class ReviewFile:
         case, question = self._find(name)
         content = self._question(case, question)
         if self._version(case, content) != version:
-            raise StaleError(self._shown(case, question))
+            raise StaleError(self._as_shown(case, question))
 
         return case, question, content
 
@@ -253,10 +253,10 @@ class ReviewFile:
         self._document.replace(case, {**content, "questions": questions})
         self._document.write()
 
-    def _shown(self, case: int, question: int) -> ShownQuestion:
+    def _as_shown(self, case: int, question: int) -> ShownQuestion:
         value = self._question(case, question)
         read = self._document.checked[case].questions[question]
-        own = next(iter(_own(value, self.reviewer)), {})
+        own = next(iter(_own_review(value, self.reviewer)), {})
         state = OPEN
         if own:
             state = own["decision"] if _is_valid(own, wording_of(value)) else CHANGED
@@ -328,13 +328,13 @@ def _with_reviews(question: Question, reviews: Sequence[Review]) -> Question:
     return changed
 
 
-def _own(question: Mapping[str, Any], reviewer: str) -> list[Review]:
+def _own_review(question: Mapping[str, Any], reviewer: str) -> list[Review]:
     """The reviewer's latest review; empty if there is none."""
     own = [review for review in question.get(REVIEWS) or () if review["reviewer"] == reviewer]
     return own[-1:]
 
 
-def _others(question: Mapping[str, Any], reviewer: str) -> list[Review]:
+def _other_reviews(question: Mapping[str, Any], reviewer: str) -> list[Review]:
     return [review for review in question.get(REVIEWS) or () if review["reviewer"] != reviewer]
 
 

@@ -115,7 +115,7 @@ class CaseBuilder:
         own = tenant_fact(self.number, self.settings)
         for fact in (own, tenant_fact(self._other, self.settings)):
             self.names.add(fact.name)
-            self.values.take(fact.value)
+            self.values.claim(fact.value)
 
         self._ask("current", self.say(FIRST, own))
         for attribute in ("employer", "email"):
@@ -280,12 +280,12 @@ class CaseBuilder:
 
         plain = self.say(FIRST, self.fact("address"))
         self.say(AGAIN, plain, language.again)
-        beside = self.say(FIRST, self.fact("employer", name=plain.name))
+        other_fact = self.say(FIRST, self.fact("employer", name=plain.name))
         alike = plain.name + language.longer
         self.names.add(alike)
         namesake = self.say(FIRST, self.fact("address", name=alike))
         self._delete(plain, "plain", "directly", language.ask)
-        self._ask("neighbour", beside)
+        self._ask("neighbour", other_fact)
         self._ask("neighbour", namesake, facets={"form": "prefix"})
 
         ticket = self.say(FIRST, self.fact("ticket"))

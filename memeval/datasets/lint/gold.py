@@ -30,12 +30,12 @@ def check_prompts(material: LintedRun) -> Iterator[Finding]:
     for record in material.records:
         prompt = material.prompts.get((record.question_id, record.repeat))
         if prompt is not None:
-            texts[spaced(around(prompt, record))] = "the answer prompt"
+            texts[spaced(prompt_frame(prompt, record))] = "the answer prompt"
 
     return _findings("gold in prompt", "gold answers", WHY_PROMPT, _golds_in(material, texts))
 
 
-def around(prompt: SentPrompt, record: Record) -> str:
+def prompt_frame(prompt: SentPrompt, record: Record) -> str:
     """A prompt without its context, question and choices."""
     text = "\n".join(prompt.messages)
     for own in (prompt.context, record.question, *record.choices):
@@ -65,7 +65,7 @@ def _golds_in(material: LintedRun, texts: Mapping[str, str]) -> Iterator[Hit]:
 
 def check_memories(material: LintedRun) -> Iterator[Finding]:
     """Finds gold in contexts and memories of a case in which nobody said it."""
-    said = {name: spaced(said_in(case)) for name, case in (material.cases or {}).items()}
+    said = {name: spaced(known_text(case)) for name, case in (material.cases or {}).items()}
     stored = {name: spaced("\n".join(texts)) for name, texts in material.memories.items()}
     in_memory: list[Hit] = []
     in_context: list[Hit] = []
@@ -117,7 +117,7 @@ def _has_digit(run: str) -> bool:
     return any(character.isdigit() for character in run)
 
 
-def said_in(case: EvalCase) -> str:
+def known_text(case: EvalCase) -> str:
     """Everything that a memory may know of a case: turns, captions, speakers, dates."""
     parts = []
     for session in case.sessions:

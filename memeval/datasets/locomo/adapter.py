@@ -89,7 +89,7 @@ class Locomo(Dataset):
         )
 
     def read(self) -> Iterator[EvalCase]:
-        return iter(self._whole)
+        return iter(self._all_cases)
 
     def answer_metrics(self, answer: str, question: EvalQuestion) -> Mapping[str, float | None]:
         return locomo_metrics(answer, question)
@@ -119,7 +119,7 @@ class Locomo(Dataset):
 
     def repairs(self) -> Iterator[str]:
         for raw in self._raw_questions:
-            for text, read in raw.repaired:
+            for text, read in raw.repairs:
                 what = f"read as {', '.join(read)}" if read else "dropped"
                 yield f"{raw.fields.record}: evidence '{text}' {what}"
 
@@ -135,7 +135,7 @@ class Locomo(Dataset):
         return read_records(self._file.content, self.path, "conversation")
 
     @cached_property
-    def _whole(self) -> list[EvalCase]:
+    def _all_cases(self) -> list[EvalCase]:
         """Every case with all its questions, under the chosen labels."""
         corrections = self._corrections if self.settings.labels == "corrected" else {}
         cases = [
@@ -185,7 +185,7 @@ class Locomo(Dataset):
             return frozenset()
 
         excluded = set()
-        for index, case in enumerate(self._whole):
+        for index, case in enumerate(self._all_cases):
             for position, correction in self._corrections.get(index, {}).items():
                 # The other corrections only cite wrong turns: their questions stay.
                 if correction.corrupts_score:
@@ -197,7 +197,7 @@ class Locomo(Dataset):
         """Repairs and omissions, over the whole file."""
         repaired = Counter[bool]()
         for raw in self._raw_questions:
-            repaired.update(bool(read) for _, read in raw.repaired)
+            repaired.update(bool(read) for _, read in raw.repairs)
 
         if repaired:
             total = sum(len(raw.cited) for raw in self._raw_questions)
@@ -206,7 +206,9 @@ class Locomo(Dataset):
                 f"{repaired[True]} repaired, {repaired[False]} dropped"
             )
 
-        without = sum(not question.evidence for case in self._whole for question in case.questions)
+        without = sum(
+            not question.evidence for case in self._all_cases for question in case.questions
+        )
         if without:
             yield f"evidence: {without} of {len(self._raw_questions)} questions have no evidence"
 
@@ -240,7 +242,7 @@ class Locomo(Dataset):
     @cached_property
     def _raw_questions(self) -> list[RawQuestion]:
         questions = []
-        for case, sample in zip(self._whole, self._samples, strict=True):
+        for case, sample in zip(self._all_cases, self._samples, strict=True):
             asked = sample.objects("qa", f"{case.case_id} qa[{{}}]")
             turns = case.turn_ids
             for question, fields in zip(case.questions, asked, strict=True):
@@ -267,7 +269,7 @@ class RawQuestion(Struct, frozen=True):
     """Ids of the conversation's turns."""
 
     @property
-    def repaired(self) -> list[tuple[str, tuple[str, ...]]]:
+    def repairs(self) -> list[tuple[str, tuple[str, ...]]]:
         """The strings of the evidence that are not turn ids, with the ids read from each."""
         odd = [text for text in self.cited if text not in self.turns]
         return [(text, repair_evidence([text], self.turns)) for text in odd]

@@ -121,7 +121,7 @@ def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
 def _with_notes(sample: Fields, session: Session) -> Session:
     """The session with the file's own summary and observations, if it has them."""
     key = f"session_{session.session_id.removeprefix('s')}"
-    summary = _noted(sample, "session_summary").get(f"{key}_summary")
+    summary = _notes_field(sample, "session_summary").get(f"{key}_summary")
     if summary is not None and not isinstance(summary, str):
         raise sample.wrong("session_summary", f"has no string under {key}_summary")
 
@@ -132,7 +132,7 @@ def _with_notes(sample: Fields, session: Session) -> Session:
     )
 
 
-def _noted(sample: Fields, name: str) -> Mapping[str, Any]:
+def _notes_field(sample: Fields, name: str) -> Mapping[str, Any]:
     """A field of notes by session; empty if the file does not have it."""
     value = sample.values.get(name)
     if value is None:
@@ -145,7 +145,7 @@ def _noted(sample: Fields, name: str) -> Mapping[str, Any]:
 
 def _observations(sample: Fields, session: Session, key: str) -> tuple[Observation, ...]:
     """The observations of a session, in the order of the first turn that each rests on."""
-    by_speaker = _noted(sample, "observation").get(key) or {}
+    by_speaker = _notes_field(sample, "observation").get(key) or {}
     places = {turn.turn_id: place for place, turn in enumerate(session.turns)}
     observations = []
     try:

@@ -82,7 +82,7 @@ class LocomoMc10(Dataset):
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.CHOICES,)
     granularities: tuple[str, ...] = (*GRANULARITIES, SUMMARY)
     headline: frozenset[CategoryId] = LOCOMO_HEADLINE
-    odd_notes: Mapping[str, str] = {
+    irregularity_notes: Mapping[str, str] = {
         "twice": (
             "choices: {twice} of {questions} questions list a choice twice; both positions "
             "count as the same answer"
@@ -146,7 +146,7 @@ class LocomoMc10(Dataset):
         }
 
     def read(self) -> Iterator[EvalCase]:
-        self.odd.clear()
+        self.irregularities.clear()
         self._evidence = None
         if self.settings.derive or self._joinable:
             self._evidence = Evidence(self._conversations, self._original_path.name)
@@ -159,11 +159,11 @@ class LocomoMc10(Dataset):
             for question in case.questions:
                 # conv-26_q49, for example, lists 2021 twice.
                 is_twice = len(set(question.choices)) < len(question.choices)
-                self.odd.update(questions=1, twice=int(is_twice))
+                self.irregularities.update(questions=1, twice=int(is_twice))
 
             yield self._order_choices(self._evidence.join(case) if self._evidence else case)
 
-        if not self.odd["questions"]:
+        if not self.irregularities["questions"]:
             raise UserError(f"{self.path} contains no questions.")
 
     def notes(self) -> tuple[str, ...]:

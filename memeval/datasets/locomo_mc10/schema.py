@@ -121,7 +121,7 @@ def _sessions(row: Fields) -> Iterator[Session]:
 
         time = _time(row, date)
         said = [
-            _said(Fields.of(row.path, f"{place}[{position}]", turn))
+            _split_speaker(Fields.of(row.path, f"{place}[{position}]", turn))
             for position, turn in enumerate(turns)
         ]
         # LoCoMo's own turn ids, so that its evidence can be joined.
@@ -160,7 +160,7 @@ def _time(row: Fields, date: str) -> datetime:
         ) from None
 
 
-def _said(turn: Fields) -> tuple[str, str]:
+def _split_speaker(turn: Fields) -> tuple[str, str]:
     """Speaker and text: `[CAROLINE]: Hi!` is said by Caroline; in a turn without such a name, the
     role is the speaker.
     """

@@ -39,7 +39,7 @@ class LongMemEval(Dataset):
     benchmark: ClassVar[str | None] = "longmemeval"
     category_names: Mapping[CategoryId, str] = {kind: kind for kind in ABILITIES}
     facet_names: Mapping[str, str] = {"ability": "Ability"}
-    odd_notes: Mapping[str, str] = {
+    irregularity_notes: Mapping[str, str] = {
         "without": (
             "evidence: {without} of {questions} questions flag no remembered turn, and do not "
             "count in retrieval metrics"
@@ -78,15 +78,17 @@ class LongMemEval(Dataset):
         )
 
     def read(self) -> Iterator[EvalCase]:
-        self.odd.clear()
+        self.irregularities.clear()
         seen: set[str] = set()
         # One item at a time: M is about ten times the 277 MB of S.
         for index, value in enumerate(stream_list(self.path)):
             fields = Fields.of(self.path, f"record {index}", value)
-            case, odd = read_item(fields, index, self.settings.roles)
+            case, irregularities = read_item(fields, index, self.settings.roles)
             (question,) = case.questions
             fields.check_new("question_id", question.question_id, seen)
-            self.odd.update(questions=1, without=int(not question.evidence), **odd)
+            self.irregularities.update(
+                questions=1, without=int(not question.evidence), **irregularities
+            )
             yield case
 
         if not seen:

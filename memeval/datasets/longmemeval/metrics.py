@@ -80,7 +80,7 @@ def _documents(
             float(within == len(relevant)),
             official_ndcg(ranks, len(relevant), k),
         )
-        metrics |= _named(name, k, values if len(ranked) >= min(k, corpus) else None)
+        metrics |= _by_metric(name, k, values if len(ranked) >= min(k, corpus) else None)
 
     return metrics
 
@@ -106,13 +106,13 @@ def sessions_of_turns(
         elif whole:
             depth = len(ranked)
         else:
-            metrics |= _named("session", k, None)
+            metrics |= _by_metric("session", k, None)
             continue
 
         sessions = {session_of[ranked[rank - 1]] for rank in ranks if rank <= depth}
         ndcg = official_ndcg(ranks, len(relevant), depth)
         values = (float(bool(sessions)), float(sessions == sought), ndcg)
-        metrics |= _named("session", k, values)
+        metrics |= _by_metric("session", k, values)
 
     return metrics
 
@@ -126,7 +126,9 @@ def _new_at(groups: Sequence[tuple[str, bool]]) -> Iterable[int]:
             yield position
 
 
-def _named(name: str, k: int, values: tuple[float, float, float] | None) -> dict[str, float | None]:
+def _by_metric(
+    name: str, k: int, values: tuple[float, float, float] | None
+) -> dict[str, float | None]:
     metrics = ("recall_any", "recall_all", "ndcg_any")
     return {
         f"{PREFIX}{name}/{metric}_at_{k}": value

@@ -39,7 +39,7 @@ whatever its type.
 Roles = Literal["all", "user"]
 
 
-class _Dated(Struct, frozen=True):
+class _DatedSession(Struct, frozen=True):
     """A session, with its turns of the chosen roles."""
 
     started_at: datetime
@@ -79,13 +79,13 @@ def read_item(item: Fields, index: int, roles: Roles) -> tuple[EvalCase, dict[st
     )
     ids = item.texts("haystack_session_ids")
     asked_at = question.asked_at
-    odd = {
+    irregularities = {
         "early": int(asked_at is not None and any(one.started_at > asked_at for one in dated)),
         # One item of the published file repeats a session; ids by position keep the two apart.
         "repeats": int(len(set(ids)) < len(ids)),
         "silent": sum(not session.turns for session in dated),
     }
-    return case, odd
+    return case, irregularities
 
 
 def parse_date(text: str) -> datetime | None:
@@ -104,7 +104,7 @@ def parse_date(text: str) -> datetime | None:
         return None
 
 
-def _sessions(item: Fields, roles: Roles) -> list[_Dated]:
+def _sessions(item: Fields, roles: Roles) -> list[_DatedSession]:
     """The sessions in the file's order."""
     haystack, dates = item.items("haystack_sessions"), item.texts("haystack_dates")
     for name, values in (
@@ -117,12 +117,14 @@ def _sessions(item: Fields, roles: Roles) -> list[_Dated]:
     # Only checked: the evidence is the turns' own flags, which are finer than sessions.
     item.texts("answer_session_ids")
     return [
-        _dated(item=item, number=number, turns=turns, date=date, roles=roles)
+        _read_session(item=item, number=number, turns=turns, date=date, roles=roles)
         for number, (turns, date) in enumerate(zip(haystack, dates, strict=True))
     ]
 
 
-def _dated(item: Fields, number: int, turns: object, date: str, roles: Roles) -> _Dated:
+def _read_session(
+    item: Fields, number: int, turns: object, date: str, roles: Roles
+) -> _DatedSession:
     name = f"haystack_dates[{number}]"
     started_at = replace(item, values={name: date}).time(name, parse_date, EXAMPLE)
     if not isinstance(turns, list):
@@ -136,10 +138,10 @@ def _dated(item: Fields, number: int, turns: object, date: str, roles: Roles) ->
         if roles == "all" or turn.text("role") == roles:
             kept.append((place, turn))
 
-    return _Dated(started_at, tuple(kept))
+    return _DatedSession(started_at, tuple(kept))
 
 
-def _session(number: int, dated: _Dated) -> Session:
+def _session(number: int, dated: _DatedSession) -> Session:
     turns = (
         Turn(
             turn_id=f"s{number}:{place}",
@@ -152,16 +154,16 @@ def _session(number: int, dated: _Dated) -> Session:
     return Session(session_id=f"s{number}", started_at=dated.started_at, turns=tuple(turns))
 
 
-def _evidence(ordered: Sequence[_Dated]) -> tuple[str, ...]:
+def _evidence(ordered: Sequence[_DatedSession]) -> tuple[str, ...]:
     """Ids of the turns that are flagged as containing the answer."""
     flagged = []
     for number, dated in enumerate(ordered, start=1):
-        flagged += [f"s{number}:{place}" for place, turn in dated.turns if _flagged(turn)]
+        flagged += [f"s{number}:{place}" for place, turn in dated.turns if _is_flagged(turn)]
 
     return tuple(flagged)
 
 
-def _flagged(turn: Fields) -> bool:
+def _is_flagged(turn: Fields) -> bool:
     flag = turn.values.get("has_answer", False)
     if not isinstance(flag, bool):
         raise turn.wrong("has_answer", f"is {kind_of(flag)}, not a boolean")

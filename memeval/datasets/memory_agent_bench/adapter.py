@@ -107,7 +107,7 @@ class MemoryAgentBench(Dataset):
             return {}
 
         # All sub-data sets of the files, in any split: `categories` may name those of another.
-        return {source: COMPETENCES[str(split_of(source))] for source in self._outline.of_the_file}
+        return {source: COMPETENCES[str(split_of(source))] for source in self._outline.all_sources}
 
     @cached_property
     def _files(self) -> Sequence[Path]:
@@ -142,10 +142,10 @@ class MemoryAgentBench(Dataset):
             path=self.path if others else first,
             sha256=digest_of(whole.encode()) if others else whole,
             pinned=pinned,
-            notes=tuple(self._left_out()),
+            notes=tuple(self._absent_splits()),
         )
 
-    def _left_out(self) -> Iterator[str]:
+    def _absent_splits(self) -> Iterator[str]:
         """Notes the splits without a file under `split=all`: the run does not cover them."""
         if self.settings.split == "all" and not self.path.is_file():
             read = {path.name for path in self._files}
@@ -159,22 +159,22 @@ class MemoryAgentBench(Dataset):
         """
         sources, categories = self._outline.sources, self.settings.categories
         if not sources:
-            others = sorted({str(split_of(source)) for source in self._outline.of_the_file})
+            others = sorted({str(split_of(source)) for source in self._outline.all_sources})
             raise UserError(
                 f"dataset.split={self.settings.split}: {self._files[0]} only has rows of "
                 f"{', '.join(others)}",
                 f"use:  dataset.split={others[0]}, or all",
             )
 
-        if not any(map(self._chosen, sources)):
+        if not any(map(self._is_chosen, sources)):
             raise unknown("value of dataset.subset", str(self.settings.subset), sources)
 
         for category in categories or ():
             # A sub-data set of another split in the same file is known, but not asked.
-            if category not in self._outline.of_the_file:
+            if category not in self._outline.all_sources:
                 raise unknown("value of dataset.categories", str(category), sources)
 
-        chosen_sources = set(filter(self._chosen, sources))
+        chosen_sources = set(filter(self._is_chosen, sources))
         if categories is not None and chosen_sources.isdisjoint(categories):
             subset = self.settings.subset
             chosen = f"split={self.settings.split}" if subset is None else f"subset={subset}"
@@ -199,24 +199,24 @@ class MemoryAgentBench(Dataset):
         return tuple(
             source
             for source in self._outline.sources
-            if metric_of(source) in JUDGED and self._chosen(source) and source in asked
+            if metric_of(source) in JUDGED and self._is_chosen(source) and source in asked
         )
 
     @cached_property
     def _outline(self) -> Outline:
         sources, ids = dict[str, None](), Counter[str]()
-        of_the_file = dict[str, None]()
+        all_sources = dict[str, None]()
         for path in self._files:
             seen = dict[str, int]()
             for row in rows(path):
-                of_the_file[row.source] = None
+                all_sources[row.source] = None
                 if (first := seen.setdefault(row.content_sha256, row.index)) != row.index:
                     raise UserError(
                         f"{path}: record {row.index} has the same context and questions as "
                         f"record {first}."
                     )
 
-                if self._of_split(row.source):
+                if self._is_in_split(row.source):
                     sources[row.source] = None
                     ids.update(name for name in row.ids if name)
 
@@ -224,12 +224,12 @@ class MemoryAgentBench(Dataset):
                 raise UserError(f"{path} contains no rows.")
 
         unique = frozenset(name for name, count in ids.items() if count == 1)
-        return Outline(sources=tuple(sources), of_the_file=tuple(of_the_file), unique_ids=unique)
+        return Outline(sources=tuple(sources), all_sources=tuple(all_sources), unique_ids=unique)
 
-    def _of_split(self, source: str) -> bool:
+    def _is_in_split(self, source: str) -> bool:
         return self.settings.split in ("all", split_of(source))
 
-    def _chosen(self, source: str) -> bool:
+    def _is_chosen(self, source: str) -> bool:
         """Whether a sub-data set is asked: `subset` is its name, or a prefix of its name that ends
         before a `_`, or any prefix followed by `*`.
         """
@@ -243,26 +243,26 @@ class MemoryAgentBench(Dataset):
         for path in self._files:
             titles = read_titles(path.with_name(TITLES))
             for row in rows(path):
-                if self._of_split(row.source) and self._chosen(row.source):
-                    start = self._start(row)
+                if self._is_in_split(row.source) and self._is_chosen(row.source):
+                    prefix = self._id_prefix(row)
                     yield read_case(
                         row,
-                        self._question_ids(row, start),
-                        case_id=f"{start}c{row.index + 1}",
+                        self._question_ids(row, prefix),
+                        case_id=f"{prefix}c{row.index + 1}",
                         chunk_tokens=self.settings.chunk_tokens,
                         instruction=self.settings.instruction,
                         titles=titles,
                     )
 
-    def _start(self, row: BenchRow) -> str:
+    def _id_prefix(self, row: BenchRow) -> str:
         """Prefix of ids that count one file's rows: names the split if several files are read."""
         return f"{COMPETENCES[row.split].lower()}-" if len(self._files) > 1 else ""
 
-    def _question_ids(self, row: BenchRow, start: str) -> tuple[str, ...]:
+    def _question_ids(self, row: BenchRow, prefix: str) -> tuple[str, ...]:
         """The file's own ids if unique in all that is read, else ids from row and position."""
         unique = self._outline.unique_ids
         return tuple(
-            name if name in unique and name else f"{start}r{row.index}/q{place}"
+            name if name in unique and name else f"{prefix}r{row.index}/q{place}"
             for place, name in enumerate(row.ids)
         )
 
@@ -272,14 +272,16 @@ class MemoryAgentBench(Dataset):
         values: dict[str, float | None] = {}
         for metric in RULES:
             if metric in by_metric:
-                values[metric] = _scored(metric, by_metric[metric])
+                values[metric] = _mean_score(metric, by_metric[metric])
 
         conflicts = [record for record in records if split_of(str(record.category)) == CR]
         by_hops = group((record.facets.get("hops", ""), record) for record in conflicts)
         if conflicts:
-            values["conflict_resolution_accuracy"] = _scored(SUBSTRING, conflicts)
+            values["conflict_resolution_accuracy"] = _mean_score(SUBSTRING, conflicts)
             for hops in sorted(by_hops.keys() - {""}):
-                values[f"conflict_resolution_accuracy_{hops}"] = _scored(SUBSTRING, by_hops[hops])
+                values[f"conflict_resolution_accuracy_{hops}"] = _mean_score(
+                    SUBSTRING, by_hops[hops]
+                )
 
         if SUMMARY in by_metric:
             values["summary_score"] = mean(
@@ -294,13 +296,13 @@ class Outline(Struct, frozen=True):
 
     sources: tuple[str, ...]
     """The sub-data sets of the split, in order."""
-    of_the_file: tuple[str, ...]
+    all_sources: tuple[str, ...]
     """The sub-data sets of all splits in the files that are read."""
     unique_ids: frozenset[str]
     """Ids of questions that occur once."""
 
 
-def _scored(metric: str, records: Sequence[Record]) -> float | None:
+def _mean_score(metric: str, records: Sequence[Record]) -> float | None:
     """Mean over existing answers; None without answers."""
     return mean(
         RULES[metric](record.hypothesis, record.gold)

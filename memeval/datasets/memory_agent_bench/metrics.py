@@ -56,15 +56,15 @@ JUDGED = frozenset({CHAT, SUMMARY})
 
 def metric_of(source: str) -> str | None:
     """The metric of a sub-data set; None for a sub-data set that the protocol does not have."""
-    return by_beginning(SUBSETS, source, (None, None))[1]
+    return by_prefix(SUBSETS, source, (None, None))[1]
 
 
 def split_of(source: str) -> str | None:
     """The split of a sub-data set; None for a sub-data set that the protocol does not have."""
-    return by_beginning(SUBSETS, source, (None, None))[0]
+    return by_prefix(SUBSETS, source, (None, None))[0]
 
 
-def by_beginning(table: Mapping[str, Value], source: str, default: Other) -> Value | Other:
+def by_prefix(table: Mapping[str, Value], source: str, default: Other) -> Value | Other:
     """The value of the first key that is a prefix of a sub-data set's name."""
     found = (value for start, value in table.items() if source.lower().startswith(start))
     return next(found, default)
@@ -89,11 +89,11 @@ def substring_exact_match(prediction: str, golds: Iterable[str]) -> float:
 
 def exact_match_parsed(prediction: str, golds: Iterable[str]) -> float:
     """1.0 if the normalised parsed prediction equals a normalised gold, else 0.0."""
-    normalised = normalise(parsed(prediction))
+    normalised = normalise(parse_answer(prediction))
     return float(any(gold == normalised for gold in map(normalise, golds)))
 
 
-def parsed(prediction: str) -> str:
+def parse_answer(prediction: str) -> str:
     """Text after the first `Answer:` on its line, or the first non-blank line.
 
     If repeated, as in `Answer: Answer: 5`, it counts once.

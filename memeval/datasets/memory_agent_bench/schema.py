@@ -22,7 +22,7 @@ from memeval.datasets.memory_agent_bench.metrics import (
     CHAT,
     ITEMS,
     SUMMARY,
-    by_beginning,
+    by_prefix,
     metric_of,
     split_of,
 )
@@ -109,7 +109,7 @@ def _row(index: int, row: Fields) -> BenchRow:
         source=source,
         split=split,
         metric=metric,
-        ids=tuple(_listed(metadata, "qa_pair_ids", count)),
+        ids=tuple(_per_question(metadata, "qa_pair_ids", count)),
         content_sha256=content,
     )
 
@@ -151,10 +151,10 @@ def _questions(
     metadata = row.fields.member("metadata", f"{row.fields.record} metadata")
     texts = row.fields.texts("questions")
     types, dates, official, points = (
-        list(_listed(metadata, name, len(texts)))
+        list(_per_question(metadata, name, len(texts)))
         for name in ("question_types", "question_dates", "question_ids", "keypoints")
     )
-    added = by_beginning(INSTRUCTIONS, row.source, "") if instruction else ""
+    added = by_prefix(INSTRUCTIONS, row.source, "") if instruction else ""
     groups = {"split": row.split}
     for name, pattern in (("size", SIZE), ("hops", HOPS)):
         match = pattern.search(row.source)
@@ -230,7 +230,7 @@ def _title(address: str) -> str:
     return re.sub(r"\s*\([^()]*\)$", "", last).strip() or last
 
 
-def _listed(metadata: Fields, name: str, count: int) -> Iterator[Any]:
+def _per_question(metadata: Fields, name: str, count: int) -> Iterator[Any]:
     """A field of the metadata with an entry for each question; None for every question if the field
     is missing, null or empty.
     """

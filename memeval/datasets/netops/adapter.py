@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.contract import LoadedDataset
-from memeval.datasets.io.asked import (
-    NOBODY,
+from memeval.datasets.io.entries import FileEntry, Mistakes
+from memeval.datasets.io.fields import REPLACE, parse_json, quoted
+from memeval.datasets.io.lines import first_value, json_lines
+from memeval.datasets.io.questions import (
+    DEFAULT_SPEAKER,
     Chunk,
     OrderCheck,
     QuestionReader,
     check_zones,
     notes_of,
 )
-from memeval.datasets.io.entries import FileEntry, Mistakes
-from memeval.datasets.io.fields import REPLACE, parse_json, quoted
-from memeval.datasets.io.lines import first_value, json_lines
 from memeval.datasets.locate import PinnedFile, read_pinned
 from memeval.datasets.netops.flat import as_cases, as_chunk, is_record
 from memeval.datasets.own import OwnFile
@@ -125,7 +125,7 @@ def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
 
     entry, case_id = read
     chunks = _chunks(entry)
-    asked = entry.filled("questions")
+    asked = entry.required_items("questions")
     reader = QuestionReader(entry.place, case_id or "", chunks, mistakes)
     questions = reader.read_all(asked)
     check_zones(entry.place, [*(chunk.time for chunk in chunks), *reader.times], mistakes)
@@ -142,7 +142,7 @@ def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
 def _chunks(case: FileEntry) -> list[Chunk]:
     """A case's chunks, in order. Those with mistakes stay, so the others keep their positions."""
     place = case.place
-    values = enumerate(case.filled("chunks"))
+    values = enumerate(case.required_items("chunks"))
     chunks = [_chunk(place, number, value, case.mistakes) for number, value in values]
     names = [chunk.name for chunk in chunks if chunk.name is not None]
     for name, count in Counter(names).items():
@@ -169,14 +169,14 @@ def _chunk(place: str, number: int, value: Any, mistakes: Mistakes) -> Chunk:
 
     speaker, source = entry.text("speaker"), entry.text("source")
     if speaker is not None and source is not None:
-        entry.wrong("source", "is an alias of 'speaker': use only one of them")
+        entry.add_mistake("source", "is an alias of 'speaker': use only one of them")
 
     return Chunk(
         turn_id=turn_id,
         text=(entry.text("text", required=True) or "").strip(),
         name=entry.text("id"),
         time=entry.time("time"),
-        speaker=speaker or source or NOBODY,
+        speaker=speaker or source or DEFAULT_SPEAKER,
         session=entry.name("session"),
     )
 

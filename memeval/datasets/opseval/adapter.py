@@ -248,14 +248,16 @@ class OpsEval(Dataset):
 
         return {
             **(own if graded else {}),
-            "exact_set_accuracy": mean(_compared(exact_set, record) for record in read),
-            "jaccard": mean(_compared(jaccard, record) for record in read),
-            "jaccard/multiple": mean(_compared(jaccard, record) for record in several),
+            "exact_set_accuracy": mean(_compare_texts(exact_set, record) for record in read),
+            "jaccard": mean(_compare_texts(jaccard, record) for record in read),
+            "jaccard/multiple": mean(_compare_texts(jaccard, record) for record in several),
             "unparsed_rate": mean(float(_label(record) is Label.UNSCORED) for record in replies),
         }
 
 
-def _compared(metric: Callable[[Collection[str], Collection[str]], float], record: Record) -> float:
+def _compare_texts(
+    metric: Callable[[Collection[str], Collection[str]], float], record: Record
+) -> float:
     """A metric of the chosen texts and the right texts.
 
     A choice that is listed twice is right at both positions.

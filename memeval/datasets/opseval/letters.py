@@ -14,7 +14,7 @@ CLEAN_LETTERS = re.compile(r"[A-Z]+|[A-Z](,[A-Z])+")
 LETTERS = re.compile(r"[A-Za-z](?:[\s,;、/]*[A-Za-z])*")
 NUMBER = re.compile(r"[1-9]")
 # 15 rows of the test split give their answer away, in this form or as in `MARKED`.
-TOLD = re.compile(r"\s*(?:答案\s*:|(?<=[。?!])\s*答案是|\n\s*答案是).*", re.DOTALL)
+REVEALED_ANSWER = re.compile(r"\s*(?:答案\s*:|(?<=[。?!])\s*答案是|\n\s*答案是).*", re.DOTALL)
 """The answer that some translated questions end with."""
 MARKED = re.compile(r"\s*[(（]正确答案[)）]")
 """The mark of the right choice in one row."""
@@ -22,12 +22,12 @@ _POINT = r"[ \t]*[.:)、．：）]"
 _FRONT = r"[ \t]*[\"“]?[(（]?[ \t]*"
 
 
-class Lettered(Struct, frozen=True):
+class LetteredText(Struct, frozen=True):
     """A text that was cut into a question and its choices."""
 
     question: str
     choices: tuple[str, ...]
-    odd: tuple[str, ...] = ()
+    irregularities: tuple[str, ...] = ()
     """How unusual labels are written: those that are not at the start of a line before a point,
     bracket, colon or comma.
     """
@@ -60,11 +60,13 @@ def without_answer(question: str) -> str:
     """The question without an answer that it gives away: cut at `答案：`, or at a sentence that
     begins with `答案是`.
     """
-    match = TOLD.search(question.replace("：", ":").replace("？", "?").replace("！", "!"))
+    match = REVEALED_ANSWER.search(
+        question.replace("：", ":").replace("？", "?").replace("！", "!")
+    )
     return question[: match.start()] if match else question
 
 
-def split_choices(text: str) -> Lettered | None:
+def split_choices(text: str) -> LetteredText | None:
     """Splits a string into a question and two or more lettered choices; None without choices.
 
     The choices are the longest run `A`, `B`, `C` …, the last one of equal runs. A label is at the
@@ -81,11 +83,13 @@ def split_choices(text: str) -> Lettered | None:
 
     ends = [start for start, _, _ in best[1:]] + [len(body)]
     choices = tuple(body[after:end].strip() for (_, after, _), end in zip(best, ends, strict=True))
-    odd = tuple(how for _, _, how in best if how)
+    irregularities = tuple(how for _, _, how in best if how)
     if not all(choices):
         return None
 
-    return Lettered(question=body[: best[0][0]].strip(), choices=choices, odd=odd)
+    return LetteredText(
+        question=body[: best[0][0]].strip(), choices=choices, irregularities=irregularities
+    )
 
 
 _Mark = tuple[int, int, str]

@@ -64,7 +64,7 @@ def _wired(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
         rows.repair(row_id, "left_out", "there are no choices")
         return None
 
-    return _choosing(row, rows, item)
+    return _with_gold(row, rows, item)
 
 
 def _5g(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
@@ -81,12 +81,12 @@ def _5g(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
         multi_select=several,
         solution=row.text("solution").strip(),
     )
-    return _choosing(row, rows, item)
+    return _with_gold(row, rows, item)
 
 
 def _oracle(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     """A row with choices inside the question's text."""
-    return _inside(row=row, row_id=row_id, rows=rows, domain="oracle_database")
+    return _read_inline(row=row, row_id=row_id, rows=rows, domain="oracle_database")
 
 
 def _log(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
@@ -96,7 +96,7 @@ def _log(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     lettered = split_choices(row.text("question"))
     # Also in lower case: the golds of two of these questions are `b` and `ac`.
     if lettered and gold_letters(row.answer("answer"), len(lettered.choices)):
-        return _inside(row=row, row_id=row_id, rows=rows, domain="log_analysis")
+        return _read_inline(row=row, row_id=row_id, rows=rows, domain="log_analysis")
 
     question = _without_given_answer(row.text("question"), row_id, rows)
     return OpsEvalItem(
@@ -115,7 +115,7 @@ _READERS: Mapping[str, Callable[[Fields, str, Rows], OpsEvalItem | None]] = {
 }
 
 
-def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> OpsEvalItem | None:
+def _read_inline(row: Fields, row_id: str, rows: Rows, domain: str) -> OpsEvalItem | None:
     """A row with the choices in its text.
 
     The schema does not say how many are right, so that several may always be chosen.
@@ -125,8 +125,8 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> OpsEvalItem | 
         rows.repair(row_id, "left_out", "no choices can be found in the question")
         return None
 
-    if lettered.odd:
-        rows.repair(row_id, "labels", f"labels of choices: {', '.join(lettered.odd)}")
+    if lettered.irregularities:
+        rows.repair(row_id, "labels", f"labels of choices: {', '.join(lettered.irregularities)}")
 
     solution = row.text("solution").strip() if "solution" in row.values else ""
     item = OpsEvalItem(
@@ -138,10 +138,10 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> OpsEvalItem | 
         multi_select=True,
         solution=solution,
     )
-    return _choosing(row, rows, item)
+    return _with_gold(row, rows, item)
 
 
-def _choosing(row: Fields, rows: Rows, item: OpsEvalItem) -> OpsEvalItem | None:
+def _with_gold(row: Fields, rows: Rows, item: OpsEvalItem) -> OpsEvalItem | None:
     """The item with its gold, but nothing that reveals it; None if the gold can't be read."""
     # Some files mark the right choice, which would give the reader the answer.
     shown = tuple(MARKED.sub("", choice) for choice in item.choices)

@@ -56,7 +56,7 @@ class PersonaMem(Dataset):
     # Empty, because only the file names its types, and its versions name them differently.
     category_names: Mapping[CategoryId, str] = {}
     facet_names: Mapping[str, str] = {"topic": "Topic"}
-    odd_notes: Mapping[str, str] = {
+    irregularity_notes: Mapping[str, str] = {
         "beyond": (
             "context: {beyond} of {questions} questions are asked after the end of their "
             "conversation; the whole conversation is remembered"
@@ -106,7 +106,7 @@ class PersonaMem(Dataset):
         return read_contexts(self._content.files[name], self.path / name)
 
     def read(self) -> Iterator[EvalCase]:
-        self.odd.clear()
+        self.irregularities.clear()
         # Also by position: each position remembers another part of the conversation, as in the
         # official protocol.
         asked: dict[tuple[str, int], list[PersonaMemRow]] = {}
@@ -119,7 +119,7 @@ class PersonaMem(Dataset):
             for row in rows:
                 choices = row.question.choices
                 # A position beyond the end means the whole conversation, as in the official code.
-                self.odd.update(
+                self.irregularities.update(
                     questions=1,
                     beyond=int(end > len(messages)),
                     repeating=int(len(set(choices)) < len(choices)),

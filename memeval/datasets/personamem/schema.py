@@ -93,7 +93,7 @@ def _row(fields: Fields, *, instruction: bool) -> PersonaMemRow:
 
 def _choices(fields: Fields) -> tuple[str, ...]:
     """The texts of the options, without the letter in front of each."""
-    listed = _listed(fields)
+    listed = _python_list(fields)
     if not 2 <= len(listed) <= MOST_CHOICES:
         raise fields.wrong("all_options", f"has {len(listed)} options, not 2 to {MOST_CHOICES}")
 
@@ -111,7 +111,7 @@ def _choices(fields: Fields) -> tuple[str, ...]:
     return tuple(choices)
 
 
-def _listed(fields: Fields) -> Sequence[object]:
+def _python_list(fields: Fields) -> Sequence[object]:
     """A list in Python syntax, which the file uses for its options."""
     text = fields.answer("all_options")
     try:

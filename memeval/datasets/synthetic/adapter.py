@@ -66,7 +66,7 @@ class Synthetic(Dataset):
         for number in range(1, self.settings.n_cases + 1):
             case = make_case(number, self.settings)
             if len(case.questions) < self.settings.questions_per_case:
-                self.odd[case.case_id] = len(case.questions)
+                self.irregularities[case.case_id] = len(case.questions)
 
             yield case
 
@@ -81,10 +81,12 @@ class Synthetic(Dataset):
         return write_cases(self.cases(), file)
 
     def notes(self) -> tuple[str, ...]:
-        if not self.odd:
+        if not self.irregularities:
             return ()
 
         wanted = self.settings.questions_per_case
-        counts = [f"{case_id} {count} of {wanted}" for case_id, count in self.odd.items()]
+        counts = [
+            f"{case_id} {count} of {wanted}" for case_id, count in self.irregularities.items()
+        ]
         listed = ", ".join(counts[:5])
         return (f"haystacks too small for all of their questions: {len(counts)} ({listed})",)

@@ -29,7 +29,7 @@ DAYS_BETWEEN, LONGEST_YEARS = 2.5, 3
 """Average days between sessions, and maximum years that a conversation spans: longer conversations
 have their sessions closer together.
 """
-TOKENS_A_TURN = 24
+TOKENS_PER_TURN = 24
 """Tokens of an average turn, only for the calendar."""
 
 BUCKETS = 5
@@ -40,7 +40,7 @@ SHORTEST = 4
 """Tokens of the shortest turn."""
 PIECE = re.compile(r"\w+|[^\w\s]")
 """A token of the offline count."""
-Place = tuple[int, int]
+StatementKey = tuple[int, int]
 """Index of the plant that a statement belongs to, and index of the statement in the plant."""
 
 
@@ -113,19 +113,19 @@ def make_case(number: int, settings: SyntheticSettings) -> EvalCase:
         settings.tokens,
         lambda statement: tokens_of_statement(speakers, statement),
     )
-    talk = Talk(rng, planner.people, planner.taken, planner.values, settings.distractors)
+    talk = Talk(rng, planner.people, planner.claimed, planner.values, settings.distractors)
     haystack = Haystack(rng=rng, speakers=speakers, settings=settings, talk=talk)
     due = []
     for index, plant in enumerate(plants):
         due += [(statement, (index, nth)) for nth, statement in enumerate(plant.statements)]
 
-    said = haystack.build(due)
+    positions = haystack.build(due)
 
     questions = []
     for index, plant in enumerate(plants):
         question = complete_question(
             plant=plant,
-            said=[said[index, nth] for nth in range(len(plant.statements))],
+            positions=[positions[index, nth] for nth in range(len(plant.statements))],
             question_id=f"{case_id}/q{index}",
             total=haystack.position,
         )
@@ -149,13 +149,15 @@ class Haystack(Struct):
     sessions: list[Session] = field(default_factory=list)
     position: int = 0
     """Tokens so far."""
-    _waiting: list[tuple[Statement, Place]] = field(default_factory=list)
+    _waiting: list[tuple[Statement, StatementKey]] = field(default_factory=list)
     """Statements that are not placed yet, the next one last."""
-    _owed: int = 0
+    _reserved_tokens: int = 0
     """Tokens that the waiting statements will take."""
-    _said: dict[Place, StatementPosition] = field(default_factory=dict)
+    _positions: dict[StatementKey, StatementPosition] = field(default_factory=dict)
 
-    def build(self, due: Iterable[tuple[Statement, Place]]) -> Mapping[Place, StatementPosition]:
+    def build(
+        self, due: Iterable[tuple[Statement, StatementKey]]
+    ) -> Mapping[StatementKey, StatementPosition]:
         """Fills the sessions, and returns the turn, time and position of each statement.
 
         A statement is placed at its depth, or sooner if the remaining statements would not fit
@@ -164,9 +166,9 @@ class Haystack(Struct):
         # Descending, because the next statement is popped from the end.
         self._waiting = sorted(due, key=lambda item: (item[0].depth, item[1]), reverse=True)
         for statement, _ in self._waiting:
-            self._owed += tokens_of_statement(self.speakers, statement)
+            self._reserved_tokens += tokens_of_statement(self.speakers, statement)
 
-        speaker, clock = 0, self._clock()
+        speaker, clock = 0, self._session_starts()
         while self._unfinished:
             started_at, turns = next(clock), list[Turn]()
             while self._unfinished and len(turns) < self.settings.turns_per_session:
@@ -180,7 +182,7 @@ class Haystack(Struct):
             session = Session(session_id=session_id, started_at=started_at, turns=tuple(turns))
             self.sessions.append(session)
 
-        return self._said
+        return self._positions
 
     @property
     def _unfinished(self) -> bool:
@@ -192,13 +194,13 @@ class Haystack(Struct):
         size = self.settings.tokens
         due = bool(self._waiting) and self._waiting[-1][0].depth * size <= self.position
         text = "" if due else self.talk.turn()
-        cost, room = OVERHEAD + count_tokens(text), size - self.position - self._owed
+        cost, room = OVERHEAD + count_tokens(text), size - self.position - self._reserved_tokens
         if due or (self._waiting and cost > room):
             statement, place = self._waiting.pop()
             speaker, text = statement.speaker, statement.text
             cost = tokens_of_statement(self.speakers, statement)
-            self._owed -= cost
-            self._said[place] = StatementPosition(
+            self._reserved_tokens -= cost
+            self._positions[place] = StatementPosition(
                 turn_id=turn_id, time=time, position=self.position
             )
         elif cost > room:
@@ -207,9 +209,11 @@ class Haystack(Struct):
         self.position += cost
         return speaker, text
 
-    def _clock(self) -> Iterator[datetime]:
+    def _session_starts(self) -> Iterator[datetime]:
         """When each session starts, in ascending order."""
-        expected = max(1.0, self.settings.tokens / TOKENS_A_TURN / self.settings.turns_per_session)
+        expected = max(
+            1.0, self.settings.tokens / TOKENS_PER_TURN / self.settings.turns_per_session
+        )
         minutes = min(DAYS_BETWEEN, LONGEST_YEARS * 365 / expected) * 24 * 60
         time = datetime(2023, 1, 1, 9) + timedelta(minutes=int(self.rng.random() * 100 * 24 * 60))
         while True:
@@ -218,7 +222,7 @@ class Haystack(Struct):
 
 
 def complete_question(
-    plant: Plant, said: Sequence[StatementPosition], question_id: str, total: int
+    plant: Plant, positions: Sequence[StatementPosition], question_id: str, total: int
 ) -> EvalQuestion:
     """The question of a plant, once the positions and times of its statements are known; `total` is
     the number of tokens of the haystack.
@@ -226,18 +230,18 @@ def complete_question(
     text, gold, evidence = plant.question, plant.gold, plant.evidence
     days = [
         (turn.time - timedelta(days=statement.days_ago)).date()
-        for turn, statement in zip(said, plant.statements, strict=True)
+        for turn, statement in zip(positions, plant.statements, strict=True)
     ]
     # Which of the two came first is only known here: the days depend on the sessions' dates.
     if plant.rivals and days[0] != days[1]:
         gold = plant.rivals[days.index(min(days))]
     elif plant.rivals:
-        text, evidence = plant.else_asked, (1,)
+        text, evidence = plant.fallback_question, (1,)
 
     if days and not gold:
         gold = write_day(days[-1])
 
-    chosen = [said[index] for index in evidence]
+    chosen = [positions[index] for index in evidence]
     return EvalQuestion(
         question_id=question_id,
         text=text,

@@ -45,7 +45,7 @@ def sample(case: EvalCase) -> dict[str, Any]:
     talk: dict[str, Any] = {"speaker_a": case.speakers[0], "speaker_b": case.speakers[1]}
     for number, session in enumerate(case.sessions, start=1):
         assert session.started_at is not None
-        talk[f"session_{number}_date_time"] = _written(format_time(session.started_at))
+        talk[f"session_{number}_date_time"] = _locomo_time(format_time(session.started_at))
         talk[f"session_{number}"] = [
             {"speaker": turn.speaker, "dia_id": turn.turn_id, "text": turn.text}
             for turn in session.turns
@@ -58,7 +58,7 @@ def sample(case: EvalCase) -> dict[str, Any]:
     }
 
 
-def _written(time: str) -> str:
+def _locomo_time(time: str) -> str:
     """A time with a comma before the year, as in LoCoMo's dates."""
     before, _, year = time.rpartition(" ")
     return f"{before}, {year}"

@@ -24,7 +24,7 @@ class PlantMaterial:
     rng: Random
     speakers: tuple[str, str]
     people: tuple[str, ...]
-    taken: set[Key] = field(default_factory=set)
+    claimed: set[Key] = field(default_factory=set)
     """Keys of facts that only plants may state."""
     values: set[str] = field(default_factory=set)
     """Values that no other fact may take."""
@@ -38,14 +38,14 @@ class PlantMaterial:
         while True:
             owner = self.rng.choice(owners)
             possession = Possession(owner, *self.rng.choice(ATTRIBUTES))
-            if self.take(possession.key):
+            if self.claim(possession.key):
                 return possession
 
     def subject(self, verb: str, things: Sequence[str]) -> tuple[str, str]:
         """Person and object of an event, which are then taken."""
         while True:
             who, what = self.rng.choice(self.everybody), self.rng.choice(things)
-            if self.take((verb, who, what)):
+            if self.claim((verb, who, what)):
                 return who, what
 
     def event(self, depth: float) -> tuple[Statement, str, tuple[str, str]]:
@@ -76,10 +76,10 @@ class PlantMaterial:
             for when, text in zip(self.depths(depth, len(sentences)), sentences, strict=True)
         )
 
-    def take(self, key: Key) -> bool:
+    def claim(self, key: Key) -> bool:
         """Takes a key; returns whether it was free."""
-        free = key not in self.taken
-        self.taken.add(key)
+        free = key not in self.claimed
+        self.claimed.add(key)
         return free
 
     def value(self, kind: str) -> str:

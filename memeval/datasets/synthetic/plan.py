@@ -89,7 +89,7 @@ class Planner(PlantMaterial):
         speaker = self.rng.randrange(2)
         attributes = [pair for pair in ATTRIBUTES if pair[1] != PLACE]
         possession = Possession(self.speakers[speaker], *self.rng.choice(attributes))
-        self.taken.add(possession.key)
+        self.claimed.add(possession.key)
         value = self.value(possession.kind)
         text = f"My {possession.attribute} is {value}."
         statement = Statement(depth=depth, speaker=speaker, text=text)
@@ -198,7 +198,7 @@ class Planner(PlantMaterial):
         late, question, second = self.event(later)
         choice = f"Which happened first: {first[1]} or {second[1]}?"
         plant = _plant(TR, choice, (), (early, late))
-        return replace(plant, rivals=(first, second), else_asked=question)
+        return replace(plant, rivals=(first, second), fallback_question=question)
 
     def unanswerable(self, depth: float) -> Plant:
         """Asks for something that nobody says about a person, but that is said about others."""

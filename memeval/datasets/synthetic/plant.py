@@ -60,5 +60,5 @@ class Plant(Struct, frozen=True):
     """Indices of the statements that contain the answer."""
     rivals: tuple[tuple[str, ...], ...] = ()
     """The golds of both possible answers to the question which of two things happened first."""
-    else_asked: str = ""
+    fallback_question: str = ""
     """Asked instead if both events happened on the same day: when the last one happened."""

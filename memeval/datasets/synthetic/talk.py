@@ -36,17 +36,17 @@ class Talk:
         self,
         rng: Random,
         people: tuple[str, ...],
-        taken: Collection[Key],
+        claimed: Collection[Key],
         values: Collection[str],
         distractors: float,
     ) -> None:
-        """States nothing about the planner's keys (`taken`), and uses none of its `values`.
+        """States nothing about the planner's keys (`claimed`), and uses none of its `values`.
 
         `distractors` is the share of turns that state something like a planted fact about other
         people, or mention a subject of the questions.
         """
         self._rng, self._people, self._share = rng, people, distractors
-        self._taken, self._values = taken, values
+        self._taken, self._values = claimed, values
         attributes = [attribute for attribute, _ in ATTRIBUTES]
         slots = {"name": people, "attribute": attributes, **WORDS.slots}
         self._chat = [parts(template, slots) for template in WORDS.talk]

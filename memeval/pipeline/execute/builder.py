@@ -34,7 +34,7 @@ from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.process.leftovers import sweep, sweep_temporary
 from memeval.records import EvalCase, MemoryChunk
-from memeval.systems.base import IMAGINED, LINES, QuickSystem, Reader, SystemContext
+from memeval.systems.base import IS_ESTIMATE, LINES, QuickSystem, Reader, SystemContext
 
 T = TypeVar("T")
 
@@ -140,7 +140,7 @@ class Builder:
             top_k=cell.config.top_k,
             seed=seed,
             case_id=case_id,
-            extra={"origin": cell.run_key, IMAGINED: not self._saves, LINES: self._lines},
+            extra={"origin": cell.run_key, IS_ESTIMATE: not self._saves, LINES: self._lines},
             run_sync=self._bridge.run_sync,
         )
         system_class = self._source.system_class

@@ -27,7 +27,7 @@ from memeval.llm.tokens import count_tokens, start_of_token
 from memeval.pipeline.execute.tool_arguments import mistake
 from memeval.records import Retrieved
 from memeval.results.files import without_halves
-from memeval.systems.external.said import says_nothing
+from memeval.systems.external.server_replies import reports_no_results
 from memeval.systems.tools import Tool, ToolResult, strings_in
 from memeval.text.shown import one_line
 
@@ -557,7 +557,7 @@ def as_result(value: Any) -> ToolResult:
         return ToolResult(NO_RESULT, retrieved=())
 
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_show)
-    return ToolResult(text, retrieved=() if says_nothing(text) else None)
+    return ToolResult(text, retrieved=() if reports_no_results(text) else None)
 
 
 def _is_sound(chunk: Any) -> bool:

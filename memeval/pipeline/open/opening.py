@@ -143,7 +143,7 @@ def _resolved(config: RunConfig, source: Source, dataset: Dataset) -> RunConfig:
     return replace(
         config,
         system=_resolved_system(config.system, source),
-        top_k=source.settings.shown_at_most or config.top_k,
+        top_k=source.settings.max_shown or config.top_k,
         reranker=choose_reranker(config.reranker, source.settings, config.system["name"]),
         dataset=_resolved_dataset(config.dataset, dataset.settings),
         judge=resolve_judge(config, dataset),

@@ -51,7 +51,10 @@ class Canvas:
         """Replaces the graph's edges."""
         self.edges = edges
         untimed = [rule for rule in edges if rule.rule not in TEMPORAL_RULES]
-        self._ways = {True: _Ways.over(edges, self.size), False: _Ways.over(untimed, self.size)}
+        self._ways = {
+            True: _Adjacency.over(edges, self.size),
+            False: _Adjacency.over(untimed, self.size),
+        }
 
     def edges_by_rule(self) -> Counter[str]:
         return Counter({edges.rule: len(edges.pairs) for edges in self.edges if len(edges.pairs)})
@@ -91,7 +94,7 @@ class Canvas:
         return _search_from_each(reached, ways, hops)
 
 
-class _Ways(Struct, frozen=True):
+class _Adjacency(Struct, frozen=True):
     """Adjacency lists of all edges, in both directions."""
 
     nodes: Positions
@@ -104,7 +107,7 @@ class _Ways(Struct, frozen=True):
     """By position of an artifact: start of its neighbours in `ends`; the last entry is the end."""
 
     @classmethod
-    def over(cls, edges: Sequence[Edges], size: int) -> _Ways:
+    def over(cls, edges: Sequence[Edges], size: int) -> _Adjacency:
         """The adjacency lists of edges between `size` artifacts."""
         parts = [np.zeros((4, 0), dtype=np.intp)]
         for rule in edges:
@@ -129,7 +132,7 @@ class _Ways(Struct, frozen=True):
         return neighbours
 
 
-def _spread(seeds: Mapping[int, float], ways: _Ways, hops: int) -> dict[int, float]:
+def _spread(seeds: Mapping[int, float], ways: _Adjacency, hops: int) -> dict[int, float]:
     """Breadth first from all seeds together: a neighbour gets its parent's score times 0.8^hop."""
     reached = dict(seeds)
     border = list(seeds)
@@ -148,7 +151,7 @@ def _spread(seeds: Mapping[int, float], ways: _Ways, hops: int) -> dict[int, flo
     return reached
 
 
-def _search_from_each(seeds: dict[int, float], ways: _Ways, hops: int) -> dict[int, float]:
+def _search_from_each(seeds: dict[int, float], ways: _Adjacency, hops: int) -> dict[int, float]:
     """Searches from one seed after the other: a node keeps the score of the first seed to reach it.
 
     The score is the seed's times 0.8^distance.

@@ -114,6 +114,6 @@ class CogCanvasSettings(RerankedSettings):
                 raise UserError(f"system.{name} must be above 0 and at most 1, but is {value}")
 
     @property
-    def shown_at_most(self) -> int | None:
+    def max_shown(self) -> int | None:
         """Maximum artifacts shown, whatever the cell's `top_k`."""
         return self.top_k

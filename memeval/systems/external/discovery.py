@@ -19,10 +19,10 @@ from memeval.llm.keys import headers_of
 from memeval.systems.external import wire
 from memeval.systems.external.command import CommandService, CommandSettings
 from memeval.systems.external.contracts import CONTRACTS, OWN
+from memeval.systems.external.data_paths import data_paths_of
 from memeval.systems.external.http import HttpService, HttpSettings
-from memeval.systems.external.mcp_memory import content_of, filled, probe_chunk
+from memeval.systems.external.mcp_memory import content_of, fill_template, probe_chunk
 from memeval.systems.external.mcp_session import McpSession, Server, ToolReply
-from memeval.systems.external.places import places_of
 from memeval.systems.external.program import CaseHome, ProgramSettings
 from memeval.systems.external.served import Service
 from memeval.text.shown import one_line
@@ -70,7 +70,7 @@ _DUMPS = re.compile(
 )
 
 
-class UntoldError(UserError):
+class UnrecognisedToolsError(UserError):
     """The service speaks a contract, but its use can't be derived from its replies."""
 
 
@@ -98,7 +98,7 @@ async def option_of_command(command: str, given: Mapping[str, Any]) -> Option:
     tries: dict[str, Coroutine[Any, Any, Option]] = {"json lines": _program(values)}
     if find_spec("mcp") is not None:
         settings = read_settings(ProgramSettings, values)
-        homes = {} if settings.names_case else places_of(settings.words(""))
+        homes = {} if settings.names_case else data_paths_of(settings.words(""))
         variables = {**homes, **(given.get("env") or {})}
         tries["mcp"] = _mcp(values | ({"env": variables} if variables else {}))
 
@@ -111,7 +111,7 @@ async def _first_of(
 ) -> Option:
     """The first option that is found; with `in_order`, only after all contracts before it failed.
 
-    Raises `UserError` if none is found, and `UntoldError` immediately.
+    Raises `UserError` if none is found, and `UnrecognisedToolsError` immediately.
     """
     tasks = {contract: asyncio.ensure_future(attempt) for contract, attempt in tries.items()}
     reasons: dict[str, str] = {}
@@ -129,7 +129,7 @@ async def _first_of(
                 del pending[contract]
                 try:
                     return task.result()
-                except UntoldError:
+                except UnrecognisedToolsError:
                     raise
                 except MemevalError as error:
                     reasons[contract] = one_line(str(error), 200)
@@ -206,7 +206,7 @@ async def _mcp(values: Mapping[str, Any]) -> Option:
 def _tools_of(tools: Mapping[str, Mapping[str, Any]]) -> Option:
     """The settings for the tools that store and search, recognised by their names.
 
-    Raises `UntoldError` if they can't be recognised.
+    Raises `UnrecognisedToolsError` if they can't be recognised.
     """
     option: Option = {}
     for role, pattern, fields in (("store", _STORES, STORED), ("search", _SEARCHES, SEARCHED)):
@@ -217,7 +217,7 @@ def _tools_of(tools: Mapping[str, Mapping[str, Any]]) -> Option:
                 option |= {f"{role}_tool": name, f"{role}_arguments": arguments}
                 break
         else:
-            raise UntoldError(
+            raise UnrecognisedToolsError(
                 f"it is an MCP server, but memeval can't tell which of its tools {role}s: "
                 f"{one_line(', '.join(tools), 200)}; name them: system.store_tool, "
                 "system.search_tool"
@@ -286,15 +286,17 @@ async def _results_of(session: McpSession, option: Option, *, is_own: bool) -> O
     word = _word()
     text = f"memeval: {word}"
     chunk = probe_chunk(word, text)
-    await session.call(option["store_tool"], filled(option["store_arguments"], chunk))
+    await session.call(option["store_tool"], fill_template(option["store_arguments"], chunk))
     asked = {"query": word, "asked_at": None, "top_k": 1, "namespace": word}
-    reply = await session.call(option["search_tool"], filled(option["search_arguments"], asked))
+    reply = await session.call(
+        option["search_tool"], fill_template(option["search_arguments"], asked)
+    )
     texts = [text]
     for _ in range(MORE_STORED if is_own else 0):
         other = _word()
         texts.append(f"memeval: {other}")
         more = {**chunk, "id": other, "text": texts[-1], "content": texts[-1]}
-        await session.call(option["store_tool"], filled(option["store_arguments"], more))
+        await session.call(option["store_tool"], fill_template(option["store_arguments"], more))
 
     return _found_in(reply, text, word) | await _dump_of(session, texts)
 

@@ -24,7 +24,7 @@ from memeval.llm.metering import current_ledger
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.transport import Transport
 from memeval.records import Role
-from memeval.systems.base import IMAGINED, INGEST, RUNTIME, DumpItem
+from memeval.systems.base import INGEST, IS_ESTIMATE, RUNTIME, DumpItem
 from memeval.systems.external import remote, wire
 from memeval.systems.external.contracts import CONTRACTS, OWN
 from memeval.systems.external.http_tools import (
@@ -187,7 +187,7 @@ class HttpMemory(ServedMemory):
 
     async def tools(self) -> Sequence[Tool]:
         declared = read_declared(self.settings.tools)
-        if declared and not self.parts.extra.get(IMAGINED):
+        if declared and not self.parts.extra.get(IS_ESTIMATE):
             return [as_tool(tool, self._use) for tool in declared]
 
         return (search_tool(self.recall, self.parts.top_k),)
@@ -208,20 +208,20 @@ class HttpMemory(ServedMemory):
                 return ToolResult(str(error), is_error=True)
             raise
 
-        result = read_result(reply, self._sifted, self.settings.no_results)
-        self._check_own(result.text, f"the result of '{tool.name}'")
+        result = read_result(reply, self._read_results, self.settings.no_results)
+        self._check_separate(result.text, f"the result of '{tool.name}'")
         return result
 
-    def _sifted(self, reply: wire.Json) -> wire.Found:
+    def _read_results(self, reply: wire.Json) -> wire.Found:
         return self._sift(self._read(lambda: wire.read_found(reply, self._ids.turns)))
 
     async def dump(self) -> list[DumpItem] | None:
         """Everything that the service has stored, as it lists it."""
         path = self.settings.dump_path
-        if path is None or self.parts.extra.get(IMAGINED):
+        if path is None or self.parts.extra.get(IS_ESTIMATE):
             return None
 
-        stored = self._sifted(await self._call(path, {})).results
+        stored = self._read_results(await self._call(path, {})).results
         return [
             {"kind": "stored", "text": item.text, "turn_ids": list(item.turn_ids)}
             for item in stored

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, field
 from memeval.errors import UserError
 from memeval.systems.external import wire
 from memeval.systems.external.mcp_tools import changes_by_name
-from memeval.systems.external.said import error_in, says_nothing
+from memeval.systems.external.server_replies import error_in, reports_no_results
 from memeval.systems.tools import Tool, ToolResult, object_schema
 from memeval.text.typed import convert
 
@@ -109,4 +109,4 @@ def read_result(
     if error_in(text) is not None:
         return ToolResult(text, is_error=True)
 
-    return ToolResult(text, retrieved=() if says_nothing(text, nothing) else None)
+    return ToolResult(text, retrieved=() if reports_no_results(text, nothing) else None)

@@ -23,7 +23,6 @@ from memeval.systems.external.http import BY_HEADER
 from memeval.systems.external.mcp_session import McpSession, Server, ToolReply
 from memeval.systems.external.mcp_tools import ToolChoice, as_result, tools_of
 from memeval.systems.external.program import CaseHome, ProgramSettings
-from memeval.systems.external.said import error_in, is_hollow, says_nothing
 from memeval.systems.external.served import (
     ServedMemory,
     Service,
@@ -32,6 +31,7 @@ from memeval.systems.external.served import (
     check_pattern,
     files_of,
 )
+from memeval.systems.external.server_replies import error_in, is_empty_result, reports_no_results
 from memeval.systems.external.wire import CHANGES
 from memeval.systems.tools import Tool, ToolResult, search_tool, strings_in
 from memeval.text.shown import one_line
@@ -272,7 +272,7 @@ class McpMemory(ServedMemory):
             raise MemoryServiceError(str(error)) from error
 
         result = as_result(reply, self.settings.no_results)
-        self._check_own(result.text, f"the result of '{one_line(tool, 60)}'")
+        self._check_separate(result.text, f"the result of '{one_line(tool, 60)}'")
         return result
 
     async def dump(self) -> list[DumpItem] | None:
@@ -366,7 +366,7 @@ class McpService(Service):
 
     async def _call(self, option: str, values: Mapping[str, Any]) -> ToolReply:
         tool = str(getattr(self._settings, f"{option}_tool"))
-        arguments = filled(self._settings.arguments(option), values)
+        arguments = fill_template(self._settings.arguments(option), values)
         reply = await self.session.call(tool, arguments)
         # Most servers report errors as ordinary text. A text that was stored is not an error.
         error = error_in(reply.texts[0]) if len(reply.texts) == 1 else None
@@ -457,12 +457,12 @@ class McpService(Service):
             return self._texts(reply.texts)
 
         nothing = self._settings.no_results
-        if reply.structured is None and says_nothing("".join(reply.texts), nothing):
+        if reply.structured is None and reports_no_results("".join(reply.texts), nothing):
             return []
 
         content = content_of(reply, "system.results")
         rows = _at(content, self._settings.results)
-        return [] if rows is None and is_hollow(content) else rows
+        return [] if rows is None and is_empty_result(content) else rows
 
     def _texts(self, blocks: Sequence[str]) -> list[str]:
         """The results in blocks of text."""
@@ -503,7 +503,7 @@ class McpService(Service):
         turns = [turn for chunk in dated or said for turn in chunk["turn_ids"]]
         return turns or None
 
-    async def forget(self, body: Mapping[str, Any]) -> None:
+    async def end_case(self, body: Mapping[str, Any]) -> None:
         if self._settings.reset_tool is not None:
             await self._reset(body)
 
@@ -538,14 +538,14 @@ def _fields_in(template: Any) -> set[str]:
     return {name for text in strings_in(template) for name in _FIELD.findall(text)}
 
 
-def filled(template: Any, values: Mapping[str, Any]) -> Any:
+def fill_template(template: Any, values: Mapping[str, Any]) -> Any:
     """A template with its fields replaced. A string that is only a field becomes the field's value,
     with its type.
     """
     if isinstance(template, Mapping):
-        return {name: filled(value, values) for name, value in template.items()}
+        return {name: fill_template(value, values) for name, value in template.items()}
     if isinstance(template, list | tuple):
-        return [filled(value, values) for value in template]
+        return [fill_template(value, values) for value in template]
     if not isinstance(template, str):
         return template
 

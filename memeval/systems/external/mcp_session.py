@@ -327,7 +327,7 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
                     try:
                         line = await program.read()
                     except LongLineError as error:
-                        failed = _failed(error)
+                        failed = _error_reply(error)
                         if failed is None:
                             # Nothing else explains why the pipe closes.
                             program.note(str(error))
@@ -354,10 +354,10 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
             group.cancel_scope.cancel()
 
 
-def _failed(line: LongLineError) -> bytes | None:
+def _error_reply(line: LongLineError) -> bytes | None:
     """An error in place of a reply that is too long; None if its first bytes name no call."""
     of_call = _ID.search(line.first)
-    return of_call and _failure(json.loads(of_call[1]), FAULT, f"the server {line}")
+    return of_call and _json_error(json.loads(of_call[1]), FAULT, f"the server {line}")
 
 
 def _messages(line: bytes) -> Sequence[Any]:
@@ -373,10 +373,10 @@ def _messages(line: bytes) -> Sequence[Any]:
     try:
         return [message(line)]
     except ValueError as error:
-        return list(map(message, _failures(line))) or [error]
+        return list(map(message, _error_replies(line))) or [error]
 
 
-def _failures(line: bytes) -> Iterator[bytes]:
+def _error_replies(line: bytes) -> Iterator[bytes]:
     """Errors in place of the replies in an invalid line; none for a line of a log."""
     # Without its zero bytes, UTF-16 is readable enough to find the ids of calls.
     plain = line.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe")
@@ -395,10 +395,10 @@ def _failures(line: bytes) -> Iterator[bytes]:
         # A log line may have an `id`, too; a request of the server has an id of the server's own.
         is_reply = isinstance(reply, dict) and bool({"jsonrpc", "result", "error"} & set(reply))
         if is_reply and "method" not in reply and type(reply.get("id")) is int:
-            yield _failure(reply["id"], FAULT, f"the server's reply {why}")
+            yield _json_error(reply["id"], FAULT, f"the server's reply {why}")
 
 
-def _failure(call: object, code: int, message: str) -> bytes:
+def _json_error(call: object, code: int, message: str) -> bytes:
     """A JSON-RPC error of memeval's own, in place of a reply to a call."""
     error = {"code": code, "message": message}
     return json.dumps({"jsonrpc": "2.0", "id": call, "error": error}).encode()
@@ -427,7 +427,7 @@ async def _over_http(
 
                 # The library closes a stream at the reply: a stream that ends had none.
                 if self._call is not None and not can_resume:
-                    yield b"\n\ndata: " + _failure(self._call, GONE, ENDED) + b"\n\n"
+                    yield b"\n\ndata: " + _json_error(self._call, GONE, ENDED) + b"\n\n"
             except (httpx.NetworkError, httpx.ProtocolError) as error:
                 if not can_resume:
                     on_break(error)

@@ -11,7 +11,7 @@ from typing import Any
 from memeval.errors import UserError, unknown
 from memeval.systems.base import INGEST
 from memeval.systems.external.mcp_session import ToolReply
-from memeval.systems.external.said import error_in, says_nothing
+from memeval.systems.external.server_replies import error_in, reports_no_results
 from memeval.systems.tools import Tool, ToolResult
 
 _WRITE = frozenset(
@@ -174,4 +174,4 @@ def as_result(reply: ToolReply, nothing: str | None) -> ToolResult:
 
     # A placeholder such as `[image: not shown]` is not a text of the server.
     said = "\n".join(reply.texts) if parts else text
-    return ToolResult(text, retrieved=() if says_nothing(said, nothing) else None)
+    return ToolResult(text, retrieved=() if reports_no_results(said, nothing) else None)

@@ -33,8 +33,8 @@ from memeval.records import (
 )
 from memeval.systems.base import (
     ANSWER,
-    IMAGINED,
     INGEST,
+    IS_ESTIMATE,
     LINES,
     MORE_THAN_ASKED,
     NOISE,
@@ -45,8 +45,8 @@ from memeval.systems.base import (
     SystemSettings,
 )
 from memeval.systems.external import wire
-from memeval.systems.external.foreign import SaidLines, is_said
-from memeval.systems.external.said import error_in, says_nothing
+from memeval.systems.external.conversation_lines import ConversationLines, is_line_of
+from memeval.systems.external.server_replies import error_in, reports_no_results
 from memeval.text.shown import one_line
 
 _log = logging.getLogger(__name__)
@@ -60,12 +60,12 @@ FORGET_S = 10.0
 
 Sleep = Callable[[float], Awaitable[None]]
 
-_said = SaidLines()
+_all_lines = ConversationLines()
 """The texts that this process has sent to served memories, of all cases and runs, and those of
 cases that other processes send.
 """
 _read_data: set[str] = set()
-"""The runs whose data was read into `_said`."""
+"""The runs whose data was read into `_all_lines`."""
 
 
 def check_pattern(option: str, pattern: str | None) -> None:
@@ -160,7 +160,7 @@ class Service(ABC):
         Raises `ModelError` for a failure of the service, and `UserError` if it never answered.
         """
 
-    async def forget(self, body: Mapping[str, Any]) -> None:
+    async def end_case(self, body: Mapping[str, Any]) -> None:
         """Tells the service that a case is finished."""
         await self.call("reset", body)
 
@@ -169,7 +169,7 @@ class Service(ABC):
         return
 
 
-class ImaginedService(Service):
+class EstimateService(Service):
     """Stands in for a service in an estimate: it finds the first chunks and sends nothing."""
 
     name = "the simulated memory service"
@@ -204,7 +204,7 @@ class ServedMemory(RecallSystem):
         self._sleep = sleep
         self._service: Service | None = None
         self.namespace = namespace_of(parts)
-        self._known = False
+        self._was_reset = False
         self._namespaces = [self.namespace]
         self._forget_all()
 
@@ -224,7 +224,7 @@ class ServedMemory(RecallSystem):
         self._forget_all()
         self._namespaces = [self.namespace]
         await self._call("reset", {})
-        self._known = True
+        self._was_reset = True
 
     def _namespace_of(self, user: str) -> str:
         """The namespace of a user: each user that shares this case's store has its own."""
@@ -238,7 +238,7 @@ class ServedMemory(RecallSystem):
         self._waiting: list[MemoryChunk] = []
         self._ids = wire.SentIds(self.namespace)
         self._contents: list[str] = []
-        self._asked = self._lost = 0
+        self._sent = self._lost = 0
         self._tells_losses = False
 
     async def ingest(self, chunk: MemoryChunk) -> None:
@@ -269,7 +269,7 @@ class ServedMemory(RecallSystem):
         body = {"namespace": namespace, "chunks": chunks}
         reply = await self._call("ingest", body, Role.INGEST)
         lost = self._read(lambda: wire.read_lost(reply, len(batch)))
-        self._asked += len(batch)
+        self._sent += len(batch)
         self._lost += lost or 0
         # A service that never reports losses leaves the count to the engine (`health`).
         self._tells_losses = self._tells_losses or lost is not None
@@ -320,7 +320,7 @@ class ServedMemory(RecallSystem):
         if not self._tells_losses:
             return None
 
-        return IngestHealth(asked=self._asked, stored=self._asked - self._lost, lost=self._lost)
+        return IngestHealth(asked=self._sent, stored=self._sent - self._lost, lost=self._lost)
 
     async def recall(self, query: Query, depth: int) -> list[Retrieved]:
         search = await self._search(query, depth)
@@ -339,19 +339,19 @@ class ServedMemory(RecallSystem):
         body = {"namespace": self._namespace_of(query.user), **wire.search_json(query, depth)}
         reply = await self._call("search", body, Role.ANSWER)
         search = self._sift(self._read(lambda: wire.read_found(reply, self._ids.turns)))
-        self._remark(search, depth)
+        self._add_remarks(search, depth)
         return structs.replace(search, results=search.results[:depth])
 
     async def _answer_of_service(self, query: Query) -> Answer:
         top_k = self.parts.top_k
         body = {"namespace": self._namespace_of(query.user), **wire.answer_json(query, top_k)}
         reply = await self._call("answer", body, Role.ANSWER)
-        text, search = self._read(lambda: wire.read_said(reply, self._ids.turns))
+        text, search = self._read(lambda: wire.read_answer(reply, self._ids.turns))
         if search is None:
             return Answer(text=text)
 
         found = self._sift(search)
-        self._remark(found, top_k)
+        self._add_remarks(found, top_k)
         results = found.results
         ranking = tuple(result.turn_ids for result in results)
         return Answer(
@@ -372,7 +372,8 @@ class ServedMemory(RecallSystem):
             result
             for result in found.results
             # Its turns would count as found, although the reader gets no text of them.
-            if result.text.strip() and (result.turn_ids or not says_nothing(result.text, nothing))
+            if result.text.strip()
+            and (result.turn_ids or not reports_no_results(result.text, nothing))
         ]
         if len(kept) == 1 and not kept[0].turn_ids and (error := error_in(kept[0].text)):
             raise MemoryServiceError(
@@ -380,7 +381,7 @@ class ServedMemory(RecallSystem):
             )
 
         for at, result in enumerate(kept):
-            self._check_own(result.text, f"results[{at}]")
+            self._check_separate(result.text, f"results[{at}]")
 
         empty = sum(1 for result in found.results if not result.text.strip())
         if empty:
@@ -395,27 +396,27 @@ class ServedMemory(RecallSystem):
     def _remember(self, text: str, content: str) -> None:
         """Notes a text stored for this case; `content` is the text without the date."""
         self._contents.append(text)
-        _said.add(content)
+        _all_lines.add(content)
 
-    def _check_own(self, text: str, place: str) -> None:
+    def _check_separate(self, text: str, place: str) -> None:
         """Raises `MemoryServiceError` for a text from another case."""
-        self._learn()
-        for line in _said.found_in(text):
-            if not is_said(line, self._contents):
+        self._read_all_lines()
+        for line in _all_lines.lines_in(text):
+            if not is_line_of(line, self._contents):
                 raise MemoryServiceError(
                     f"{self._name} does not keep cases separate: {place} repeats word for word "
                     f"a text from another case: '{one_line(' '.join(line), 80)}'"
                 )
 
-    def _learn(self) -> None:
+    def _read_all_lines(self) -> None:
         """Reads the texts of all cases of the data set, once per run."""
         run, lines = str(self.parts.extra.get("origin", "")), self.parts.extra.get(LINES)
         if lines is not None and run not in _read_data:
             _read_data.add(run)
             for line in lines():
-                _said.add(line)
+                _all_lines.add(line)
 
-    def _remark(self, found: wire.Found, asked: int) -> None:
+    def _add_remarks(self, found: wire.Found, asked: int) -> None:
         """Adds the remarks that matter for reading the figures."""
         remarks = current_ledger().remarks
         if len(found.results) > asked:
@@ -434,13 +435,13 @@ class ServedMemory(RecallSystem):
         self, operation: str, body: Mapping[str, Any], role: Role | None = None
     ) -> Mapping[str, Any]:
         if self._service is None:
-            imagined = self.parts.extra.get(IMAGINED)
-            self._service = ImaginedService() if imagined else self.open_service()
+            is_estimate = self.parts.extra.get(IS_ESTIMATE)
+            self._service = EstimateService() if is_estimate else self.open_service()
 
         try:
             reply = await self._service.call(operation, {"namespace": self.namespace, **body})
         except wire.WireError as error:
-            raise self._misfit(error) from error
+            raise self._schema_error(error) from error
         except ModelError as error:
             raise MemoryServiceError(str(error)) from error
 
@@ -466,9 +467,9 @@ class ServedMemory(RecallSystem):
         try:
             return read()
         except wire.WireError as error:
-            raise self._misfit(error) from error
+            raise self._schema_error(error) from error
 
-    def _misfit(self, error: wire.WireError) -> MemoryServiceError:
+    def _schema_error(self, error: wire.WireError) -> MemoryServiceError:
         return MemoryServiceError(
             f"{self._name} sent a reply that does not match the schema: {error}"
         )
@@ -484,10 +485,10 @@ class ServedMemory(RecallSystem):
 
         try:
             # Only a service that a `reset` has reached has something to forget.
-            if self.settings.forget and self._known:
+            if self.settings.forget and self._was_reset:
                 async with asyncio.timeout(FORGET_S):
                     for namespace in self._namespaces:
-                        await service.forget({"namespace": namespace})
+                        await service.end_case({"namespace": namespace})
         except TimeoutError:
             _log.warning(
                 "could not tell %s to forget a case: no reply within %g s",

@@ -181,7 +181,7 @@ def expect_member(reply: Json, name: str, wanted: Any) -> None:
         raise WireError(f"{_wrong(name, shown, value)}{why}")
 
 
-def read_said(reply: Json, turns: Mapping[str, str]) -> tuple[str, Found | None]:
+def read_answer(reply: Json, turns: Mapping[str, str]) -> tuple[str, Found | None]:
     """An answer given by a service, and the results of its search if it reports them."""
     text = read_text(reply.get("text"), "text")
     return text, None if reply.get("results") is None else read_found(reply, turns)

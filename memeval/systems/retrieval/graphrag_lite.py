@@ -40,7 +40,7 @@ class GraphRagSettings(SystemSettings):
     """Who names a turn's entities: `rules`, or a `model` (one call each); None: a model if any."""
 
     @property
-    def asks_model(self) -> bool:
+    def uses_model(self) -> bool:
         """Whether a model names the entities."""
         return self.entities == "model"
 
@@ -74,19 +74,19 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
     @classmethod
     def flags(cls, settings: Any) -> tuple[str, ...]:
         """`entities by rules` if no model names them, as one does in the published system."""
-        return () if settings.asks_model else ("entities by rules",)
+        return () if settings.uses_model else ("entities by rules",)
 
     @classmethod
     def needs_language_model(cls, settings: Any) -> bool:
-        return bool(settings.asks_model)
+        return bool(settings.uses_model)
 
     @classmethod
     def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return bool(settings.asks_model)
+        return bool(settings.uses_model)
 
     @classmethod
     def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
-        return (TEMPLATE,) if settings.asks_model else ()
+        return (TEMPLATE,) if settings.uses_model else ()
 
     def reset(self) -> None:
         super().reset()
@@ -96,7 +96,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
 
     async def ingest(self, chunk: MemoryChunk) -> None:
         super().ingest(chunk)
-        if not self.settings.asks_model:
+        if not self.settings.uses_model:
             return
 
         read = [await self._ask(line) for line in chunk.content.split("\n") if line.strip()]
@@ -112,7 +112,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
 
     def health(self) -> IngestHealth | None:
         """Counts as lost the chunks with a line for which no reply could be read."""
-        if not self.settings.asks_model:
+        if not self.settings.uses_model:
             return None
 
         return self.health_with(self._lost)
@@ -122,7 +122,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
 
     async def build(self, saved: Path | None) -> DenseIndex:
         contents = [chunk.content for chunk in self.chunks]
-        read = self._named if self.settings.asks_model else entities
+        read = self._named if self.settings.uses_model else entities
         self._graph = await current_ledger().own.in_worker(EntityGraph, contents, read)
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved, self.index)
 
@@ -131,11 +131,11 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
 
     def save(self, folder: Path) -> None:
         super().save(folder)
-        if self.settings.asks_model:
+        if self.settings.uses_model:
             write_state(folder / NAMES_FILE, self._names)
 
     async def load(self, folder: Path) -> None:
-        if self.settings.asks_model:
+        if self.settings.uses_model:
             self._names = read_state(folder / NAMES_FILE)
 
         await super().load(folder)

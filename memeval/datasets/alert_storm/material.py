@@ -11,7 +11,7 @@ from random import Random
 from msgspec import Struct
 
 from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Alert, Storm
-from memeval.datasets.alert_storm.text import Shown, clock
+from memeval.datasets.alert_storm.text import ShownAlert, clock
 from memeval.datasets.chance import draw
 from memeval.datasets.grouping import K, group
 from memeval.datasets.netops.base import Draft, draft
@@ -24,25 +24,25 @@ MOST_EVIDENCE = 1_000
 """Maximum number of turns that a question names as evidence; a question with more names none."""
 
 
-class Seen(Struct, frozen=True, dict=True):
+class StormMaterial(Struct, frozen=True, dict=True):
     """Material for a case's questions."""
 
     rng: Random
     storm: Storm
-    shown: Sequence[Shown]
+    shown: Sequence[ShownAlert]
     """The alerts in order of time."""
 
     @cached_property
-    def devices(self) -> Mapping[str, list[Shown]]:
+    def devices(self) -> Mapping[str, list[ShownAlert]]:
         return group((line.alert.device, line) for line in self.shown)
 
     @cached_property
-    def identities(self) -> Mapping[tuple[str, str, str], list[Shown]]:
+    def identities(self) -> Mapping[tuple[str, str, str], list[ShownAlert]]:
         """Lines by alert: its first line and the duplicates."""
         return group((line.alert.identity, line) for line in self.shown)
 
     @cached_property
-    def kinds(self) -> Mapping[str, list[Shown]]:
+    def kinds(self) -> Mapping[str, list[ShownAlert]]:
         return group((line.alert.kind, line) for line in self.shown)
 
     @cached_property
@@ -50,7 +50,7 @@ class Seen(Struct, frozen=True, dict=True):
         """Number of alerts by displayed time; lines of a log may share one."""
         return Counter(moment(line.alert) for line in self.shown)
 
-    def is_alone(self, line: Shown) -> bool:
+    def is_alone(self, line: ShownAlert) -> bool:
         """Whether no other alert has the same displayed time."""
         return self.times[moment(line.alert)] == 1
 
@@ -69,7 +69,7 @@ class Seen(Struct, frozen=True, dict=True):
         task: str,
         text: str,
         gold: tuple[str, ...],
-        evidence: Sequence[Shown] = (),
+        evidence: Sequence[ShownAlert] = (),
         *,
         form: str = "",
     ) -> Draft:
@@ -85,34 +85,34 @@ class Seen(Struct, frozen=True, dict=True):
         )
 
 
-def differ(lines: Sequence[Shown], field: str) -> bool:
+def differ(lines: Sequence[ShownAlert], field: str) -> bool:
     """Whether the alerts of some lines differ in a field."""
     return len({getattr(line.alert, field) for line in lines}) > 1
 
 
-def causes_of(seen: Seen) -> list[Shown]:
+def causes_of(material: StormMaterial) -> list[ShownAlert]:
     """The first line of each root cause, in order of time; empty if the root causes are unknown."""
-    roots = set(seen.storm.roots.values())
+    roots = set(material.storm.roots.values())
     return [
         lines[0]
-        for (device, kind, _), lines in seen.identities.items()
+        for (device, kind, _), lines in material.identities.items()
         if device in roots and kind in ROOT_KINDS
     ]
 
 
-def link_lines(seen: Seen) -> Iterator[tuple[str, list[Shown]]]:
+def link_lines(material: StormMaterial) -> Iterator[tuple[str, list[ShownAlert]]]:
     own = group(
-        (line.alert.device, line) for kind in LINK_KINDS for line in seen.kinds.get(kind, ())
+        (line.alert.device, line) for kind in LINK_KINDS for line in material.kinds.get(kind, ())
     )
-    for device in seen.some(own):
+    for device in material.some(own):
         yield device, sorted(own[device], key=lambda line: line.alert.time)
 
 
-def lines_alone_in_time(seen: Seen) -> Iterator[Shown]:
-    return filter(seen.is_alone, draw(seen.rng, seen.shown, OFFERED))
+def lines_alone_in_time(material: StormMaterial) -> Iterator[ShownAlert]:
+    return filter(material.is_alone, draw(material.rng, material.shown, OFFERED))
 
 
-def first_lines(lines: Sequence[Shown]) -> list[Shown]:
+def first_lines(lines: Sequence[ShownAlert]) -> list[ShownAlert]:
     by_alert = group((line.alert.identity, line) for line in lines)
     return [own[0] for own in by_alert.values()]
 
@@ -127,5 +127,7 @@ def name_alert(alert: Alert) -> str:
     return f"alert {alert.kind}{port} of device {alert.device}"
 
 
-def sameness(seen: Seen) -> str:
-    return "the same device, kind and port" if seen.storm.network else "the same device and kind"
+def sameness(material: StormMaterial) -> str:
+    return (
+        "the same device, kind and port" if material.storm.network else "the same device and kind"
+    )

@@ -19,7 +19,7 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.casefold()))
 
 
-class SaidLines:
+class ConversationLines:
     """Lines of conversations, as hashes: only the fact that each was said is kept."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class SaidLines:
             if len(words) >= HEAD:
                 self._lengths.setdefault(hash(words[:HEAD]), set()).add(len(words))
 
-    def found_in(self, text: str) -> Iterable[tuple[str, ...]]:
+    def lines_in(self, text: str) -> Iterable[tuple[str, ...]]:
         """The lines that a text contains, as words."""
         whole = words_of(_DATE.sub("", text, count=1))
         if 1 < len(whole) < HEAD and hash(whole) in self._lines:
@@ -49,7 +49,7 @@ class SaidLines:
                     yield line
 
 
-def is_said(line: tuple[str, ...], texts: Iterable[str]) -> bool:
+def is_line_of(line: tuple[str, ...], texts: Iterable[str]) -> bool:
     """Whether one of the texts contains a line."""
     searched = f" {' '.join(line)} "
     return any(searched in f" {' '.join(words_of(text))} " for text in texts)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memeval.systems.external.places import places_of
+from memeval.systems.external.data_paths import data_paths_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_variables_for_data_are_found_in_a_script(
     tmp_path: Path, script: str, places: dict[str, str]
 ) -> None:
     (tmp_path / "server.js").write_text(script, encoding="utf-8")
-    assert places_of(["node", str(tmp_path / "server.js")]) == places
+    assert data_paths_of(["node", str(tmp_path / "server.js")]) == places
 
 
 @pytest.mark.parametrize("named", [{"bin": {"serve": "dist/a.js"}}, {"bin": "dist/a.js"}])
@@ -47,6 +47,6 @@ def test_script_of_an_npx_package_is_found(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     places = {"GRAPH_FILE": "{case_dir}/memory"}
-    assert places_of(["npx", "-y", "@org/memory@1.2.0", "--quiet"]) == places
+    assert data_paths_of(["npx", "-y", "@org/memory@1.2.0", "--quiet"]) == places
     (package / "package.json").write_text("[", encoding="utf-8")
-    assert places_of(["npx", "@org/memory"]) == {}
+    assert data_paths_of(["npx", "@org/memory"]) == {}

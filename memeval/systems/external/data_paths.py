@@ -28,7 +28,7 @@ LARGEST = 4 * 2**20
 """Maximum bytes that are read of a script."""
 
 
-def places_of(words: Sequence[str]) -> dict[str, str]:
+def data_paths_of(words: Sequence[str]) -> dict[str, str]:
     """A path in the case's folder for each variable that sets where a command keeps data."""
     places = {}
     for script in (*files_of(words), *_scripts_of(words)):

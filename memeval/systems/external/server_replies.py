@@ -39,7 +39,7 @@ LONGEST_NOTICE = 1000
 """Maximum characters of such a message; a longer text is a result."""
 
 
-def says_nothing(text: str, pattern: str | None = None) -> bool:
+def reports_no_results(text: str, pattern: str | None = None) -> bool:
     """Whether a text says that nothing was found: in one of the common forms, as JSON without
     content, or in a form that `pattern` matches.
     """
@@ -51,7 +51,7 @@ def says_nothing(text: str, pattern: str | None = None) -> bool:
     if len(plain) > LONGEST_NOTICE:
         return False
 
-    return bool(_NOTHING.fullmatch(plain)) or is_hollow(_json_of(plain))
+    return bool(_NOTHING.fullmatch(plain)) or is_empty_result(_json_of(plain))
 
 
 def error_in(text: str) -> str | None:
@@ -77,7 +77,7 @@ def _json_of(text: str) -> Any:
         return None
 
 
-def is_hollow(value: Any) -> bool:
+def is_empty_result(value: Any) -> bool:
     """Whether JSON contains only empty values, zeros, booleans and phrases for "nothing found"."""
     if isinstance(value, Mapping):
         return all(map(_is_empty, value.values()))

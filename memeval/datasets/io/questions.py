@@ -29,9 +29,9 @@ QUESTION_FIELDS = (
 
 CATEGORY = re.compile(r"\w[\w .-]{0,59}")
 """Category names that can be part of a metric's name."""
-UNNAMED = "general"
+DEFAULT_CATEGORY = "general"
 """The category of a question that names none."""
-NOBODY = "Record"
+DEFAULT_SPEAKER = "Record"
 """The speaker of a chunk that has none."""
 MOST_CHOICES = 26
 """The number of letters from A to Z."""
@@ -47,7 +47,7 @@ class Chunk(Struct, frozen=True):
     """Its id in the file."""
     time: datetime | None = None
     """Time as in the file, with its zone if it has one."""
-    speaker: str = NOBODY
+    speaker: str = DEFAULT_SPEAKER
     session: str | None = None
 
     def as_turn(self) -> Turn:
@@ -109,7 +109,7 @@ class QuestionReader:
         category = _category(entry)
         choices = _choices(entry)
         golds = _golds(entry)
-        right = _right(entry, choices, golds)
+        right = _right_choices(entry, choices, golds)
         evidence = self._evidence(entry)
         asked_at = entry.time("time")
         multi_select = entry.boolean("multi_select")
@@ -159,7 +159,7 @@ class QuestionReader:
                     entry.place, f"evidence {quoted(value)} is not a {self.noun} of the case"
                 )
             else:
-                entry.wrong(
+                entry.add_mistake(
                     "evidence", f"contains {kind_of(value)}, not the id or index of a {self.noun}"
                 )
 
@@ -176,9 +176,9 @@ def _is_index(value: Any, count: int) -> bool:
 
 
 def _category(entry: FileEntry) -> str:
-    name = entry.name("category") or UNNAMED
+    name = entry.name("category") or DEFAULT_CATEGORY
     if not CATEGORY.fullmatch(name):
-        entry.wrong(
+        entry.add_mistake(
             "category",
             f"is {quoted(name)}; it must be up to 60 letters, digits, spaces, '.', '-' or '_'",
         )
@@ -193,9 +193,9 @@ def _choices(entry: FileEntry) -> tuple[str, ...]:
 
     choices = tuple(text.strip() for text in entry.texts("choices"))
     if not 2 <= len(values) <= MOST_CHOICES:
-        entry.wrong("choices", f"contains {len(values)}, not 2 to {MOST_CHOICES}")
+        entry.add_mistake("choices", f"contains {len(values)}, not 2 to {MOST_CHOICES}")
     if len(set(choices)) < len(choices):
-        entry.wrong("choices", "lists a choice twice")
+        entry.add_mistake("choices", "lists a choice twice")
 
     return choices
 
@@ -206,7 +206,7 @@ def _golds(entry: FileEntry) -> list[str]:
     if len(given) != 1:
         what = "is missing" if not given else "is an alias of 'golds': use only one of them"
         hint = "" if given else "; if a refusal is right, use an empty list"
-        entry.wrong("answer", what + hint)
+        entry.add_mistake("answer", what + hint)
         return []
 
     (name,) = given
@@ -216,19 +216,21 @@ def _golds(entry: FileEntry) -> list[str]:
     return [text.strip() for text in texts if text is not None]
 
 
-def _right(entry: FileEntry, choices: Sequence[str], golds: Sequence[str]) -> tuple[int, ...]:
+def _right_choices(
+    entry: FileEntry, choices: Sequence[str], golds: Sequence[str]
+) -> tuple[int, ...]:
     """Positions of the right choices, which the answer names by their texts."""
     if not choices:
         return ()
 
     for gold in golds:
         if gold not in choices:
-            entry.wrong("answer", f"is {quoted(gold)}, which is not one of the choices")
+            entry.add_mistake("answer", f"is {quoted(gold)}, which is not one of the choices")
     if not golds:
-        entry.wrong("answer", "is empty; a question with choices needs a right one")
+        entry.add_mistake("answer", "is empty; a question with choices needs a right one")
     if len(set(golds)) > 1 and entry.values.get("multi_select") is not True:
         # Systems see whether several choices may be right: the answer must not decide that.
-        entry.wrong("answer", 'contains several choices, which needs "multi_select": true')
+        entry.add_mistake("answer", 'contains several choices, which needs "multi_select": true')
 
     return tuple(place for place, choice in enumerate(choices) if choice in golds)
 
@@ -248,12 +250,12 @@ def notes_of(answerable: int, without_evidence: int, mistakes: Mistakes) -> Iter
             f"recall {recall}"
         )
 
-    if mistakes.taken:
-        taken = [
+    if mistakes.aliases_used:
+        aliases = [
             f"'{other}' for '{name}' ({count:,} times)"
-            for (other, name), count in sorted(mistakes.taken.items())
+            for (other, name), count in sorted(mistakes.aliases_used.items())
         ]
-        yield f"fields: took {', '.join(taken)}"
+        yield f"fields: took {', '.join(aliases)}"
 
     for name, count in sorted(mistakes.unread.items()):
         yield f"fields: {one_line(name, 60)} is not read ({count:,} times)"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memeval.systems.external.foreign import SaidLines, is_said
-from memeval.systems.external.said import error_in, says_nothing
+from memeval.systems.external.conversation_lines import ConversationLines, is_line_of
+from memeval.systems.external.server_replies import error_in, reports_no_results
 
 NOTHING = [
     "",
@@ -33,16 +33,16 @@ SOMETHING = [
 
 @pytest.mark.parametrize("text", NOTHING)
 def test_common_messages_of_no_results_are_recognised(text: str) -> None:
-    assert says_nothing(text) and error_in(text) is None
+    assert reports_no_results(text) and error_in(text) is None
 
 
 @pytest.mark.parametrize("text", SOMETHING)
 def test_memories_are_not_mistaken_for_no_results(text: str) -> None:
-    assert not says_nothing(text)
+    assert not reports_no_results(text)
 
 
 def test_custom_no_results_pattern_is_recognised() -> None:
-    assert says_nothing("Nada encontrado", "^Nada")
+    assert reports_no_results("Nada encontrado", "^Nada")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_memories_are_not_mistaken_for_errors(text: str) -> None:
 
 
 def test_line_is_found_verbatim_with_any_decoration() -> None:
-    lines = SaidLines()
+    lines = ConversationLines()
     lines.add("Ann: I adopted a puppy called Biscuit yesterday.\nBob: Bye!")
     lines.add("用户: 我的小狗叫饼干")
     for text in (
@@ -87,7 +87,7 @@ def test_line_is_found_verbatim_with_any_decoration() -> None:
         "[1 pm on 8 May 2023] Bob: Bye!",
         "记忆 用户: 我的小狗叫饼干",
     ):
-        assert list(lines.found_in(text)), text
+        assert list(lines.lines_in(text)), text
 
     for text in (
         "Ann adopted a puppy called Biscuit.",
@@ -95,10 +95,10 @@ def test_line_is_found_verbatim_with_any_decoration() -> None:
         "She said: Bob: Bye! And left.",
         "",
     ):
-        assert not list(lines.found_in(text)), text
+        assert not list(lines.lines_in(text)), text
 
 
 def test_line_said_in_the_case_itself_is_recognised() -> None:
     line = ("ann", "i", "adopted", "a", "puppy", "called", "biscuit")
-    assert is_said(line, ["Bob: Hi!", "Ann: I adopted a puppy, called Biscuit!"])
-    assert not is_said(line, ["Ann: I adopted a puppy, called Biscuits!"])
+    assert is_line_of(line, ["Bob: Hi!", "Ann: I adopted a puppy, called Biscuit!"])
+    assert not is_line_of(line, ["Ann: I adopted a puppy, called Biscuits!"])
