@@ -54,7 +54,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "keyword_overlap": lambda text: keyword_overlap(text, "a dog"),
     "keyword_pass": lambda text: keyword_pass(text, "a dog"),
     "character_f1": lambda text: character_f1(text, "a dog"),
-    "memory_agent_bench parsed": memory_agent_bench.parsed,
+    "memory_agent_bench parsed": memory_agent_bench.parse_answer,
     "memory_agent_bench items": lambda text: memory_agent_bench.recall_at_5_items(text, ["a dog"]),
     "memory_agent_bench substring": lambda text: memory_agent_bench.substring_exact_match(
         text, ["a dog"]

@@ -28,8 +28,8 @@ def test_page_in_a_release_is_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(shipped, "PLACES", (tmp_path / "memeval", tmp_path))
     address = where_is("docs/datasets/json.md")
     assert address.startswith("https://") and address.endswith("/docs/datasets/json.md")
-    assert DATASETS["json"].way_to_get.endswith(f"dataset=json dataset.path={own}")
-    assert f"the schema of {address};" in DATASETS["json"].way_to_get
+    assert DATASETS["json"].how_to_get.endswith(f"dataset=json dataset.path={own}")
+    assert f"the schema of {address};" in DATASETS["json"].how_to_get
     assert with_places("dataset.path=data/demo/gone.json") == "dataset.path=data/demo/gone.json"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memeval.datasets.json.document import OwnDocument, locked
+from memeval.datasets.json.document import OwnDocument, lock_file
 from memeval.errors import UserError
 
 CASE: dict[str, Any] = {
@@ -58,11 +58,11 @@ def test_json_lines_keep_their_header(tmp_path: Path) -> None:
 def test_lock_can_be_taken_again_after_a_write(tmp_path: Path) -> None:
     path = tmp_path / "own.json"
     path.write_text(json.dumps(CASE), encoding="utf-8")
-    with locked(path):
+    with lock_file(path):
         OwnDocument.read(path).write()
 
-    with locked(path):
+    with lock_file(path):
         pass
 
-    with pytest.raises(UserError, match="can't be read"), locked(tmp_path / "missing"):
+    with pytest.raises(UserError, match="can't be read"), lock_file(tmp_path / "missing"):
         pass
