@@ -10,7 +10,7 @@ import numpy as np
 
 from memeval.llm.metering import current_ledger
 from memeval.retrieval.embedding.contract import Embedder
-from memeval.retrieval.vectors import VectorIndex, load_vectors, other_width
+from memeval.retrieval.vectors import VectorIndex, load_vectors, width_error
 
 if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
@@ -21,7 +21,7 @@ VECTORS_FILE = "vectors.npy"
 class Embedded(Protocol):
     """An index that has the vectors of its texts."""
 
-    def known(self) -> dict[str, Vectors]:
+    def vectors_by_text(self) -> dict[str, Vectors]:
         """The vectors by text."""
 
 
@@ -44,21 +44,21 @@ async def _fit(embedder: Embedder, texts: Sequence[str]) -> Embedder:
 
 async def _embed(embedder: Embedder, texts: Sequence[str], before: Embedded | None) -> Vectors:
     """The vectors of the texts; only texts that `before` does not have are embedded."""
-    known = {} if before is None or _learns(embedder) else before.known()
-    if not known:
+    vectors = {} if before is None or _learns(embedder) else before.vectors_by_text()
+    if not vectors:
         return await embedder.embed(texts)
 
-    width = len(next(iter(known.values())))
-    new = [text for text in dict.fromkeys(texts) if text not in known]
+    width = len(next(iter(vectors.values())))
+    new = [text for text in dict.fromkeys(texts) if text not in vectors]
     if new:
         made = await embedder.embed(new)
         if made.shape[1] != width:
-            raise other_width("a text's vector", made.shape[1], width)
+            raise width_error("a text's vector", made.shape[1], width)
 
-        known |= zip(new, made, strict=True)
+        vectors |= zip(new, made, strict=True)
 
     # Without any text, the array would lose its second axis.
-    return np.array([known[text] for text in texts], dtype=np.float32).reshape(len(texts), width)
+    return np.array([vectors[text] for text in texts], dtype=np.float32).reshape(len(texts), width)
 
 
 async def open_vectors(
@@ -99,7 +99,7 @@ class DenseIndex:
         index = await current_ledger().own.in_worker(VectorIndex, vectors)
         return cls(fitted, texts, index)
 
-    def known(self) -> dict[str, Vectors]:
+    def vectors_by_text(self) -> dict[str, Vectors]:
         """The vectors by text."""
         return dict(zip(self._texts, self._index.vectors(), strict=True))
 

@@ -40,22 +40,22 @@ def entities(line: str) -> dict[str, str]:
     mentioned: dict[str, str] = {}
     text = line
     if speaker := _SPEAKER.match(line):
-        _put(mentioned, speaker[1].split())
+        _add_name(mentioned, speaker[1].split())
         text = line[speaker.end() :]
 
     tokens = TOKEN.findall(text)
     for run in (*_names(tokens), *_phrases(tokens), *([term] for term in _caseless(text))):
-        _put(mentioned, run)
+        _add_name(mentioned, run)
 
     return mentioned
 
 
-def named(names: Iterable[str]) -> dict[str, str]:
+def named_entities(names: Iterable[str]) -> dict[str, str]:
     """Key and name of entities that are given by their names, whole and word by word."""
     mentioned: dict[str, str] = {}
     for name in names:
         if words := TOKEN.findall(name):
-            _put(mentioned, words)
+            _add_name(mentioned, words)
 
     return mentioned
 
@@ -82,7 +82,7 @@ def key_of(words: Sequence[str]) -> str:
     return " ".join(stem(word.lower()) for word in words)
 
 
-def _put(mentioned: dict[str, str], words: list[str]) -> None:
+def _add_name(mentioned: dict[str, str], words: list[str]) -> None:
     """Adds a run of words, as a whole and word by word."""
     for run in (words, *([word] for word in words)):
         mentioned.setdefault(key_of(run), " ".join(run))

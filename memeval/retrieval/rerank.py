@@ -65,7 +65,7 @@ class Reranker(ABC):
 RERANKERS = Registry(OPTIONS, Reranker)  # type: ignore[type-abstract]
 
 
-def named(name: str) -> RerankerConfig:
+def config_named(name: str) -> RerankerConfig:
     """The settings of a reranker given only by name or class path."""
     if ":" in name:
         return RerankerConfig(name=name.rpartition(":")[2], class_=name)
@@ -112,7 +112,7 @@ def build_reranker(settings: RerankerConfig, network: Network | None = None) -> 
 
 def build_named(name: str) -> Reranker | None:
     """The reranker with this name or class path, with its default settings; None for `none`."""
-    return build_reranker(named(name))
+    return build_reranker(config_named(name))
 
 
 class Reordering:

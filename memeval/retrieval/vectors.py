@@ -22,21 +22,21 @@ EXACT_UP_TO = 50_000
 """Up to this many vectors, each is compared with the query; larger indexes are in Chroma."""
 BATCH = 1000
 """Vectors per call of Chroma's `add`."""
-VISITED = 5000
+SEARCH_NEIGHBOURS = 5000
 """Neighbours that Chroma visits in its approximate search: with its default of 100, it found .42 of
 the nearest ten among 50,000 vectors that were constructed to be difficult.
 """
 
-TRIMMED_FROM = 4_000_000
+TRIM_FROM_BYTES = 4_000_000
 """Minimum bytes of vectors with which a dropped index asks the allocator to return its pages."""
 
 _NO_ROWS = np.zeros((0, 0), dtype=np.float32)
 
-_OPENING = Lock()
+_CLIENT_LOCK = Lock()
 """Guards Chroma's registry of clients, which has no lock of its own."""
 
 
-def other_width(what: str, width: int, kept: int) -> ModelError:
+def width_error(what: str, width: int, kept: int) -> ModelError:
     """The error for a vector whose width differs from those of a memory."""
     return ModelError(
         f"{what} has {width} numbers, but those of the memory have {kept}: the embedding "
@@ -82,7 +82,7 @@ class VectorIndex:
             return [], []
 
         if len(vector) != self._width:
-            raise other_width("the query's vector", len(vector), self._width)
+            raise width_error("the query's vector", len(vector), self._width)
 
         query = np.asarray(vector, dtype=np.float32)
         if self._chroma is not None:
@@ -117,7 +117,7 @@ class VectorIndex:
             self._chroma.close()
 
         self._chroma, self._rows, self.size = None, _NO_ROWS, 0
-        if self._bytes >= TRIMMED_FROM:
+        if self._bytes >= TRIM_FROM_BYTES:
             give_pages_back()
 
 
@@ -129,7 +129,7 @@ class ChromaVectors:
         from chromadb.config import Settings
 
         self._folder = started.make_folder("chroma")
-        with _OPENING:
+        with _CLIENT_LOCK:
             # Its declared type has no `close`, which every client has.
             self._client: Any = PersistentClient(self._folder, Settings(anonymized_telemetry=False))
 
@@ -140,7 +140,7 @@ class ChromaVectors:
                 "hnsw": {
                     "space": "ip",
                     "ef_construction": 100,
-                    "ef_search": VISITED,
+                    "ef_search": SEARCH_NEIGHBOURS,
                     "max_neighbors": 32,
                 }
             },
@@ -169,7 +169,7 @@ class ChromaVectors:
 
     def close(self) -> None:
         """Releases the client, and removes the folder."""
-        with _OPENING:
+        with _CLIENT_LOCK:
             self._client.close()
 
         started.remove_folder(self._folder)

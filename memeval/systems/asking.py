@@ -45,11 +45,11 @@ async def ask_for(
     holds_enough: Callable[[Completion], bool] = lambda _: False,
 ) -> T | None:
     """The result of `read` on the model's reply; None if every reply is useless. See `ask`."""
-    asked = await ask(model, prompt, seed=seed, read=read, holds_enough=holds_enough)
-    if asked.value is None and asked.cut:
+    outcome = await ask(model, prompt, seed=seed, read=read, holds_enough=holds_enough)
+    if outcome.value is None and outcome.cut:
         note_reading(readable=False, cut=True)
 
-    return asked.value
+    return outcome.value
 
 
 async def ask(

@@ -92,7 +92,7 @@ class ChunkSystem(QuickSystem):
     def ingest(self, chunk: MemoryChunk) -> None:
         self._chunks.append(chunk)
 
-    def take(self, chunks: Iterable[MemoryChunk]) -> None:
+    def replace_chunks(self, chunks: Iterable[MemoryChunk]) -> None:
         """Replaces the stored chunks with these."""
         self.reset()
         for chunk in chunks:
@@ -100,11 +100,11 @@ class ChunkSystem(QuickSystem):
 
     def correct(self, request: CorrectRequest) -> int:
         before = self._chunks
-        self.take(corrected(before, request))
+        self.replace_chunks(corrected(before, request))
         return count_changed(before, self._chunks)
 
     def save(self, folder: Path) -> None:
         write_chunks(folder, self._chunks)
 
     def load(self, folder: Path) -> None:
-        self.take(read_chunks(folder))
+        self.replace_chunks(read_chunks(folder))

@@ -106,21 +106,21 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         if not self.keeps_only_chunks:
             return None
 
-        before = len(self._held())
+        before = len(self._all_chunks())
         self.change_chunks(lambda chunks: without(chunks, request))
         await self._open(None)
-        return before - len(self._held())
+        return before - len(self._all_chunks())
 
     async def correct(self, request: CorrectRequest) -> int | None:
         if not self.keeps_only_chunks:
             return None
 
-        before = self._held()
+        before = self._all_chunks()
         self.change_chunks(lambda chunks: corrected(chunks, request))
         await self._open(None)
-        return count_changed(before, self._held())
+        return count_changed(before, self._all_chunks())
 
-    def _held(self) -> list[MemoryChunk]:
+    def _all_chunks(self) -> list[MemoryChunk]:
         """The chunks, and those of the window that are not among them."""
         known = set(self.chunks)
         return [*self.chunks, *(chunk for chunk in self.retained or () if chunk not in known)]

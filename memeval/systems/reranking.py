@@ -13,7 +13,7 @@ from memeval.retrieval.rerank import (
     Reordering,
     check_name,
     check_reranker,
-    named,
+    config_named,
 )
 from memeval.systems.base import ANSWER, SystemContext, SystemSettings
 from memeval.systems.indexed import IndexedSystem, IndexT
@@ -30,7 +30,7 @@ class RerankedSettings(SystemSettings):
     """Reranker under `reranker=default`: `none`, a name, or a class path."""
 
     def __post_init__(self) -> None:
-        if named(self.reranker).class_ is None:
+        if config_named(self.reranker).class_ is None:
             check_name(f"system.{OWN}", self.reranker)
 
 
@@ -42,7 +42,7 @@ def choose_reranker(
     own = settings.reranker if isinstance(settings, RerankedSettings) else NONE
     resolved = chosen
     if chosen.name == DEFAULT:
-        used = named(chosen.class_ or own)
+        used = config_named(chosen.class_ or own)
         resolved = replace(chosen, name=used.name, class_=chosen.class_ or used.class_)
 
     # Otherwise a sweep over rerankers would report that a reranker makes no difference here.

@@ -415,7 +415,7 @@ def test_a_result_that_was_stored_for_another_case_fails_the_question(
     serve: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Simulates a server that passed the isolation check, but shares its data later.
-    monkeypatch.setattr(McpService, "_check_kept_apart", passed)
+    monkeypatch.setattr(McpService, "_check_isolated", passed)
     serve(lambda texts: json.dumps({"found": texts[:2]}), kept=[])
 
     async def fill(of: SystemUnderTest) -> None:

@@ -17,7 +17,7 @@ from memeval.llm.keys import headers_of, key_for
 from memeval.llm.model import LanguageModel, MeteredModel
 from memeval.pipeline.open.connections import Connections
 from memeval.retrieval.embedding.contract import EMBEDDERS, Embedder
-from memeval.retrieval.rerank import DEFAULT, Reranker, build_reranker, named
+from memeval.retrieval.rerank import DEFAULT, Reranker, build_reranker, config_named
 from memeval.store.opening import open_memories, open_store
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Models:
         """The cell's reranker, if any; `own` is the system's reranker, for `reranker=default`."""
         settings = self._config.reranker
         if settings.name == DEFAULT:
-            of_system = named(own)
+            of_system = config_named(own)
             settings = replace(settings, name=of_system.name, class_=of_system.class_)
 
         chosen = (settings.name, settings.class_)

@@ -62,7 +62,7 @@ class OpenAIEmbedder(Embedder):
             origin,
             size=BATCH,
             at_once=max(BATCHES_AT_ONCE, endpoint.settings.max_concurrency),
-            is_sound=self._sound,
+            is_sound=self._is_sound,
             call=self._ask,
             lose_store=endpoint.lose_store,
         )
@@ -150,7 +150,7 @@ class OpenAIEmbedder(Embedder):
             for text, vector in zip(texts, reply.value.vectors, strict=True)
         }
 
-    def _sound(self, value: bytes) -> bool:
+    def _is_sound(self, value: bytes) -> bool:
         """Whether a stored vector is usable. Like the first reply, the first sound vector decides
         the model's width.
         """

@@ -14,4 +14,4 @@ class Native(LongContext):
 
     def compress(self, retained: Sequence[MemoryChunk]) -> None:
         # The chunks that leave are dropped on purpose: this is the agent without a memory.
-        self.take(split_window(self._chunks, retained)[1])
+        self.replace_chunks(split_window(self._chunks, retained)[1])

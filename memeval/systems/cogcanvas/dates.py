@@ -46,9 +46,9 @@ _EXPRESSION = re.compile(
 """The longest form of each expression comes first."""
 
 
-def resolve_dates(quote: str, said: datetime | None, claimed: str) -> tuple[str, ...]:
+def resolve_dates(quote: str, said_at: datetime | None, claimed: str) -> tuple[str, ...]:
     """The quote's time expressions, resolved; else a day or month that the model claims."""
-    day = said.date() if said else None
+    day = said_at.date() if said_at else None
     expressions = tuple(dict.fromkeys(moment.text for moment in moments(quote, day)))
     return expressions or _read_claimed(claimed)
 
@@ -60,20 +60,20 @@ def _read_claimed(text: str) -> tuple[str, ...]:
         return (text.strip(),) if approximate_day(text) else ()
 
 
-def point_dates(quote: str, said: datetime | None) -> tuple[str, ...]:
+def point_dates(quote: str, said_at: datetime | None) -> tuple[str, ...]:
     """Relative expressions as single days, as published: months of 30 days, years of 365."""
-    if said is None:
+    if said_at is None:
         return ()
 
-    days = (_point(match, said.date()) for match in _RELATIVE.finditer(quote))
+    days = (_point(match, said_at.date()) for match in _RELATIVE.finditer(quote))
     return tuple(dict.fromkeys(day_text(day) for day in days if day))
 
 
-def _point(match: re.Match[str], said: date) -> date | None:
+def _point(match: re.Match[str], said_at: date) -> date | None:
     """The day of an expression; None if it is outside Python's calendar."""
     if match["weekday"]:
         # "last Monday", said on a Monday, is a week ago.
-        back = (said.weekday() - WEEKDAYS.index(match["weekday"].lower())) % 7
+        back = (said_at.weekday() - WEEKDAYS.index(match["weekday"].lower())) % 7
         offset = -(back or 7)
     elif match["day"]:
         offset = {"yesterday": -1, "today": 0, "tomorrow": 1}[match["day"].lower()]
@@ -85,7 +85,7 @@ def _point(match: re.Match[str], said: date) -> date | None:
         offset = -int(match["count"][:6]) * DAYS[match["units"].lower()]
 
     try:
-        return said + timedelta(days=offset)
+        return said_at + timedelta(days=offset)
     except OverflowError:
         return None
 
@@ -95,10 +95,10 @@ def time_expressions(text: str) -> list[tuple[int, str]]:
     return [(match.start(), match.group()) for match in _EXPRESSION.finditer(text)]
 
 
-def day_of(dates: tuple[str, ...], said: datetime | None) -> date | None:
+def day_of(dates: tuple[str, ...], said_at: datetime | None) -> date | None:
     """The day by which an artifact is ordered: one of its dates, or when it was said."""
     days = (approximate_day(text) for text in dates)
-    return next((day for day in days if day), said.date() if said else None)
+    return next((day for day in days if day), said_at.date() if said_at else None)
 
 
 # As published.

@@ -125,18 +125,18 @@ class Extractor(Struct):
         """
         here = {number for number, _ in batch}
         texts = tuple(chunk.text for _, chunk in batch) if part is None else (part,)
-        asked = await ask(
+        outcome = await ask(
             self.model,
             self._prompt(batch, texts, reading),
             seed=self.seed,
             read=lambda completion: self._keep_reply(completion, batch, reading),
         )
-        reply = asked.value
-        if reply is None and asked.cut and await self._read_halves(batch, texts, reading):
+        reply = outcome.value
+        if reply is None and outcome.cut and await self._read_halves(batch, texts, reading):
             return
 
         if reply is None:
-            if asked.cut:
+            if outcome.cut:
                 note_reading(readable=False, cut=True)
 
             self.counts["unreadable"] += 1
@@ -156,11 +156,11 @@ class Extractor(Struct):
         # A request that starts at the first chunk would be the whole batch again, and its reply
         # would be cut again: that case is halved below.
         if 2 <= last <= len(batch):
-            if asked.cut:
+            if outcome.cut:
                 current_ledger().drop_cut(Role.INGEST)
 
             await self._read(batch[last - 1 :], reading)
-        elif not (asked.cut and await self._read_halves(batch, texts, reading)):
+        elif not (outcome.cut and await self._read_halves(batch, texts, reading)):
             self.lost |= {number for number, _ in batch[max(last, 1) - 1 :]}
 
     async def _read_halves(self, batch: Batch, texts: Sequence[str], reading: BatchReading) -> bool:

@@ -51,9 +51,9 @@ class Canvas:
         """Replaces the graph's edges."""
         self.edges = edges
         untimed = [rule for rule in edges if rule.rule not in TEMPORAL_RULES]
-        self._ways = {
-            True: _Adjacency.over(edges, self.size),
-            False: _Adjacency.over(untimed, self.size),
+        self._adjacency = {
+            True: _Adjacency.from_edges(edges, self.size),
+            False: _Adjacency.from_edges(untimed, self.size),
         }
 
     def edges_by_rule(self) -> Counter[str]:
@@ -68,13 +68,14 @@ class Canvas:
 
     def expand(self, seeds: Mapping[int, float], hops: int, *, temporal: bool) -> dict[int, float]:
         """The best score that reaches each artifact within `hops` either way; 0.8 per hop."""
-        ways = self._ways[temporal]
+        adjacency = self._adjacency[temporal]
         # 0 is "not reached": seeds have scores above 0.
         reached = np.zeros(self.size)
         reached[list(seeds)] = list(seeds.values())
-        for _ in range(hops if len(ways.nodes) else 0):
-            reached[ways.nodes] = np.maximum(
-                reached[ways.nodes], np.maximum.reduceat(reached[ways.ends] * DECAY, ways.starts)
+        for _ in range(hops if len(adjacency.nodes) else 0):
+            reached[adjacency.nodes] = np.maximum(
+                reached[adjacency.nodes],
+                np.maximum.reduceat(reached[adjacency.ends] * DECAY, adjacency.starts),
             )
 
         return {int(position): float(reached[position]) for position in np.flatnonzero(reached)}
@@ -83,15 +84,15 @@ class Canvas:
         self, seeds: Mapping[int, float], hops: int, *, temporal: bool
     ) -> dict[int, float]:
         """Scores of reached artifacts, as in the published search: the first visit counts."""
-        ways = self._ways[temporal]
-        reached = _spread(seeds, ways, hops)
+        adjacency = self._adjacency[temporal]
+        reached = _spread(seeds, adjacency, hops)
         if hops == 1:
             return reached
 
         # With more than one hop, the published search starts again from everything that the first
         # one found. So it reaches twice as far, and a seed that is met on the way keeps a
         # neighbour's score.
-        return _search_from_each(reached, ways, hops)
+        return _search_from_each(reached, adjacency, hops)
 
 
 class _Adjacency(Struct, frozen=True):
@@ -107,7 +108,7 @@ class _Adjacency(Struct, frozen=True):
     """By position of an artifact: start of its neighbours in `ends`; the last entry is the end."""
 
     @classmethod
-    def over(cls, edges: Sequence[Edges], size: int) -> _Adjacency:
+    def from_edges(cls, edges: Sequence[Edges], size: int) -> _Adjacency:
         """The adjacency lists of edges between `size` artifacts."""
         parts = [np.zeros((4, 0), dtype=np.intp)]
         for rule in edges:
@@ -126,20 +127,20 @@ class _Adjacency(Struct, frozen=True):
         bounds = np.searchsorted(node, np.arange(size + 1))
         return cls(nodes=nodes, starts=starts, ends=ends, bounds=bounds)
 
-    def of(self, node: int) -> list[int]:
+    def neighbours(self, node: int) -> list[int]:
         """The neighbours of a node, possibly several times."""
-        neighbours: list[int] = self.ends[self.bounds[node] : self.bounds[node + 1]].tolist()
-        return neighbours
+        found: list[int] = self.ends[self.bounds[node] : self.bounds[node + 1]].tolist()
+        return found
 
 
-def _spread(seeds: Mapping[int, float], ways: _Adjacency, hops: int) -> dict[int, float]:
+def _spread(seeds: Mapping[int, float], adjacency: _Adjacency, hops: int) -> dict[int, float]:
     """Breadth first from all seeds together: a neighbour gets its parent's score times 0.8^hop."""
     reached = dict(seeds)
     border = list(seeds)
     for hop in range(1, hops + 1):
         following = []
         for parent in border:
-            for node in ways.of(parent):
+            for node in adjacency.neighbours(parent):
                 if node not in reached:
                     # The published loop multiplies a score that has decayed already: three hops
                     # leave 0.8, 0.8^3 and 0.8^6 of it.
@@ -151,7 +152,9 @@ def _spread(seeds: Mapping[int, float], ways: _Adjacency, hops: int) -> dict[int
     return reached
 
 
-def _search_from_each(seeds: dict[int, float], ways: _Adjacency, hops: int) -> dict[int, float]:
+def _search_from_each(
+    seeds: dict[int, float], adjacency: _Adjacency, hops: int
+) -> dict[int, float]:
     """Searches from one seed after the other: a node keeps the score of the first seed to reach it.
 
     The score is the seed's times 0.8^distance.
@@ -160,13 +163,13 @@ def _search_from_each(seeds: dict[int, float], ways: _Adjacency, hops: int) -> d
     # run together: the number of the first seed within `hops` spreads to the neighbours, hop by
     # hop, and the last hop that changed it is its distance.
     scores = np.array([*seeds.values(), 0.0])
-    first = np.full(len(ways.bounds) - 1, len(seeds))
+    first = np.full(len(adjacency.bounds) - 1, len(seeds))
     first[list(seeds)] = np.arange(len(seeds))
     distance = np.zeros_like(first)
-    for hop in range(1, hops + 1 if len(ways.nodes) else 0):
+    for hop in range(1, hops + 1 if len(adjacency.nodes) else 0):
         nearer = first.copy()
-        of_neighbours = np.minimum.reduceat(first[ways.ends], ways.starts)
-        nearer[ways.nodes] = np.minimum(first[ways.nodes], of_neighbours)
+        of_neighbours = np.minimum.reduceat(first[adjacency.ends], adjacency.starts)
+        nearer[adjacency.nodes] = np.minimum(first[adjacency.nodes], of_neighbours)
         distance[nearer < first] = hop
         first = nearer
 

@@ -12,7 +12,7 @@ import numpy as np
 from memeval.retrieval.bm25 import Bm25Index
 from memeval.retrieval.dense import VECTORS_FILE
 from memeval.retrieval.embedding.contract import Embedder
-from memeval.retrieval.vectors import other_width
+from memeval.retrieval.vectors import width_error
 from memeval.systems.cogcanvas.artifacts import Artifact, write_artifacts
 from memeval.systems.cogcanvas.graph import Canvas
 from memeval.systems.cogcanvas.settings import CogCanvasSettings
@@ -68,7 +68,7 @@ class CanvasIndex:
         # spaces.
         self._keywords = Bm25Index([plain_words(text) for text in texts], tokens="space")
 
-    def known(self) -> dict[str, Vectors]:
+    def vectors_by_text(self) -> dict[str, Vectors]:
         """The vectors by text."""
         return dict(zip(self._texts, self._vectors, strict=True))
 
@@ -79,7 +79,7 @@ class CanvasIndex:
         """
         (vector,) = await self._embedder.embed([text])
         if len(vector) != self._vectors.shape[1]:
-            raise other_width("the query's vector", len(vector), self._vectors.shape[1])
+            raise width_error("the query's vector", len(vector), self._vectors.shape[1])
 
         dense = (self._vectors @ vector).astype(np.float64)
         if normalised:

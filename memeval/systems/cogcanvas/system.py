@@ -35,9 +35,9 @@ from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankingSystem
 from memeval.text.given import replace_given
 
-OF_REPLIES = {"unreadable": "unreadable", "cut": "broken off"}
+REPLY_LOSSES = {"unreadable": "unreadable", "cut": "broken off"}
 """Counts of replies that each answer's notes show if above 0, with their wording."""
-OF_ARTIFACTS = {
+ARTIFACT_LOSSES = {
     "dropped": "artifacts dropped because they quote nothing that was said",
     "unknown_type": "artifacts of an unknown type",
 }
@@ -91,7 +91,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         return removed
 
     async def correct(self, request: CorrectRequest) -> int:
-        kept = [_with_new(artifact, request) for artifact in self._artifacts]
+        kept = [_with_new_value(artifact, request) for artifact in self._artifacts]
         changed = count_changed(self._artifacts, kept)
         self.change_chunks(lambda chunks: corrected(chunks, request))
         await self._keep(kept)
@@ -275,7 +275,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         return count
 
 
-def _with_new(artifact: Artifact, request: CorrectRequest) -> Artifact:
+def _with_new_value(artifact: Artifact, request: CorrectRequest) -> Artifact:
     """An artifact with the new value in place of the old one."""
     content, quote = (
         replace_given(text, request.old, request.new) for text in (artifact.content, artifact.quote)
@@ -288,8 +288,8 @@ def describe_losses(counts: Mapping[str, int]) -> str:
     calls = counts.get("calls", 0)
     lost = [
         f"{counts[name]} of {max(calls, counts[name])} replies {what}"
-        for name, what in OF_REPLIES.items()
+        for name, what in REPLY_LOSSES.items()
         if counts.get(name)
     ]
-    lost += [f"{counts[name]} {what}" for name, what in OF_ARTIFACTS.items() if counts.get(name)]
+    lost += [f"{counts[name]} {what}" for name, what in ARTIFACT_LOSSES.items() if counts.get(name)]
     return ", ".join(lost)

@@ -49,7 +49,7 @@ class LongContext(ChunkSystem):
 
     def forget(self, request: ForgetRequest) -> int:
         before = len(self._chunks)
-        self.take(without(self._chunks, request))
+        self.replace_chunks(without(self._chunks, request))
         return before - len(self._chunks)
 
     def probe(self, query: Query, depth: int) -> Sequence[Retrieved]:

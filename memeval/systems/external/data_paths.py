@@ -30,17 +30,17 @@ LARGEST = 4 * 2**20
 
 def data_paths_of(words: Sequence[str]) -> dict[str, str]:
     """A path in the case's folder for each variable that sets where a command keeps data."""
-    places = {}
+    paths = {}
     for script in (*files_of(words), *_scripts_of(words)):
         with suppress(OSError), script.open(encoding="utf-8", errors="replace") as file:
             for name, scheme in _VARIABLE.findall(file.read(LARGEST)):
                 if scheme:
-                    places[name] = f"{scheme}{{case_dir}}/memory.db"
+                    paths[name] = f"{scheme}{{case_dir}}/memory.db"
                 elif found := _OF_DATA.search(name):
                     is_folder = found[1] in ("DIR", "FOLDER")
-                    places[name] = "{case_dir}" if is_folder else "{case_dir}/memory"
+                    paths[name] = "{case_dir}" if is_folder else "{case_dir}/memory"
 
-    return places
+    return paths
 
 
 def _scripts_of(words: Sequence[str]) -> Iterator[Path]:

@@ -298,7 +298,7 @@ async def _results_of(session: McpSession, option: Option, *, is_own: bool) -> O
         more = {**chunk, "id": other, "text": texts[-1], "content": texts[-1]}
         await session.call(option["store_tool"], fill_template(option["store_arguments"], more))
 
-    return _found_in(reply, text, word) | await _dump_of(session, texts)
+    return _locate_results(reply, text, word) | await _dump_of(session, texts)
 
 
 async def _dump_of(session: McpSession, texts: Sequence[str]) -> Option:
@@ -307,14 +307,14 @@ async def _dump_of(session: McpSession, texts: Sequence[str]) -> Option:
         if _DUMPS.match(name) and not schema.get("required"):
             with suppress(ModelError):
                 reply = await session.call(name, {})
-                told = f"{reply.texts} {reply.structured}"
-                if all(text in told for text in texts):
+                listed = f"{reply.texts} {reply.structured}"
+                if all(text in listed for text in texts):
                     return {"dump_tool": name}
 
     return {}
 
 
-def _found_in(reply: ToolReply, text: str, word: str) -> Option:
+def _locate_results(reply: ToolReply, text: str, word: str) -> Option:
     try:
         content = content_of(reply, "system.results")
     except ModelError:

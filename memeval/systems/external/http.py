@@ -234,7 +234,7 @@ class HttpService(Service):
     def __init__(self, settings: HttpSettings) -> None:
         self._settings, self._address = settings, address_of(settings)
         self.name = f"the memory service at {self._address}"
-        self._endpoint: _Shared | None = None
+        self._endpoint: _SharedEndpoint | None = None
         contract = CONTRACTS.get(settings.contract)
         self._contract = contract(self._post) if contract else None
 
@@ -244,7 +244,7 @@ class HttpService(Service):
             # is over.
             await self._check_listening()
             await self._check_health()
-            self._endpoint = _Shared.enter(endpoint_settings(self._settings))
+            self._endpoint = _SharedEndpoint.enter(endpoint_settings(self._settings))
 
         if self._contract is not None:
             return await self._contract.call(operation, body)
@@ -364,7 +364,7 @@ def says_ok(content: bytes) -> bool:
     return isinstance(reply, Mapping) and reply.get("ok") is True
 
 
-class _Shared:
+class _SharedEndpoint:
     """An endpoint that the cases of one event loop share, closed when the last one leaves."""
 
     def __init__(self, settings: EndpointSettings) -> None:
@@ -372,7 +372,7 @@ class _Shared:
         self._users = 0
 
     @classmethod
-    def enter(cls, settings: EndpointSettings) -> _Shared:
+    def enter(cls, settings: EndpointSettings) -> _SharedEndpoint:
         """The endpoint of these settings on the running loop."""
         of_loop = _ENDPOINTS.setdefault(asyncio.get_running_loop(), {})
         headers = sorted(settings.headers.items())
@@ -399,4 +399,6 @@ class _Shared:
 
 
 # By loop: connections belong to the event loop that opened them.
-_ENDPOINTS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Shared]] = WeakKeyDictionary()
+_ENDPOINTS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _SharedEndpoint]] = (
+    WeakKeyDictionary()
+)

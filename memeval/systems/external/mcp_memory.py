@@ -344,7 +344,7 @@ class McpService(Service):
         if self._settings.command and self._settings.reset_tool is None:
             await self.close()
         if self._session is None:
-            await self._check_kept_apart()
+            await self._check_isolated()
             await self._open()
         if self._settings.reset_tool is not None:
             await self._call("reset", {"namespace": self.name_of(body["namespace"])})
@@ -377,7 +377,7 @@ class McpService(Service):
 
         return reply
 
-    async def _check_kept_apart(self) -> None:
+    async def _check_isolated(self) -> None:
         """Raises `UserError` if the process of another case would find the data that a server
         stores. Checked once per command, even if the server is given a folder: it may not use it.
         """
@@ -389,7 +389,7 @@ class McpService(Service):
 
         lock = _CHECKING.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with lock:
-            if key in _kept_apart:
+            if key in _isolated:
                 return
 
             word, kept = f"probe{secrets.token_hex(6)}", secrets.token_hex(6)
@@ -415,7 +415,7 @@ class McpService(Service):
                     "search_arguments",
                 )
 
-            _kept_apart.add(key)
+            _isolated.add(key)
 
     def _items(self, reply: ToolReply) -> Any:
         """The count of removed or changed items in a reply."""
@@ -497,10 +497,10 @@ class McpService(Service):
     def _turns_in(self, text: str) -> list[str] | None:
         """The turns whose stored text a result contains verbatim; None if there are none."""
         # Without a path to ids, only the stored text within a result shows its turns.
-        said = [chunk for chunk in self._stored if chunk["content"] in text]
-        dated = [chunk for chunk in said if chunk["text"] in text]
+        matching = [chunk for chunk in self._stored if chunk["content"] in text]
+        dated = [chunk for chunk in matching if chunk["text"] in text]
         # If several chunks have the same content, the date tells which chunk it is.
-        turns = [turn for chunk in dated or said for turn in chunk["turn_ids"]]
+        turns = [turn for chunk in dated or matching for turn in chunk["turn_ids"]]
         return turns or None
 
     async def end_case(self, body: Mapping[str, Any]) -> None:
@@ -516,7 +516,7 @@ class McpService(Service):
             self._home.remove()
 
 
-_kept_apart: set[str] = set()
+_isolated: set[str] = set()
 """Commands whose processes are known to share nothing."""
 _CHECKING: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 

@@ -21,12 +21,16 @@ from memeval.systems.external.served import ToolError, note_noise
 from memeval.text.shown import one_line
 
 EXAMPLE = "is it an MCP server, and is its command or URL correct?"
-NOWHERE = logging.NullHandler()
-FAULT, GONE = -32603, -32000
+NULL_HANDLER = logging.NullHandler()
+INTERNAL_ERROR, CONNECTION_LOST = -32603, -32000
 """Codes of JSON-RPC: a fault of the server, and a connection that has closed."""
-ENDED = "the stream of events ended without the reply"
+STREAM_ENDED = "the stream of events ended without the reply"
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{0,99}")')
-CLOSED = ((GONE, "Connection closed"), (32600, "Session terminated"), (GONE, ENDED))
+CLOSED = (
+    (CONNECTION_LOST, "Connection closed"),
+    (32600, "Session terminated"),
+    (CONNECTION_LOST, STREAM_ENDED),
+)
 """Errors that mean a closed connection: the library's for a closed connection and for a session
 that the server no longer knows, and ours for a stream. Servers use the codes for errors, too.
 """
@@ -71,7 +75,7 @@ class McpSession:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._closing = asyncio.Event()
-        self._opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._opening: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._task = asyncio.ensure_future(self._keep_open())
         self._program: Program | None = None
         self._noise = 0
@@ -92,7 +96,7 @@ class McpSession:
             async with time_limit(server.timeout_s):
                 # A timeout cancels what it waits for, but the task that opens the session must also
                 # end it, or it could not close what it has opened.
-                await asyncio.shield(session._opened)
+                await asyncio.shield(session._opening)
         except TimeoutError:
             await session.close()
             raise UserError(
@@ -118,17 +122,17 @@ class McpSession:
                 for tool in self.listed:
                     self.tools[tool.name] = tool.inputSchema
 
-                self._opened.set_result(client)
+                self._opening.set_result(client)
                 await self._closing.wait()
         except asyncio.CancelledError:
             raise
         except UserError as error:
-            self._opened.set_exception(error)
+            self._opening.set_exception(error)
         except BaseException as error:  # noqa: BLE001 - groups of errors of several libraries
-            if self._opened.done():
+            if self._opening.done():
                 self._on_break(error)
             else:
-                self._opened.set_exception(
+                self._opening.set_exception(
                     UserError(
                         f"{self._server.name} can't be reached: {_innermost(error)}"
                         f"{self._last_words()}",
@@ -176,7 +180,7 @@ class McpSession:
 
         Raises `ToolError` if it fails, and `ModelError` if the connection has closed.
         """
-        client = await self._opened
+        client = await self._opening
         name = f"the tool '{one_line(tool, 60)}' of {self._server.name}"
         try:
             async with time_limit(self._server.timeout_s):
@@ -241,7 +245,7 @@ class McpSession:
                 await self._program.stop()
 
             # A session that is not open yet does not check whether to close.
-            wait_s = CLOSE_S if self._opened.done() else 0
+            wait_s = CLOSE_S if self._opening.done() else 0
             _, late = await asyncio.wait({self._task}, timeout=wait_s)
             for task in late:
                 task.cancel()
@@ -249,9 +253,9 @@ class McpSession:
             self._task.cancel()
 
         await asyncio.gather(self._task, return_exceptions=True)
-        if self._opened.done() and not self._opened.cancelled():
+        if self._opening.done() and not self._opening.cancelled():
             # asyncio logs an exception that was never retrieved when the future is collected.
-            self._opened.exception()
+            self._opening.exception()
 
 
 async def _list_tools(client: Any) -> list[Any]:
@@ -292,7 +296,7 @@ async def connect(
     # The library prints a traceback for each line that it can't read.
     log = logging.getLogger("mcp")
     log.propagate = False
-    log.addHandler(NOWHERE)
+    log.addHandler(NULL_HANDLER)
     # It logs each unknown notification in seventy lines, on the root logger.
     logging.getLogger().addFilter(_is_not_of_library)
     over = _over_http(server, on_break) if program is None else _over_stdio(program)
@@ -357,7 +361,7 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
 def _error_reply(line: LongLineError) -> bytes | None:
     """An error in place of a reply that is too long; None if its first bytes name no call."""
     of_call = _ID.search(line.first)
-    return of_call and _json_error(json.loads(of_call[1]), FAULT, f"the server {line}")
+    return of_call and _json_error(json.loads(of_call[1]), INTERNAL_ERROR, f"the server {line}")
 
 
 def _messages(line: bytes) -> Sequence[Any]:
@@ -395,7 +399,7 @@ def _error_replies(line: bytes) -> Iterator[bytes]:
         # A log line may have an `id`, too; a request of the server has an id of the server's own.
         is_reply = isinstance(reply, dict) and bool({"jsonrpc", "result", "error"} & set(reply))
         if is_reply and "method" not in reply and type(reply.get("id")) is int:
-            yield _json_error(reply["id"], FAULT, f"the server's reply {why}")
+            yield _json_error(reply["id"], INTERNAL_ERROR, f"the server's reply {why}")
 
 
 def _json_error(call: object, code: int, message: str) -> bytes:
@@ -427,7 +431,11 @@ async def _over_http(
 
                 # The library closes a stream at the reply: a stream that ends had none.
                 if self._call is not None and not can_resume:
-                    yield b"\n\ndata: " + _json_error(self._call, GONE, ENDED) + b"\n\n"
+                    yield (
+                        b"\n\ndata: "
+                        + _json_error(self._call, CONNECTION_LOST, STREAM_ENDED)
+                        + b"\n\n"
+                    )
             except (httpx.NetworkError, httpx.ProtocolError) as error:
                 if not can_resume:
                     on_break(error)

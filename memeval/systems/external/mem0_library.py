@@ -17,7 +17,7 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.contract import ChatPrompt, Completion
 from memeval.process import started
 from memeval.retrieval.embedding.contract import Embedder
-from memeval.retrieval.vectors import other_width
+from memeval.retrieval.vectors import width_error
 from memeval.systems.asking import ask_for
 from memeval.systems.base import SystemContext
 
@@ -139,7 +139,7 @@ class Mem0Bridge:
         vectors = await self.embedder.embed([text])
         vector: Vectors = vectors[0]
         if self._width and len(vector) != self._width:
-            raise other_width("the query's vector", len(vector), self._width)
+            raise width_error("the query's vector", len(vector), self._width)
 
         return vector
 
@@ -150,7 +150,7 @@ class Mem0Bridge:
         if missing:
             made = self._parts.run_sync(self.embedder.embed(missing))
             if self._width and made.shape[1] != self._width:
-                self.failure = other_width("a memory's vector", made.shape[1], self._width)
+                self.failure = width_error("a memory's vector", made.shape[1], self._width)
                 raise self.failure
 
             vectors |= zip(missing, made, strict=True)
@@ -161,7 +161,7 @@ class Mem0Bridge:
         """The model's reply to mem0's prompt; an empty list of memories if it is unreadable."""
         prompt = ChatPrompt(tuple(self._redate(message) for message in messages), options)
         reply: str | None = self._parts.run_sync(
-            ask_for(self._parts.model, prompt, seed=self._parts.seed, read=_readable)
+            ask_for(self._parts.model, prompt, seed=self._parts.seed, read=_readable_reply)
         )
         if reply is None:
             self.unparsed += 1
@@ -179,7 +179,7 @@ class Mem0Bridge:
         return {**message, "content": DATED.sub(rf"\g<1>{day}", message["content"])}
 
 
-def _readable(completion: Completion) -> str | None:
+def _readable_reply(completion: Completion) -> str | None:
     """The reply if mem0 can read it; None if mem0 would drop it or fail on it."""
     return completion.text if _memories(completion.text) is not None else None
 

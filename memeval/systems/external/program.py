@@ -33,14 +33,14 @@ STOP_S = 2.0
 """Seconds between the end of a program's input and its end by force."""
 KILLED_S = 5.0
 """Seconds to wait for a process that was killed."""
-PASSED_ON = ("HOME", "PATH", "LANG", "TMPDIR")
+INHERITED = ("HOME", "PATH", "LANG", "TMPDIR")
 """Environment variables that every program gets."""
-OF_CASE = ("case_dir", "namespace")
+CASE_FIELDS = ("case_dir", "namespace")
 """Fields that are replaced in a command and its variables."""
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 """Names of variables whose values are removed from everything that leaves the process."""
 _FIELD = re.compile(r"\{([a-z_]+)\}")
-_OF_CASE = re.compile(r"\{(case_dir|namespace)\}")
+_CASE_FIELD = re.compile(r"\{(case_dir|namespace)\}")
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ class ProgramSettings(ServedSettings):
                 raise UserError(f"system.env.{name} must be a string, but is '{one_line(value)}'")
 
             for found in _FIELD.findall(value):
-                if found not in OF_CASE:
-                    raise unknown(f"field in system.env.{name}", found, OF_CASE)
+                if found not in CASE_FIELDS:
+                    raise unknown(f"field in system.env.{name}", found, CASE_FIELDS)
 
     @property
     def names_case(self) -> bool:
         """Whether `command` or `env` has a field that names the case."""
-        return any(map(_OF_CASE.search, [self.command or "", *(self.env or {}).values()]))
+        return any(map(_CASE_FIELD.search, [self.command or "", *(self.env or {}).values()]))
 
     def words(self, example: str) -> list[str]:
         """The program and its arguments, if any. Raises `UserError` if they can't be parsed."""
@@ -84,7 +84,7 @@ class ProgramSettings(ServedSettings):
     def check_program(self, example: str) -> None:
         """Raises `UserError` if the program can't run, before anything is requested or paid for."""
         words = self.words(example)
-        if words and not _OF_CASE.search(words[0]) and shutil.which(words[0]) is None:
+        if words and not _CASE_FIELD.search(words[0]) and shutil.which(words[0]) is None:
             raise UserError(
                 f"system.command: the program '{one_line(words[0], 80)}' is not on this machine",
                 example,
@@ -104,7 +104,7 @@ class ProgramSettings(ServedSettings):
             if _SECRET.search(name):
                 keep_secret(os.environ[name])
 
-        names = (*PASSED_ON, *self.environment)
+        names = (*INHERITED, *self.environment)
         return {name: os.environ[name] for name in names if name in os.environ}
 
 
@@ -141,7 +141,7 @@ class CaseHome:
 
     def _filled(self, text: str) -> str:
         values = {"case_dir": str(self._folder), "namespace": self._namespace}
-        return _OF_CASE.sub(lambda match: values[match[1]], text)
+        return _CASE_FIELD.sub(lambda match: values[match[1]], text)
 
 
 def _caches(home: str | None) -> dict[str, str]:

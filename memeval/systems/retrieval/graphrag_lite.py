@@ -13,7 +13,7 @@ from memeval.llm.metering import current_ledger
 from memeval.llm.prompts import load_builtin
 from memeval.records import IngestHealth, MemoryChunk, Query
 from memeval.retrieval.dense import DenseIndex
-from memeval.retrieval.entities import content_words, entities, named
+from memeval.retrieval.entities import content_words, entities, named_entities
 from memeval.retrieval.entity_graph import EntityGraph
 from memeval.systems.asking import ask_for
 from memeval.systems.base import ANSWER, INGEST, DumpItem, SystemSettings
@@ -122,12 +122,12 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
 
     async def build(self, saved: Path | None) -> DenseIndex:
         contents = [chunk.content for chunk in self.chunks]
-        read = self._named if self.settings.uses_model else entities
+        read = self._entities_of if self.settings.uses_model else entities
         self._graph = await current_ledger().own.in_worker(EntityGraph, contents, read)
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved, self.index)
 
-    def _named(self, line: str) -> Mapping[str, str]:
-        return named(self._names.get(line, ()))
+    def _entities_of(self, line: str) -> Mapping[str, str]:
+        return named_entities(self._names.get(line, ()))
 
     def save(self, folder: Path) -> None:
         super().save(folder)
