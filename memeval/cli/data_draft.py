@@ -25,7 +25,14 @@ from memeval.datasets.json.document import OwnDocument, dropped_counts, lock_fil
 from memeval.datasets.json.frozen import case_id_of, is_frozen
 from memeval.datasets.json.reader import OwnReader
 from memeval.datasets.json.review import turn_names
-from memeval.drafting.draft import MOST_TRIES, OFFLINE_KINDS, Drafted, Drafting, Wanted, as_written
+from memeval.drafting.draft import (
+    MOST_TRIES,
+    OFFLINE_KINDS,
+    DraftedQuestion,
+    Drafting,
+    DraftRequest,
+    as_written,
+)
 from memeval.drafting.proposal import Reason
 from memeval.drafting.slots import IS_DRAFTED, parse_kinds
 from memeval.errors import BudgetError, UserError
@@ -82,7 +89,7 @@ def draft(chosen: Namespace) -> int:
     for line in _report(drafting, path):
         print(line)
 
-    return 0 if drafting.before + drafting.kept >= job.wanted.count else 1
+    return 0 if drafting.count_before + drafting.kept >= job.wanted.count else 1
 
 
 class _Job(Struct, frozen=True):
@@ -90,7 +97,7 @@ class _Job(Struct, frozen=True):
 
     path: Path
     cases: Sequence[EvalCase]
-    wanted: Wanted
+    wanted: DraftRequest
     cell: Cell
 
 
@@ -144,7 +151,7 @@ def _open(path: Path, chosen: Namespace) -> _Job:
     return _Job(
         path=path,
         cases=cases,
-        wanted=Wanted(count=number, shares=shares),
+        wanted=DraftRequest(count=number, shares=shares),
         cell=open_cell(config, "", _WithoutQuestions()),
     )
 
@@ -195,7 +202,7 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
     models = Models(config, f"draft {uuid4().hex}", progress.say, connections)
     shown = _Shown(job.path, job.cases, progress)
     drafting = Drafting(job.cell, models, job.cases, job.wanted, shown.save)
-    progress.expect("answer", max(job.wanted.count - drafting.before, 0))
+    progress.expect("answer", max(job.wanted.count - drafting.count_before, 0))
     address = settings_of_role(config.llm, DRAFT).base_url
     options = {str(address): f"{DRAFT}.base_url"} if address else {}
     work = connections.breaker.keep(
@@ -222,8 +229,8 @@ class _Shown(Struct, frozen=True):
     """As they are shown to the drafter."""
     progress: Progress
 
-    def save(self, drafted: Sequence[Drafted]) -> None:
-        by_case: dict[str, list[Drafted]] = {}
+    def save(self, drafted: Sequence[DraftedQuestion]) -> None:
+        by_case: dict[str, list[DraftedQuestion]] = {}
         for one in drafted:
             by_case.setdefault(one.case_id, []).append(one)
 
@@ -278,7 +285,7 @@ def _names_of(case: dict[str, Any]) -> dict[str, str | int]:
 
 def _report(drafting: Drafting, path: Path) -> Iterator[str]:
     """Questions that were kept or dropped, with reasons, and costs."""
-    there = f", {count(drafting.before)} already existed" if drafting.before else ""
+    there = f", {count(drafting.count_before)} already existed" if drafting.count_before else ""
     yield f"{path}: {counted(drafting.kept, 'question')} drafted{there}"
     if drafting.proposals:
         yield f"  of {counted(drafting.proposals, 'proposal')}:"
@@ -300,10 +307,10 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
         cost = dollars(total_cost_usd(usages, billed=True))
         yield f"  model calls: {calls:,}, {cached:,} of them from the cache; cost $ {cost}"
 
-    if drafting.before + drafting.kept < drafting.wanted.count:
+    if drafting.count_before + drafting.kept < drafting.wanted.count:
         yield f"  fewer than --n {drafting.wanted.count:,}, for the reasons above"
 
-    if drafting.before + drafting.kept:
+    if drafting.count_before + drafting.kept:
         yield f"review them:  python -m memeval data review {path}"
 
 
@@ -323,7 +330,7 @@ def _show_plan(job: _Job) -> int:
     with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
         connections = ImaginedConnections(Path(folder), tally)
         models = ImaginedModels(job.cell.config, "plan", connections)
-        nowhere: list[Drafted] = []
+        nowhere: list[DraftedQuestion] = []
         drafting = Drafting(job.cell, models, job.cases, job.wanted, nowhere.extend, assumes=True)
         run_loop(_imagine(drafting, connections))
 
@@ -334,7 +341,7 @@ def _show_plan(job: _Job) -> int:
         own.add(call, 1.0, completion=call.completion_tokens, seconds=ASSUMED_S)
 
     lines = [line_of(key, own, repeated=0.0) for key, own in sums.items()]
-    there = f", {count(drafting.before)} are there" if drafting.before else ""
+    there = f", {count(drafting.count_before)} are there" if drafting.count_before else ""
     questions, verb = counted(job.wanted.count, "question"), "are"
     if job.wanted.count == 1:
         verb = "is"

@@ -134,7 +134,7 @@ class Checker:
                 reply = await self._reader(vote).answer(query, shown)
 
             self.usages += ledger.usages
-            if not await self._judged(question, reply.text, expected=True):
+            if not await self._is_judged_right(question, reply.text, expected=True):
                 return Reason.ANSWERED
 
         results["not found"] = f"{VOTES} of {VOTES}, in {len(shown)} chunks"
@@ -152,9 +152,11 @@ class Checker:
             answer: Answer = await await_value(system.answer(query))
 
         self.usages += ledger.usages
-        return await self._judged(question, answer.text, expected=expected)
+        return await self._is_judged_right(question, answer.text, expected=expected)
 
-    async def _judged(self, question: EvalQuestion, answer: str, *, expected: bool) -> bool:
+    async def _is_judged_right(
+        self, question: EvalQuestion, answer: str, *, expected: bool
+    ) -> bool:
         # Two votes, or a question without one of its turns, often get the same answer.
         key = (question.question_id, question.gold, answer)
         if key not in self._rows:

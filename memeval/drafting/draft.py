@@ -27,7 +27,7 @@ from memeval.drafting.proposal import (
     check_quotes,
     read_proposal,
 )
-from memeval.drafting.slots import IS_DRAFTED, QuestionSlot, parts_of, shown_for, slots
+from memeval.drafting.slots import IS_DRAFTED, QuestionSlot, choose_parts, parts_of, slots
 from memeval.errors import ModelError
 from memeval.llm.contract import DraftPrompt
 from memeval.llm.metering import Ledger, metered
@@ -46,7 +46,7 @@ OFFLINE_KINDS = ("single_hop", "temporal")
 _Proposals = list[tuple[QuestionSlot, Proposal]]
 
 
-class Wanted(Struct, frozen=True):
+class DraftRequest(Struct, frozen=True):
     """Questions to be drafted."""
 
     count: int
@@ -55,7 +55,7 @@ class Wanted(Struct, frozen=True):
     """Share of each kind."""
 
 
-class Drafted(Struct, frozen=True):
+class DraftedQuestion(Struct, frozen=True):
     """A question that passed all checks."""
 
     case_id: str
@@ -73,8 +73,8 @@ class Drafting(Struct, dict=True):
     cell: Cell
     models: Models
     cases: Sequence[EvalCase]
-    wanted: Wanted
-    save: Callable[[Sequence[Drafted]], None]
+    wanted: DraftRequest
+    save: Callable[[Sequence[DraftedQuestion]], None]
     """Called with the questions that each wave keeps."""
     assumes: bool = False
     """Treats each check as passed after its requests were made, for an estimate."""
@@ -83,14 +83,14 @@ class Drafting(Struct, dict=True):
     """Message of the call that failed last."""
     kept: int = 0
     usages: list[Usage] = field(default_factory=list)
-    _given: Counter[str] = field(default_factory=Counter)
+    _slot_counts: Counter[str] = field(default_factory=Counter)
     """Slots of each kind, except for those to be requested again."""
-    _dropped_of: Counter[str] = field(default_factory=Counter)
+    _dropped_by_kind: Counter[str] = field(default_factory=Counter)
     _work: dict[int, _Work] = field(default_factory=dict)
     """By position of the case."""
 
     @cached_property
-    def before(self) -> int:
+    def count_before(self) -> int:
         """Number of drafted questions already in the file."""
         return sum(IS_DRAFTED.search(name) is not None for name in self._ids)
 
@@ -102,7 +102,7 @@ class Drafting(Struct, dict=True):
         """Drafts until enough questions are kept, or too many proposals are dropped."""
         try:
             coming = islice(
-                slots(len(self.cases), self.wanted.shares, self._given),
+                slots(len(self.cases), self.wanted.shares, self._slot_counts),
                 MOST_TRIES * self.wanted.count,
             )
             there = 0
@@ -121,7 +121,7 @@ class Drafting(Struct, dict=True):
 
     @property
     def _missing(self) -> int:
-        return max(self.wanted.count - self.before - self.kept, 0)
+        return max(self.wanted.count - self.count_before - self.kept, 0)
 
     def _wave_size(self, there: int) -> int:
         """Slots in the next wave; the questions of `there` earlier slots were in the file already.
@@ -136,10 +136,10 @@ class Drafting(Struct, dict=True):
         share, because a conversation may contain nothing of a kind.
         """
         self.dropped[reason] += 1
-        self._dropped_of[slot.kind] += 1
+        self._dropped_by_kind[slot.kind] += 1
         share = self.wanted.shares[slot.kind] * self.wanted.count
-        if self._dropped_of[slot.kind] <= (MOST_TRIES - 1) * share:
-            self._given[slot.kind] -= 1
+        if self._dropped_by_kind[slot.kind] <= (MOST_TRIES - 1) * share:
+            self._slot_counts[slot.kind] -= 1
 
     def _is_done(self, slot: QuestionSlot) -> bool:
         return self._id_of(slot) in self._ids
@@ -188,7 +188,7 @@ class Drafting(Struct, dict=True):
 
         return now, later
 
-    def _keep(self, asked: _Proposals, checked: Sequence[Drafted | Reason]) -> None:
+    def _keep(self, asked: _Proposals, checked: Sequence[DraftedQuestion | Reason]) -> None:
         """Saves the questions that passed, and drops the other proposals."""
         stay = []
         for (slot, proposal), outcome in zip(asked, checked, strict=True):
@@ -204,7 +204,7 @@ class Drafting(Struct, dict=True):
 
     async def _propose(self, slot: QuestionSlot) -> Proposal | Reason:
         case, work = self.cases[slot.case], self._work_of(slot)
-        shown, about = shown_for(slot, case.case_id, work.parts)
+        shown, about = choose_parts(slot, case.case_id, work.parts)
         prompt = DraftPrompt(
             kind=slot.kind,
             sessions=tuple(shown),
@@ -229,7 +229,7 @@ class Drafting(Struct, dict=True):
             check_quotes(proposal, turns) or check_question(proposal) or check_kind(proposal, turns)
         )
 
-    async def _ask(self, slot: QuestionSlot, proposal: Proposal) -> Drafted | Reason:
+    async def _ask(self, slot: QuestionSlot, proposal: Proposal) -> DraftedQuestion | Reason:
         """The checks that need a model."""
         is_answerable = proposal.kind != UNANSWERABLE
         question = EvalQuestion(
@@ -256,7 +256,7 @@ class Drafting(Struct, dict=True):
             "prompt": self._template.sha256[:16],
             "checks": by_code | results,
         }
-        return Drafted(
+        return DraftedQuestion(
             case_id=self.cases[slot.case].case_id,
             question=question,
             proposal=proposal,
@@ -291,7 +291,7 @@ class _Work:
         self.parts: list[Session] = parts_of(case)
 
 
-def as_written(drafted: Drafted, names: Mapping[str, str | int]) -> dict[str, Any]:
+def as_written(drafted: DraftedQuestion, names: Mapping[str, str | int]) -> dict[str, Any]:
     """A question as written to the file; `names` are the file's own turn names, by turn id."""
     question, proposal = drafted.question, drafted.proposal
     quotes = [{"turn": names[one.turn_id], "quote": one.text} for one in proposal.evidence]

@@ -106,7 +106,7 @@ def parts_of(case: EvalCase) -> list[Session]:
     return parts
 
 
-def shown_for(
+def choose_parts(
     slot: QuestionSlot, case_id: str, parts: Sequence[Session]
 ) -> tuple[list[Session], str]:
     """The parts that a drafter is shown, in order of time, and the id of the turn to begin from.
