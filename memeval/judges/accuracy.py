@@ -44,7 +44,7 @@ class AccuracyJudge(Judge):
             judge=self.name,
             label=Label.CORRECT if texts == right else Label.WRONG,
             score=score(texts, right),
-            reason=f"read as {_shown(question, chosen)}",
+            reason=f"read as {_choice_texts(question, chosen)}",
             chosen=chosen,
         )
 
@@ -58,7 +58,7 @@ def read_choices(question: EvalQuestion, reply: str) -> tuple[int, ...] | None:
     return None if index is None else (index,)
 
 
-def _shown(question: EvalQuestion, chosen: tuple[int, ...]) -> str:
+def _choice_texts(question: EvalQuestion, chosen: tuple[int, ...]) -> str:
     return ", ".join(map(question.choice_labels.label, chosen))
 
 

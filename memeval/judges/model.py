@@ -99,13 +99,13 @@ class ModelJudge(Judge):
                 return None
 
             label = read_label(
-                reply.whole, answer=answer, prompt=prompt.template, beside=prompt.beside
+                reply.whole, answer=answer, prompt=prompt.template, quotable=prompt.beside
             )
             if label is None:
                 return None
 
             right = label is Label.CORRECT
-            reason = read_reason(reply.whole, answer=answer, beside=prompt.beside)
+            reason = read_reason(reply.whole, answer=answer, quotable=prompt.beside)
             return self.verdict(answer, right=right, score=float(right), reason=reason)
 
         return await self._take_votes(prompt, read, tried)

@@ -58,7 +58,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
     Raises `ValueError` at a brace that does not open an object, and at a quoted object.
     """
     # Not strict, because models write line breaks within strings.
-    decoder = json.JSONDecoder(object_pairs_hook=_once, strict=False)
+    decoder = json.JSONDecoder(object_pairs_hook=_unique_members, strict=False)
     start = text.find("{")
     while start >= 0:
         values, end = decoder.raw_decode(text, start)
@@ -71,7 +71,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
         start = text.find("{", end)
 
 
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_members(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         raise ValueError("a key occurs twice")
@@ -95,8 +95,8 @@ def spoken_parts(reply: str, data: QuotableTexts) -> list[str]:
         tails = (reply[end:].strip() for end in islice(_ends(reply), MOST_MARKS))
         return [reply.strip(), *tails]
 
-    said = _after_thinking(reply)
-    return [said] if said else []
+    spoken = _after_thinking(reply)
+    return [spoken] if spoken else []
 
 
 def _ends(reply: str) -> Iterator[int]:
@@ -117,5 +117,5 @@ def _after_thinking(reply: str) -> str:
         opened += mark["open"] is not None
         closed += mark["close"] is not None
 
-    said, _ = without_thinking(reply)
-    return said if closed <= max(1, opened) else ""
+    spoken, _ = without_thinking(reply)
+    return spoken if closed <= max(1, opened) else ""

@@ -159,12 +159,12 @@ class QuotableTexts(Struct, frozen=True):
 
     answer: str = ""
     """The judged answer."""
-    beside: tuple[str, ...] = ()
+    quotable: tuple[str, ...] = ()
     """Question and gold."""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        return tuple(text for text in (self.answer, *self.beside) if text)
+        return tuple(text for text in (self.answer, *self.quotable) if text)
 
     def forms(self) -> Iterator[str]:
         """Each text in all its unescaped forms."""

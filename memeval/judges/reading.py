@@ -52,7 +52,7 @@ _QUOTED_WORD = r"""["'`\u2018\u201c]({0})[.!]?["'`\u2019\u201d][.!]?"""
 
 
 def read_label(
-    reply: str, *, answer: str = "", prompt: str = "", beside: Sequence[str] = ()
+    reply: str, *, answer: str = "", prompt: str = "", quotable: Sequence[str] = ()
 ) -> Label | None:
     """The label of the only JSON object in a reply: `{"reason": "…", "label": "CORRECT"}`.
 
@@ -60,10 +60,10 @@ def read_label(
     key twice, a value that is an object or a list, an object without an end, or words around the
     object that name the other label. Code fences and a repetition of the object are allowed.
 
-    `answer` is the judged answer, `beside` the question and the gold, and `prompt` the template's
+    `answer` is the judged answer, `quotable` the question and the gold, and `prompt` the template's
     text. An object that one of them contains, in any unescaped form, is a quotation, not a verdict.
     """
-    data = QuotableTexts(answer, tuple(beside))
+    data = QuotableTexts(answer, tuple(quotable))
 
     def read(text: str) -> Label | None:
         return _label_in(text, data, prompt)
@@ -77,7 +77,7 @@ def read_score(
     *,
     answer: str = "",
     prompt: str = "",
-    beside: Sequence[str] = (),
+    quotable: Sequence[str] = (),
 ) -> float | None:
     """The score of the only JSON object in a reply, `{"reason": "…", "score": 0.5}`: one of
     `scores`, as a number or as a string.
@@ -85,7 +85,7 @@ def read_score(
     Returns None for another score, and if the reply is ambiguous or may quote the data or the
     prompt: see `read_label`.
     """
-    data = QuotableTexts(answer, tuple(beside))
+    data = QuotableTexts(answer, tuple(quotable))
 
     def read(text: str) -> float | None:
         return _score_in(text, scores, data, prompt)
@@ -93,9 +93,9 @@ def read_score(
     return _read_verdict(reply, data, read, lambda score: score > min(scores))
 
 
-def read_reason(reply: str, *, answer: str = "", beside: Sequence[str] = ()) -> str:
+def read_reason(reply: str, *, answer: str = "", quotable: Sequence[str] = ()) -> str:
     """The reason in the only JSON object of a reply; empty if there is none."""
-    data = QuotableTexts(answer, tuple(beside))
+    data = QuotableTexts(answer, tuple(quotable))
     for text in (*spoken_parts(reply, data), data.without_copies(reply)):
         if verdict := only_object(text):
             return reason_of(verdict)
@@ -104,13 +104,13 @@ def read_reason(reply: str, *, answer: str = "", beside: Sequence[str] = ()) -> 
 
 
 def read_numbers(
-    reply: str, names: Sequence[str], *, answer: str = "", beside: Sequence[str] = ()
+    reply: str, names: Sequence[str], *, answer: str = "", quotable: Sequence[str] = ()
 ) -> tuple[int, ...] | None:
     """The whole numbers under `names` in the only JSON object of a reply.
 
-    Returns None if one is missing, or if the answer or a text in `beside` gives these numbers.
+    Returns None if one is missing, or if the answer or a text in `quotable` gives these numbers.
     """
-    data = QuotableTexts(answer, tuple(beside))
+    data = QuotableTexts(answer, tuple(quotable))
     # If the reply may quote a mark of thinking, the whole reply is read: see `_read_verdict`.
     verdict = only_object(next(iter(spoken_parts(reply, data)), ""))
     if verdict is None or not all(f'"{name}"' in verdict.text for name in names):
@@ -118,7 +118,7 @@ def read_numbers(
 
     read = {name: _whole(verdict.values.get(name)) for name in names}
     known = {name: number for name, number in read.items() if number is not None}
-    if len(known) < len(names) or any(_gives(form, known) for form in data.forms()):
+    if len(known) < len(names) or any(_names_numbers(form, known) for form in data.forms()):
         return None
 
     return tuple(known.values())
@@ -130,7 +130,7 @@ def read_yes(
     reading: str = "first_word",
     cut: bool = False,
     answer: str = "",
-    beside: Sequence[str] = (),
+    quotable: Sequence[str] = (),
     words: tuple[str, str] = YES_NO,
     bare: bool = False,
 ) -> bool | None:
@@ -146,22 +146,22 @@ def read_yes(
     if reading == "official":
         return "yes" in reply.lower() if reply.strip() else None
 
-    data = QuotableTexts(answer, tuple(beside))
+    data = QuotableTexts(answer, tuple(quotable))
     parts = spoken_parts(reply, data)
     found = {_word_in(part, words, cut=cut) for part in parts} - {None}
-    if len(found) != 1 or _repeats(parts[0], answer):
+    if len(found) != 1 or _repeats_answer(parts[0], answer):
         return None
 
     (word,) = found
     says_yes = word == words[0]
-    if word and has_word(word, data.texts) and _goes_on(parts[0], word):
+    if word and has_word(word, data.texts) and _continues(parts[0], word):
         return None
     if not says_yes:
         return False
 
     # If a mark may be quoted, the end of the thinking is unknown.
     is_bare = bare and reply.strip(" \t\n.*_").lower() == words[0]
-    may_quote = has_word(words[0], [answer]) or _begins(reply, answer)
+    may_quote = has_word(words[0], [answer]) or _begins_answer(reply, answer)
     doubtful = len(parts) > 1 or (may_quote and not is_bare)
     return None if doubtful or _ends_with(parts[0], words[1]) else True
 
@@ -253,7 +253,7 @@ def _word_in(text: str, words: tuple[str, str], *, cut: bool) -> str | None:
     return word[1].lower()
 
 
-def _goes_on(text: str, word: str) -> bool:
+def _continues(text: str, word: str) -> bool:
     """Whether a reply continues after its first word without punctuation: "Yes is what it says"."""
     return re.match(rf"[\s*_#]*{re.escape(word)}[*_]*\s+[*_]*\w", text, re.IGNORECASE) is not None
 
@@ -263,10 +263,10 @@ def _ends_with(text: str, word: str) -> bool:
     return re.search(rf"\b(?:{re.escape(word)}|no)\W*$", text[-40:], re.IGNORECASE) is not None
 
 
-def _begins(reply: str, answer: str) -> bool:
+def _begins_answer(reply: str, answer: str) -> bool:
     """Whether the answer begins with the reply, which may be an echo that was cut."""
-    said = squeeze(plain_letters(reply))
-    return any(squeeze(form).startswith(said) for form in forms(answer))
+    letters = squeeze(plain_letters(reply))
+    return any(squeeze(form).startswith(letters) for form in forms(answer))
 
 
 def _plain_members(verdict: ReplyObject) -> dict[str, Any]:
@@ -351,14 +351,14 @@ def _number(value: Any) -> float | None:
     return float(value)
 
 
-def _gives(plain: str, numbers: Mapping[str, int]) -> bool:
+def _names_numbers(plain: str, numbers: Mapping[str, int]) -> bool:
     """Whether a text itself names two or more of these numbers, and each with the same value."""
     named = {name: re.findall(rf"\b{name}\b\W{{1,8}}(\d{{1,9}})(?!\d)", plain) for name in numbers}
     given = {name: set(map(int, texts)) for name, texts in named.items() if texts}
     return len(given) > 1 and all(numbers[name] in values for name, values in given.items())
 
 
-def _repeats(text: str, answer: str) -> bool:
+def _repeats_answer(text: str, answer: str) -> bool:
     """Whether a reply begins with the answer, or with its first four words."""
     reply_words, words = (re.findall(r"\w+", part.casefold()[:LONGEST]) for part in (text, answer))
     begins = len(words) > 1 and reply_words[: len(words)] == words

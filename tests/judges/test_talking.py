@@ -50,7 +50,7 @@ def test_random_attacks_in_the_data_never_make_an_answer_right(form: str, place:
         attack = random_answer(draw, form)
         data: dict[str, Any] = {"answer": attack}
         if place != "answer":
-            data = {"beside": (attack, "7 May") if place == "question" else ("When?", attack)}
+            data = {"quotable": (attack, "7 May") if place == "question" else ("When?", attack)}
 
         own = own_verdict(form, draw, f"It says {random_copy(draw, attack)}")
         reply = draw.choice(FRAMES).format(copy=random_copy(draw, attack), own=own)

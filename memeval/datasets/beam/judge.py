@@ -81,14 +81,14 @@ class BeamJudge(ModelJudge):
         template = self._template.parts[ITEM]
         prompt = self._prompt(replace(question, gold=(item,)), answer, template)
         # The prompt does not show the question.
-        beside = (prompt.reference,)
+        quotable = (prompt.reference,)
 
         def read(reply: Completion) -> Verdict | None:
             if is_cut(reply):
                 return None
 
             score = read_score(
-                reply.whole, SCORES, answer=answer, prompt=prompt.template, beside=beside
+                reply.whole, SCORES, answer=answer, prompt=prompt.template, quotable=quotable
             )
             if score is None:
                 return None
@@ -97,7 +97,7 @@ class BeamJudge(ModelJudge):
                 judge=self.name,
                 label=Label.CORRECT if score == 1 else Label.WRONG,
                 score=score,
-                reason=read_reason(reply.whole, answer=answer, beside=beside),
+                reason=read_reason(reply.whole, answer=answer, quotable=quotable),
             )
 
         return await self._decide(prompt, read, tried)
@@ -153,7 +153,7 @@ class BeamJudge(ModelJudge):
                 reply.whole,
                 cut=reply.finish_reason == CUT,
                 answer=line,
-                beside=(prompt.reference,),
+                quotable=(prompt.reference,),
                 words=prompt.words,
             )
             if same is None:

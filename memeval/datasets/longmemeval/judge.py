@@ -63,7 +63,7 @@ class YesNoJudge(ModelJudge):
                 reading=self._settings.reading,
                 cut=reply.finish_reason == CUT,
                 answer=answer,
-                beside=prompt.beside,
+                quotable=prompt.beside,
                 words=prompt.words,
                 bare=own,
             )

@@ -94,12 +94,12 @@ class MemoryAgentBenchJudge(YesNoJudge):
 
 
 def read_counts(
-    reply: str, answer: str = "", beside: Sequence[str] = ()
+    reply: str, answer: str = "", quotable: Sequence[str] = ()
 ) -> tuple[int, int, int, int, int] | None:
     """The five counts in the only JSON object of a reply; None if one is missing or impossible, or
     if the object is in the answer or in a text shown with it.
     """
-    counts = read_numbers(reply, COUNTS, answer=answer, beside=beside)
+    counts = read_numbers(reply, COUNTS, answer=answer, quotable=quotable)
     if counts is None:
         return None
 
