@@ -9,7 +9,7 @@ from memeval.api.selecting import select_runs
 from memeval.cli.parser import LAST, Parser, print_json
 from memeval.comparison.finding import shown_label
 from memeval.comparison.tables import align
-from memeval.metrics.accuracy import corrected
+from memeval.metrics.accuracy import corrected_text
 from memeval.metrics.formats import NONE, count, dollars, percent
 from memeval.report.differences import labels, system_of
 from memeval.results import run_cost_usd
@@ -54,7 +54,7 @@ def list_runs(arguments: Sequence[str]) -> int:
                 shown_label(label, run.summary),
                 run.key[:length],
                 percent(get("accuracy")),
-                corrected(run.summary) or NONE,
+                corrected_text(run.summary) or NONE,
                 count(get("n_questions")),
                 dollars(run_cost_usd(run.summary)),
                 f"{run.summary.ended:%Y-%m-%d %H:%M}",

@@ -12,7 +12,7 @@ from memeval.cli.finished_data import DATA_HELP, cases_of
 from memeval.cli.parser import RUN, Parser
 from memeval.comparison.tables import WIDTH, align
 from memeval.errors import UserError
-from memeval.metrics.accuracy import corrected
+from memeval.metrics.accuracy import corrected_text
 from memeval.metrics.formats import NONE, count, dollars, milliseconds, percent, with_interval
 from memeval.metrics.metric import SHOW, with_interval_of
 from memeval.metrics.registry import texts_at
@@ -85,7 +85,7 @@ def run_lines(run: Run) -> Iterator[str]:
         f"  {name + ':':<24} {value}"
         for name, value in {
             "accuracy [95 %]": accuracy,
-            "corrected accuracy": corrected(summary) or NONE,
+            "corrected accuracy": corrected_text(summary) or NONE,
             "re-run std": percent(get("accuracy_std")),
             "questions": count(get("n_questions")),
             "coverage": percent(get("coverage")),

@@ -12,7 +12,7 @@ from memeval.comparison.records import ComparedRun, Comparison, Difference, Refu
 from memeval.comparison.scores import RunScores, cases_of, read_scores, shared_scores, weights_of
 from memeval.comparison.sent import SentReader
 from memeval.comparison.significance import Pair, adjusted, letters_of
-from memeval.metrics.accuracy import corrected
+from memeval.metrics.accuracy import corrected_text
 from memeval.metrics.metric import POINTS, Metric
 from memeval.metrics.registry import unknown_metric
 from memeval.report.categories import category_titles
@@ -224,7 +224,7 @@ def compared_runs(
 
 def corrected_words(summary: RunSummary) -> str:
     """The corrected accuracy and the labels it rests on; empty if not corrected."""
-    text = corrected(summary)
+    text = corrected_text(summary)
     if not text:
         return ""
 

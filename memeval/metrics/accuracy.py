@@ -8,7 +8,7 @@ from memeval.results import Record, RunSummary
 from memeval.results.calibration import CORRECTED
 
 
-def corrected(summary: RunSummary) -> str:
+def corrected_text(summary: RunSummary) -> str:
     """The accuracy corrected for the judge's errors by labels: `57.4 [31.8, 83.1]`.
 
     A range over kinds of wrong answer is not one number: `54.5 to 64.6`. Empty if no labels were
@@ -32,7 +32,7 @@ def deviation(summary: RunSummary, value: float | None) -> str:
     return percent(value)
 
 
-def right_of(summary: RunSummary, of: str = "") -> str:
+def right_phrase(summary: RunSummary, of: str = "") -> str:
     """What a run's accuracy counts; `of` follows the questions: `122 questions are answered right`.
 
     If not all answers were scored, `the scored answers (112 of 122) are right`.

@@ -68,7 +68,7 @@ _MARK = re.compile(r"\banswers?\b|答案", re.IGNORECASE)
 _MARKS = 50
 _BEFORE_TEXT = re.compile(r"[\s:=]*")
 _AROUND_TEXT = re.compile(r"(?:[\s:=*_`\"'“”‘’(\[{<#>)\]]|[-–—]\s)*")
-_PASSED_OVER = re.compile(
+_SKIPPED_WORD = re.compile(
     r"(?:is|was|would be|should be|must be|the|option|choice|index|number|label)\b", re.IGNORECASE
 )
 """Words that may be skipped between `answer` and the text of a choice."""
@@ -121,7 +121,7 @@ def read_index(reply: str, choices: Sequence[str]) -> int | None:
     """
     # Full-width digits and brackets count as plain ones.
     text, known = unicodedata.normalize("NFKC", reply).strip(), _Choices(choices)
-    index = _named(text, 0, known)
+    index = _bare_index(text, 0, known)
     if index is None:
         index = known.by_text(text)
 
@@ -129,11 +129,11 @@ def read_index(reply: str, choices: Sequence[str]) -> int | None:
     while index is None and marks:
         index = _after_mark(text, marks.pop(), known)
 
-    return _leading(text, known) if index is None else index
+    return _leading_index(text, known) if index is None else index
 
 
 def _after_mark(text: str, mark: int, choices: _Choices) -> int | None:
-    index = _named(text, mark, choices)
+    index = _bare_index(text, mark, choices)
     if index is None:
         texts = (choices.by_text(line) for line in _texts(text, mark, choices.longest))
         index = next((position for position in texts if position is not None), None)
@@ -141,7 +141,7 @@ def _after_mark(text: str, mark: int, choices: _Choices) -> int | None:
     return _index(text, mark, choices) if index is None else index
 
 
-def _named(text: str, start: int, choices: _Choices) -> int | None:
+def _bare_index(text: str, start: int, choices: _Choices) -> int | None:
     """The index that stands on a line alone or with the text of its choice."""
     match = _BARE.match(text, _end_of_lead(text, start))
     if match is None or int(match["index"]) >= len(choices):
@@ -167,14 +167,14 @@ def _texts(text: str, mark: int, longest: int) -> Iterator[str]:
         if end - start <= longest:
             yield text[start:end]
 
-        word = _PASSED_OVER.match(text, start, end)
+        word = _SKIPPED_WORD.match(text, start, end)
         if word is None:
             return
 
         start = word.end()
 
 
-def _leading(text: str, choices: _Choices) -> int | None:
+def _leading_index(text: str, choices: _Choices) -> int | None:
     index = _index(text, 0, choices)
     # A list that begins with this number and continues with the next one is not a choice.
     numbered = index is not None and re.search(rf"\n[^\S\n]*{index + 1}[.)]\s", text)

@@ -174,13 +174,13 @@ def _items(line: str, texts: Sequence[str]) -> Iterator[tuple[int, bool] | None]
 
         # The pattern also matches nothing, so there is always a match.
         start = _BESIDE.match(line, label.end()).end()  # type: ignore[union-attr]
-        beside = bool(texts[position]) and line.startswith(texts[position], start)
-        divided = _NEXT.match(line, start + len(texts[position]) if beside else label.end())
+        has_text = bool(texts[position]) and line.startswith(texts[position], start)
+        divided = _NEXT.match(line, start + len(texts[position]) if has_text else label.end())
         if divided is None or (divided.end() == at):
             yield None
             return
 
-        yield position, beside
+        yield position, has_text
         at = divided.end()
 
 

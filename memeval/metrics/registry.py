@@ -25,7 +25,7 @@ _ADDED: dict[str, Metric] = {}
 def metrics() -> Mapping[str, Metric]:
     """All metrics by name: memeval's own, those of packages, and those that were added."""
     brought = [found for named in plugins(METRIC).values() for found in named]
-    return {**_built_in(), **_brought(tuple(brought)), **_ADDED}
+    return {**_built_in(), **_package_metrics(tuple(brought)), **_ADDED}
 
 
 @cache
@@ -35,7 +35,7 @@ def _built_in() -> dict[str, Metric]:
 
 
 @cache
-def _brought(found: tuple[Plugin, ...]) -> dict[str, Metric]:
+def _package_metrics(found: tuple[Plugin, ...]) -> dict[str, Metric]:
     """The metrics that were found in packages.
 
     Every command needs them: a metric that can't be loaded is left out and reported on one line.
@@ -94,19 +94,19 @@ def metric_named(word: str) -> Metric:
 
     Any other word names a metric of the records themselves, such as those of one data set.
     """
-    known = _of_questions()
+    known = _question_metrics()
     aliases = {alias: metric.name for metric in known.values() for alias in metric.aliases}
     name = aliases.get(word.strip().lower(), word.strip()).replace("@", "_at_")
     return known.get(name) or Metric(name)
 
 
-def _of_questions() -> dict[str, Metric]:
+def _question_metrics() -> dict[str, Metric]:
     return {name: metric for name, metric in metrics().items() if metric.is_of_questions}
 
 
 def unknown_metric(name: str, recorded: Iterable[str]) -> UserError:
     """The error for a metric that no question of a run has."""
-    known = _of_questions()
+    known = _question_metrics()
     # The name is right: these runs were not judged, or retrieved nothing.
     if name in known:
         return UserError(

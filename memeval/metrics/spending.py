@@ -59,7 +59,7 @@ def _context_line(summary: RunSummary) -> str:
     return f"{count(summary.metrics.get('context_tokens'))} tokens per question"
 
 
-def _billed(summary: RunSummary) -> str:
+def _billed_cost(summary: RunSummary) -> str:
     """The billed cost; empty if it equals the cost of a fresh run."""
     own = summary.metrics.get("cost_usd/total")
     return "" if own == fresh_cost_usd(summary.metrics) else dollars(own)
@@ -144,7 +144,7 @@ METRICS = (
         DOLLARS,
         columns={TABLE: "billed $", PAGE: "billed $"},
         lines={TILE: "Billed", SHOW: "billed $", REPORT: "billed"},
-        texts={TABLE: _billed, TILE: _billed},
+        texts={TABLE: _billed_cost, TILE: _billed_cost},
         hint="replies from memeval’s own cache cost nothing",
     ),
     Metric(

@@ -45,7 +45,7 @@ def _errors(record: Record) -> float:
     return float(sum(call.fault is not None for step in record.steps for call in step.calls))
 
 
-def _read(
+def _read_metric(
     name: str,
     read: Callable[[Record], float | None],
     title: str,
@@ -68,7 +68,7 @@ def _read(
     )
 
 
-def _written(name: str, title: str, unit: Unit = COUNTED) -> Metric:
+def _write_metric(name: str, title: str, unit: Unit = COUNTED) -> Metric:
     return Metric(
         name,
         unit,
@@ -80,24 +80,28 @@ def _written(name: str, title: str, unit: Unit = COUNTED) -> Metric:
 
 
 METRICS = (
-    _read("steps", lambda record: float(len(record.steps)), "steps", hint="replies per question"),
-    _read("tool_calls", _calls, "tool calls", places=(TABLE, PAGE), hint="per question"),
-    _read("tool_errors", _errors, "tool errors", hint="calls without a result, per question"),
-    _read(
+    _read_metric(
+        "steps", lambda record: float(len(record.steps)), "steps", hint="replies per question"
+    ),
+    _read_metric("tool_calls", _calls, "tool calls", places=(TABLE, PAGE), hint="per question"),
+    _read_metric(
+        "tool_errors", _errors, "tool errors", hint="calls without a result, per question"
+    ),
+    _read_metric(
         "without_call",
         lambda record: float(not _calls(record)),
         "no call",
         unit=POINTS,
         hint="questions answered without any call",
     ),
-    _read(
+    _read_metric(
         "at_step_limit",
         lambda record: float(record.step_limit),
         "at the limit",
         unit=POINTS,
         hint="questions whose model had to answer because a limit was reached",
     ),
-    _read(
+    _read_metric(
         "evidence_seen",
         evidence_seen,
         "evidence seen",
@@ -115,9 +119,9 @@ METRICS = (
         optional=OPTIONAL,
         hint="share of the evidence turns that the written memory quotes",
     ),
-    _written("write_calls", "writer's calls"),
-    _written("writes", "writes"),
-    _written("write_errors", "writer's errors"),
-    _written("write_items", "items written"),
-    _written("write_kept", "written of read", POINTS),
+    _write_metric("write_calls", "writer's calls"),
+    _write_metric("writes", "writes"),
+    _write_metric("write_errors", "writer's errors"),
+    _write_metric("write_items", "items written"),
+    _write_metric("write_kept", "written of read", POINTS),
 )

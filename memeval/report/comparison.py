@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from memeval.metrics.accuracy import corrected
+from memeval.metrics.accuracy import corrected_text
 from memeval.metrics.formats import NONE, count, percent
 from memeval.metrics.metric import TABLE, with_interval_of
 from memeval.metrics.registry import texts_at
@@ -289,7 +289,7 @@ def figures(
         QUESTIONS: count(get("n_records" if summary.only_retrieves else "n_questions")),
         ACCURACY: with_interval_of("accuracy", summary),
         # Next to the raw accuracy, never in its place.
-        CORRECTED: corrected(summary) or NONE,
+        CORRECTED: corrected_text(summary) or NONE,
         RERUN_STD: "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
         **{
             short: percent(by_title[title].accuracy) if title in by_title else NONE

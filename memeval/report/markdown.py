@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from memeval.metrics.accuracy import corrected, deviation
+from memeval.metrics.accuracy import corrected_text, deviation
 from memeval.metrics.formats import NONE, count, interval, percent, span
 from memeval.metrics.metric import REPORT
 from memeval.metrics.registry import texts_at
@@ -115,7 +115,7 @@ def headline(summary: RunSummary) -> list[str]:
             f"{interval(low, high)} %" if has_interval else NONE,
         ),
     ]
-    if shown := corrected(summary):
+    if shown := corrected_text(summary):
         rows.append(("accuracy corrected for the judge's error", f"{shown} %"))
 
     rows += [

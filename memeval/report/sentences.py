@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memeval.metrics.accuracy import right_of
+from memeval.metrics.accuracy import right_phrase
 from memeval.metrics.formats import count, percent
 from memeval.results import RunSummary, judge_shown
 
@@ -33,7 +33,7 @@ def _result(summary: RunSummary, conversations: int | None) -> str:
     repeats = len(summary.repeats)
     often = f", mean of {repeats} repeats" if repeats > 1 else ""
 
-    return f"{percent(accuracy)} % of {right_of(summary, of)}{by}{often}."
+    return f"{percent(accuracy)} % of {right_phrase(summary, of)}{by}{often}."
 
 
 def _evidence(summary: RunSummary) -> str:

@@ -15,7 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from memeval.config.identity import is_runtime, recorded_stages
-from memeval.metrics.accuracy import right_of
+from memeval.metrics.accuracy import right_phrase
 from memeval.metrics.formats import NONE, percent
 from memeval.metrics.metric import ROWS, TAGS, with_interval_of
 from memeval.metrics.registry import metrics_at, texts_at
@@ -192,7 +192,7 @@ def sentence(summary: RunSummary) -> str:
     if summary.is_stopped:
         warning = " **Stopped before all questions were done.**"
 
-    return f"**{value} %** of {right_of(summary)}{certainty}.{warning}"
+    return f"**{value} %** of {right_phrase(summary)}{certainty}.{warning}"
 
 
 def note(report: str) -> str:

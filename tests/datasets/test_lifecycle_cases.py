@@ -6,7 +6,7 @@ import pytest
 
 from memeval.datasets.invented import WORDS
 from memeval.datasets.lifecycle.case import LifecycleSettings, make_case, tenant_fact
-from memeval.metrics.lifecycle import Given, outcome
+from memeval.metrics.lifecycle import Outcome, outcome
 from memeval.records import EvalCase, EvalQuestion
 from memeval.text.given import is_given
 
@@ -72,4 +72,4 @@ def test_denied_expiry_does_not_count_as_right(language: str, answer: str, is_ri
     (expired,) = of_kind(make_case(1, settings(0, language)), "expired")
     assert expired.traces is not None
     found = outcome(answer, expired.traces)
-    assert found == (Given.RIGHT if is_right else Given.STALE)
+    assert found == (Outcome.RIGHT if is_right else Outcome.STALE)

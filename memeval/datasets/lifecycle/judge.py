@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from memeval.judges.contract import Judge, Metrics
-from memeval.metrics.lifecycle import Given, outcome
+from memeval.metrics.lifecycle import Outcome, outcome
 from memeval.records import EvalQuestion, Label, Verdict
 
-LABELS = {Given.RIGHT: Label.CORRECT, Given.REFUSED: Label.ABSTAINED}
+LABELS = {Outcome.RIGHT: Label.CORRECT, Outcome.REFUSED: Label.ABSTAINED}
 """Labels of outcomes; all other outcomes are wrong."""
 
 
@@ -28,5 +28,5 @@ class LifecycleJudge(Judge):
 
         result = outcome(answer, question.traces)
         label = LABELS.get(result, Label.WRONG)
-        score = float(result is Given.RIGHT)
+        score = float(result is Outcome.RIGHT)
         return Verdict(judge=self.name, label=label, score=score, reason=result.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from memeval.metrics.accuracy import corrected
+from memeval.metrics.accuracy import corrected_text
 from memeval.metrics.formats import percent
 from memeval.metrics.metric import PAGE, TILE
 from memeval.metrics.registry import metrics_at
@@ -88,7 +88,7 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             notes=tuple(redacted(str(note)) for note in summary.notes),
             scored=sum(row.scored for row in headline),
             asked=sum(row.asked for row in headline),
-            corrected=corrected(summary),
+            corrected=corrected_text(summary),
         )
         cells.append(cell)
 
