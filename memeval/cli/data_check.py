@@ -24,7 +24,7 @@ def check(path: Path) -> int:
 
     reader = OwnReader(path)
     reader.check()
-    mistakes = reader.mistakes.found
+    mistakes = reader.mistakes.messages
     for mistake in mistakes:
         print(mistake)
 

@@ -48,17 +48,17 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
     after: dict[str, list[Turn]] = {}
     taken = set(case.turn_ids)
     for number, value in enumerate(facts + orders):
-        place = turns[int(rng.random() * len(turns))]
-        turn_id = f"{place.turn_id}.{number}"
+        anchor = turns[int(rng.random() * len(turns))]
+        turn_id = f"{anchor.turn_id}.{number}"
         while turn_id in taken:
             turn_id += "0"
 
         taken.add(turn_id)
         speaker, text = _canary_turn(
-            WORDS.languages[code], rng, place, value, is_fact=number < count
+            WORDS.languages[code], rng, anchor, value, is_fact=number < count
         )
-        canary = Turn(turn_id=turn_id, speaker=speaker, text=text, time=place.time)
-        after.setdefault(place.turn_id, []).append(canary)
+        canary = Turn(turn_id=turn_id, speaker=speaker, text=text, time=anchor.time)
+        after.setdefault(anchor.turn_id, []).append(canary)
 
     questions = []
     for question in case.questions:
@@ -71,16 +71,16 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
 
 
 def _canary_turn(
-    language: Language, rng: Random, place: Turn, value: str, *, is_fact: bool
+    language: Language, rng: Random, anchor: Turn, value: str, *, is_fact: bool
 ) -> tuple[str, str]:
     """Speaker and text of a canary. It mentions a word of the turn before it, so that a search for
     that word also finds the canary.
     """
-    terms = [term for term in search_terms(place.text) if len(term) <= LONGEST_TOPIC]
+    terms = [term for term in search_terms(anchor.text) if len(term) <= LONGEST_TOPIC]
     topic = max(terms, key=len, default=language.attributes["plan"]["word"])
     if not is_fact:
-        text = language.orders.format(name=place.speaker, word=topic, value=value)
-        return place.speaker, text
+        text = language.orders.format(name=anchor.speaker, word=topic, value=value)
+        return anchor.speaker, text
 
     other = language.full_name(pick(rng, language.first), pick(rng, language.last))
     return other, language.state.format(name=other, word=topic, value=value)

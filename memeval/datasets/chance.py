@@ -30,8 +30,8 @@ def draw(rng: Random, items: Iterable[T], count: int | None = None) -> list[T]:
     # Not `shuffle` or `sample`, which may draw differently in another version of Python.
     left = list(items)
     size = len(left) if count is None else min(count, len(left))
-    for place in range(size):
-        other = place + int(rng.random() * (len(left) - place))
-        left[place], left[other] = left[other], left[place]
+    for position in range(size):
+        other = position + int(rng.random() * (len(left) - position))
+        left[position], left[other] = left[other], left[position]
 
     return left[:size]

@@ -177,7 +177,7 @@ class Dataset(ABC):
             asked |= {question.question_id for question in case.questions}
             yield case
 
-        self._check_named(asked)
+        self._check_question_ids(asked)
 
     @property
     def sample(self) -> Sample | None:
@@ -234,7 +234,7 @@ class Dataset(ABC):
             if drawn:
                 yield replace(case, questions=drawn)
 
-    def _check_named(self, asked: set[str]) -> None:
+    def _check_question_ids(self, asked: set[str]) -> None:
         """Raises `UserError` for a named question that was not asked."""
         missing = [name for name in self.settings.question_ids or () if name not in asked]
         # A limit may cut off a question that the data set has.

@@ -70,14 +70,14 @@ class Proposal(Struct, frozen=True):
 
 def read_proposal(reply: str, kind: str) -> Proposal | Reason:
     """The proposal in a reply, or the reason why it contains no proposal of the wanted kind."""
-    found = only_object(reply)
-    if found is None:
+    reply_object = only_object(reply)
+    if reply_object is None:
         return Reason.MALFORMED
-    if "question" in found.values and found.values["question"] is None:
+    if "question" in reply_object.values and reply_object.values["question"] is None:
         return Reason.NOTHING
 
     try:
-        return _proposal(found.values, kind)
+        return _proposal(reply_object.values, kind)
     except (KeyError, TypeError, ValueError):
         return Reason.MALFORMED
 

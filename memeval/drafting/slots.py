@@ -93,11 +93,11 @@ def parts_of(case: EvalCase) -> list[Session]:
     parts = []
     for session in case.sessions:
         start = tokens = 0
-        for place, turn in enumerate(session.turns):
+        for position, turn in enumerate(session.turns):
             more = count_tokens(turn.text)
-            if place > start and tokens + more > PART_TOKENS:
-                parts.append(replace(session, turns=session.turns[start:place]))
-                start, tokens = place, 0
+            if position > start and tokens + more > PART_TOKENS:
+                parts.append(replace(session, turns=session.turns[start:position]))
+                start, tokens = position, 0
 
             tokens += more
 
@@ -115,17 +115,17 @@ def choose_parts(
     its neighbour and one far away, so that both distances of evidence occur equally often.
     """
     draw = Random(f"{case_id} {slot.round}")
-    third, whole = slot.round % THIRDS, len(parts)
-    first, end = third * whole // THIRDS, (third + 1) * whole // THIRDS
-    start = draw.choice(range(first, end) or range(whole))
+    third, total = slot.round % THIRDS, len(parts)
+    first, end = third * total // THIRDS, (third + 1) * total // THIRDS
+    start = draw.choice(range(first, end) or range(total))
 
     is_near = (slot.round // THIRDS) % 2 == 0
     others = [
-        place
-        for place in range(whole)
-        if (abs(place - start) == 1 if is_near else abs(place - start) * THIRDS >= whole)
-        and place != start
+        position
+        for position in range(total)
+        if (abs(position - start) == 1 if is_near else abs(position - start) * THIRDS >= total)
+        and position != start
     ]
-    places = sorted({start, draw.choice(others)} if others else {start})
+    positions = sorted({start, draw.choice(others)} if others else {start})
     about = draw.choice(parts[start].turns)
-    return [parts[place] for place in places], about.turn_id
+    return [parts[position] for position in positions], about.turn_id

@@ -53,9 +53,9 @@ def sentences(text: str) -> list[str]:
     divided: list[str] = []
     skipped = 0
 
-    for place, whole in enumerate(slices):
+    for position, whole in enumerate(slices):
         current = slice(whole.start + skipped, whole.stop)
-        after = slices[place + 1] if place + 1 < len(slices) else None
+        after = slices[position + 1] if position + 1 < len(slices) else None
         closing = _REALIGNED.match(text[after]) if after else None
 
         skipped = closing.end() if closing else 0
@@ -108,12 +108,12 @@ def _last_space(text: str) -> int:
 def _holds_a_border(context: str) -> bool:
     """Whether a sentence ends at any token before the last one."""
     tokens = [token for line in context.split("\n") for token in _TOKEN.findall(line)]
-    return any(_ends_sentence(tokens, place) for place in range(len(tokens) - 1))
+    return any(_ends_sentence(tokens, position) for position in range(len(tokens) - 1))
 
 
-def _ends_sentence(tokens: Sequence[str], place: int) -> bool:
-    """Whether a sentence ends with the token at `place`, which is not the last one."""
-    token, after = tokens[place], tokens[place + 1]
+def _ends_sentence(tokens: Sequence[str], position: int) -> bool:
+    """Whether a sentence ends with the token at `position`, which is not the last one."""
+    token, after = tokens[position], tokens[position + 1]
     if token in _ENDS:
         ends = True
     elif _ELLIPSIS.match(token) or not token.endswith(".") or token.endswith(".."):

@@ -153,14 +153,14 @@ def retrieval_of(record: Record) -> dict[str, float | None]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _metrics_of(found: EvidenceRanks | None) -> Mapping[str, float | None]:
+def _metrics_of(evidence: EvidenceRanks | None) -> Mapping[str, float | None]:
     """The metrics of one list of chunks, those of sessions with the prefix `session_`.
 
     Cached: most questions have one piece of evidence, so their ranks recur.
     """
     cut_metrics = {"recall": recall_at, "hit": hit_at, "recall_all": recall_all_at}
     metrics: dict[str, float | None] = {}
-    turns, sessions = (found.turns, found.sessions) if found else ((), ())
+    turns, sessions = (evidence.turns, evidence.sessions) if evidence else ((), ())
 
     for prefix, ranks in (("", turns), ("session_", sessions)):
         for name, metric in cut_metrics.items():

@@ -87,9 +87,9 @@ def contains(prediction: str, gold: str) -> float:
     return 0.0
 
 
-def _within_word(text: str, place: int) -> bool:
+def _within_word(text: str, position: int) -> bool:
     """Whether the characters before and after a position belong to one word."""
-    around = (text[place - 1 : place], text[place : place + 1])
+    around = (text[position - 1 : position], text[position : position + 1])
     return all(char.isalnum() or char == "_" for char in around) and not any(
         map(is_unspaced, around)
     )

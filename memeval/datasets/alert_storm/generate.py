@@ -178,7 +178,7 @@ def _storm(
     firsts = [
         *_causes(trouble, rng),
         *_symptoms(
-            found=trouble,
+            trouble=trouble,
             silent=silent,
             count=shape.firsts - shape.n_root_causes,
             symptoms=symptoms,
@@ -207,9 +207,9 @@ def _storm(
     )
 
 
-def _causes(found: Spread, rng: Random) -> Iterator[Alert]:
-    for device, at in found.arrivals.items():
-        if device not in found.upstream:
+def _causes(trouble: Spread, rng: Random) -> Iterator[Alert]:
+    for device, at in trouble.arrivals.items():
+        if device not in trouble.upstream:
             kind = pick(rng, list(ROOT_KINDS))
             yield Alert(
                 time=_after(at),
@@ -222,7 +222,7 @@ def _causes(found: Spread, rng: Random) -> Iterator[Alert]:
 
 
 def _symptoms(
-    found: Spread,
+    trouble: Spread,
     *,
     silent: frozenset[str],
     count: int,
@@ -235,8 +235,8 @@ def _symptoms(
     """
     reached = [
         (device, at)
-        for device, at in found.arrivals.items()
-        if device in found.upstream and device not in silent
+        for device, at in trouble.arrivals.items()
+        if device in trouble.upstream and device not in silent
     ]
     kinds = list(symptoms)
     for number in range(count):
@@ -254,7 +254,7 @@ def _symptoms(
             kind=name,
             port=f"port_{port + 1:05d}",
             message=message,
-            via=found.upstream[device],
+            via=trouble.upstream[device],
         )
 
 

@@ -84,13 +84,15 @@ def _kinds_together(
 ) -> Iterator[Draft]:
     """Asks when two kinds of the latest storm were raised in one earlier storm."""
     for first, second in material.some(combinations(_symptoms(latest), 2)):
-        found = [storm for storm in earlier if {first, second} <= storm.first_of_kind.keys()]
-        evidence = [found[-1].first_of_kind[kind] for kind in (first, second)] if found else []
+        matching = [storm for storm in earlier if {first, second} <= storm.first_of_kind.keys()]
+        evidence = (
+            [matching[-1].first_of_kind[kind] for kind in (first, second)] if matching else []
+        )
         text = (
             f"When were alerts {first} and {second} raised together before, in one storm earlier "
             "than the latest?"
         )
-        yield _when(material, "together", text, found, evidence)
+        yield _when(material, "together", text, matching, evidence)
 
 
 def _kinds_on_device(
@@ -105,13 +107,13 @@ def _kinds_on_device(
     ]
     for device, first, second in material.some(pairs):
         wanted = ((device, first), (device, second))
-        found = [storm for storm in earlier if set(wanted) <= storm.first_on_device.keys()]
-        evidence = [found[-1].first_on_device[key] for key in wanted] if found else []
+        matching = [storm for storm in earlier if set(wanted) <= storm.first_on_device.keys()]
+        evidence = [matching[-1].first_on_device[key] for key in wanted] if matching else []
         text = (
             f"When did device {device} have alerts {first} and {second} together before, in one "
             "storm earlier than the latest?"
         )
-        yield _when(material, "together_on_device", text, found, evidence)
+        yield _when(material, "together_on_device", text, matching, evidence)
 
 
 def _root_cause_before(
@@ -120,25 +122,25 @@ def _root_cause_before(
     """Asks when a device that is a root cause of any storm was one before the latest storm."""
     devices = dict.fromkeys(device for storm in (*earlier, latest) for device in storm.causes)
     for device in material.some(devices):
-        found = [storm for storm in earlier if device in storm.causes]
+        matching = [storm for storm in earlier if device in storm.causes]
         text = f"When was device {device} a root cause before, in a storm earlier than the latest?"
-        evidence = [found[-1].causes[device]] if found else []
-        yield _when(material, "root_cause_before", text, found, evidence)
+        evidence = [matching[-1].causes[device]] if matching else []
+        yield _when(material, "root_cause_before", text, matching, evidence)
 
 
 def _when(
     material: StormMaterial,
     task: str,
     text: str,
-    found: Sequence[PastStorm],
+    matching: Sequence[PastStorm],
     evidence: Sequence[ShownAlert],
 ) -> Draft:
     """Asks for the day of the latest matching storm; unanswerable if no storm matches."""
     # Not "has it been …?": a judge that searches the answer for the gold finds "no" in many words.
-    if not found:
+    if not matching:
         return material.ask("ABS", f"never_{task}", text, (), form=WHEN)
 
-    return material.ask("TR", task, text, found[-1].dates, evidence, form=WHEN)
+    return material.ask("TR", task, text, matching[-1].dates, evidence, form=WHEN)
 
 
 def _root_causes_of(material: StormMaterial, past: Sequence[PastStorm]) -> Iterator[Draft]:

@@ -101,9 +101,9 @@ def spread(net: DeviceNetwork, roots: Sequence[str], window_ms: int, rng: Random
     return Spread(arrivals, upstream)
 
 
-def silent_devices(found: Spread, rng: Random, count: int) -> frozenset[str]:
+def silent_devices(trouble: Spread, rng: Random, count: int) -> frozenset[str]:
     """Devices at the ends of the forest that raise no alert: only their links are known."""
-    ends = [device for device in found.upstream if device not in set(found.upstream.values())]
+    ends = [device for device in trouble.upstream if device not in set(trouble.upstream.values())]
     return frozenset(draw(rng, ends, min(count, len(ends) // 2)))
 
 

@@ -64,8 +64,8 @@ def cut_windows(
 
     ordered = sorted(timed, key=lambda pair: pair[0])
     windows: dict[str, list[Message]] = {}
-    for place, (_, message) in enumerate(ordered):
-        number = place * count // len(ordered) + 1
+    for position, (_, message) in enumerate(ordered):
+        number = position * count // len(ordered) + 1
         windows.setdefault(f"window {number:0{len(str(count))}}", []).append(message)
 
     return windows
@@ -77,9 +77,9 @@ def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]
     A message without a time follows the message before it.
     """
     ordered = [*messages]
-    places = group((message.session, place) for place, message in enumerate(messages))
-    for own in places.values():
-        timed = _with_times(messages[place] for place in own)
+    positions = group((message.session, position) for position, message in enumerate(messages))
+    for own in positions.values():
+        timed = _with_times(messages[position] for position in own)
         times = [time for time, _ in timed]
         if times == sorted(times):
             continue
@@ -89,8 +89,10 @@ def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]
             timed.reverse()
 
         log.note_conversion("sessions sorted by time")
-        for place, (_, message) in zip(own, sorted(timed, key=lambda pair: pair[0]), strict=True):
-            ordered[place] = message
+        for position, (_, message) in zip(
+            own, sorted(timed, key=lambda pair: pair[0]), strict=True
+        ):
+            ordered[position] = message
 
     return ordered
 

@@ -17,7 +17,7 @@ TEXTS = ("text", "multimodal_text")
 """The types of content that hold text."""
 
 
-def read_chatgpt(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
+def read_chatgpt(records: Sequence[Any], location: str, log: ImportLog) -> Iterator[Message]:
     """The texts of user and assistant on the path to the current node of each conversation."""
     for number, record in enumerate(records):
         mapping = record.get("mapping") if isinstance(record, dict) else None
@@ -30,7 +30,7 @@ def read_chatgpt(records: Sequence[Any], place: str, log: ImportLog) -> Iterator
             log.leave_out("conversations whose tree has a cycle")
             continue
 
-        yield from _messages(record, mapping, path, f"{place} {number}", log)
+        yield from _messages(record, mapping, path, f"{location} {number}", log)
 
 
 def _messages(

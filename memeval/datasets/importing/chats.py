@@ -63,17 +63,17 @@ def is_agent(record: Mapping[str, Any]) -> bool:
     return "type" in record and (isinstance(record.get("message"), dict) or "sessionId" in record)
 
 
-def read_claude(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
+def read_claude(records: Sequence[Any], location: str, log: ImportLog) -> Iterator[Message]:
     """Reads Claude's export. Of attachments, only the names are kept."""
     for number, record in enumerate(_objects(records, log)):
-        yield from _conversation(record, record.get("chat_messages"), f"{place} {number}", log)
+        yield from _conversation(record, record.get("chat_messages"), f"{location} {number}", log)
 
 
-def read_chat(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
+def read_chat(records: Sequence[Any], location: str, log: ImportLog) -> Iterator[Message]:
     """Messages with `role` and `content`: from a record's `messages`, a list, or one per record."""
     bare = []
     for number, record in enumerate(records):
-        session = f"{place} {number}"
+        session = f"{location} {number}"
         if isinstance(record, list):
             yield from _conversation({}, record, session, log)
         elif isinstance(record, dict) and "messages" in record:
@@ -88,16 +88,16 @@ def read_chat(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Me
 
     for name, messages in by_conversation.items():
         fields = {"conversation_id": name} if name else {}
-        yield from _conversation(fields, messages, name or place, log)
+        yield from _conversation(fields, messages, name or location, log)
 
 
-def read_sharegpt(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
+def read_sharegpt(records: Sequence[Any], location: str, log: ImportLog) -> Iterator[Message]:
     """Reads ShareGPT's format: messages with `from` and `value`."""
     for number, record in enumerate(_objects(records, log)):
-        yield from _conversation(record, _sharegpt_turns(record), f"{place} {number}", log)
+        yield from _conversation(record, _sharegpt_turns(record), f"{location} {number}", log)
 
 
-def read_agent(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
+def read_agent(records: Sequence[Any], location: str, log: ImportLog) -> Iterator[Message]:
     """Reads sessions of a coding agent. Tool calls and their results are turns of `tool`."""
     for record in _objects(records, log):
         kind = record.get("type")
@@ -109,7 +109,7 @@ def read_agent(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[M
             log.leave_out("messages of sub-agents, or hidden")
             continue
 
-        session = key_of(record.get("sessionId")) or place
+        session = key_of(record.get("sessionId")) or location
         fields = {name: value for name, value in record.items() if name != "message"}
         inner = {**message, "role": message.get("role") or kind}
         outer = {"timestamp": record.get("timestamp"), "id": record.get("uuid")}

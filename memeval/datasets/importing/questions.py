@@ -50,8 +50,8 @@ def read_questions(
         values = dict(zip(table.names, cells, strict=True))
         rows.append(Fields(path=table.path, record=f"row {number}", values=values))
 
-    place = f"{table.path}: column 'time'"
-    date_format = format_of([_cell(row, "time") for row in rows], place, date_format)
+    location = f"{table.path}: column 'time'"
+    date_format = format_of([_cell(row, "time") for row in rows], location, date_format)
     return [(_cell(row, "case_id"), dict(_question(row, date_format, log))) for row in rows]
 
 

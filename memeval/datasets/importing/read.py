@@ -152,17 +152,17 @@ class _Reader(Struct):
 
         if content.startswith(OFFICE_MARK):
             raise UserError(
-                f"{file.place} is an Excel file in the old format, or has a password.",
+                f"{file.shown_path} is an Excel file in the old format, or has a password.",
                 "save it as .xlsx without a password, or as CSV",
             )
         if self._read_table(content, file):
             return
         is_text = not content.startswith(tuple(ARCHIVES))
         if file.ending not in JSON and is_text and not MAY_BE_JSON.match(content):
-            self.unknown.append(file.place)
+            self.unknown.append(file.shown_path)
             return
 
-        records = records_of(content, file.place, self.log)
+        records = records_of(content, file.shown_path, self.log)
         if PurePosixPath(file.name).name == USERS and recognise(records) is None:
             self.names |= read_names(records, self.log)
             return
@@ -215,7 +215,7 @@ class _Reader(Struct):
 
         is_excel = is_excel and content.startswith(ZIP_MARK)
         read = read_excel if is_excel else read_csv
-        table = read(content, file.place, options.columns, self.log)
+        table = read(content, file.shown_path, options.columns, self.log)
         if table.holds_questions:
             self.questions += read_questions(table, options.date_format, self.log)
         elif options.form in (None, "table"):
@@ -232,19 +232,19 @@ class _Reader(Struct):
             form = "slack"
         if form == OWN:
             raise UserError(
-                f"{file.place} already has the format of {OWN}.",
-                f"check it:  python -m memeval data check {file.place}",
+                f"{file.shown_path} already has the format of {OWN}.",
+                f"check it:  python -m memeval data check {file.shown_path}",
             )
         if form is None and not records:
             self.log.leave_out("files without records")
             return
         if form is None:
-            self.unknown.append(file.place)
+            self.unknown.append(file.shown_path)
             return
 
-        self.forms.setdefault(form, file.place)
+        self.forms.setdefault(form, file.shown_path)
         if form in DATA_SETS:
-            messages, questions = read_benchmark(form, file.place, self.log)
+            messages, questions = read_benchmark(form, file.shown_path, self.log)
             self.messages += messages
             for case_id, asked in questions.items():
                 self.questions += [(case_id, question) for question in asked]

@@ -60,7 +60,7 @@ class SourceFile(Struct, frozen=True):
     read: Callable[[], bytes]
 
     @property
-    def place(self) -> Path:
+    def shown_path(self) -> Path:
         """The path as messages show it."""
         if self.path.name == self.name:
             return self.path

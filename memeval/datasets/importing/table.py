@@ -61,7 +61,7 @@ class RawTable(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, rows: Iterator[Row], path: Path, given: Mapping[str, str], log: ImportLog
+        cls, rows: Iterator[Row], path: Path, user_columns: Mapping[str, str], log: ImportLog
     ) -> RawTable:
         """The table in some rows; a title may be above its header.
 
@@ -72,7 +72,7 @@ class RawTable(Struct, frozen=True):
         if not first:
             raise UserError(f"{path} contains no rows.", REPLACE)
 
-        above = next((at for at, names in enumerate(first) if _is_header(names, given)), 0)
+        above = next((at for at, names in enumerate(first) if _is_header(names, user_columns)), 0)
         log.leave_out("rows above the header", above)
         return cls(first[above], chain(above_rows[above + 1 :], rows), path)
 
@@ -81,10 +81,10 @@ class RawTable(Struct, frozen=True):
         return QUESTION in map(str.lower, self.names)
 
 
-def parse_map(given: str | None) -> dict[str, str]:
+def parse_map(text: str | None) -> dict[str, str]:
     """Columns by field, as in `speaker=sender,text=body`. Raises `UserError` if it is malformed."""
     columns = {}
-    for pair in filter(str.strip, (given or "").split(",")):
+    for pair in filter(str.strip, (text or "").split(",")):
         name, _, column = (part.strip() for part in pair.partition("="))
         if not column:
             raise UserError(f"--map: '{one_line(pair)}' must be FIELD=COLUMN.")
@@ -96,8 +96,11 @@ def parse_map(given: str | None) -> dict[str, str]:
     return columns
 
 
-def read_csv(content: bytes, path: Path, given: Mapping[str, str], log: ImportLog) -> RawTable:
-    """Reads a table from text; detects and logs encoding and delimiter. `given` is as in `--map`.
+def read_csv(
+    content: bytes, path: Path, user_columns: Mapping[str, str], log: ImportLog
+) -> RawTable:
+    """Reads a table from text; detects and logs encoding and delimiter. `user_columns` is as in
+    `--map`.
 
     Raises `UserError` if it is empty, contains NUL bytes or has broken quoting.
     """
@@ -114,7 +117,7 @@ def read_csv(content: bytes, path: Path, given: Mapping[str, str], log: ImportLo
     delimiter = said[1] if said is not None else _delimiter(rows)
     log.note_conversion(f"tables with {delimiter!r} between cells")
     above = text[: len(text) - len(rows)].count("\n")
-    return RawTable.of(_csv_rows(rows, delimiter, path, above), path, given, log)
+    return RawTable.of(_csv_rows(rows, delimiter, path, above), path, user_columns, log)
 
 
 def _delimiter(text: str) -> str:
@@ -124,7 +127,9 @@ def _delimiter(text: str) -> str:
     return max(DELIMITERS, key=first.count)
 
 
-def read_excel(content: bytes, path: Path, given: Mapping[str, str], log: ImportLog) -> RawTable:
+def read_excel(
+    content: bytes, path: Path, user_columns: Mapping[str, str], log: ImportLog
+) -> RawTable:
     """Reads the first sheet of a workbook.
 
     Raises `UserError` if it can't be read, or exceeds a limit for archives.
@@ -153,26 +158,26 @@ def read_excel(content: bytes, path: Path, given: Mapping[str, str], log: Import
         raise UserError(f"{path} can't be read as Excel: {one_line(error)}.", REPLACE) from error
 
     filled = ((number, row) for number, row in enumerate(rows, start=1) if any(row))
-    return RawTable.of(filled, path, given, log)
+    return RawTable.of(filled, path, user_columns, log)
 
 
 def read_table(
-    table: RawTable, given: Mapping[str, str], date_format: str | None, log: ImportLog
+    table: RawTable, user_columns: Mapping[str, str], date_format: str | None, log: ImportLog
 ) -> Iterator[Message]:
     """The messages of a table.
 
     Raises `UserError` if a needed column is missing, and for dates whose day and month can't be
     told apart.
     """
-    columns = _columns(table, given)
+    columns = _columns(table, user_columns)
     rows = list(_whole_rows(table, log))
     at = columns.get("time")
     if at is not None:
-        place = f"{table.path}: column {quoted(table.names[at])}"
-        date_format = format_of([row[at] for row in rows], place, date_format)
+        location = f"{table.path}: column {quoted(table.names[at])}"
+        date_format = format_of([row[at] for row in rows], location, date_format)
 
     for row in rows:
-        cells = {field: row[place].strip() for field, place in columns.items()}
+        cells = {field: row[position].strip() for field, position in columns.items()}
         if not cells["text"] or not cells["speaker"]:
             log.leave_out(f"rows without a {'text' if not cells['text'] else 'speaker'}")
             continue
@@ -193,13 +198,13 @@ def read_table(
         )
 
 
-def _columns(table: RawTable, given: Mapping[str, str]) -> dict[str, int]:
+def _columns(table: RawTable, user_columns: Mapping[str, str]) -> dict[str, int]:
     """The position of each field's column."""
-    for column in given.values():
+    for column in user_columns.values():
         if column not in table.names:
             raise unknown("column in --map", one_line(column), table.names)
 
-    columns = _known_columns(table.names, given)
+    columns = _known_columns(table.names, user_columns)
     for field in NEEDED:
         if field not in columns:
             raise UserError(
@@ -219,21 +224,24 @@ def _columns(table: RawTable, given: Mapping[str, str]) -> dict[str, int]:
     return columns
 
 
-def _known_columns(names: Sequence[str], given: Mapping[str, str]) -> dict[str, int]:
+def _known_columns(names: Sequence[str], user_columns: Mapping[str, str]) -> dict[str, int]:
     """The position of each field that has a column: the given column, or one with a usual name."""
     plain = [name.lower().replace(" ", "_").replace("-", "_") for name in names]
     columns = {}
     for field, usual in USUAL.items():
-        if field in given and given[field] in names:
-            columns[field] = names.index(given[field])
-        elif field not in given and (known := [name for name in usual if name in plain]):
+        if field in user_columns and user_columns[field] in names:
+            columns[field] = names.index(user_columns[field])
+        elif field not in user_columns and (known := [name for name in usual if name in plain]):
             columns[field] = plain.index(known[0])
 
     return columns
 
 
-def _is_header(names: Sequence[str], given: Mapping[str, str]) -> bool:
-    return QUESTION in map(str.lower, names) or set(NEEDED) <= _known_columns(names, given).keys()
+def _is_header(names: Sequence[str], user_columns: Mapping[str, str]) -> bool:
+    return (
+        QUESTION in map(str.lower, names)
+        or set(NEEDED) <= _known_columns(names, user_columns).keys()
+    )
 
 
 def _whole_rows(table: RawTable, log: ImportLog) -> Iterator[Sequence[str]]:

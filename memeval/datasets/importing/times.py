@@ -40,18 +40,18 @@ def read_time(value: Any, log: ImportLog, date_format: str | None = None) -> dat
     return time
 
 
-def format_of(values: Iterable[str], place: str, given: str | None = None) -> str | None:
+def format_of(values: Iterable[str], location: str, date_format: str | None = None) -> str | None:
     """The format of a column of dates: the given one, or one detected from dates with day and month
     in figures. None for other columns.
 
     Raises `UserError` if the given format fits no date, or if day and month can't be told apart.
     """
     texts = [value.strip() for value in values if value.strip()]
-    if given is not None:
-        if texts and not any(_by_format(text, given) for text in texts):
-            raise UserError(f"{place}: no time matches --date-format; one is {quoted(texts[0])}")
+    if date_format is not None:
+        if texts and not any(_by_format(text, date_format) for text in texts):
+            raise UserError(f"{location}: no time matches --date-format; one is {quoted(texts[0])}")
 
-        return given
+        return date_format
 
     matches = [DAY_AND_MONTH.fullmatch(text) for text in texts]
     dates = [match for match in matches if match is not None]
@@ -64,7 +64,7 @@ def format_of(values: Iterable[str], place: str, given: str | None = None) -> st
     forms = [_format(first, "%d", "%m"), _format(first, "%m", "%d")]
     if day_first == month_first:
         raise UserError(
-            f"{place}: day and month can't be told apart in '{first[0]}'",
+            f"{location}: day and month can't be told apart in '{first[0]}'",
             f"use:  --date-format '{forms[0]}'  or  --date-format '{forms[1]}'",
         )
 

@@ -37,21 +37,21 @@ class Mistakes(Struct):
     """Whether unknown fields, and times in another form than `TIME`, are mistakes. If not, unknown
     fields are counted, and all of ISO 8601 is read.
     """
-    found: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
     """Fields that the schema does not know, such as `question.difficulty`, and their counts."""
     aliases_used: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Aliases of fields, the field that each was taken for, and how often."""
 
-    def add(self, place: str, what: str) -> None:
-        self.found.append(f"{place}: {what}")
+    def add(self, location: str, what: str) -> None:
+        self.messages.append(f"{location}: {what}")
 
     def refuse(self) -> None:
         """Raises `UserError` if there are mistakes, and lists up to `MOST_SHOWN` of them."""
-        if not self.found:
+        if not self.messages:
             return
 
-        first, *others = self.found
+        first, *others = self.messages
         if not others:
             raise UserError(f"{self.path}: {first}.", f"the schema:  {self.schema}")
 
@@ -62,7 +62,7 @@ class Mistakes(Struct):
             hints.append(f"and {left:,} more")
 
         raise UserError(
-            f"{self.path} has {len(self.found):,} mistakes. {first}.",
+            f"{self.path} has {len(self.messages):,} mistakes. {first}.",
             *hints,
             f"the schema:  {self.schema}",
         )
@@ -71,7 +71,7 @@ class Mistakes(Struct):
 class FileEntry(Struct, frozen=True):
     """An object of the file. A field that is wrong is noted, and read as None."""
 
-    place: str
+    location: str
     """Position in the file, as messages name it: `case 3 'north', question 'q7'`."""
     values: Mapping[str, Any]
     mistakes: Mistakes
@@ -81,7 +81,7 @@ class FileEntry(Struct, frozen=True):
     @classmethod
     def of(
         cls,
-        place: str,
+        location: str,
         value: Any,
         *,
         noun: str,
@@ -93,7 +93,7 @@ class FileEntry(Struct, frozen=True):
         `other_names` maps aliases to fields.
         """
         if not isinstance(value, dict):
-            mistakes.add(place, f"is {kind_of(value)}, not an object")
+            mistakes.add(location, f"is {kind_of(value)}, not an object")
             return None
 
         aliases = {other_names[name]: name for name in value if name in other_names}
@@ -101,7 +101,7 @@ class FileEntry(Struct, frozen=True):
             mistakes.aliases_used[other, name] += 1
             if name in value:
                 mistakes.add(
-                    place, f"field '{other}' is an alias of '{name}': use only one of them"
+                    location, f"field '{other}' is an alias of '{name}': use only one of them"
                 )
 
         if aliases:
@@ -110,37 +110,37 @@ class FileEntry(Struct, frozen=True):
         unread = [name for name in value if name not in known]
         if mistakes.strict:
             for name in unread:
-                mistakes.add(place, _unknown_field(name, known, other_names))
+                mistakes.add(location, _unknown_field(name, known, other_names))
         else:
             mistakes.unread.update(f"{noun}.{name}" for name in unread)
 
-        return cls(place=place, values=value, mistakes=mistakes, aliases=aliases)
+        return cls(location=location, values=value, mistakes=mistakes, aliases=aliases)
 
     @classmethod
     def of_case(
         cls,
-        place: str,
+        location: str,
         value: Any,
         *,
         known: Sequence[str],
         mistakes: Mistakes,
         other_names: Mapping[str, str] = {},
     ) -> tuple[FileEntry, str | None] | None:
-        """A case's object, with the case id in its `place`, and that id; None if not an object."""
+        """A case's object, with the case id in its location, and that id; None if not an object."""
         entry = cls.of(
-            place, value, noun="case", known=known, mistakes=mistakes, other_names=other_names
+            location, value, noun="case", known=known, mistakes=mistakes, other_names=other_names
         )
         if entry is None:
             return None
 
         case_id = entry.name("case_id", required=True)
         if case_id is not None:
-            entry = replace(entry, place=f"{place} {quoted(case_id)}")
+            entry = replace(entry, location=f"{location} {quoted(case_id)}")
 
         return entry, case_id
 
     def add_mistake(self, name: str, what: str) -> None:
-        self.mistakes.add(self.place, f"field '{self.aliases.get(name, name)}' {what}")
+        self.mistakes.add(self.location, f"field '{self.aliases.get(name, name)}' {what}")
 
     def text(self, name: str, *, required: bool = False) -> str | None:
         """A string that is not empty."""

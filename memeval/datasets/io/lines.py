@@ -38,12 +38,12 @@ def parse_lines(lines: Iterable[bytes], path: Path) -> Iterator[Fields]:
         yield Fields.of(path, f"line {number}", _parse(line, f"{path}: line {number}"))
 
 
-def _parse(line: bytes, place: str) -> Any:
+def _parse(line: bytes, location: str) -> Any:
     try:
         return json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{place} is not UTF-8 text: its byte {error.start} can't be decoded.", REPLACE
+            f"{location} is not UTF-8 text: its byte {error.start} can't be decoded.", REPLACE
         ) from error
     except json.JSONDecodeError as error:
         end = ""
@@ -51,10 +51,10 @@ def _parse(line: bytes, place: str) -> Any:
             end = " (is the file cut off there?)"
 
         raise UserError(
-            f"{place} is not JSON: {error.msg} at column {error.colno}{end}.", REPLACE
+            f"{location} is not JSON: {error.msg} at column {error.colno}{end}.", REPLACE
         ) from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{place} is not readable JSON: {error}.", REPLACE) from error
+        raise UserError(f"{location} is not readable JSON: {error}.", REPLACE) from error
 
 
 def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str, Any]]:

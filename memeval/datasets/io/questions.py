@@ -64,13 +64,13 @@ class OrderCheck(Struct):
     """What has the later time, for the message about a mistake in the field `time`."""
     latest: datetime | None = None
 
-    def check(self, time: datetime | None, place: str) -> None:
+    def check(self, time: datetime | None, location: str) -> None:
         if time is None:
             return
 
         time = in_utc(time)
         if self.latest is not None and time < self.latest:
-            self.mistakes.add(place, f"field 'time' is before that of {self.what}")
+            self.mistakes.add(location, f"field 'time' is before that of {self.what}")
 
         self.latest = max(time, self.latest or time)
 
@@ -79,7 +79,7 @@ class OrderCheck(Struct):
 class QuestionReader:
     """Reads the questions of one case."""
 
-    place: str
+    location: str
     case_id: str
     chunks: Sequence[Chunk]
     mistakes: Mistakes
@@ -97,10 +97,10 @@ class QuestionReader:
 
     def read(self, number: int, value: Any) -> EvalQuestion | None:
         """A question; None if it has a mistake, which is noted."""
-        before = len(self.mistakes.found)
+        before = len(self.mistakes.messages)
         entry = self._entry(number, value)
         question = None if entry is None else self._question(entry, number)
-        return question if len(self.mistakes.found) == before else None
+        return question if len(self.mistakes.messages) == before else None
 
     def _question(self, entry: FileEntry, number: int) -> EvalQuestion:
         """The question in an object; its mistakes are noted."""
@@ -131,12 +131,12 @@ class QuestionReader:
         )
 
     def _entry(self, number: int, value: Any) -> FileEntry | None:
-        place = f"{self.place}, question {number}"
+        location = f"{self.location}, question {number}"
         if isinstance(value, dict) and isinstance(value.get("id"), str | int):
-            place = f"{self.place}, question {quoted(value['id'])}"
+            location = f"{self.location}, question {quoted(value['id'])}"
 
         return FileEntry.of(
-            place,
+            location,
             value,
             noun="question",
             known=self.known,
@@ -156,7 +156,7 @@ class QuestionReader:
                 turn_ids[self.chunks[value].turn_id] = None
             elif isinstance(value, str | int) and not isinstance(value, bool):
                 self.mistakes.add(
-                    entry.place, f"evidence {quoted(value)} is not a {self.noun} of the case"
+                    entry.location, f"evidence {quoted(value)} is not a {self.noun} of the case"
                 )
             else:
                 entry.add_mistake(
@@ -232,13 +232,13 @@ def _right_choices(
         # Systems see whether several choices may be right: the answer must not decide that.
         entry.add_mistake("answer", 'contains several choices, which needs "multi_select": true')
 
-    return tuple(place for place, choice in enumerate(choices) if choice in golds)
+    return tuple(position for position, choice in enumerate(choices) if choice in golds)
 
 
-def check_zones(place: str, times: Sequence[datetime | None], mistakes: Mistakes) -> None:
+def check_zones(location: str, times: Sequence[datetime | None], mistakes: Mistakes) -> None:
     """Notes a mistake if some times have a zone and others do not: they can't be compared."""
     if len({time.tzinfo is None for time in times if time is not None}) > 1:
-        mistakes.add(place, "some times have a zone and others do not")
+        mistakes.add(location, "some times have a zone and others do not")
 
 
 def notes_of(answerable: int, without_evidence: int, mistakes: Mistakes) -> Iterator[str]:

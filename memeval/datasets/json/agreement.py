@@ -36,21 +36,22 @@ class ReviewAgreement(Struct, frozen=True, kw_only=True):
 
 def review_agreement(cases: Sequence[Mapping[str, Any]]) -> ReviewAgreement:
     """How far reviewers agree, over cases in their written form."""
-    made: dict[str, Mapping[str, str]] = {}
+    decisions_of: dict[str, Mapping[str, str]] = {}
     case_ids: dict[str, str] = {}
     total = 0
     for case in cases:
         for name, question in named_questions([case]).items():
-            made[name] = decisions(question)
+            decisions_of[name] = decisions(question)
             case_ids[name] = case_id_of(case)
             total += len(question.get(REVIEWS) or ())
 
-    reviewers = sorted({reviewer for decided in made.values() for reviewer in decided})
+    reviewers = sorted({reviewer for decided in decisions_of.values() for reviewer in decided})
     return ReviewAgreement(
         pairs=tuple(
-            _pair(first, second, made, case_ids) for first, second in combinations(reviewers, 2)
+            _pair(first, second, decisions_of, case_ids)
+            for first, second in combinations(reviewers, 2)
         ),
-        outdated=total - sum(map(len, made.values())),
+        outdated=total - sum(map(len, decisions_of.values())),
     )
 
 
@@ -70,12 +71,12 @@ def agreement_text(pair: ReviewerPair) -> str:
 def _pair(
     first: str,
     second: str,
-    made: Mapping[str, Mapping[str, str]],
+    decisions_of: Mapping[str, Mapping[str, str]],
     case_ids: Mapping[str, str],
 ) -> ReviewerPair:
-    both = [name for name, decided in made.items() if {first, second} <= set(decided)]
-    ones = [made[name][first] for name in both]
-    twos = [made[name][second] for name in both]
+    both = [name for name, decided in decisions_of.items() if {first, second} <= set(decided)]
+    ones = [decisions_of[name][first] for name in both]
+    twos = [decisions_of[name][second] for name in both]
     differing = [name for name, one, two in zip(both, ones, twos, strict=True) if one != two]
     return ReviewerPair(
         first=first,

@@ -133,7 +133,7 @@ def split_cases(case_ids: Sequence[str], share: float) -> dict[str, str]:
     ordered = sorted(case_ids, key=lambda name: sha256(f"memeval split {name}".encode()).digest())
     count = min(max(round(share * len(ordered)), 1), len(ordered) - 1)
     dev, test = SIDES
-    return {name: dev if place < count else test for place, name in enumerate(ordered)}
+    return {name: dev if position < count else test for position, name in enumerate(ordered)}
 
 
 def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ()) -> FrozenManifest:

@@ -77,25 +77,27 @@ def read_operations(
     """The operations of a case; any object may have the fields `always`. Mistakes are noted."""
     values = enumerate(case.items("operations") or [])
     read = [
-        _operation(f"{case.place}, operation {number}", value, case, sessions, always)
+        _operation(f"{case.location}, operation {number}", value, case, sessions, always)
         for number, value in values
     ]
     return tuple(filter(None, read))
 
 
 def _operation(
-    place: str, value: Any, case: FileEntry, sessions: CaseSessions, always: Sequence[str]
+    location: str, value: Any, case: FileEntry, sessions: CaseSessions, always: Sequence[str]
 ) -> EvalOperation | None:
     named = value.get("kind") if isinstance(value, dict) else None
     kind = next((kind for kind in OperationKind if kind == named), None)
     if isinstance(value, dict) and kind is None:
         what = "is missing" if named is None else f"is {quoted(named)}"
-        case.mistakes.add(place, f"field 'kind' {what}, not one of {', '.join(OPERATION_FIELDS)}")
+        case.mistakes.add(
+            location, f"field 'kind' {what}, not one of {', '.join(OPERATION_FIELDS)}"
+        )
         return None
 
     own = () if kind is None else OPERATION_FIELDS[kind]
     known = ("kind", "after", *own, *always)
-    entry = FileEntry.of(place, value, noun="operation", known=known, mistakes=case.mistakes)
+    entry = FileEntry.of(location, value, noun="operation", known=known, mistakes=case.mistakes)
     if entry is None or kind is None:
         return None
 

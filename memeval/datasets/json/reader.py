@@ -121,8 +121,8 @@ class OwnReader(Struct, dict=True):
 
     def pairs(self) -> Iterator[tuple[Any, EvalCase | None]]:
         """Each case as written and as read; the latter is None if it has a mistake."""
-        for place, value in self.values():
-            case = self.case(place, value)
+        for location, value in self.values():
+            case = self.case(location, value)
             if case is not None:
                 self._count(case)
 
@@ -153,13 +153,13 @@ class OwnReader(Struct, dict=True):
     def _lines(self, file: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
         """One case per line; the first line may name the data set instead."""
         self.layout = Layout.LINES
-        for number, (place, value) in enumerate(json_lines(file, self.mistakes)):
+        for number, (location, value) in enumerate(json_lines(file, self.mistakes)):
             is_header = isinstance(value, dict) and {"name"} <= set(value) <= {"name", META}
             if number == 0 and is_header:
                 self.header = value
-                self._read_header(place, value)
+                self._read_header(location, value)
             else:
-                yield place, value
+                yield location, value
 
     def _cases_in(self, value: Any) -> Iterator[tuple[str, Any]]:
         """The cases of a JSON file: a list, an object with `cases`, or one case."""
@@ -184,25 +184,27 @@ class OwnReader(Struct, dict=True):
         for number, case in enumerate(cases, start=1):
             yield f"case {number}", case
 
-    def _read_header(self, place: str, value: dict[str, Any]) -> FileEntry:
+    def _read_header(self, location: str, value: dict[str, Any]) -> FileEntry:
         """The object that names the data set."""
-        entry = FileEntry.of(place, value, noun="file", known=FILE_FIELDS, mistakes=self.mistakes)
+        entry = FileEntry.of(
+            location, value, noun="file", known=FILE_FIELDS, mistakes=self.mistakes
+        )
         assert entry is not None, "an object is an entry"
         self.stated_name = entry.text("name")
         return entry
 
-    def case(self, place: str, value: Any) -> EvalCase | None:
+    def case(self, location: str, value: Any) -> EvalCase | None:
         """A case; None if it has a mistake, which is noted."""
-        before = len(self.mistakes.found)
+        before = len(self.mistakes.messages)
         read = FileEntry.of_case(
-            place, value, known=CASE_FIELDS, mistakes=self.mistakes, other_names=CASE_NAMES
+            location, value, known=CASE_FIELDS, mistakes=self.mistakes, other_names=CASE_NAMES
         )
         if read is None:
             return None
 
         entry, case_id = read
         if case_id is not None:
-            self._check_new("case_id", case_id, place, entry.place)
+            self._check_new("case_id", case_id, location, entry.location)
 
         sessions = _SessionReader(entry).read()
         chunks = [chunk for session in sessions for chunk in session.chunks]
@@ -210,7 +212,7 @@ class OwnReader(Struct, dict=True):
         operations = read_operations(entry, named, (META,))
         values = entry.items("questions", required=True) or []
         reader = _ReviewedReader(
-            entry.place,
+            entry.location,
             case_id or "",
             chunks,
             self.mistakes,
@@ -222,11 +224,11 @@ class OwnReader(Struct, dict=True):
         )
         questions = reader.read_all(values)
         for question in questions:
-            self._check_new("question id", question.question_id, entry.place, entry.place)
+            self._check_new("question id", question.question_id, entry.location, entry.location)
 
         times = [time for session in sessions for time in session.times]
-        check_zones(entry.place, [*times, *reader.times], self.mistakes)
-        if len(self.mistakes.found) > before:
+        check_zones(entry.location, [*times, *reader.times], self.mistakes)
+        if len(self.mistakes.messages) > before:
             return None
 
         # Without a mistake, each value became a question.
@@ -245,7 +247,7 @@ class OwnReader(Struct, dict=True):
             checkpoints=checkpoints(questions, len(sessions)),
         )
 
-    def _check_new(self, what: str, name: str, place: str, shown: str) -> None:
+    def _check_new(self, what: str, name: str, location: str, shown: str) -> None:
         """Notes an id that occurred before, with the place of its first occurrence."""
         key = f"{what} {name}"
         if key in self._seen:
@@ -253,7 +255,7 @@ class OwnReader(Struct, dict=True):
                 shown, f"{what} {quoted(name)} is already in {self._seen[key]}; ids must be unique"
             )
         else:
-            self._seen[key] = place
+            self._seen[key] = location
 
     def _count(self, case: EvalCase) -> None:
         turns = sum(len(session.turns) for session in case.sessions)
@@ -285,13 +287,13 @@ class _ReviewedReader(QuestionReader):
 
         _check_decision(entry, "status", (DRAFTED, ACCEPTED, REJECTED))
         for at, review in enumerate(entry.items("reviews") or []):
-            self._check_review(f"{entry.place}, review {at}", review)
+            self._check_review(f"{entry.location}, review {at}", review)
 
         return entry
 
-    def _check_review(self, place: str, value: Any) -> None:
+    def _check_review(self, location: str, value: Any) -> None:
         review = FileEntry.of(
-            place, value, noun="review", known=REVIEW_FIELDS, mistakes=self.mistakes
+            location, value, noun="review", known=REVIEW_FIELDS, mistakes=self.mistakes
         )
         if review is None:
             return
@@ -358,10 +360,10 @@ class _SessionReader(Struct, dict=True):
         return [session for session in sessions if session is not None]
 
     def _session(self, number: int, value: Any) -> _FileSession | None:
-        place = f"{self.case.place}, session {number}"
+        location = f"{self.case.location}, session {number}"
         mistakes = self.case.mistakes
         entry = FileEntry.of(
-            place,
+            location,
             value,
             noun="session",
             known=SESSION_FIELDS,
@@ -372,20 +374,20 @@ class _SessionReader(Struct, dict=True):
             return None
 
         name = entry.name("id")
-        self._check_new("session", name, place)
+        self._check_new("session", name, location)
         time = entry.time("time")
         order = OrderCheck(mistakes, "its session or of an earlier turn in it")
-        self._check_order(time, order, place)
+        self._check_order(time, order, location)
         turns = enumerate(entry.required_items("turns"))
-        chunks = [self._turn(f"{place}, turn {at}", turn, order) for at, turn in turns]
+        chunks = [self._turn(f"{location}, turn {at}", turn, order) for at, turn in turns]
         return _FileSession(number=number, name=name, time=time, chunks=chunks)
 
-    def _turn(self, place: str, value: Any, order: OrderCheck) -> Chunk:
+    def _turn(self, location: str, value: Any, order: OrderCheck) -> Chunk:
         """A turn. It is kept even if it has a mistake, so that later turns keep their positions."""
         turn_id = f"t{self.turns}"
         self.turns += 1
         entry = FileEntry.of(
-            place,
+            location,
             value,
             noun="turn",
             known=TURN_FIELDS,
@@ -396,9 +398,9 @@ class _SessionReader(Struct, dict=True):
             return Chunk(turn_id=turn_id)
 
         name = entry.name("id")
-        self._check_new("turn", name, place)
+        self._check_new("turn", name, location)
         time = entry.time("time")
-        self._check_order(time, order, place)
+        self._check_order(time, order, location)
         return Chunk(
             turn_id=turn_id,
             text=(entry.text("text", required=True) or "").strip(),
@@ -407,25 +409,25 @@ class _SessionReader(Struct, dict=True):
             speaker=entry.text("speaker", required=True) or "",
         )
 
-    def _check_order(self, time: datetime | None, order: OrderCheck, place: str) -> None:
+    def _check_order(self, time: datetime | None, order: OrderCheck, location: str) -> None:
         """Sessions may overlap, as threads do: only their starts are in order."""
         if order.latest is None:
-            self.starts.check(time, place)
+            self.starts.check(time, location)
 
-        order.check(time, place)
+        order.check(time, location)
 
-    def _check_new(self, what: str, name: str | None, place: str) -> None:
+    def _check_new(self, what: str, name: str | None, location: str) -> None:
         if name is None:
             return
 
         key = f"{what} {name}"
         if key in self.names:
             self.case.mistakes.add(
-                place,
+                location,
                 f"the id {quoted(name)} is also that of {self.names[key]}; ids must be unique",
             )
         else:
-            self.names[key] = place.removeprefix(f"{self.case.place}, ")
+            self.names[key] = location.removeprefix(f"{self.case.location}, ")
 
 
 def _sessions_of(sessions: Sequence[_FileSession]) -> CaseSessions:

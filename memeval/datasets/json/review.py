@@ -256,10 +256,10 @@ class ReviewFile:
     def _as_shown(self, case: int, question: int) -> ShownQuestion:
         value = self._question(case, question)
         read = self._document.checked[case].questions[question]
-        own = next(iter(_own_review(value, self.reviewer)), {})
+        review = next(iter(_own_review(value, self.reviewer)), {})
         state = OPEN
-        if own:
-            state = own["decision"] if _is_valid(own, wording_of(value)) else CHANGED
+        if review:
+            state = review["decision"] if _is_valid(review, wording_of(value)) else CHANGED
 
         return ShownQuestion(
             name=read.question_id,
@@ -272,8 +272,8 @@ class ReviewFile:
             stale=value.get("stale") or (),
             evidence=_positions(read),
             state=state,
-            reason=own.get("reason") or "",
-            seconds=own.get("seconds"),
+            reason=review.get("reason") or "",
+            seconds=review.get("seconds"),
             version=self._version(case, value),
         )
 

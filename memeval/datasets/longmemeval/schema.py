@@ -132,11 +132,11 @@ def _read_session(
 
     kept = []
     # The official turn ids count all turns, even if only the user's are indexed.
-    for place, value in enumerate(turns, start=1):
-        record = f"{item.record} haystack_sessions[{number}][{place - 1}]"
+    for position, value in enumerate(turns, start=1):
+        record = f"{item.record} haystack_sessions[{number}][{position - 1}]"
         turn = Fields.of(item.path, record, value)
         if roles == "all" or turn.text("role") == roles:
-            kept.append((place, turn))
+            kept.append((position, turn))
 
     return _DatedSession(started_at, tuple(kept))
 
@@ -144,12 +144,12 @@ def _read_session(
 def _session(number: int, dated: _DatedSession) -> Session:
     turns = (
         Turn(
-            turn_id=f"s{number}:{place}",
+            turn_id=f"s{number}:{position}",
             speaker=turn.text("role"),
             text=turn.text("content"),
             time=dated.started_at,
         )
-        for place, turn in dated.turns
+        for position, turn in dated.turns
     )
     return Session(session_id=f"s{number}", started_at=dated.started_at, turns=tuple(turns))
 
@@ -158,7 +158,7 @@ def _evidence(ordered: Sequence[_DatedSession]) -> tuple[str, ...]:
     """Ids of the turns that are flagged as containing the answer."""
     flagged = []
     for number, dated in enumerate(ordered, start=1):
-        flagged += [f"s{number}:{place}" for place, turn in dated.turns if _is_flagged(turn)]
+        flagged += [f"s{number}:{position}" for position, turn in dated.turns if _is_flagged(turn)]
 
     return tuple(flagged)
 

@@ -121,8 +121,8 @@ class MemoryAgentBench(Dataset):
         if self.settings.split != "all":
             files = [self.path / FILES[self.settings.split]]
         else:
-            places = [self.path / name for name in FILES.values()]
-            files = [place for place in places if place.is_file()] or places
+            paths = [self.path / name for name in FILES.values()]
+            files = [path for path in paths if path.is_file()] or paths
 
         if not files[0].is_file():
             raise missing(self.info, files[0])
@@ -262,8 +262,8 @@ class MemoryAgentBench(Dataset):
         """The file's own ids if unique in all that is read, else ids from row and position."""
         unique = self._outline.unique_ids
         return tuple(
-            name if name in unique and name else f"{prefix}r{row.index}/q{place}"
-            for place, name in enumerate(row.ids)
+            name if name in unique and name else f"{prefix}r{row.index}/q{position}"
+            for position, name in enumerate(row.ids)
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:

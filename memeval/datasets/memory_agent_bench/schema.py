@@ -161,34 +161,34 @@ def _questions(
         if match:
             groups[name] = match[1].lower()
 
-    for place, text in enumerate(texts):
-        gold = _golds(row, place, titles)
-        if row.metric == SUMMARY and points[place]:
-            gold = (*gold, f"Key points: {points[place]}")
+    for position, text in enumerate(texts):
+        gold = _golds(row, position, titles)
+        if row.metric == SUMMARY and points[position]:
+            gold = (*gold, f"Key points: {points[position]}")
 
         facets = dict(groups)
-        if types[place]:
-            facets["question_type"] = str(types[place])
+        if types[position]:
+            facets["question_type"] = str(types[position])
 
-        ids = f"{official[place] or ''} {row.ids[place] or ''}"
+        ids = f"{official[position] or ''} {row.ids[position] or ''}"
         # No evidence: the rows name none, and searching for a fact by its gold would be a guess.
         yield EvalQuestion(
-            question_id=question_ids[place],
+            question_id=question_ids[position],
             text=text,
             instruction=added,
             category=row.source,
             gold=gold,
-            asked_at=_date(metadata, dates[place]),
+            asked_at=_date(metadata, dates[position]),
             answerable=row.metric != CHAT or ABSTENTION not in ids,
-            whole_answer=row.metric in (ITEMS, SUMMARY) or types[place] == PREFERENCE,
+            whole_answer=row.metric in (ITEMS, SUMMARY) or types[position] == PREFERENCE,
             facets=facets,
         )
 
 
-def _golds(row: BenchRow, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
+def _golds(row: BenchRow, position: int, titles: Mapping[str, str]) -> tuple[str, ...]:
     """The golds of a question as strings, none of them empty."""
-    golds = row.fields.items("answers")[place]
-    field = f"answers[{place}]"
+    golds = row.fields.items("answers")[position]
+    field = f"answers[{position}]"
     if not isinstance(golds, list):
         raise row.fields.wrong(field, f"is {kind_of(golds)}, not a list of golds")
     if not golds:

@@ -72,7 +72,7 @@ def read_generic(content: bytes, path: Path) -> tuple[list[EvalCase], tuple[str,
         _check_asked(values, path)
         values = list(as_cases(values))
 
-    cases = [_case(place, value, mistakes) for place, value in values]
+    cases = [_case(location, value, mistakes) for location, value in values]
     whole = [case for case in cases if case is not None]
 
     _check_unique("case", [case.case_id for case in whole], mistakes)
@@ -115,21 +115,21 @@ def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[st
         yield f"case {number}", case
 
 
-def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
+def _case(location: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
     """A case; None if it has a mistake, which is noted."""
     # A case with a mistake is read to its end, so that all mistakes are listed together.
-    before = len(mistakes.found)
-    read = FileEntry.of_case(place, value, known=CASE_FIELDS, mistakes=mistakes)
+    before = len(mistakes.messages)
+    read = FileEntry.of_case(location, value, known=CASE_FIELDS, mistakes=mistakes)
     if read is None:
         return None
 
     entry, case_id = read
     chunks = _chunks(entry)
     asked = entry.required_items("questions")
-    reader = QuestionReader(entry.place, case_id or "", chunks, mistakes)
+    reader = QuestionReader(entry.location, case_id or "", chunks, mistakes)
     questions = reader.read_all(asked)
-    check_zones(entry.place, [*(chunk.time for chunk in chunks), *reader.times], mistakes)
-    if len(mistakes.found) > before:
+    check_zones(entry.location, [*(chunk.time for chunk in chunks), *reader.times], mistakes)
+    if len(mistakes.messages) > before:
         return None
 
     return EvalCase(
@@ -141,29 +141,29 @@ def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
 
 def _chunks(case: FileEntry) -> list[Chunk]:
     """A case's chunks, in order. Those with mistakes stay, so the others keep their positions."""
-    place = case.place
+    location = case.location
     values = enumerate(case.required_items("chunks"))
-    chunks = [_chunk(place, number, value, case.mistakes) for number, value in values]
+    chunks = [_chunk(location, number, value, case.mistakes) for number, value in values]
     names = [chunk.name for chunk in chunks if chunk.name is not None]
     for name, count in Counter(names).items():
         if count > 1:
             case.mistakes.add(
-                place, f"chunk {quoted(name)} occurs {count} times; ids must be unique"
+                location, f"chunk {quoted(name)} occurs {count} times; ids must be unique"
             )
 
     order = OrderCheck(case.mistakes, "an earlier chunk; chunks must be sorted by time")
     for number, chunk in enumerate(chunks):
-        order.check(chunk.time, f"{place}, chunk {number}")
+        order.check(chunk.time, f"{location}, chunk {number}")
 
-    _check_sessions(place, chunks, case.mistakes)
+    _check_sessions(location, chunks, case.mistakes)
     return chunks
 
 
-def _chunk(place: str, number: int, value: Any, mistakes: Mistakes) -> Chunk:
-    place = f"{place}, chunk {number}"
+def _chunk(location: str, number: int, value: Any, mistakes: Mistakes) -> Chunk:
+    location = f"{location}, chunk {number}"
     turn_id = f"t{number}"
     given = {"text": value} if isinstance(value, str) else as_chunk(value)
-    entry = FileEntry.of(place, given, noun="chunk", known=CHUNK_FIELDS, mistakes=mistakes)
+    entry = FileEntry.of(location, given, noun="chunk", known=CHUNK_FIELDS, mistakes=mistakes)
     if entry is None:
         return Chunk(turn_id=turn_id)
 
@@ -189,14 +189,15 @@ def _check_unique(what: str, names: Sequence[str], mistakes: Mistakes) -> None:
             )
 
 
-def _check_sessions(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> None:
+def _check_sessions(location: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> None:
     """Notes a mistake for each session whose chunks are not consecutive."""
     sessions = [chunk.session for chunk in chunks]
     runs = Counter(session for session, _ in groupby(sessions) if session)
     for session, count in runs.items():
         if count > 1:
             mistakes.add(
-                place, f"session {quoted(session)} is interrupted; its chunks must be consecutive"
+                location,
+                f"session {quoted(session)} is interrupted; its chunks must be consecutive",
             )
 
 

@@ -25,9 +25,11 @@ def is_record(value: Any) -> bool:
 def as_cases(values: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """The cases of a file of records, each with the place of its first one."""
     cases: dict[Any, tuple[str, dict[str, Any]]] = {}
-    for place, value in values:
+    for location, value in values:
         name = _case_of(value)
-        _, case = cases.setdefault(name, (place, {"case_id": name, "chunks": [], "questions": []}))
+        _, case = cases.setdefault(
+            name, (location, {"case_id": name, "chunks": [], "questions": []})
+        )
         if isinstance(value, dict) and "question" in value:
             asked = {field: given for field, given in value.items() if field != "case_id"}
             case["questions"].append(asked)

@@ -152,7 +152,7 @@ def _with_gold(row: Fields, rows: Rows, item: OpsEvalItem) -> OpsEvalItem | None
     if right is None:
         return None
 
-    gold = tuple(shown[place] for place in right)
+    gold = tuple(shown[position] for position in right)
     return replace(
         item,
         question=_without_given_answer(item.question, item.row_id, rows),
@@ -163,20 +163,20 @@ def _with_gold(row: Fields, rows: Rows, item: OpsEvalItem) -> OpsEvalItem | None
 
 
 def _gold(row: Fields, row_id: str, rows: Rows, count: int) -> tuple[int, ...] | None:
-    written = row.answer("answer")
-    right = gold_letters(written, count)
+    answer = row.answer("answer")
+    right = gold_letters(answer, count)
     if right is None:
-        what = f"the answer '{written.strip()}' is not one of the {count} choices"
+        what = f"the answer '{answer.strip()}' is not one of the {count} choices"
         rows.repair(row_id, "left_out", what)
         return None
 
-    read = ", ".join(chr(ord("A") + place) for place in right)
-    named = gold_letters(written, 26) or right
+    read = ", ".join(chr(ord("A") + position) for position in right)
+    named = gold_letters(answer, 26) or right
     if len(named) > len(right):
-        what = f"the answer '{written.strip()}' of {count} choices read as {read}"
+        what = f"the answer '{answer.strip()}' of {count} choices read as {read}"
         rows.repair(row_id, "range", what)
-    elif not CLEAN_LETTERS.fullmatch(written):
-        rows.repair(row_id, "gold", f"the answer {written!r} read as {read}")
+    elif not CLEAN_LETTERS.fullmatch(answer):
+        rows.repair(row_id, "gold", f"the answer {answer!r} read as {read}")
 
     return right
 

@@ -127,9 +127,9 @@ def _weigh(
     if known.size == 0:
         return hashes[:0], weights[:0]
 
-    places = np.minimum(np.searchsorted(known, hashes), known.size - 1)
-    is_known = known[places] == hashes
-    return hashes[is_known], weights[is_known] * idf[places[is_known]]
+    positions = np.minimum(np.searchsorted(known, hashes), known.size - 1)
+    is_known = known[positions] == hashes
+    return hashes[is_known], weights[is_known] * idf[positions[is_known]]
 
 
 def _join(parts: Iterable[Hashes]) -> Hashes:

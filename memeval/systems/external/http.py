@@ -212,8 +212,8 @@ class HttpMemory(ServedMemory):
         self._check_separate(result.text, f"the result of '{tool.name}'")
         return result
 
-    def _read_results(self, reply: wire.Json) -> wire.Found:
-        return self._sift(self._read(lambda: wire.read_found(reply, self._ids.turns)))
+    def _read_results(self, reply: wire.Json) -> wire.SearchResults:
+        return self._sift(self._read(lambda: wire.read_results(reply, self._ids.turns)))
 
     async def dump(self) -> list[DumpItem] | None:
         """Everything that the service has stored, as it lists it."""

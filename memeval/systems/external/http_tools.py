@@ -85,7 +85,7 @@ def as_tool(declared: DeclaredTool, use: Use) -> Tool:
 
 def read_result(
     reply: wire.Json,
-    sift: Callable[[wire.Json], wire.Found],
+    sift: Callable[[wire.Json], wire.SearchResults],
     nothing: str | None = None,
 ) -> ToolResult:
     """Result of a tool's reply: `results` as those of a search, `text`, `error`, or any other
@@ -96,9 +96,9 @@ def read_result(
     """
     shown = {name: value for name, value in reply.items() if name != "usage"}
     if isinstance(shown.get("results"), list):
-        found = sift(shown)
-        texts = "\n".join(chunk.text for chunk in found.results)
-        chunks = None if found.without_ids else found.results
+        search = sift(shown)
+        texts = "\n".join(chunk.text for chunk in search.results)
+        chunks = None if search.without_ids else search.results
         return ToolResult(texts or "Nothing was found.", retrieved=chunks)
 
     only = shown.get("text") if list(shown) == ["text"] else None

@@ -335,10 +335,10 @@ class ServedMemory(RecallSystem):
         # A ranking with gaps would count as a miss.
         return replace(answer, ranking=None) if found.without_ids else answer
 
-    async def _search(self, query: Query, depth: int) -> wire.Found:
+    async def _search(self, query: Query, depth: int) -> wire.SearchResults:
         body = {"namespace": self._namespace_of(query.user), **wire.search_json(query, depth)}
         reply = await self._call("search", body, Role.ANSWER)
-        search = self._sift(self._read(lambda: wire.read_found(reply, self._ids.turns)))
+        search = self._sift(self._read(lambda: wire.read_results(reply, self._ids.turns)))
         self._add_remarks(search, depth)
         return structs.replace(search, results=search.results[:depth])
 
@@ -361,7 +361,7 @@ class ServedMemory(RecallSystem):
             context_tokens=sum(count_tokens(result.text) for result in results),
         )
 
-    def _sift(self, found: wire.Found) -> wire.Found:
+    def _sift(self, search: wire.SearchResults) -> wire.SearchResults:
         """The results, without those that have no text and placeholders for an empty search.
 
         Raises `MemoryServiceError` for an error sent as a result, and for a result with the content
@@ -370,7 +370,7 @@ class ServedMemory(RecallSystem):
         nothing = self.settings.no_results
         kept = [
             result
-            for result in found.results
+            for result in search.results
             # Its turns would count as found, although the reader gets no text of them.
             if result.text.strip()
             and (result.turn_ids or not reports_no_results(result.text, nothing))
@@ -383,28 +383,28 @@ class ServedMemory(RecallSystem):
         for at, result in enumerate(kept):
             self._check_separate(result.text, f"results[{at}]")
 
-        empty = sum(1 for result in found.results if not result.text.strip())
+        empty = sum(1 for result in search.results if not result.text.strip())
         if empty:
             current_ledger().remarks[WITHOUT_TEXT] = (
-                f"{empty:,} of {len(found.results):,} results have no text and were left out"
+                f"{empty:,} of {len(search.results):,} results have no text and were left out"
             )
 
-        unknown_turns = [result for result in found.results if not result.turn_ids]
+        unknown_turns = [result for result in search.results if not result.turn_ids]
         dropped = len(unknown_turns) - sum(1 for result in kept if not result.turn_ids)
-        return wire.Found(tuple(kept), max(0, found.without_ids - dropped))
+        return wire.SearchResults(tuple(kept), max(0, search.without_ids - dropped))
 
     def _remember(self, text: str, content: str) -> None:
         """Notes a text stored for this case; `content` is the text without the date."""
         self._contents.append(text)
         _all_lines.add(content)
 
-    def _check_separate(self, text: str, place: str) -> None:
+    def _check_separate(self, text: str, where: str) -> None:
         """Raises `MemoryServiceError` for a text from another case."""
         self._read_all_lines()
         for line in _all_lines.lines_in(text):
             if not is_line_of(line, self._contents):
                 raise MemoryServiceError(
-                    f"{self._name} does not keep cases separate: {place} repeats word for word "
+                    f"{self._name} does not keep cases separate: {where} repeats word for word "
                     f"a text from another case: '{one_line(' '.join(line), 80)}'"
                 )
 
@@ -416,18 +416,18 @@ class ServedMemory(RecallSystem):
             for line in lines():
                 _all_lines.add(line)
 
-    def _add_remarks(self, found: wire.Found, asked: int) -> None:
+    def _add_remarks(self, search: wire.SearchResults, limit: int) -> None:
         """Adds the remarks that matter for reading the figures."""
         remarks = current_ledger().remarks
-        if len(found.results) > asked:
+        if len(search.results) > limit:
             remarks[MORE_THAN_ASKED] = (
-                f"a search returned {len(found.results):,} results, but was asked for {asked:,} "
+                f"a search returned {len(search.results):,} results, but was asked for {limit:,} "
                 "at most"
             )
 
-        if found.without_ids:
+        if search.without_ids:
             remarks[WITHOUT_IDS] = (
-                f"{found.without_ids:,} of {len(found.results):,} results have no turn_ids, so "
+                f"{search.without_ids:,} of {len(search.results):,} results have no turn_ids, so "
                 "the ranking is unknown"
             )
 

@@ -36,7 +36,7 @@ class WireError(ModelError):
     """A reply that does not fit the schema."""
 
 
-class Found(Struct, frozen=True):
+class SearchResults(Struct, frozen=True):
     """The results of a search."""
 
     results: tuple[Retrieved, ...]
@@ -137,12 +137,12 @@ def read_ready(reply: Json) -> bool:
     return ready
 
 
-def read_found(reply: Json, turns: Mapping[str, str]) -> Found:
+def read_results(reply: Json, turns: Mapping[str, str]) -> SearchResults:
     """The results of a search; `turns` maps the ids that were sent to the data set's own."""
     rows = read_rows(reply, "results")
     results = [_read_result(row, f"results[{at}]", turns) for at, row in enumerate(rows)]
     without = sum(1 for row in rows if row.get("turn_ids") is None)
-    return Found(tuple(results), without)
+    return SearchResults(tuple(results), without)
 
 
 def read_rows(reply: Json, name: str) -> list[Json]:
@@ -181,10 +181,10 @@ def expect_member(reply: Json, name: str, wanted: Any) -> None:
         raise WireError(f"{_wrong(name, shown, value)}{why}")
 
 
-def read_answer(reply: Json, turns: Mapping[str, str]) -> tuple[str, Found | None]:
+def read_answer(reply: Json, turns: Mapping[str, str]) -> tuple[str, SearchResults | None]:
     """An answer given by a service, and the results of its search if it reports them."""
     text = read_text(reply.get("text"), "text")
-    return text, None if reply.get("results") is None else read_found(reply, turns)
+    return text, None if reply.get("results") is None else read_results(reply, turns)
 
 
 def read_usages(reply: Json, role: Role) -> tuple[Usage, ...]:
