@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def seeded(*parts: object) -> Random:
+def seeded_random(*parts: object) -> Random:
     """A random number generator, seeded with the parts.
 
     Only its `random()` is used, whose sequence is the same in every version of Python and on every

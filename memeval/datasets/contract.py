@@ -169,11 +169,11 @@ class Dataset(ABC):
         of `question_ids`.
         """
         if self.settings.sample is not None:
-            yield from self._sampled()
+            yield from self._sampled_cases()
             return
 
         asked: set[str] = set()
-        for case in self._filtered():
+        for case in self._filtered_cases():
             asked |= {question.question_id for question in case.questions}
             yield case
 
@@ -184,7 +184,7 @@ class Dataset(ABC):
         """The sample that was drawn, known after `cases` ran; None without `dataset.sample`."""
         return self._sample
 
-    def _filtered(self) -> Iterator[EvalCase]:
+    def _filtered_cases(self) -> Iterator[EvalCase]:
         """The cases with the questions that pass the settings' filters, before sampling."""
         named = self.settings.question_ids
         wanted = None if named is None else frozenset(named)
@@ -215,7 +215,7 @@ class Dataset(ABC):
                 "use:  dataset.split=all",
             )
 
-    def _sampled(self) -> Iterator[EvalCase]:
+    def _sampled_cases(self) -> Iterator[EvalCase]:
         """The cases with the questions that were drawn, and their weights."""
         # Another instance reads the whole data set first: this one's counts must be of one pass.
         other = type(self)(self.path, self.info, replace(self.settings, sample=None))
@@ -225,7 +225,7 @@ class Dataset(ABC):
         self._sample = draw(questions, self.settings.sample, self.settings.sample_seed)
 
         weights = self._sample.weights
-        for case in self._filtered():
+        for case in self._filtered_cases():
             drawn = tuple(
                 replace(question, weight=weights[question.question_id])
                 for question in case.questions

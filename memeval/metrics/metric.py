@@ -147,7 +147,7 @@ class Metric:
         except MemevalError:
             raise
         except Exception as error:
-            raise self._failed(error) from error
+            raise self._failure(error) from error
 
     def compare(self, answer: str, gold: str) -> float:
         """The value of an answer against a gold. Raises `UserError` if it can't be measured."""
@@ -158,9 +158,9 @@ class Metric:
         except MemevalError:
             raise
         except Exception as error:
-            raise self._failed(error) from error
+            raise self._failure(error) from error
 
-    def _failed(self, error: Exception) -> UserError:
+    def _failure(self, error: Exception) -> UserError:
         return UserError(
             f"metric '{one_line(self.name)}' failed: {type(error).__name__}: {one_line(error)}",
             "fix the metric, then repeat the command: no answer is lost",

@@ -16,7 +16,7 @@ from storm_oracle import prove, read
 from memeval.datasets.alert_storm.adapter import AlertStormSettings
 from memeval.datasets.alert_storm.generate import generate
 from memeval.datasets.alert_storm.topology import network
-from memeval.datasets.chance import seeded
+from memeval.datasets.chance import seeded_random
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.metrics.keywords import keyword_pass
@@ -103,7 +103,7 @@ def test_flapping_link_alternates_between_down_and_up() -> None:
 
 def test_alerts_spread_along_links_and_after_their_cause() -> None:
     settings_ = AlertStormSettings(n_alerts=300, topology="random")
-    storm = generate(settings_.shape, seeded("test"))
+    storm = generate(settings_.shape, seeded_random("test"))
     assert storm.network is not None
     first: dict[str, Any] = {}
     for alert in storm.alerts:
@@ -178,7 +178,7 @@ def test_storms_of_a_history_differ_but_share_one_network() -> None:
 @pytest.mark.parametrize("kind", ["tree", "spine_leaf", "random"])
 @pytest.mark.parametrize("count", [5, 40, 200])
 def test_networks_are_connected_and_their_names_unmistakable(kind: Any, count: int) -> None:
-    net = network(kind, count, seeded(1))
+    net = network(kind, count, seeded_random(1))
     assert len(set(net.devices)) == count
     assert len({len(name.rpartition("_")[2]) for name in net.devices}) == 1
     reached, waiting = set[str](), [net.devices[0]]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.datasets.chance import draw, seeded
+from memeval.datasets.chance import draw, seeded_random
 from memeval.datasets.netops.base import choose, draft
-from memeval.datasets.netops.words import HIDDEN, amount, counted, one_word
+from memeval.datasets.netops.words import HIDDEN, amount, count_golds, one_word
 from memeval.metrics.keywords import keyword_pass
 
 
@@ -36,7 +36,7 @@ def test_names_become_single_words() -> None:
 
 @given(right=st.integers(1, 400), other=st.integers(1, 12))
 def test_keyword_judge_tells_counts_in_words_apart(right: int, other: int) -> None:
-    golds = counted(right, "alert")
+    golds = count_golds(right, "alert")
     assert any(keyword_pass(amount(right, "alert"), gold) for gold in golds)
     assert not any(
         keyword_pass("No information available", gold)
@@ -48,19 +48,19 @@ def test_keyword_judge_tells_counts_in_words_apart(right: int, other: int) -> No
 
 
 def test_bare_numbers_are_golds_unless_they_hide_in_other_words() -> None:
-    assert counted(3, "time") == ("three times", "three")
-    assert counted(38, "day") == ("38 days", "38")
-    assert [counted(number, "day") for number in sorted(HIDDEN)] == [("one day",), ("ten days",)]
+    assert count_golds(3, "time") == ("three times", "three")
+    assert count_golds(38, "day") == ("38 days", "38")
+    assert [count_golds(number, "day") for number in sorted(HIDDEN)] == [("one day",), ("ten days",)]
 
 
 def test_seeded_draw_is_pinned() -> None:
-    assert draw(seeded("a", 1), range(10)) == [7, 0, 5, 2, 6, 9, 8, 3, 1, 4]
-    assert draw(seeded("a", 1), range(10), 3) == [7, 0, 5]
+    assert draw(seeded_random("a", 1), range(10)) == [7, 0, 5, 2, 6, 9, 8, 3, 1, 4]
+    assert draw(seeded_random("a", 1), range(10), 3) == [7, 0, 5]
 
 
 @given(seed=st.integers(), count=st.integers(0, 12))
 def test_draw_takes_each_item_once(seed: int, count: int) -> None:
-    drawn = draw(seeded(seed), range(8), count)
+    drawn = draw(seeded_random(seed), range(8), count)
     assert len(drawn) == len(set(drawn)) == min(count, 8)
 
 
@@ -79,7 +79,7 @@ def test_questions_are_chosen_evenly(count: int) -> None:
         for task in tasks
         for number in range(10)
     ]
-    chosen = choose(seeded(1), [*drafts, *drafts], count)
+    chosen = choose(seeded_random(1), [*drafts, *drafts], count)
     assert len(chosen) == min(count, 30) == len({question.text for question in chosen})
     if count == 7:
         assert Counter(question.category for question in chosen) == {"IE": 4, "TR": 3}

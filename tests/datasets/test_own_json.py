@@ -15,7 +15,7 @@ import pytest
 from memeval.cli.data import data
 from memeval.datasets.contract import Dataset
 from memeval.datasets.json import reader
-from memeval.datasets.json.life import OPERATION_FIELDS
+from memeval.datasets.json.operations import OPERATION_FIELDS
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.records import EvalCase, ForgetRequest, Traces

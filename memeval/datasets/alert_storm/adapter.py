@@ -27,7 +27,7 @@ from memeval.datasets.alert_storm.history import history_drafts, join_storms
 from memeval.datasets.alert_storm.material import StormMaterial
 from memeval.datasets.alert_storm.questions import OVER_STORMS, TEMPLATES
 from memeval.datasets.alert_storm.text import HISTORY, show
-from memeval.datasets.chance import seeded
+from memeval.datasets.chance import seeded_random
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import Fields
 from memeval.datasets.io.tables import read_table
@@ -151,7 +151,7 @@ class AlertStorm(NetOps):
 
         for number in range(1, self.settings.n_cases + 1):
             name = f"storm-{number}"
-            rng = seeded("alert_storm", VERSION, self.settings.seed, name)
+            rng = seeded_random("alert_storm", VERSION, self.settings.seed, name)
             if self.settings.storms_per_case == 1:
                 yield self._case(name, generate(self.settings.shape, rng))
             else:
@@ -162,7 +162,7 @@ class AlertStorm(NetOps):
     def _case(self, name: str, storm: Storm, history: Sequence[Storm] = ()) -> EvalCase:
         """The case of a storm, or of a history joined into one storm."""
         shown, sessions = show(storm, *([HISTORY] if history else []))
-        rng = seeded("alert_storm questions", VERSION, self.settings.seed, name)
+        rng = seeded_random("alert_storm questions", VERSION, self.settings.seed, name)
         material = StormMaterial(rng=rng, storm=storm, shown=shown)
         offered = drafts_of(TEMPLATES, material)
         if history:

@@ -15,7 +15,7 @@ from memeval.datasets.alert_storm.material import StormMaterial
 from memeval.datasets.alert_storm.text import ShownAlert
 from memeval.datasets.grouping import K, group
 from memeval.datasets.netops.base import Draft
-from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, counted, day
+from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, count_golds, day
 
 WHEN = "If it was several times, give the day of the latest one."
 
@@ -83,7 +83,7 @@ def _kinds_together(
     material: StormMaterial, earlier: Sequence[PastStorm], latest: PastStorm
 ) -> Iterator[Draft]:
     """Asks when two kinds of the latest storm were raised in one earlier storm."""
-    for first, second in material.some(combinations(_symptoms(latest), 2)):
+    for first, second in material.draw_items(combinations(_symptoms(latest), 2)):
         matching = [storm for storm in earlier if {first, second} <= storm.first_of_kind.keys()]
         evidence = (
             [matching[-1].first_of_kind[kind] for kind in (first, second)] if matching else []
@@ -105,7 +105,7 @@ def _kinds_on_device(
         for device, lines in kinds.items()
         for first, second in combinations(lines, 2)
     ]
-    for device, first, second in material.some(pairs):
+    for device, first, second in material.draw_items(pairs):
         wanted = ((device, first), (device, second))
         matching = [storm for storm in earlier if set(wanted) <= storm.first_on_device.keys()]
         evidence = [matching[-1].first_on_device[key] for key in wanted] if matching else []
@@ -121,7 +121,7 @@ def _root_cause_before(
 ) -> Iterator[Draft]:
     """Asks when a device that is a root cause of any storm was one before the latest storm."""
     devices = dict.fromkeys(device for storm in (*earlier, latest) for device in storm.causes)
-    for device in material.some(devices):
+    for device in material.draw_items(devices):
         matching = [storm for storm in earlier if device in storm.causes]
         text = f"When was device {device} a root cause before, in a storm earlier than the latest?"
         evidence = [matching[-1].causes[device]] if matching else []
@@ -157,7 +157,7 @@ def _storms_with(material: StormMaterial, past: Sequence[PastStorm]) -> Iterator
         lines = [storm.first_of_kind[kind] for storm in past if kind in storm.first_of_kind]
         text = f"In how many storms was alert {kind} raised?"
         yield material.ask(
-            "MR", "storms_with", text, counted(len(lines), "storm"), lines, form=IN_WORDS
+            "MR", "storms_with", text, count_golds(len(lines), "storm"), lines, form=IN_WORDS
         )
 
 

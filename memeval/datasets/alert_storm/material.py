@@ -17,7 +17,7 @@ from memeval.datasets.grouping import K, group
 from memeval.datasets.netops.base import Draft, draft
 from memeval.datasets.netops.words import day
 
-OFFERED = 20
+MOST_PER_TEMPLATE = 20
 """Maximum number of questions per template, before some are chosen."""
 
 MOST_EVIDENCE = 1_000
@@ -60,8 +60,8 @@ class StormMaterial(Struct, frozen=True, dict=True):
         # Questions that name the latest state must be asked after it.
         return self.shown[-1].alert.time.replace(second=0, microsecond=0) + timedelta(minutes=1)
 
-    def some(self, items: Iterable[K]) -> list[K]:
-        return draw(self.rng, items, OFFERED)
+    def draw_items(self, items: Iterable[K]) -> list[K]:
+        return draw(self.rng, items, MOST_PER_TEMPLATE)
 
     def ask(
         self,
@@ -104,12 +104,12 @@ def link_lines(material: StormMaterial) -> Iterator[tuple[str, list[ShownAlert]]
     own = group(
         (line.alert.device, line) for kind in LINK_KINDS for line in material.kinds.get(kind, ())
     )
-    for device in material.some(own):
+    for device in material.draw_items(own):
         yield device, sorted(own[device], key=lambda line: line.alert.time)
 
 
 def lines_alone_in_time(material: StormMaterial) -> Iterator[ShownAlert]:
-    return filter(material.is_alone, draw(material.rng, material.shown, OFFERED))
+    return filter(material.is_alone, draw(material.rng, material.shown, MOST_PER_TEMPLATE))
 
 
 def first_lines(lines: Sequence[ShownAlert]) -> list[ShownAlert]:

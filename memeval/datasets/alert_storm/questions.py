@@ -10,7 +10,7 @@ from itertools import pairwise, product
 
 from memeval.datasets.alert_storm.generate import ROOT_KINDS
 from memeval.datasets.alert_storm.material import (
-    OFFERED,
+    MOST_PER_TEMPLATE,
     StormMaterial,
     causes_of,
     differ,
@@ -23,7 +23,7 @@ from memeval.datasets.alert_storm.material import (
 )
 from memeval.datasets.chance import draw, pick
 from memeval.datasets.netops.base import Draft
-from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, counted
+from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, count_golds
 
 
 def device_at(material: StormMaterial) -> Iterator[Draft]:
@@ -42,20 +42,22 @@ def distinct_alerts(material: StormMaterial) -> Iterator[Draft]:
     form = f"Lines of {sameness(material)} count once. {IN_WORDS}"
     text = "How many distinct alerts were there in all?"
     firsts = [lines[0] for lines in material.identities.values()]
-    yield material.ask("MR", "distinct", text, counted(len(firsts), "alert"), firsts, form=form)
+    yield material.ask("MR", "distinct", text, count_golds(len(firsts), "alert"), firsts, form=form)
 
     firsts_of = {device: first_lines(lines) for device, lines in material.devices.items()}
-    for device in material.some(device for device, own in firsts_of.items() if len(own) > 1):
+    for device in material.draw_items(device for device, own in firsts_of.items() if len(own) > 1):
         own = firsts_of[device]
         text = f"How many distinct alerts did device {device} have?"
-        yield material.ask("MR", "distinct", text, counted(len(own), "alert"), own, form=form)
+        yield material.ask("MR", "distinct", text, count_golds(len(own), "alert"), own, form=form)
 
 
 def lines_of(material: StormMaterial) -> Iterator[Draft]:
-    for device in material.some(device for device, own in material.devices.items() if len(own) > 1):
+    for device in material.draw_items(
+        device for device, own in material.devices.items() if len(own) > 1
+    ):
         own = material.devices[device]
         text = f"How many alerts did device {device} have, duplicates included?"
-        yield material.ask("MR", "lines", text, counted(len(own), "alert"), own, form=IN_WORDS)
+        yield material.ask("MR", "lines", text, count_golds(len(own), "alert"), own, form=IN_WORDS)
 
 
 def root_causes(material: StormMaterial) -> Iterator[Draft]:
@@ -76,7 +78,7 @@ def root_of(material: StormMaterial) -> Iterator[Draft]:
         for line in reversed(material.shown)
         if line.alert.via or line.alert.kind in ROOT_KINDS
     }
-    for device in material.some(
+    for device in material.draw_items(
         device for device, root in material.storm.roots.items() if device != root
     ):
         way = [first[device]]
@@ -93,7 +95,7 @@ def flap_count(material: StormMaterial) -> Iterator[Draft]:
         if len(downs) > 1:
             text = f"How many times did device {device} have alert link_down?"
             yield material.ask(
-                "MR", "flaps", text, counted(len(downs), "time"), downs, form=IN_WORDS
+                "MR", "flaps", text, count_golds(len(downs), "time"), downs, form=IN_WORDS
             )
 
 
@@ -110,7 +112,7 @@ def first_alert(material: StormMaterial) -> Iterator[Draft]:
 
 
 def first_kind(material: StormMaterial) -> Iterator[Draft]:
-    for device in material.some(
+    for device in material.draw_items(
         device for device, own in material.devices.items() if differ(own, "kind")
     ):
         first = material.devices[device][0]
@@ -126,7 +128,7 @@ def before(material: StormMaterial) -> Iterator[Draft]:
         for line, next_line in pairwise(material.shown)
         if next_line.turn_id in firsts and line.alert.device != next_line.alert.device
     ]
-    for line, next_line in draw(material.rng, pairs, OFFERED):
+    for line, next_line in draw(material.rng, pairs, MOST_PER_TEMPLATE):
         # Lines of a log may share a millisecond, and then their order is unknown.
         if material.is_alone(line) and material.is_alone(next_line):
             what = name_alert(next_line.alert)
@@ -136,7 +138,7 @@ def before(material: StormMaterial) -> Iterator[Draft]:
 
 def earlier(material: StormMaterial) -> Iterator[Draft]:
     names = list(material.devices)
-    for _ in range(OFFERED):
+    for _ in range(MOST_PER_TEMPLATE):
         pair = sorted(
             draw(material.rng, names, 2), key=lambda name: material.devices[name][0].alert.time
         )
@@ -156,7 +158,7 @@ def link_state(material: StormMaterial) -> Iterator[Draft]:
 
 
 def latest_kind(material: StormMaterial) -> Iterator[Draft]:
-    for device in material.some(
+    for device in material.draw_items(
         device for device, own in material.devices.items() if differ(own, "kind")
     ):
         last = material.devices[device][-1]
@@ -166,7 +168,7 @@ def latest_kind(material: StormMaterial) -> Iterator[Draft]:
 
 
 def latest_device(material: StormMaterial) -> Iterator[Draft]:
-    for kind in material.some(
+    for kind in material.draw_items(
         kind for kind, own in material.kinds.items() if differ(own, "device")
     ):
         last = material.kinds[kind][-1]
@@ -178,7 +180,7 @@ def latest_device(material: StormMaterial) -> Iterator[Draft]:
 def severity(material: StormMaterial) -> Iterator[Draft]:
     """Asks for the severity of alerts whose lines contradict each other."""
     contradictions = [lines for lines in material.identities.values() if differ(lines, "severity")]
-    for lines in draw(material.rng, contradictions, OFFERED):
+    for lines in draw(material.rng, contradictions, MOST_PER_TEMPLATE):
         text = (
             f"The lines on {name_alert(lines[0].alert)} contradict each other. What is its "
             "severity by the latest line?"
@@ -188,7 +190,7 @@ def severity(material: StormMaterial) -> Iterator[Draft]:
 
 def silent_device(material: StormMaterial) -> Iterator[Draft]:
     """Asks about devices that are linked but raised nothing."""
-    for device in material.some(sorted(material.storm.silent)):
+    for device in material.draw_items(sorted(material.storm.silent)):
         yield material.ask(
             "ABS", "silent_device", f"Which alert did device {device} have first?", ()
         )
@@ -197,7 +199,7 @@ def silent_device(material: StormMaterial) -> Iterator[Draft]:
 def unknown_device(material: StormMaterial) -> Iterator[Draft]:
     """Asks about names like those of the network's devices, with numbers that no device has."""
     names = list(material.devices)
-    for number in range(OFFERED // 2):
+    for number in range(MOST_PER_TEMPLATE // 2):
         stem, _, tail = pick(material.rng, names).rpartition("_")
         name = (
             f"{stem}_{9 * 10 ** max(2, len(tail) - 1) + int(material.rng.random() * 90) + number}"
@@ -211,7 +213,7 @@ def unknown_kind(material: StormMaterial) -> Iterator[Draft]:
     """Asks about a known device and a known kind that never occurred together."""
     met = {(line.alert.device, line.alert.kind) for line in material.shown}
     pairs = [pair for pair in product(material.devices, material.kinds) if pair not in met]
-    for device, kind in draw(material.rng, pairs, OFFERED):
+    for device, kind in draw(material.rng, pairs, MOST_PER_TEMPLATE):
         text = f"What was the severity of the latest alert {kind} of device {device}?"
         yield material.ask("ABS", "unknown_kind", text, ())
 

@@ -72,7 +72,7 @@ class BeamJudge(ModelJudge):
             return await self._judge_order(question, answer, scores, tried)
 
         score = rubric_score(scores, self._settings.scoring)
-        return self._graded(answer, score, {ITEMS: tuple(scores)})
+        return self._with_findings(answer, score, {ITEMS: tuple(scores)})
 
     async def _judge_item(
         self, question: EvalQuestion, item: str, answer: str, tried: int
@@ -126,7 +126,7 @@ class BeamJudge(ModelJudge):
             matches.append(match)
 
         events = line_events(lines, matches, question.rubric)
-        return self._graded(
+        return self._with_findings(
             answer,
             tau_norm(events, len(question.rubric)),
             {ITEMS: tuple(scores), ORDER: tuple(map(float, events))},
@@ -179,7 +179,9 @@ class BeamJudge(ModelJudge):
 
         return self.unscored(reason, tries=tries)
 
-    def _graded(self, answer: str, score: float, parts: dict[str, tuple[float, ...]]) -> Verdict:
+    def _with_findings(
+        self, answer: str, score: float, parts: dict[str, tuple[float, ...]]
+    ) -> Verdict:
         """The verdict with the model's findings part by part."""
         reasons = []
         for name, values in parts.items():

@@ -80,7 +80,7 @@ def read_case(fields: Fields, case_id: str, file: File) -> tuple[EvalCase, int, 
     questions = []
     unplaced = 0
     for number, item in enumerate(items):
-        cited = _cited(item)
+        cited = _cited_keys(item)
         evidence = _places(cited, turns)
         unplaced += bool(cited) and not evidence
         question_id = f"{case_id}/q{number}"
@@ -114,7 +114,7 @@ def _question(
     )
 
 
-def _cited(item: Fields) -> list[tuple[str, str]]:
+def _cited_keys(item: Fields) -> list[tuple[str, str]]:
     """Key (speaker and text) of each message that contains the answer."""
     messages = item.objects("message_evidences", f"{item.record} message_evidences[{{}}]")
     return [_key(message.text("speaker"), message.text("text")) for message in messages]

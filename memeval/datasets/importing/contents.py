@@ -10,7 +10,7 @@ from typing import Any
 
 from memeval.datasets.importing.message import ImportLog
 from memeval.datasets.io.fields import parse_json
-from memeval.datasets.io.lines import numbered
+from memeval.datasets.io.lines import number_lines
 
 BAD_LINES = "lines that can't be read as JSON"
 
@@ -22,7 +22,7 @@ def records_of(content: bytes, path: Path, log: ImportLog) -> list[Any]:
     single value that is cut off.
     """
     content = _as_utf8(content, log)
-    lines = [line for _, line in numbered(content.splitlines(keepends=True))]
+    lines = [line for _, line in number_lines(content.splitlines(keepends=True))]
     values, bad = _lines(lines, log) if len(lines) > 1 else ([], 0)
     # Single lines of an indented file are not JSON, except for a few brackets.
     if values and 2 * bad <= len(lines) and isinstance(values[0], dict | list):

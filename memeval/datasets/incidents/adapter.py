@@ -13,7 +13,7 @@ from typing import IO
 from msgspec.structs import replace
 
 from memeval.config.schema import ANSWER, PREPARE, at
-from memeval.datasets.chance import seeded
+from memeval.datasets.chance import seeded_random
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.grouping import group
 from memeval.datasets.incidents.handling import HANDLING_CATEGORIES, HANDLING_TEMPLATES
@@ -164,8 +164,10 @@ class Incidents(NetOps):
     def _case(self, name: str) -> EvalCase:
         earlier, later = self._systems[name]
         handlings = handle(self.settings.seed, name, earlier) if self.settings.runbooks else []
-        past, sessions = narrate(seeded("incidents", self.settings.seed, name), earlier, handlings)
-        rng = seeded("incidents questions", self.settings.seed, name)
+        past, sessions = narrate(
+            seeded_random("incidents", self.settings.seed, name), earlier, handlings
+        )
+        rng = seeded_random("incidents questions", self.settings.seed, name)
         history = IncidentHistory(rng=rng, past=past, later=later, elsewhere=self._elsewhere(name))
         chosen = choose(rng, drafts_of(TEMPLATES, history), self.settings.questions_per_case)
         ranked = choose(rng, root_causes(history), self.settings.root_causes_per_case)
@@ -179,7 +181,7 @@ class Incidents(NetOps):
         if not self.settings.runbooks:
             return []
 
-        rng = seeded("incidents handling", self.settings.seed, name)
+        rng = seeded_random("incidents handling", self.settings.seed, name)
         offered = drafts_of(HANDLING_TEMPLATES, replace(history, rng=rng))
         return choose(rng, offered, self.settings.handling_per_case)
 

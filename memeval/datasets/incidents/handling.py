@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from memeval.datasets.chance import draw
-from memeval.datasets.incidents.history import OFFERED, IncidentHistory, minute_of
+from memeval.datasets.incidents.history import MOST_PER_TEMPLATE, IncidentHistory, minute_of
 from memeval.datasets.incidents.text import PastIncident, components_text, moment
 from memeval.datasets.netops.base import Draft
 from memeval.records import CategoryId
@@ -24,7 +24,7 @@ BOTH_STEPS = "Name both steps."
 
 def handled(history: IncidentHistory) -> Iterator[Draft]:
     known = [past for past in history.past if past.handling and history.alone(past)]
-    for past in history.offered(known):
+    for past in history.draw_incidents(known):
         text = (
             f"How was the incident of {components_text(past.incident)} handled that began at "
             f"{moment(past.incident)}?"
@@ -41,15 +41,15 @@ def handled_last(history: IncidentHistory) -> Iterator[Draft]:
 
 
 def procedure(history: IncidentHistory) -> Iterator[Draft]:
-    for fault, newest in _revised(history):
+    for fault, newest in _last_revisions(history):
         text = f"What does the runbook for fault {fault} say to do now?"
         yield _about_runbook(history, newest, task="procedure", text=text)
 
 
 def new_incident(history: IncidentHistory) -> Iterator[Draft]:
     """Asks what the newest runbook says about the fault of a later incident."""
-    newest_of = dict(_revised(history))
-    for later in draw(history.rng, history.later, OFFERED):
+    newest_of = dict(_last_revisions(history))
+    for later in draw(history.rng, history.later, MOST_PER_TEMPLATE):
         newest = newest_of.get(later.fault)
         if newest is not None:
             text = (
@@ -60,7 +60,7 @@ def new_incident(history: IncidentHistory) -> Iterator[Draft]:
             yield _about_runbook(history, newest, task="new_incident", text=text, at=at)
 
 
-def _revised(history: IncidentHistory) -> Iterator[tuple[str, PastIncident]]:
+def _last_revisions(history: IncidentHistory) -> Iterator[tuple[str, PastIncident]]:
     """Each fault with a revised runbook, and the incident after which it was last revised.
 
     Left out if its last two revisions are of one minute: the narrative does not say which is newer.

@@ -18,7 +18,7 @@ from memeval.datasets.netops.base import Draft, draft
 
 CLOCK = "Answer as HH:MM."
 
-OFFERED = 40
+MOST_PER_TEMPLATE = 40
 """Maximum number of questions per template, before some are chosen."""
 
 
@@ -48,7 +48,7 @@ class IncidentHistory(Struct, frozen=True, dict=True):
         return Counter(minute_of(past) for past in self.past)
 
     @cached_property
-    def disputed(self) -> dict[tuple[tuple[str, ...], datetime], list[PastIncident]]:
+    def disputed_records(self) -> dict[tuple[tuple[str, ...], datetime], list[PastIncident]]:
         """Records that give different faults for the same components and minute: it is unclear
         whether they count once or twice.
         """
@@ -60,7 +60,7 @@ class IncidentHistory(Struct, frozen=True, dict=True):
         self, groups: Mapping[str, list[PastIncident]]
     ) -> Iterator[tuple[str, list[PastIncident]]]:
         """The groups in which no record is disputed."""
-        doubtful = {past.turn_id for records in self.disputed.values() for past in records}
+        doubtful = {past.turn_id for records in self.disputed_records.values() for past in records}
         for name, records in groups.items():
             if doubtful.isdisjoint(record.turn_id for record in records):
                 yield name, records
@@ -74,8 +74,8 @@ class IncidentHistory(Struct, frozen=True, dict=True):
         """Whether no other incident began in the same minute."""
         return self.minutes[minute_of(past)] == 1
 
-    def offered(self, items: Sequence[PastIncident]) -> list[PastIncident]:
-        return draw(self.rng, items, OFFERED)
+    def draw_incidents(self, items: Sequence[PastIncident]) -> list[PastIncident]:
+        return draw(self.rng, items, MOST_PER_TEMPLATE)
 
     def ask(
         self,

@@ -11,11 +11,11 @@ from itertools import pairwise, product
 
 from memeval.datasets.chance import draw, pick
 from memeval.datasets.grouping import group
-from memeval.datasets.incidents.history import CLOCK, OFFERED, IncidentHistory, names_of
+from memeval.datasets.incidents.history import CLOCK, MOST_PER_TEMPLATE, IncidentHistory, names_of
 from memeval.datasets.incidents.table import Incident
 from memeval.datasets.incidents.text import components_text, moment
 from memeval.datasets.netops.base import Draft
-from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, amount, counted, day, minute
+from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, amount, count_golds, day, minute
 
 LONGEST_LIST = 6
 """Maximum number of items in an answer."""
@@ -25,13 +25,13 @@ UP_TO_FIVE = "Name up to five components, the likeliest first."
 
 def fault_at(history: IncidentHistory) -> Iterator[Draft]:
     known = [past for past in history.past if past.incident.fault and history.alone(past)]
-    for past in history.offered(known):
+    for past in history.draw_incidents(known):
         text = f"Which fault did {components_text(past.incident)} have at {moment(past.incident)}?"
         yield history.ask("IE", "fault", text, (past.incident.fault,), past)
 
 
 def component_at(history: IncidentHistory) -> Iterator[Draft]:
-    for past in history.offered([past for past in history.past if history.alone(past)]):
+    for past in history.draw_incidents([past for past in history.past if history.alone(past)]):
         what = f"had fault {past.incident.fault}" if past.incident.fault else "failed"
         text = f"Which component {what} at {moment(past.incident)}?"
         yield history.ask("IE", "component", text, names_of(past.incident), past)
@@ -39,7 +39,7 @@ def component_at(history: IncidentHistory) -> Iterator[Draft]:
 
 def duration_of(history: IncidentHistory) -> Iterator[Draft]:
     known = [past for past in history.past if "closing" in past.ids and history.alone(past)]
-    for past in history.offered(known):
+    for past in history.draw_incidents(known):
         text = (
             f"How long did the incident of {components_text(past.incident)} last that began at "
             f"{moment(past.incident)}?"
@@ -53,7 +53,7 @@ def incident_count(history: IncidentHistory) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
         if len(records) > 1:
             text = f"How many incidents did component {name} have?"
-            gold = counted(len(records), "incident")
+            gold = count_golds(len(records), "incident")
             yield history.ask("MR", "count", text, gold, *records, form=IN_WORDS)
 
 
@@ -64,7 +64,7 @@ def fault_count(history: IncidentHistory) -> Iterator[Draft]:
             # A count of one would need no more than one session.
             if len(own) > 1:
                 text = f"How many times did component {name} have fault {fault}?"
-                gold = counted(len(own), "time")
+                gold = count_golds(len(own), "time")
                 yield history.ask("MR", "count", text, gold, *own, form=IN_WORDS)
 
 
@@ -95,7 +95,7 @@ def commonest_fault(history: IncidentHistory) -> Iterator[Draft]:
 
 
 def similar_incident(history: IncidentHistory) -> Iterator[Draft]:
-    for later in draw(history.rng, history.later, OFFERED):
+    for later in draw(history.rng, history.later, MOST_PER_TEMPLATE):
         same_fault = history.faults.get(later.fault, [])
         alike = [past for past in same_fault if past.incident.level == later.level]
         if alike and history.alone(alike[-1]):
@@ -141,7 +141,7 @@ def _symptom(later: Incident) -> tuple[datetime, str, str]:
 
 def failed_first(history: IncidentHistory) -> Iterator[Draft]:
     """Asks which of two components had its first incident earlier."""
-    for past in history.offered(list(history.past)):
+    for past in history.draw_incidents(list(history.past)):
         name = pick(history.rng, past.incident.components)
         other = pick(history.rng, list(history.components))
         first, second = history.components[name][0], history.components[other][0]
@@ -163,7 +163,7 @@ def first_with(history: IncidentHistory) -> Iterator[Draft]:
 
 def next_after(history: IncidentHistory) -> Iterator[Draft]:
     pairs = [pair for pair in pairwise(history.past) if all(map(history.alone, pair))]
-    for past, after in draw(history.rng, pairs, OFFERED):
+    for past, after in draw(history.rng, pairs, MOST_PER_TEMPLATE):
         # The question names the first incident's components, which must not give the answer away.
         if not set(past.incident.components) & set(after.incident.components):
             text = (
@@ -178,7 +178,7 @@ def clock_time(history: IncidentHistory) -> Iterator[Draft]:
         (past.incident.components, past.incident.fault, past.incident.time.date())
         for past in history.past
     )
-    for past in history.offered(list(history.past)):
+    for past in history.draw_incidents(list(history.past)):
         if days[past.incident.components, past.incident.fault, past.incident.time.date()] == 1:
             what = f"have fault {past.incident.fault}" if past.incident.fault else "fail"
             when = day(past.incident.time)
@@ -194,13 +194,13 @@ def days_between(history: IncidentHistory) -> Iterator[Draft]:
                 "How many days lie between the dates of the first and the latest incident of "
                 f"component {name}?"
             )
-            ends, gold = (records[0], records[-1]), counted(days, "day")
+            ends, gold = (records[0], records[-1]), count_golds(days, "day")
             yield history.ask("TR", "distance", text, gold, *ends, form=IN_WORDS)
 
 
 def days_since(history: IncidentHistory) -> Iterator[Draft]:
     """Asks for the days up to a later incident's date."""
-    for later in draw(history.rng, history.later, OFFERED):
+    for later in draw(history.rng, history.later, MOST_PER_TEMPLATE):
         name = pick(history.rng, list(history.components))
         last = history.components[name][-1]
         days = (later.time.date() - last.incident.time.date()).days
@@ -209,7 +209,7 @@ def days_since(history: IncidentHistory) -> Iterator[Draft]:
                 f"It is {day(later.time)}. By the records, how many days ago did component {name} "
                 "last fail?"
             )
-            gold = counted(days, "day")
+            gold = count_golds(days, "day")
             yield history.ask("TR", "since", text, gold, last, at=later.time, form=IN_WORDS)
 
 
@@ -241,7 +241,7 @@ def latest_time(history: IncidentHistory) -> Iterator[Draft]:
 
 def contradiction(history: IncidentHistory) -> Iterator[Draft]:
     """Asks for the fault if records of the same components and minute differ: the last counts."""
-    for records in history.disputed.values():
+    for records in history.disputed_records.values():
         text = (
             f"The records contradict each other on the fault of "
             f"{components_text(records[-1].incident)} at {moment(records[-1].incident)}. "
@@ -253,7 +253,7 @@ def contradiction(history: IncidentHistory) -> Iterator[Draft]:
 def unknown_component(history: IncidentHistory) -> Iterator[Draft]:
     later = {name for incident in history.later for name in incident.components}
     unknown = (later | history.elsewhere[0]) - history.components.keys()
-    for name in draw(history.rng, sorted(unknown), OFFERED):
+    for name in draw(history.rng, sorted(unknown), MOST_PER_TEMPLATE):
         text = f"Which fault did component {name} have most recently?"
         yield history.ask("ABS", "unknown_component", text, ())
 
@@ -261,7 +261,7 @@ def unknown_component(history: IncidentHistory) -> Iterator[Draft]:
 def unknown_fault(history: IncidentHistory) -> Iterator[Draft]:
     later = {incident.fault for incident in history.later if incident.fault}
     unknown = (later | history.elsewhere[1]) - history.faults.keys()
-    for fault in draw(history.rng, sorted(unknown), OFFERED):
+    for fault in draw(history.rng, sorted(unknown), MOST_PER_TEMPLATE):
         text = f"Which component had fault {fault} most recently?"
         yield history.ask("ABS", "unknown_fault", text, ())
 
@@ -272,7 +272,7 @@ def unknown_pair(history: IncidentHistory) -> Iterator[Draft]:
         (name, past.incident.fault) for past in history.past for name in past.incident.components
     }
     pairs = [pair for pair in product(history.components, history.faults) if pair not in met]
-    for name, fault in draw(history.rng, pairs, OFFERED):
+    for name, fault in draw(history.rng, pairs, MOST_PER_TEMPLATE):
         text = f"At what time of day did component {name} first have fault {fault}?"
         yield history.ask("ABS", "unknown_pair", text, (), form=CLOCK)
 

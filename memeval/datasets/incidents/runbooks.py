@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from memeval.datasets.chance import draw, seeded
+from memeval.datasets.chance import draw, seeded_random
 from memeval.datasets.incidents.table import Incident
 from memeval.text.beside import load_beside
 
@@ -55,7 +55,7 @@ def handle(seed: int, system: str, incidents: Sequence[Incident]) -> list[Handli
 
 def _handling(seed: int, system: str, fault: str, count: int) -> Handling:
     """The handling of a fault's `count`-th incident."""
-    steps = draw(seeded("incidents runbooks", seed, system, fault), STEPS)
+    steps = draw(seeded_random("incidents runbooks", seed, system, fault), STEPS)
     # The runbook is revised after incidents whose number is a power of two.
     in_force = max(1, (count - 1).bit_length())
     followed = _procedure(steps, min(in_force, MOST_REVISIONS))

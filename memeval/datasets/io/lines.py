@@ -13,7 +13,7 @@ from memeval.datasets.io.json_stream import MARK
 from memeval.errors import UserError
 
 
-def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+def number_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, numbered from 1.
 
     A line ends only at \\n: `splitlines` would cut a text at U+2028, which JSON may contain.
@@ -34,7 +34,7 @@ def read_lines(path: Path) -> Iterator[Fields]:
 
 def parse_lines(lines: Iterable[bytes], path: Path) -> Iterator[Fields]:
     """The objects of lines of the file `path`, each named `line <number>`."""
-    for number, line in numbered(lines):
+    for number, line in number_lines(lines):
         yield Fields.of(path, f"line {number}", _parse(line, f"{path}: line {number}"))
 
 
@@ -59,7 +59,7 @@ def _parse(line: bytes, location: str) -> Any:
 
 def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
     """Each line's value with its place, `line 3`; unreadable lines are noted as mistakes."""
-    for number, line in numbered(lines):
+    for number, line in number_lines(lines):
         try:
             text = line.decode("utf-8-sig")
             yield f"line {number}", json.loads(text, object_pairs_hook=unique_fields)

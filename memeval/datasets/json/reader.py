@@ -26,7 +26,7 @@ from memeval.datasets.io.questions import (
     in_utc,
     notes_of,
 )
-from memeval.datasets.json.life import (
+from memeval.datasets.json.operations import (
     LIFE_FIELDS,
     CaseSessions,
     changes_memory,

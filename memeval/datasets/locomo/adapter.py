@@ -124,7 +124,7 @@ class Locomo(Dataset):
                 yield f"{raw.fields.record}: evidence '{text}' {what}"
 
     def asks(self, question: EvalQuestion) -> bool:
-        return super().asks(question) and question.question_id not in self._excluded
+        return super().asks(question) and question.question_id not in self._excluded_ids
 
     @cached_property
     def _file(self) -> PinnedFile:
@@ -180,7 +180,7 @@ class Locomo(Dataset):
         )
 
     @cached_property
-    def _excluded(self) -> frozenset[str]:
+    def _excluded_ids(self) -> frozenset[str]:
         if self.settings.labels != "exclude":
             return frozenset()
 
@@ -228,7 +228,7 @@ class Locomo(Dataset):
 
         if self.settings.labels == "exclude":
             yield (
-                f"labels: {len(self._excluded)} questions with a wrong gold according to the "
+                f"labels: {len(self._excluded_ids)} questions with a wrong gold according to the "
                 "audit are left out"
             )
 

@@ -69,7 +69,7 @@ def read_generic(content: bytes, path: Path) -> tuple[list[EvalCase], tuple[str,
     mistakes = Mistakes(path, where_is(PAGE))
     values = list(_values(content, path, mistakes))
     if values and is_record(values[0][1]):
-        _check_asked(values, path)
+        _check_has_questions(values, path)
         values = list(as_cases(values))
 
     cases = [_case(location, value, mistakes) for location, value in values]
@@ -85,7 +85,7 @@ def read_generic(content: bytes, path: Path) -> tuple[list[EvalCase], tuple[str,
     return whole, tuple(_notes(whole, mistakes))
 
 
-def _check_asked(values: Sequence[tuple[str, Any]], path: Path) -> None:
+def _check_has_questions(values: Sequence[tuple[str, Any]], path: Path) -> None:
     """Raises `UserError` if no question is asked about the records."""
     if not any(isinstance(value, dict) and "question" in value for _, value in values):
         raise UserError(

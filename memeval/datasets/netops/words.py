@@ -33,7 +33,7 @@ def amount(count: int, noun: str) -> str:
     return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
 
 
-def counted(count: int, noun: str) -> tuple[str, ...]:
+def count_golds(count: int, noun: str) -> tuple[str, ...]:
     """Golds for a count: the number with and without what is counted; only the latter is left out
     if the bare word is part of common words.
     """

@@ -90,9 +90,9 @@ class ProgramSettings(ServedSettings):
                 example,
             )
 
-        self.inherited()
+        self.inherited_variables()
 
-    def inherited(self) -> dict[str, str]:
+    def inherited_variables(self) -> dict[str, str]:
         """The variables that are passed on. Raises `UserError` if a named one is not set."""
         for name in self.environment:
             if name not in os.environ:
@@ -132,7 +132,7 @@ class CaseHome:
 
     def variables(self) -> dict[str, str]:
         """The program's environment."""
-        variables = self._settings.inherited()
+        variables = self._settings.inherited_variables()
         if not self._settings.names_case:
             variables |= _caches(variables.get("HOME")) | {"HOME": str(self._folder)}
 

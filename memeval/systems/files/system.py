@@ -49,7 +49,7 @@ NOTES_FILE = "notes.json"
 _PART = r"[A-Za-z0-9_-][A-Za-z0-9_. -]{0,79}"
 _NOTE_NAME = re.compile(rf"{_PART}(?:/{_PART}){{0,3}}")
 
-_WRITTEN = {
+_WRITE_PARAMETERS = {
     "path": {"type": "string", "description": "The file, such as people/ann.txt."},
     "text": {"type": "string", "description": "What to write."},
 }
@@ -108,11 +108,11 @@ class Files(ChunkSystem, RecallSystem):
     def recall(self, query: Query, depth: int) -> list[Retrieved]:
         entries = self._entries()
         words = set(search_terms(query.text))
-        held = [words.intersection(search_terms(content)) for content, _ in entries]
-        counts = Counter(word for words_held in held for word in words_held)
-        rarity = {word: math.log(len(held) / count) for word, count in counts.items()}
-        scores = [sum(map(rarity.__getitem__, sorted(words_held))) for words_held in held]
-        ranked = sorted(range(len(held)), key=lambda at: -scores[at])
+        found_words = [words.intersection(search_terms(content)) for content, _ in entries]
+        counts = Counter(word for words_held in found_words for word in words_held)
+        rarity = {word: math.log(len(found_words) / count) for word, count in counts.items()}
+        scores = [sum(map(rarity.__getitem__, sorted(words_held))) for words_held in found_words]
+        ranked = sorted(range(len(found_words)), key=lambda at: -scores[at])
 
         return [
             replace(entries[at][1], score=scores[at]) for at in ranked[:depth] if scores[at] > 0
@@ -195,14 +195,14 @@ class Files(ChunkSystem, RecallSystem):
             Tool(
                 name="append_file",
                 description="Writes text at the end of a file of notes, which is made if needed.",
-                parameters=object_schema(required=["path", "text"], **_WRITTEN),
+                parameters=object_schema(required=["path", "text"], **_WRITE_PARAMETERS),
                 call=self._append_file,
                 writes=True,
             ),
             Tool(
                 name="write_file",
                 description="Makes a file of notes, or replaces all of its text.",
-                parameters=object_schema(required=["path", "text"], **_WRITTEN),
+                parameters=object_schema(required=["path", "text"], **_WRITE_PARAMETERS),
                 call=self._write_file,
                 writes=True,
             ),
