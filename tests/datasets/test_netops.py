@@ -50,7 +50,10 @@ def test_keyword_judge_tells_counts_in_words_apart(right: int, other: int) -> No
 def test_bare_numbers_are_golds_unless_they_hide_in_other_words() -> None:
     assert count_golds(3, "time") == ("three times", "three")
     assert count_golds(38, "day") == ("38 days", "38")
-    assert [count_golds(number, "day") for number in sorted(HIDDEN)] == [("one day",), ("ten days",)]
+    assert [count_golds(number, "day") for number in sorted(HIDDEN)] == [
+        ("one day",),
+        ("ten days",),
+    ]
 
 
 def test_seeded_draw_is_pinned() -> None:
