@@ -77,7 +77,12 @@ def measure(calls: int, questions: int, words: int) -> float:
         for number in range(questions):
             question = EvalQuestion(f"q{number}", f"What is w{number}?", "c", ("x",))
             row = await ask(
-                Watched(memory), question, known, texts, service=ServiceWatch(None), by_tools=reader
+                Watched(memory),
+                question,
+                known,
+                texts,
+                service=ServiceWatch(None),
+                tool_reader=reader,
             )
             assert row.hypothesis == "done", row.error
 

@@ -13,7 +13,7 @@ import pytest
 from forking import run_command_line
 
 from memeval.process import started
-from memeval.process.leftovers import OLD_S, own_name, owner, sweep, sweep_temporary
+from memeval.process.leftovers import OLD_S, owner, sweep, sweep_temporary, temporary_name
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_only_leftovers_of_dead_processes_are_removed(tmp_path: Path, dead: str)
     ]
     kept = [
         made(memory),
-        made(own_name(memory, "7")),
+        made(temporary_name(memory, "7")),
         made(memory.with_name(f".case.{os.getpid()}.tmp")),
         made(memory.with_name(".case.nobody-else.tmp")),
         made(memory.with_name(f"case.{dead}.7.tmp")),

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from memeval.config.paths import refusing_long_names
 from memeval.runs.environment import set_environment
-from memeval.runs.interrupt import Door
+from memeval.runs.interrupt import StopSwitch
 
 T = TypeVar("T")
 
@@ -26,8 +26,8 @@ def composing() -> Iterator[None]:
         yield
 
 
-def in_thread(work: Callable[[], T], door: Door | None = None) -> Future[T]:
-    """Starts `work` in a new thread. Closing its `door` ends it.
+def in_thread(work: Callable[[], T], switch: StopSwitch | None = None) -> Future[T]:
+    """Starts `work` in a new thread. Its `switch` ends it.
 
     The thread is a daemon, so that Ctrl-C in the caller ends the process.
     """
@@ -35,8 +35,8 @@ def in_thread(work: Callable[[], T], door: Door | None = None) -> Future[T]:
 
     def target() -> None:
         try:
-            opened = nullcontext() if door is None else door.of_this_thread()
-            with refusing_long_names(), opened:
+            stoppable = nullcontext() if switch is None else switch.for_this_thread()
+            with refusing_long_names(), stoppable:
                 result = work()
 
             future.set_result(result)
@@ -57,12 +57,12 @@ async def awaited(work: Callable[[], T]) -> T:
     If the caller is cancelled, the work ends as after a first Ctrl-C: model calls in progress
     finish, and finished work is kept.
     """
-    door = Door()
-    future = asyncio.wrap_future(in_thread(work, door))
+    switch = StopSwitch()
+    future = asyncio.wrap_future(in_thread(work, switch))
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
-        door.close()
+        switch.stop()
         await asyncio.wait({future})
         future.exception()  # asyncio would log an error that nobody reads
         raise

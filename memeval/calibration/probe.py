@@ -16,7 +16,7 @@ from memeval.judges.contract import Judge
 from memeval.pipeline.execute.judging import judge_answer, judge_of
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.repeat import first_error
-from memeval.pipeline.open.called import keep_alive
+from memeval.pipeline.open.called import run_with_breaker
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.pipeline.open.models import Models
@@ -136,7 +136,7 @@ async def probe_judge(
     """Has a cell's judge judge all items, and with `inject` attacks on wrong ones that it rejects.
 
     Replies are read from and stored in the cache; calls keep to the endpoint's limit. If the judge
-    fails, its item has no verdict. Raises the same errors as `keep_alive`.
+    fails, its item has no verdict. Raises the same errors as `run_with_breaker`.
     """
     identity = judge_identity(cell)
     if identity is None:
@@ -152,7 +152,7 @@ async def probe_judge(
     origin = f"probe {uuid4().hex}"
     async with aclosing(Models(cell.config, origin, progress.say)) as models:
         work = _probe_all(cell, models, identity, asked, progress, inject=inject)
-        return await keep_alive(cell, models.connections.breaker, work)
+        return await run_with_breaker(cell, models.connections.breaker, work)
 
 
 async def _probe_all(

@@ -62,7 +62,7 @@ PARSER = Parser.of("check", USAGE)
 
 def check(arguments: Sequence[str]) -> int:
     """Prints one line per rule. Exit status 1 if one is violated, or an essential one not shown."""
-    from memeval.pipeline.open.declared import Declared
+    from memeval.pipeline.open.declared import SystemSource
     from memeval.pipeline.open.opening import open_cell
     from memeval.runs.spending import refuse_limits
 
@@ -87,7 +87,7 @@ def check(arguments: Sequence[str]) -> int:
 
     cell = open_cell(config, "")
     refuse_limits(cell, "check")
-    if not isinstance(cell.source, Declared):
+    if not isinstance(cell.source, SystemSource):
         raise UserError("check needs a memory system", EXAMPLE)
 
     if options.lag is not None:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from memeval.results import NoteKind, RunSummary
-from memeval.runs.display.terminal import drawn, folded
+from memeval.runs.display.terminal import drawing_stream, folded
 from memeval.runs.invocation import DoneCell, Invocation
 from memeval.runs.publish.conclusion import Conclusion, conclude
-from memeval.runs.publish.publisher import Published
+from memeval.runs.publish.publisher import PublishResult
 from memeval.text.shipped import where_is
 from memeval.text.shown import printable
 from memeval.tracking.store import LOCAL_PAGE
@@ -87,7 +87,7 @@ def print_tables(groups: Groups) -> None:
 
     from memeval.report.comparison import comparison_table
 
-    output = drawn(sys.stdout)
+    output = drawing_stream(sys.stdout)
     console = Console(file=output)
     # Without a terminal, rich assumes 80 columns, and would fold every row of a log.
     if not console.is_terminal:
@@ -127,7 +127,7 @@ def print_statistics(comparisons: Sequence[Comparison]) -> None:
             print(f"\n{comparison_text(comparison)}", end="")
 
 
-def print_logged(logged: Sequence[Published]) -> None:
+def print_logged(logged: Sequence[PublishResult]) -> None:
     """Prints the URL of the logged comparison in MLflow, or the reason why it was not logged."""
     for published in logged:
         # Nothing answers at the URL of a local store until `memeval ui` runs.

@@ -24,7 +24,7 @@ from memeval.datasets.locate import locate
 from memeval.datasets.registry import DATASETS, GROUP, dataset_info, has_adapter, writable
 from memeval.datasets.transfer import FetchLimits
 from memeval.errors import UserError
-from memeval.runs.display.terminal import drawn
+from memeval.runs.display.terminal import drawing_stream
 from memeval.text.shown import all_counted, counted
 
 USAGE_OF_FETCH = """
@@ -206,7 +206,7 @@ def _show(done: int, total: int | None) -> None:
     # Only on a terminal: a line that is rewritten repeatedly would fill a log.
     if sys.stderr.isatty():
         of = f" of {total:,}" if total else ""
-        print(f"\r{done:,}{of} bytes", end="", file=drawn(sys.stderr), flush=True)
+        print(f"\r{done:,}{of} bytes", end="", file=drawing_stream(sys.stderr), flush=True)
         if done == total:
             print(file=sys.stderr)
 

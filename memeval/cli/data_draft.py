@@ -205,14 +205,14 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
     progress.expect("answer", max(job.wanted.count - drafting.count_before, 0))
     address = settings_of_role(config.llm, DRAFT).base_url
     options = {str(address): f"{DRAFT}.base_url"} if address else {}
-    work = connections.breaker.keep(
+    work = connections.breaker.run(
         drafting.run(),
         {**options, **options_of_addresses(job.cell)},
         config.stop_after_failures,
         roles_of_models(job.cell),
     )
     try:
-        await (work if connections.budget is None else connections.budget.keep(work))
+        await (work if connections.budget is None else connections.budget.run(work))
     except BudgetError as error:
         progress.say(f"  {one_line(error)}; the same command with a larger budget continues it")
     finally:

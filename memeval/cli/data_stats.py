@@ -15,7 +15,7 @@ from memeval.datasets.registry import has_adapter
 from memeval.datasets.stats import Stats, StatsRow, measure
 from memeval.errors import UserError
 from memeval.records import CategoryId
-from memeval.runs.display.terminal import drawn
+from memeval.runs.display.terminal import drawing_stream
 from memeval.text.redaction import redacted
 from memeval.text.shown import natural_order, one_line, printable
 
@@ -61,7 +61,7 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(file=drawn(sys.stdout))
+    console = Console(file=drawing_stream(sys.stdout))
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.MARKDOWN)
     for index, title in enumerate(titles):
         table.add_column(Text(printable(title)), justify="right" if index else "left")

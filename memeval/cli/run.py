@@ -18,7 +18,7 @@ from memeval.runs.job import check_writable, clean_copies
 
 def run(arguments: Sequence[str]) -> int:
     """Composes and runs each cell. Exit status 1 if a cell is invalid."""
-    from memeval.runs.compose.errors import explained
+    from memeval.runs.compose.errors import explaining_config_errors
     from memeval.runs.launch.application import hydra_application
 
     statistics = STATISTICS in arguments
@@ -29,7 +29,7 @@ def run(arguments: Sequence[str]) -> int:
     invocation = current_invocation()
 
     try:
-        with explained():
+        with explaining_config_errors():
             main()
     except RefusedError as refusal:
         return report_refusal(refusal)

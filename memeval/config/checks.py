@@ -27,7 +27,7 @@ _ADDRESS_SETTING = re.compile(r"(?:^|[._])(?:url|uri|host|address|endpoint)$")
 _OVERRIDE = re.compile(r"(?P<mark>~|\+{0,2})(?P<key>[^=\s]+)=(?P<value>.*)", re.DOTALL)
 _PAIR = re.compile(r"[\"']?([^\s\"':,{}]+)[\"']?\s*:\s*[\"']?([^\"',{}]*)")
 
-_CALLED = ("llm.", "embedder.", "reranker.")
+_ENDPOINT_GROUPS = ("llm.", "embedder.", "reranker.")
 """Settings of endpoints that are called."""
 
 BY_HEADER = (
@@ -45,15 +45,15 @@ def check_address(option: str, address: str, *hints: str) -> None:
     or fragment.
     """
     check_plain(option, address, *(hints or (BY_HEADER,)))
-    way = "for example:  http://localhost:8000/v1"
+    example = "for example:  http://localhost:8000/v1"
     if not address.lower().startswith(("http://", "https://")):
-        raise UserError(f"{option} must be a URL that begins with http:// or https://", way)
+        raise UserError(f"{option} must be a URL that begins with http:// or https://", example)
 
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise UserError(f"{option} is not a URL: host or port can't be read", way) from None
+        raise UserError(f"{option} is not a URL: host or port can't be read", example) from None
 
     # An IPv6 address has no labels, and a host name may end in the dot of the root.
     labels = ["host"] if ":" in host else host.removesuffix(".").split(".")
@@ -62,7 +62,7 @@ def check_address(option: str, address: str, *hints: str) -> None:
         and "\\" not in address
     )
     if not sound or len(host) > 253 or not all(map(_LABEL.fullmatch, labels)) or port == 0:
-        raise UserError(f"{option} is not a URL: host or port can't be read", way)
+        raise UserError(f"{option} is not a URL: host or port can't be read", example)
 
 
 def check_plain(option: str, address: str, *hints: str) -> None:
@@ -104,10 +104,10 @@ def check_store(url: str | None, memories: str | None) -> None:
 
 def _check_database(address: str) -> None:
     """Raises `UserError` unless this is the address of a PostgreSQL database."""
-    way = "for example:  store.url=postgresql://localhost:5432/memeval"
+    example = "for example:  store.url=postgresql://localhost:5432/memeval"
     check_plain("store.url", address, BY_LIBPQ)
     if not address.startswith("postgresql://"):
-        raise UserError("store.url must be a URL that begins with postgresql://", way)
+        raise UserError("store.url must be a URL that begins with postgresql://", example)
 
     try:
         parts = urlsplit(address)
@@ -116,7 +116,7 @@ def _check_database(address: str) -> None:
         sound = False
 
     if not sound or not address.isascii() or not address.isprintable() or " " in address:
-        raise UserError("store.url must name a host and a database", way)
+        raise UserError("store.url must name a host and a database", example)
 
 
 def _check_memories(address: str) -> None:
@@ -199,9 +199,13 @@ def check_secrets(leaves: Mapping[str, Any]) -> None:
 
 
 def _check_text(path: str, text: str) -> None:
-    hints = [BY_HEADER] if path.startswith(_CALLED) else ["put secrets into environment variables"]
+    hints = (
+        [BY_HEADER]
+        if path.startswith(_ENDPOINT_GROUPS)
+        else ["put secrets into environment variables"]
+    )
     if _SECRET_SETTING.search(path) and (
-        len(text) >= SHORTEST or path.startswith((*_CALLED, "tracking."))
+        len(text) >= SHORTEST or path.startswith((*_ENDPOINT_GROUPS, "tracking."))
     ):
         keep_secret(text)
         raise UserError(

@@ -25,8 +25,10 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
             f"{what}: {path} is not a subclass of {base.__module__}.{base.__qualname__}"
         )
 
-    if left := sorted(getattr(named_class, "__abstractmethods__", ())):
-        raise UserError(f"{what}: {path} does not define {', '.join(left)} of {base.__qualname__}")
+    if missing := sorted(getattr(named_class, "__abstractmethods__", ())):
+        raise UserError(
+            f"{what}: {path} does not define {', '.join(missing)} of {base.__qualname__}"
+        )
 
     return named_class
 
@@ -77,12 +79,12 @@ def _is_usable(value: object, base: type[Any]) -> bool:
 
 def _locate_error(error: BaseException) -> str:
     """An error with the innermost location outside of Python's import machinery."""
-    own = [
+    frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith("<")
         and "importlib" not in frame.filename
         and frame.filename != __file__
     ]
-    where = f"{Path(own[-1].filename).name}:{own[-1].lineno}: " if own else ""
+    where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}: " if frames else ""
     return f"{where}{type(error).__name__}: {one_line(error)}"

@@ -28,20 +28,20 @@ CELL = re.compile(r"(\w+)-([0-9]+)")
 
 def sweep_file(name: str) -> Path | None:
     """The file of a built-in sweep or of a package's, or None."""
-    found = plugin(SWEEP, name)
-    return found.file if found else own_file(SWEEP, name)
+    provider = plugin(SWEEP, name)
+    return provider.file if provider else own_file(SWEEP, name)
 
 
 def sweep_files() -> dict[str, Path]:
     files = {path.stem: path for path in own_files(SWEEP)}
-    for name, brought in sorted(plugins(SWEEP).items()):
-        if brought[0].file is not None:
-            files.setdefault(name, brought[0].file)
+    for name, providers in sorted(plugins(SWEEP).items()):
+        if providers[0].file is not None:
+            files.setdefault(name, providers[0].file)
 
     return files
 
 
-def over_cells(sweep: str, config: DictConfig) -> DictConfig:
+def replace_grids(sweep: str, config: DictConfig) -> DictConfig:
     """The sweep's config, in which its grids, if any, are replaced by options of `cell`."""
     # Removed, because the schema of a run has no such field.
     grids = config.pop("grids", None)
@@ -61,9 +61,9 @@ def cells(grids: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
 
 def _cells(grids: Sequence[str]) -> Iterator[tuple[str, ...]]:
     for grid in grids:
-        given = shlex.split(grid)
-        check_given_once(given)
-        words = [full_override(word) for word in choose_classes(given)]
+        grid_words = shlex.split(grid)
+        check_given_once(grid_words)
+        words = [full_override(word) for word in choose_classes(grid_words)]
         yield from product(*map(_choices, words))
 
 
@@ -75,7 +75,7 @@ def _choices(override: str) -> list[str]:
     return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
 
 
-def counted_cells() -> dict[str, int]:
+def count_cells() -> dict[str, int]:
     """The number of cells of each sweep that is a union of grids."""
     counts = {name: len(_cells_of(_text(file))) for name, file in sweep_files().items()}
     return {sweep: count for sweep, count in counts.items() if count}

@@ -74,10 +74,10 @@ def join_digests(*contributions: Digests) -> dict[str, dict[str, str]]:
     """Merges all contributions. A name may occur once per stage."""
     joined: dict[str, dict[str, str]] = {PREPARE: {}, ANSWER: {}, JUDGE: {}}
     for contribution in contributions:
-        for stage, named in contribution.items():
-            twice = joined[stage].keys() & named.keys()
+        for stage, digests in contribution.items():
+            twice = joined[stage].keys() & digests.keys()
             assert not twice, f"{stage} has two digests named {', '.join(sorted(twice))}"
-            joined[stage] |= named
+            joined[stage] |= digests
 
     return joined
 
@@ -147,7 +147,7 @@ def by_stage(config: RunConfig, inputs: IdentityInputs) -> Settings:
     fields = _run_metadata()
     # Keys contain a role's final settings: naming the answers' model in a role changes nothing.
     leaves = flatten(dataclasses.replace(config, llm=with_roles_filled(config.llm)))
-    counted: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
+    leaves_of_stage: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
 
     for path in leaves:
         metadata = _metadata_of(path, fields, inputs)
@@ -163,11 +163,11 @@ def by_stage(config: RunConfig, inputs: IdentityInputs) -> Settings:
         if value is None and metadata.get(OPTIONAL):
             continue
 
-        counted[metadata["stage"]][path] = value
+        leaves_of_stage[metadata["stage"]][path] = value
         if metadata.get(AT_INGEST) and inputs.uses_llm_at_ingest:
-            counted[PREPARE][path] = value
+            leaves_of_stage[PREPARE][path] = value
 
-    return counted
+    return leaves_of_stage
 
 
 def _metadata_of(

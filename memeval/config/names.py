@@ -9,7 +9,7 @@ from typing import Any
 
 from memeval.config.overrides import INTEGER_GROUPS
 from memeval.config.paths import conf_dir
-from memeval.config.served import brought_fields, brought_homes
+from memeval.config.served import package_fields, package_options
 from memeval.errors import UserError
 from memeval.text.beside import load_yaml
 from memeval.text.shown import some_of
@@ -45,13 +45,13 @@ def known_names() -> Mapping[str, list[str]]:
     return names
 
 
-def homes_of(name: str, words: Iterable[str]) -> Sequence[str]:
+def options_with_field(name: str, words: Iterable[str]) -> Sequence[str]:
     """The options that have the field `name`: memeval's own, and those that the words choose."""
-    choices = frozenset(plain(word) for word in words if "=" in word)
-    return [*known_names().get(name, ()), *brought_homes(name, choices)]
+    choices = frozenset(without_marks(word) for word in words if "=" in word)
+    return [*known_names().get(name, ()), *package_options(name, choices)]
 
 
-def plain(word: str) -> str:
+def without_marks(word: str) -> str:
     """A choice of an option, without `+` and quotes."""
     return word.lstrip("+").replace("'", "").replace('"', "")
 
@@ -68,11 +68,11 @@ def _paths(values: Mapping[str, Any]) -> Iterator[str]:
 def unknown_name(key: str) -> UserError:
     """The error for an unknown group or field, with options that have it or the nearest names."""
     known = known_names()
-    brought = brought_fields(key.partition(".")[0])
-    if homes := known.get(key):
-        listed = some_of(homes, 3)
+    package_names = package_fields(key.partition(".")[0])
+    if owners := known.get(key):
+        listed = some_of(owners, 3)
         return UserError(
-            f"'{key}' is a field of {listed} only", f"for example:  {homes[0]} {key}=...", HELP
+            f"'{key}' is a field of {listed} only", f"for example:  {owners[0]} {key}=...", HELP
         )
 
     # A field within its own group, such as system.working_memory.template, comes first.
@@ -84,7 +84,7 @@ def unknown_name(key: str) -> UserError:
     else:
         deeper = fields_called(key)
 
-    alike = get_close_matches(key, [*known, *brought], n=3, cutoff=0.6)
+    alike = get_close_matches(key, [*known, *package_names], n=3, cutoff=0.6)
     near = list(dict.fromkeys([*deeper[:2], *alike]))[:3]
     guess = f" Did you mean: {', '.join(near)}?" if near else ""
 
@@ -97,10 +97,10 @@ def fields_called(name: str) -> list[str]:
     exact: list[str] = []
     parts: list[str] = []
     for known in known_names():
-        own = known.rpartition(".")[2]
-        if own == name:
+        last_part = known.rpartition(".")[2]
+        if last_part == name:
             exact.append(known)
-        elif own.startswith(f"{name}_") or own.endswith(f"_{name}"):
+        elif last_part.startswith(f"{name}_") or last_part.endswith(f"_{name}"):
             parts.append(known)
 
     # A group before a field, and a group's field before one that is nested deeper.

@@ -24,9 +24,9 @@ def class_path(group: str, option: str) -> str | None:
         return _class_in(group, file)
 
     # Only the first: if two packages provide the name, `plugin` raises an error.
-    for found in plugins(group).get(option, ())[:1]:
-        named = _class_in(group, found.file) if found.file else None
-        return named or found.path
+    for provider in plugins(group).get(option, ())[:1]:
+        named = _class_in(group, provider.file) if provider.file else None
+        return named or provider.path
 
     return None
 
@@ -39,7 +39,7 @@ def _class_in(group: str, file: Path) -> str | None:
     bases = [str(name) for name in values.get("defaults", ()) if name not in ("_self_", file.stem)]
     # As Hydra composes: the last of the defaults wins.
     inherited = (class_path(group, base) for base in reversed(bases))
-    return next((named for named in inherited if named), None)
+    return next((path for path in inherited if path), None)
 
 
 def built_in_classes(group: str) -> dict[str, str]:
@@ -103,5 +103,5 @@ def origin(group: str, name: str) -> str:
     if own_file(group, name) is not None:
         return ""
 
-    found = plugin(group, name)
-    return f" of {found.package}" if found else ""
+    provider = plugin(group, name)
+    return f" of {provider.package}" if provider else ""

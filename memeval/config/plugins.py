@@ -67,19 +67,19 @@ def plugins(group: str) -> Mapping[str, Sequence[Plugin]]:
 
 def plugin(group: str, name: str) -> Plugin | None:
     """A package's plug-in by name, if any. Raises `UserError` if the name is taken twice."""
-    brought = plugins(group).get(name, ())
-    if not brought:
+    provided = plugins(group).get(name, ())
+    if not provided:
         return None
 
-    packages = sorted(found.package for found in brought)
+    packages = sorted(part.package for part in provided)
     if own_file(group, name) is not None:
         packages.insert(0, f"memeval {__version__}")
     if len(packages) == 1:
-        return brought[0]
+        return provided[0]
 
-    hints = [f"keep one of them:  pip uninstall {brought[-1].package.split()[0]}"]
-    if brought[-1].path and group in GROUPS:
-        hints.append(f"or name the class:  {group}.class={brought[-1].path}")
+    hints = [f"keep one of them:  pip uninstall {provided[-1].package.split()[0]}"]
+    if provided[-1].path and group in GROUPS:
+        hints.append(f"or name the class:  {group}.class={provided[-1].path}")
 
     what = f"metric '{name}'" if group == METRIC else f"{group}={name}"
     raise UserError(f"{what} is defined by two packages: {' and '.join(packages)}", *hints)
@@ -97,12 +97,12 @@ def own_file(group: str, name: str) -> Path | None:
 def option_file(group: str, name: str) -> Path | None:
     """The file of an option, memeval's own or a package's; None if it has no file."""
     # conf/ comes first, because this needs no search through packages.
-    own = own_file(group, name)
-    if own is not None or not group:
-        return own
+    builtin = own_file(group, name)
+    if builtin is not None or not group:
+        return builtin
 
-    found = plugin(group, name)
-    return found.file if found else None
+    part = plugin(group, name)
+    return part.file if part else None
 
 
 def own_files(group: str) -> list[Path]:
@@ -123,11 +123,11 @@ def packages_of(module: str) -> str:
     """Name and version of the packages that provide parts from a module's top-level package."""
     top = module.partition(".")[0]
     packages = {
-        found.package
+        part.package
         for group in PARTS
-        for brought in plugins(group).values()
-        for found in brought
-        if found.path and found.path.partition(":")[0].partition(".")[0] == top
+        for provided in plugins(group).values()
+        for part in provided
+        if part.path and part.path.partition(":")[0].partition(".")[0] == top
     }
     return ", ".join(sorted(packages))
 
@@ -136,13 +136,13 @@ def check_folder(folder: Path) -> None:
     """Raises `UserError` if a user's folder repeats an existing option: Hydra would pick one."""
     for path in sorted(folder.glob("*/*.yaml")):
         group, name = path.parent.name, path.stem
-        brought = plugins(group).get(name, ())
-        homes = [found.package for found in brought]
+        provided = plugins(group).get(name, ())
+        owners = [part.package for part in provided]
         if own_file(group, name) is not None:
-            homes.insert(0, "memeval")
-        if homes:
+            owners.insert(0, "memeval")
+        if owners:
             raise UserError(
-                f"{path}: {group}={name} is already an option of {homes[0]}",
+                f"{path}: {group}={name} is already an option of {owners[0]}",
                 f"give the file another name; to build on that option:  defaults: [{name}, _self_]",
             )
 
@@ -182,14 +182,14 @@ def _scan(search_path: tuple[str, ...]) -> Plugins:
     return groups
 
 
-def _add_file(brought: list[Plugin], file: Path, package: str) -> None:
+def _add_file(provided: list[Plugin], file: Path, package: str) -> None:
     """Adds an option's file to the same package's part of that name, or else as a new option."""
-    for index, part in enumerate(brought):
+    for index, part in enumerate(provided):
         if part.package == package and part.file is None:
-            brought[index] = replace(part, file=file)
+            provided[index] = replace(part, file=file)
             return
 
-    brought.append(Plugin(name=file.stem, package=package, file=file))
+    provided.append(Plugin(name=file.stem, package=package, file=file))
 
 
 def _files(value: str) -> Iterator[tuple[str, Path]]:

@@ -28,8 +28,8 @@ from memeval.config.roles import (
     check_api_version,
     check_roles,
     is_local,
+    section_of_role,
     share_limits,
-    written_for,
 )
 from memeval.config.schema import EmbedderConfig, JudgeModelConfig, LlmConfig, RunConfig
 from memeval.config.settings import REQUIRED
@@ -45,14 +45,14 @@ _HINTS = get_type_hints(RunConfig)
 _typed_fields: dict[tuple[str, str], Any] = {}
 """Fields of configs after typing, by name and original value."""
 
-_SPOKEN = {
+_TYPE_WORDS = {
     "integer": "a whole number",
     "int": "a whole number",
     "float": "a number",
     "boolean": "true or false",
     "bool": "true or false",
 }
-_NOT_OF_TYPE = re.compile(
+_TYPE_MISMATCH = re.compile(
     r"(?:Value|Incompatible value) '(?P<value>[^']*)' .*(?:converted to |field of type '|not a "
     r"valid )(?P<wanted>\w+)"
 )
@@ -114,11 +114,11 @@ def _check_name(group: str, values: Any) -> dict[str, Any]:
 
 def _typed_class(group: str, values: dict[Any, Any]) -> dict[str, Any]:
     """The values of a group by field name: `class`, a Python keyword, is `class_` there."""
-    own = _without_built_in_class(group, {str(key): value for key, value in values.items()})
-    if "class" in own:
-        own["class_"] = own.pop("class")
+    renamed = _without_built_in_class(group, {str(key): value for key, value in values.items()})
+    if "class" in renamed:
+        renamed["class_"] = renamed.pop("class")
 
-    return own
+    return renamed
 
 
 def _without_built_in_class(group: str, values: dict[str, Any]) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _resolve_addresses(llm: LlmConfig) -> None:
     """Makes the addresses of all roles comparable; a role without one uses the answers' model's."""
     llm.base_url = _address(llm.base_url)
     for path in OTHERS:
-        role = written_for(llm, path)
+        role = section_of_role(llm, path)
         if role.base_url is not None:
             role.base_url = _address(role.base_url)
 
@@ -173,7 +173,7 @@ def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
     A key belongs to an address: raises `UserError` for another address without its own key.
     """
     answers = llm.base_url if llm.name == "openai" else None
-    openais = LlmConfig.api_key_env
+    openai_key_env = LlmConfig.api_key_env
     embedder.base_url = _address(embedder.base_url or answers)
     _check_embeddings(embedder.base_url)
     if embedder.base_url == answers and embedder.api_version is None:
@@ -187,8 +187,10 @@ def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
         embedder.api_key_env, embedder.headers = llm.api_key_env, llm.headers
     elif embedder.base_url == answers:
         embedder.api_key_env = llm.api_key_env
-    elif embedder.base_url == _address(None) and not (answers and llm.api_key_env == openais):
-        embedder.api_key_env = openais
+    elif embedder.base_url == _address(None) and not (
+        answers and llm.api_key_env == openai_key_env
+    ):
+        embedder.api_key_env = openai_key_env
     elif embedder.headers is None and not is_local(embedder.base_url):
         raise UserError(
             "embedder.base_url differs from llm.base_url, so llm's key is not sent there",
@@ -247,10 +249,10 @@ def _typed_field(name: str, value: Any) -> Any:
 @cache
 def _schema_of_field(name: str) -> DictConfig:
     """A schema with only that field of the config."""
-    own = {entry.name: entry for entry in fields(RunConfig)}[name]
-    alone = field(default_factory=own.default_factory)
-    if own.default is not MISSING:
-        alone = field(default=own.default)
+    config_field = {entry.name: entry for entry in fields(RunConfig)}[name]
+    alone = field(default_factory=config_field.default_factory)
+    if config_field.default is not MISSING:
+        alone = field(default=config_field.default)
 
     schema: DictConfig = OmegaConf.structured(
         make_dataclass("FieldAlone", [(name, _HINTS[name], alone)])
@@ -260,11 +262,11 @@ def _schema_of_field(name: str) -> DictConfig:
 
 def _explain_type_error(error: OmegaConfBaseException) -> UserError:
     first = str(error).splitlines()[0]
-    match = _NOT_OF_TYPE.search(first)
-    if match and match["wanted"].lower() in _SPOKEN:
+    match = _TYPE_MISMATCH.search(first)
+    if match and match["wanted"].lower() in _TYPE_WORDS:
         value = match["value"].replace("None", "null")
         return UserError(
-            f"{error.full_key} must be {_SPOKEN[match['wanted'].lower()]}, not '{value}'"
+            f"{error.full_key} must be {_TYPE_WORDS[match['wanted'].lower()]}, not '{value}'"
         )
 
     if "is not a ListConfig" in first:

@@ -23,12 +23,12 @@ DRAFTING = (DRAFT, DRAFT_CHECK)
 OTHERS = (INGEST, JUDGE, *DRAFTING)
 """The roles that inherit missing settings from the answers' model."""
 
-OF_ADDRESS = {"api_key_env": "", "headers": None, "api_version": None}
+ADDRESS_DEFAULTS = {"api_key_env": "", "headers": None, "api_version": None}
 """Defaults of settings not inherited by a role with its own address: no secret goes elsewhere."""
-OF_MODEL = ("limit_parameter", "reasoning_effort", "extra_body")
+MODEL_SETTINGS = ("limit_parameter", "reasoning_effort", "extra_body")
 """Settings that a role with its own model or address does not inherit."""
 LIMIT_PARAMETERS = ("max_tokens", "max_completion_tokens")
-OF_BODY = {
+RESERVED_PARAMETERS = {
     "model": "use:  {role}.model=...",
     "messages": "use:  prompt.file=... (or judge.prompt_file=...)",
     "temperature": "use:  {role}.temperature=...",
@@ -65,9 +65,9 @@ def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
     inherited: dict[str, Any] = {}
     # A key belongs to an address, and headers may contain one.
     if other_address:
-        inherited |= OF_ADDRESS
+        inherited |= ADDRESS_DEFAULTS
     if other_model:
-        inherited |= dict.fromkeys(OF_MODEL)
+        inherited |= dict.fromkeys(MODEL_SETTINGS)
 
     return dataclasses.replace(llm, **{**inherited, **own})
 
@@ -92,21 +92,21 @@ def with_roles_filled(llm: LlmConfig) -> LlmConfig:
     for role in OTHERS:
         name = role.partition(".")[2]
         settings = settings_of_role(llm, role)
-        own = written_for(llm, role)
+        own = section_of_role(llm, role)
         names = [field.name for field in dataclasses.fields(own)]
         filled[name] = type(own)(**{name: getattr(settings, name) for name in names})
 
     return dataclasses.replace(llm, **filled)
 
 
-def written_for(llm: LlmConfig, role: str) -> Any:
+def section_of_role(llm: LlmConfig, role: str) -> Any:
     """The part of the config for a role, as written, with its unset fields."""
     return llm if role == ANSWERS else getattr(llm, role.partition(".")[2])
 
 
 def _own_settings(llm: LlmConfig, role: str) -> dict[str, Any]:
     """The settings that a role sets itself, by field."""
-    config = written_for(llm, role)
+    config = section_of_role(llm, role)
     values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     return {name: value for name, value in values.items() if value is not None}
 

@@ -26,7 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from memeval.config.classes import import_named
-from memeval.config.grids import cell_config, over_cells, sweep_file, sweep_files, words_of_cell
+from memeval.config.grids import cell_config, replace_grids, sweep_file, sweep_files, words_of_cell
 from memeval.config.integers import INTEGER
 from memeval.config.leaves import flatten
 from memeval.config.overrides import CLASS_OPTION, GROUPS
@@ -77,13 +77,13 @@ def served_fields(group: str, option: str) -> dict[str, Any] | None:
         name = match["name"] or _name_of(group, match["path"], part)
         return {"name": name, "class": match["path"], **_settings(group, part)}
 
-    found = plugin(group, option) if group in PARTS and group != METRIC else None
-    if found is None or found.path is None:
+    provider = plugin(group, option) if group in PARTS and group != METRIC else None
+    if provider is None or provider.path is None:
         return None
     if group in _SCHEMAS:
         return {"name": option, **_settings(group, None)}
 
-    part = import_named(found.path, group, f"{group} '{option}' of {found.package}")
+    part = import_named(provider.path, group, f"{group} '{option}' of {provider.package}")
     return {"name": option, **_settings(group, part)}
 
 
@@ -92,28 +92,30 @@ def describe(group: str, part: Plugin) -> str:
     if part.path is None or group == "prompt":
         return ""
 
-    named = import_named(part.path, group, f"{group} '{part.name}' of {part.package}")
-    return (named.__doc__ or "").strip().partition("\n")[0]
+    part_object = import_named(part.path, group, f"{group} '{part.name}' of {part.package}")
+    return (part_object.__doc__ or "").strip().partition("\n")[0]
 
 
 @cache
-def brought_homes(name: str, words: frozenset[str]) -> tuple[str, ...]:
+def package_options(name: str, words: frozenset[str]) -> tuple[str, ...]:
     """The options of packages and classes that `words` choose and that have the field `name`."""
     group, _, field = name.partition(".")
-    homes: list[str] = []
+    owners: list[str] = []
     for word in sorted(words):
         key, _, values = word.partition("=")
         if key != group or group not in PARTS:
             continue
 
         options = [value.strip() for value in values.split(",")]
-        brought = [option for option in options if own_file(group, option) is None]
-        homes += [f"{group}={option}" for option in brought if field in _field_names(group, option)]
+        from_packages = [option for option in options if own_file(group, option) is None]
+        owners += [
+            f"{group}={option}" for option in from_packages if field in _field_names(group, option)
+        ]
 
-    return tuple(homes)
+    return tuple(owners)
 
 
-def brought_fields(group: str) -> list[str]:
+def package_fields(group: str) -> list[str]:
     """The fields of all options that packages provide for a group, by dotted name."""
     names: set[str] = set()
     for option in plugins(group):
@@ -221,7 +223,7 @@ class ServedConfigs(ConfigSource):
         file = _file(group, option)
         if file is not None:
             config, header = _read(file)
-            return (over_cells(option, config) if group == SWEEP else config), header
+            return (replace_grids(option, config) if group == SWEEP else config), header
 
         values = served_fields(group, option)
         return None if values is None else (OmegaConf.create(values), {"package": None})
@@ -230,7 +232,7 @@ class ServedConfigs(ConfigSource):
         return True
 
     def is_group(self, config_path: str) -> bool:
-        if config_path in ("", SWEEP, "cell") or _chosen_among(config_path):
+        if config_path in ("", SWEEP, "cell") or _package_choices(config_path):
             return True
 
         return os.path.isdir(Path(self.path, config_path))  # noqa: PTH112
@@ -245,7 +247,7 @@ class ServedConfigs(ConfigSource):
         if group in GROUPS and CLASS_OPTION.fullmatch(option):
             return True
 
-        return _file(group, option) is not None or option in _chosen_among(group)
+        return _file(group, option) is not None or option in _package_choices(group)
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Lists presets only, not integers."""
@@ -258,7 +260,7 @@ class ServedConfigs(ConfigSource):
         if results_filter != ObjectType.GROUP:
             files = Path(self.path, config_path).glob("*.yaml")
             names |= {file.stem for file in files}
-            names |= set(sweep_files() if config_path == SWEEP else _chosen_among(config_path))
+            names |= set(sweep_files() if config_path == SWEEP else _package_choices(config_path))
 
         return sorted(names)
 
@@ -277,7 +279,7 @@ def _parsed(file: Path, text: str) -> bytes:
     return pickle.dumps((config, ConfigSource._get_header_dict(text)))
 
 
-def _chosen_among(group: str) -> Collection[str]:
+def _package_choices(group: str) -> Collection[str]:
     """The options that packages provide for a group. A metric is not chosen: all are measured."""
     return () if group == METRIC else plugins(group)
 

@@ -19,13 +19,13 @@ TIMEOUT = "timeout_s"
 """The key of `system` that limits the time of each method call, whatever the system."""
 TENANTS, SHARED = "tenants", "shared"
 """The key of `system` that puts another user's sessions into the same store, and its only value."""
-OF_ALL_SYSTEMS = frozenset({TIMEOUT, TENANTS})
+SHARED_SETTINGS = frozenset({TIMEOUT, TENANTS})
 REQUIRED = "???"
 """The value of a setting that has no default, until it is given one."""
 NOT_SETTINGS = frozenset({"name", "class"})
 """Keys of a group's YAML that identify the option and are not settings."""
 
-_SPOKEN: dict[Any, str] = {
+_TYPE_WORDS: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
@@ -74,7 +74,7 @@ def default_of(entry: Field[Any]) -> Any:
 
 def own_settings(given: Mapping[str, Any], group: str) -> dict[str, Any]:
     """The given values without the option's name and the fields that all systems share."""
-    shared = NOT_SETTINGS | OF_ALL_SYSTEMS if group == "system" else NOT_SETTINGS
+    shared = NOT_SETTINGS | SHARED_SETTINGS if group == "system" else NOT_SETTINGS
     return {key: value for key, value in given.items() if key not in shared}
 
 
@@ -143,10 +143,10 @@ def _convert(key: str, value: Any, wanted: Any) -> Any:
         return float(value)
 
     # True and False are ints in Python.
-    if wanted in _SPOKEN and (
+    if wanted in _TYPE_WORDS and (
         not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)
     ):
-        raise UserError(f"{key} must be {_SPOKEN[wanted]}, but is '{value}'")
+        raise UserError(f"{key} must be {_TYPE_WORDS[wanted]}, but is '{value}'")
 
     return value
 
@@ -156,9 +156,9 @@ def _list(key: str, value: Any, wanted: Any) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise UserError(f"{key} must be a list, for example [1, 2]")
 
-    kinds = get_args(wanted) or (wanted,)
+    allowed_types = get_args(wanted) or (wanted,)
     for item in value:
-        if isinstance(item, bool) or not isinstance(item, kinds):
+        if isinstance(item, bool) or not isinstance(item, allowed_types):
             raise UserError(
                 f"{key} must be a list of ids, for example [1, 2]; '{item}' is not an id"
             )

@@ -10,7 +10,13 @@ from memeval.config.checks import check_address, check_secrets, check_store
 from memeval.config.filing import check_filing
 from memeval.config.leaves import flatten
 from memeval.config.options import available, is_available
-from memeval.config.roles import DRAFTING, LIMIT_PARAMETERS, OF_BODY, ROLES, written_for
+from memeval.config.roles import (
+    DRAFTING,
+    LIMIT_PARAMETERS,
+    RESERVED_PARAMETERS,
+    ROLES,
+    section_of_role,
+)
 from memeval.config.schema import (
     ANSWER,
     CHUNKS,
@@ -143,12 +149,12 @@ def check(config: RunConfig) -> None:
 def _check_parameters(llm: LlmConfig) -> None:
     """Raises `UserError` for parameters that memeval sets itself, and unknown names."""
     for path in MODELS:
-        role = written_for(llm, path)
+        role = section_of_role(llm, path)
         for name in role.extra_body or {}:
-            if name in OF_BODY:
+            if name in RESERVED_PARAMETERS:
                 raise UserError(
                     f"{path}.extra_body must not contain '{name}', which memeval sets itself",
-                    OF_BODY[name].format(role=path),
+                    RESERVED_PARAMETERS[name].format(role=path),
                 )
 
         if role.limit_parameter not in (None, *LIMIT_PARAMETERS):

@@ -33,7 +33,7 @@ class JudgeSettings:
 
     def fences(self, template: PromptTemplate) -> bool:
         """Whether the data is sent between marks with a template."""
-        return not template.own if self.fence is None else self.fence
+        return not template.is_custom if self.fence is None else self.fence
 
 
 @dataclass(frozen=True, slots=True)

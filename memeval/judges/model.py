@@ -14,7 +14,13 @@ from memeval.judges.contract import Judge, JudgeContext, JudgeSettings, Metrics
 from memeval.llm.contract import Completion, JudgePrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
-from memeval.llm.prompts import PromptTemplate, from_file, joined, load_builtin, sections_from_file
+from memeval.llm.prompts import (
+    PromptTemplate,
+    from_file,
+    join_parts,
+    load_builtin,
+    sections_from_file,
+)
 from memeval.records import AnswerKind, EvalQuestion, Label, Role, Verdict
 
 TRIES = 2
@@ -74,7 +80,7 @@ class ModelJudge(Judge):
             return from_file(prompt_file, cls.fields)
 
         name = f"judge_{cls.name}"
-        return joined(name, cls.parts()) if cls.kinds else load_builtin(name, cls.prompts)
+        return join_parts(name, cls.parts()) if cls.kinds else load_builtin(name, cls.prompts)
 
     @classmethod
     def parts(cls) -> dict[str, PromptTemplate]:
@@ -99,13 +105,13 @@ class ModelJudge(Judge):
                 return None
 
             label = read_label(
-                reply.whole, answer=answer, prompt=prompt.template, quotable=prompt.beside
+                reply.whole, answer=answer, prompt=prompt.template, quotable=prompt.quotable
             )
             if label is None:
                 return None
 
             right = label is Label.CORRECT
-            reason = read_reason(reply.whole, answer=answer, quotable=prompt.beside)
+            reason = read_reason(reply.whole, answer=answer, quotable=prompt.quotable)
             return self.verdict(answer, right=right, score=float(right), reason=reason)
 
         return await self._take_votes(prompt, read, tried)

@@ -22,17 +22,17 @@ from msgspec import Struct, field
 
 from memeval.errors import ModelError, StorageError, UserError, WorldError
 from memeval.llm.disk import Disk
-from memeval.llm.faults import Setback, of_connection
+from memeval.llm.faults import Setback, connection_setback
 from memeval.llm.in_flight import finish_or_cancel, in_flight
 from memeval.llm.transport import proxy_of
 
 T = TypeVar("T")
 
-KNOCK_S = 5.0
+CONNECT_S = 5.0
 """Seconds that a first connection may take. A slower endpoint is left to the calls' patience."""
 ENDING_S = 10.0
 """Seconds that stopped work waits for its calls under way."""
-KEPT = "nothing was lost: the same command continues"
+CONTINUES = "nothing was lost: the same command continues"
 
 
 @dataclass(eq=False)
@@ -83,9 +83,9 @@ class Breaker(Struct):
     """Disk on which replies are stored; None if not known."""
     _answered: set[str] = field(default_factory=set)
     """Each address that answered, with the path and model of the call."""
-    _in_row: dict[str, int] = field(default_factory=dict)
+    _failures_in_row: dict[str, int] = field(default_factory=dict)
     """Consecutive failed calls since the last success, by address."""
-    _last: dict[str, str] = field(default_factory=dict)
+    _last_errors: dict[str, str] = field(default_factory=dict)
     """Message of the last failure, by address."""
     _dead: dict[str, tuple[Setback, str]] = field(default_factory=dict)
     """The setback of the failed first call and its model, by address."""
@@ -93,11 +93,11 @@ class Breaker(Struct):
     _untried: set[str] = field(default_factory=set)
     """Addresses to which no connection was tried yet."""
     _tried: set[str] = field(default_factory=set)
-    _knocking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _connecting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _lost_store: StorageError | None = None
     """Why replies can no longer be stored."""
 
-    async def keep(
+    async def run(
         self,
         work: Coroutine[Any, Any, T],
         options: Mapping[str, str],
@@ -112,20 +112,20 @@ class Breaker(Struct):
         `most_failures` consecutive failures.
         """
         stopped: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
-        own = _Work(options, roles or {}, most_failures, stopped)
-        self._works.append(own)
+        unit = _Work(options, roles or {}, most_failures, stopped)
+        self._works.append(unit)
         self._untried |= options.keys() - self._tried
         self._check()
-        before = _current.set(own)
+        before = _current.set(unit)
         try:
             task = asyncio.ensure_future(work)
         finally:
             _current.reset(before)
 
         try:
-            await finish_or_cancel(task, stopped, lambda: in_flight.finish_part(own, ENDING_S))
+            await finish_or_cancel(task, stopped, lambda: in_flight.finish_part(unit, ENDING_S))
         finally:
-            self._works.remove(own)
+            self._works.remove(unit)
 
         # The work may have finished at the same moment. Its result then counts, unless the endpoint
         # refused every request.
@@ -135,7 +135,7 @@ class Breaker(Struct):
             if task.cancelled() or (refused and task.exception() is None):
                 raise reason
 
-        in_flight.hold_back(own)
+        in_flight.hold_back(unit)
         return task.result()
 
     async def knock(self) -> None:
@@ -144,9 +144,9 @@ class Breaker(Struct):
             return
 
         # Calls that arrive meanwhile wait for this check, so that none of them costs money in vain.
-        async with self._knocking:
+        async with self._connecting:
             new = list(self._untried)
-            setbacks = await asyncio.gather(*map(_knock, new))
+            setbacks = await asyncio.gather(*map(_try_connection, new))
             self._untried.difference_update(new)
             self._tried.update(new)
 
@@ -176,31 +176,33 @@ class Breaker(Struct):
         self._lost_store = self._lost_store or error
         self._check()
 
-    def succeeded(self, address: str, asked: str) -> None:
+    def note_success(self, address: str, asked: str) -> None:
         """Notes that a call was answered."""
         # Not keyed by address only: an endpoint may know one model but not the judge's.
         self._answered.add(f"{address} {asked}")
-        self._in_row.pop(address, None)
+        self._failures_in_row.pop(address, None)
 
-    def failed(self, address: str, asked: str, error: ModelError, setback: Setback | None) -> None:
+    def note_failure(
+        self, address: str, asked: str, error: ModelError, setback: Setback | None
+    ) -> None:
         """Notes that a call failed at every try; `setback` is that of the last try."""
         first = f"{address} {asked}" not in self._answered
         if first and setback is not None and setback.policy.ends_work:
             # A path contains no space, but a model's name may.
             self._dead[address] = setback, asked.partition(" ")[2]
 
-        self._in_row[address] = self._in_row.get(address, 0) + 1
-        self._last[address] = str(error)
+        self._failures_in_row[address] = self._failures_in_row.get(address, 0) + 1
+        self._last_errors[address] = str(error)
         self._check()
 
     def _check(self) -> None:
         """Stops the work that can't go on."""
         for work in self._works:
-            error = self._reason(work)
+            error = self._stop_reason(work)
             if error is not None:
                 work.stop(error)
 
-    def _reason(self, work: _Work) -> Exception | None:
+    def _stop_reason(self, work: _Work) -> Exception | None:
         if self._lost_store is not None:
             return self._lost_store
 
@@ -209,13 +211,13 @@ class Breaker(Struct):
                 setback, model = self._dead[address]
                 role = work.roles.get(f"{address} {model}", option.removesuffix(".base_url"))
                 way_out = _way_out(setback, option, role)
-                return UserError(f"{option}={address}: {setback.what}", way_out, KEPT)
+                return UserError(f"{option}={address}: {setback.what}", way_out, CONTINUES)
 
-            most, failures = work.most_failures, self._in_row.get(address, 0)
+            most, failures = work.most_failures, self._failures_in_row.get(address, 0)
             if most is not None and failures >= most:
                 return WorldError(
                     f"stopped: {failures} calls in a row failed at {address}, the last one with: "
-                    f"{self._last[address]} (stop_after_failures={most})"
+                    f"{self._last_errors[address]} (stop_after_failures={most})"
                 )
 
         return None
@@ -234,7 +236,7 @@ def _way_out(setback: Setback, option: str, role: str) -> str:
     return f"check the URL, and that the server is running:  {option}=…"
 
 
-async def _knock(address: str) -> Setback | None:
+async def _try_connection(address: str) -> Setback | None:
     """Reason why no connection can be made; None if one can, or if that is unknown."""
     parts = urlsplit(address)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
@@ -243,10 +245,10 @@ async def _knock(address: str) -> Setback | None:
         return None
 
     try:
-        async with asyncio.timeout(KNOCK_S):
+        async with asyncio.timeout(CONNECT_S):
             _, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError, ValueError) as error:
-        setback = of_connection(error, host)
+        setback = connection_setback(error, host)
         # Temporary failures are left to the calls, which retry.
         return setback if setback.policy.ends_work else None
 

@@ -94,14 +94,14 @@ class Budget:
                 future.set_result(None)
 
     def _fits(self, most: Amount) -> bool:
-        limits, whole = self.limits, self.spent + self._held + most
+        limits, total = self.limits, self.spent + self._held + most
         return (
-            (limits.usd is None or whole.usd <= limits.usd)
-            and (limits.tokens is None or whole.tokens <= limits.tokens)
-            and (limits.calls is None or whole.calls <= limits.calls)
+            (limits.usd is None or total.usd <= limits.usd)
+            and (limits.tokens is None or total.tokens <= limits.tokens)
+            and (limits.calls is None or total.calls <= limits.calls)
         )
 
-    async def keep(self, work: Coroutine[Any, Any, T]) -> T:
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`. Raises `BudgetError` if the budget allows no further call."""
         task = asyncio.ensure_future(work)
         stop = asyncio.ensure_future(self._stopped.wait())
@@ -156,12 +156,12 @@ def amount_of(body: Mapping[str, Any], reply: object, provider: str, most: Amoun
 
     if isinstance(reply, VectorsReply | RankingReply):
         tokens = reply.tokens
-        return _amount(body, provider, prompt=_counted(body) if tokens is None else tokens)
+        return _amount(body, provider, prompt=_count_tokens(body) if tokens is None else tokens)
 
     return most
 
 
-def _counted(body: Mapping[str, Any]) -> int:
+def _count_tokens(body: Mapping[str, Any]) -> int:
     """Counts the tokens of texts to be embedded or ranked, if the endpoint does not report them."""
     texts = list(body.get("input") or body.get("documents") or ())
     query = count_tokens(str(body.get("query") or ""))

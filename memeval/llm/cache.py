@@ -69,12 +69,12 @@ class Cache:
         found: dict[str, CachedEntry] = {}
 
         for start in range(0, len(wanted), _KEYS_AT_ONCE):
-            some = wanted[start : start + _KEYS_AT_ONCE]
+            batch = wanted[start : start + _KEYS_AT_ONCE]
             with self._lock:
-                rows = self._select(some)
+                rows = self._select(batch)
                 # Rows may be missing because another process has replaced the file.
-                if len(rows) < len(some) and self._reopen_moved():
-                    rows = self._select(some)
+                if len(rows) < len(batch) and self._reopen_moved():
+                    rows = self._select(batch)
 
                 found |= self._sound(rows)
 
@@ -187,10 +187,10 @@ class Cache:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # One process at a time opens or repairs the file: the second one finds it repaired.
             with self._repairs:
-                kept = salvage.finish(self.path)
+                repaired = salvage.finish(self.path)
                 # Skipped if another process has already put the damaged file aside.
                 if error is not None and identity_of(self.path) == self._identity:
-                    kept = self._repair(error)
+                    repaired = self._repair(error)
 
                 try:
                     self._connection = self._connect()
@@ -198,7 +198,7 @@ class Cache:
                     if not is_damage(damage, self.path):
                         raise
 
-                    kept = self._repair(damage)
+                    repaired = self._repair(damage)
                     self._connection = self._connect()
 
                 self._identity = identity_of(self.path)
@@ -209,8 +209,8 @@ class Cache:
                 f"the cache {self.path} can't be opened: {refused.strerror or refused}"
             ) from refused
 
-        if kept is not None:
-            self._say(kept)
+        if repaired is not None:
+            self._say(repaired)
 
     def _repair(self, damage: sqlite3.Error) -> str:
         """Puts the file aside and copies its sound entries; returns the message about it."""
@@ -218,10 +218,10 @@ class Cache:
             f"the cache {self.path} is damaged ({damage}): its intact entries are being copied"
         )
         salvage.put_aside(self.path)
-        kept = salvage.finish(self.path)
-        assert kept is not None, "the file was put aside"
+        repaired = salvage.finish(self.path)
+        assert repaired is not None, "the file was put aside"
 
-        return kept
+        return repaired
 
     def _connect(self) -> sqlite3.Connection:
         if self.path.is_file() and not self.path.stat().st_size:

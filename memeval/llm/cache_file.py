@@ -60,8 +60,8 @@ def _fits(connection: sqlite3.Connection, name: str) -> bool:
     """Whether a table has our columns and our key."""
     # A later version may add columns, as long as this version's rows can omit them.
     columns = connection.execute(f"PRAGMA table_info({name})").fetchall()
-    own, further = columns[: len(_COLUMNS[name])], columns[len(_COLUMNS[name]) :]
-    if tuple(column[1] for column in own) != _COLUMNS[name]:
+    ours, further = columns[: len(_COLUMNS[name])], columns[len(_COLUMNS[name]) :]
+    if tuple(column[1] for column in ours) != _COLUMNS[name]:
         return False
 
     keys = [column[1] for column in columns if column[5]]

@@ -31,7 +31,7 @@ class _Stored:
         self._unsound: set[str] = set()
         """Keys whose stored value is unsound; their next value replaces it."""
 
-    async def _look(
+    async def _look_up(
         self, keys: Sequence[str], read: Callable[[bytes], T | None]
     ) -> dict[str, tuple[T, CachedEntry]]:
         """The sound entries under `keys`, decoded; `read` returns None for an unsound one."""
@@ -88,11 +88,12 @@ class CachedCalls(_Stored):
         """
 
         async def look(keys: Sequence[str]) -> dict[str, tuple[Entry, bool]]:
-            stored = await self._look(keys, read)
+            stored = await self._look_up(keys, read)
             # A reply that this run paid for before a crash is billed to this run, as without the
             # crash.
             return {
-                own: (entry, kept.origin != self._origin) for own, (entry, kept) in stored.items()
+                stored_key: (entry, kept.origin != self._origin)
+                for stored_key, (entry, kept) in stored.items()
             }
 
         async def ask(_: Sequence[str]) -> dict[str, tuple[Entry, bool]]:
@@ -103,9 +104,9 @@ class CachedCalls(_Stored):
             return {key: (entry, False)}
 
         with current_ledger().calling():
-            found = await self._flights.fetch([key], look, ask)
+            fetched = await self._flights.fetch([key], look, ask)
 
-        entry, cached = found[key]
+        entry, cached = fetched[key]
         current_ledger().wait_s += 0.0 if cached else entry["wait_s"]
         return entry, cached
 
@@ -138,7 +139,7 @@ class CachedBatches(_Stored):
         texts = {key: text for text, key in keys.items()}
 
         async def look(wanted: Sequence[str]) -> dict[str, CachedEntry]:
-            stored = await self._look(
+            stored = await self._look_up(
                 wanted, lambda value: value if self._is_sound(value) else None
             )
             return {key: entry for key, (_, entry) in stored.items()}
@@ -147,9 +148,9 @@ class CachedBatches(_Stored):
             return await self._call_and_store({texts[key]: key for key in wanted})
 
         with current_ledger().calling():
-            found = await self._flights.fetch(list(texts), look, ask)
+            fetched = await self._flights.fetch(list(texts), look, ask)
 
-        return {text: found[key] for text, key in keys.items()}
+        return {text: fetched[key] for text, key in keys.items()}
 
     async def _call_and_store(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
         """Makes one request and stores its results."""

@@ -34,7 +34,7 @@ class FixedSampling:
 class Prompt(ABC):
     """One typed request to a model."""
 
-    room: int = field(default=1, kw_only=True)
+    limit_factor: int = field(default=1, kw_only=True)
     """Factor on the token limit: 1, or 2 after a truncated reply."""
 
     @abstractmethod
@@ -207,7 +207,7 @@ class JudgePrompt(Prompt):
         return " / ".join(self.gold)
 
     @property
-    def beside(self) -> tuple[str, str]:
+    def quotable(self) -> tuple[str, str]:
         """The data besides the answer that a reply may quote."""
         return self.question, self.reference
 

@@ -12,7 +12,7 @@ from memeval.errors import StorageError
 
 RESERVE = 8 * 2**20
 """Bytes that must be free before a call is sent: for replies under way and SQLite's log."""
-LOOK_S = 0.2
+CHECK_S = 0.2
 """Seconds for which a disk check is valid."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
@@ -28,12 +28,12 @@ class Disk:
     ) -> None:
         """`free` returns the bytes that are free at a path."""
         self._folders, self._free, self._clock = folders, free or free_bytes, clock
-        self._looked = float("-inf")
+        self._checked_at = float("-inf")
 
     def check(self) -> None:
         """Raises `StorageError` if a reply might not fit on the disk."""
         now = self._clock()
-        if now - self._looked < LOOK_S:
+        if now - self._checked_at < CHECK_S:
             return
 
         for folder in self._folders:
@@ -44,7 +44,7 @@ class Disk:
                     f"storing replies needs {RESERVE / 2**20:.0f} MiB"
                 )
 
-        self._looked = now
+        self._checked_at = now
 
 
 def free_bytes(path: Path) -> int:

@@ -14,7 +14,13 @@ from msgspec import Struct
 from memeval.errors import ModelError, StorageError
 from memeval.llm.breaker import Breaker
 from memeval.llm.budget import Amount, Budget, amount_of, most_of
-from memeval.llm.faults import FaultKind, Setback, of_connection, of_status, of_unsound
+from memeval.llm.faults import (
+    FaultKind,
+    Setback,
+    connection_setback,
+    status_setback,
+    unsound_setback,
+)
 from memeval.llm.load import Load
 from memeval.llm.metering import current_ledger
 from memeval.llm.outage import Backoff, Clock, Outage, Say, Sleep
@@ -142,17 +148,17 @@ class Endpoint:
             if self._budget is not None:
                 call.end_try(amount_of(body, reply.value, self._provider, most))
         except (CutReplyError, FilteredReplyError):
-            self._breaker.succeeded(address, asked)
+            self._breaker.note_success(address, asked)
             raise
         except ModelError as error:
             self.load.failures += 1
-            self._breaker.failed(address, asked, error, call.setback)
+            self._breaker.note_failure(address, asked, error, call.setback)
             raise
         finally:
             # A request that was sent but not answered may be billed.
             call.end_try(most if call.is_out else NOTHING)
 
-        self._breaker.succeeded(address, asked)
+        self._breaker.note_success(address, asked)
         return reply
 
     async def _post(
@@ -174,9 +180,9 @@ class Endpoint:
                 queued = time.perf_counter()
                 async with Slot(self._slots) as slot:
                     started = time.perf_counter()
-                    ledger.place_s += started - queued
+                    ledger.slot_wait_s += started - queued
                     # The outage may have begun while this call queued for a slot.
-                    if self._outage.shut and not probe:
+                    if self._outage.is_shut and not probe:
                         continue
 
                     sent_at = self._clock()
@@ -192,16 +198,16 @@ class Endpoint:
                     latency = exchange.seconds()
 
                 if not isinstance(outcome, Setback):
-                    self._outage.succeeded()
-                    met = None if call.setback is None else call.setback.what
-                    return EndpointReply(outcome, latency, call.waited_s, met)
+                    self._outage.note_success()
+                    last_setback = None if call.setback is None else call.setback.what
+                    return EndpointReply(outcome, latency, call.waited_s, last_setback)
 
                 call.end_try(call.most if outcome.policy.billed else Amount(calls=1))
                 wait = self._wait_after(outcome, call, sent_at=sent_at, probe=probe)
             except (CutReplyError, FilteredReplyError):
                 call.is_out = False
                 call.end_try(call.most)
-                self._outage.succeeded()
+                self._outage.note_success()
                 raise
             finally:
                 if probe:
@@ -228,7 +234,7 @@ class Endpoint:
 
         # The caller that tries for all must report its failure in any case.
         if probe or setback.policy.outage:
-            self._outage.failed(setback, sent_at=sent_at, probe=probe)
+            self._outage.note_failure(setback, sent_at=sent_at, probe=probe)
 
         wait_s = self._wait_or_raise(setback, call)
         self.load.retries += 1
@@ -244,23 +250,23 @@ class Endpoint:
         elapsed = self._clock() - call.since
         most, patience = self.settings.max_retries, self.settings.patience_s
         # With a patience of 0, the first failure is final.
-        over = (
-            self._outage.exhausted
+        is_final = (
+            self._outage.is_exhausted
             or (elapsed >= patience and (call.tries >= LEAST_TRIES or not patience))
             or call.unsound >= UNSOUND_TRIES
             or (most is not None and call.tries > most)
         )
-        if over:
+        if is_final:
             raise self._final_error(setback, call)
 
-        left = max(patience - elapsed, 0.0)
+        remaining_s = max(patience - elapsed, 0.0)
         if is_unsound:
-            return self._backoff.unsound_s(call.unsound - 1, left)
-        if self._outage.shut:
+            return self._backoff.unsound_wait_s(call.unsound - 1, remaining_s)
+        if self._outage.is_shut:
             # The next try waits at the outage's gate.
             return 0.0
 
-        return self._backoff.wait_s(call.tries - 1, setback.retry_after_s, left)
+        return self._backoff.wait_s(call.tries - 1, setback.retry_after_s, remaining_s)
 
     def _final_error(self, setback: Setback, call: _Call) -> ModelError:
         since = call.since
@@ -298,13 +304,13 @@ class Endpoint:
                     f"no whole reply within {self.settings.timeout_s:g} s", FaultKind.LOST
                 )
 
-            return of_connection(
+            return connection_setback(
                 error, urlsplit(self.settings.base_url).hostname or self.settings.base_url
             )
 
         # Redirects are failures, too: prompts and keys go to the given address only.
         if status >= 300:
-            return of_status(status, headers, body)
+            return status_setback(status, headers, body)
         if status == ACCEPTED and not self.settings.takes_accepted:
             what = "HTTP 202: the request was only accepted, but the contract requires 200"
             return Setback(what, FaultKind.DECLINED, status=status)
@@ -315,7 +321,7 @@ class Endpoint:
 
             return read(parse(body, headers.get("content-type", "")))
         except UnsoundReplyError as error:
-            return of_unsound(error, headers, body, final=self.settings.pages_are_final)
+            return unsound_setback(error, headers, body, final=self.settings.pages_are_final)
 
     def lose_store(self, error: StorageError) -> None:
         """Stops all work that calls endpoints, because a reply could not be stored."""

@@ -47,10 +47,10 @@ _current: ContextVar[Exchange | None] = ContextVar("memeval_exchange", default=N
 @contextmanager
 def exchange() -> Iterator[Exchange]:
     """Times the request that is sent inside the `with` block."""
-    own = Exchange(time.perf_counter())
-    token = _current.set(own)
+    timed = Exchange(time.perf_counter())
+    token = _current.set(timed)
     try:
-        yield own
+        yield timed
     finally:
         _current.reset(token)
 

@@ -118,7 +118,7 @@ _MEANINGS = {
 }
 
 
-def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setback:
+def status_setback(status: int, headers: Mapping[str, str], content: bytes) -> Setback:
     """The setback for an HTTP status other than 2xx."""
     if 300 <= status < 400:
         target = one_line(place_of(headers.get("location") or "") or "another path")
@@ -128,7 +128,7 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
     return _of_error(status, f"HTTP {status}", headers, content)
 
 
-def of_unsound(
+def unsound_setback(
     error: UnsoundReplyError, headers: Mapping[str, str], content: bytes, *, final: bool = False
 ) -> Setback:
     """The setback for a 2xx reply without the requested content. An HTML page or an empty body is
@@ -249,7 +249,7 @@ _BY_NAME = {
 """By the name of an exception's class, so that the HTTP libraries need not be imported."""
 
 
-def of_connection(error: BaseException, host: str) -> Setback:
+def connection_setback(error: BaseException, host: str) -> Setback:
     """The setback for a connection error, found by searching the error and its causes."""
     causes = list(_causes(error))
     # TLS and host name errors come first, because they are also socket errors.

@@ -40,7 +40,7 @@ class Flights(Generic[T]):
     ) -> None:
         """A request carries up to `size` keys; `at_once` bounds the requests under way."""
         self._leases, self._size, self._patience_s = leases, size, patience_s
-        self._turns = nullcontext() if at_once is None else asyncio.Semaphore(at_once)
+        self._slots = nullcontext() if at_once is None else asyncio.Semaphore(at_once)
         self._under_way: dict[str, asyncio.Future[None]] = {}
 
     async def fetch(self, keys: Sequence[str], look: Fetch[T], ask: Fetch[T]) -> dict[str, T]:
@@ -49,22 +49,22 @@ class Flights(Generic[T]):
         A caller that waits for another caller in this process shares its failure. If the other
         caller was cancelled, or belongs to another process, the next caller sends the request.
         """
-        found: dict[str, T] = {}
-        while missing := [key for key in keys if key not in found]:
-            found |= await look(missing)
-            left = [key for key in missing if key not in found]
-            others = [self._under_way[key] for key in left if key in self._under_way]
+        replies: dict[str, T] = {}
+        while missing := [key for key in keys if key not in replies]:
+            replies |= await look(missing)
+            absent = [key for key in missing if key not in replies]
+            others = [self._under_way[key] for key in absent if key in self._under_way]
 
             # Own requests first: those of other callers continue meanwhile.
-            fresh = [key for key in left if key not in self._under_way]
+            fresh = [key for key in absent if key not in self._under_way]
             if fresh:
-                found |= await self._ask_all(fresh, look, ask)
+                replies |= await self._ask_all(fresh, look, ask)
 
             for flight in others:
                 # If this caller is cancelled, the request that others wait for must continue.
                 await asyncio.shield(flight)
 
-        return found
+        return replies
 
     async def _ask_all(self, keys: Sequence[str], look: Fetch[T], ask: Fetch[T]) -> dict[str, T]:
         """Requests keys that no other caller of this process has requested."""
@@ -88,14 +88,14 @@ class Flights(Generic[T]):
             for batch, flight in zip(batches, flights, strict=True):
                 self._end(batch, flight)
 
-        found: dict[str, T] = {}
+        replies: dict[str, T] = {}
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
 
-            found |= outcome
+            replies |= outcome
 
-        return found
+        return replies
 
     async def _fly(
         self,
@@ -106,7 +106,7 @@ class Flights(Generic[T]):
     ) -> dict[str, T]:
         """Requests a batch, and wakes the callers that wait for its `flight`."""
         try:
-            async with self._turns:
+            async with self._slots:
                 return await self._lead(batch, look, ask)
         except MemevalError as error:
             flight.set_exception(error)
@@ -127,23 +127,23 @@ class Flights(Generic[T]):
 
     async def _lead(self, batch: Sequence[str], look: Fetch[T], ask: Fetch[T]) -> dict[str, T]:
         """Does the work of `fetch` for the first caller of these keys in this process."""
-        found: dict[str, T] = {}
+        replies: dict[str, T] = {}
         until, wait_s = time.monotonic() + self._patience_s, FIRST_POLL_S
-        while missing := [key for key in batch if key not in found]:
+        while missing := [key for key in batch if key not in replies]:
             leased = await self._leases.take(missing)
             try:
                 # Another process may have stored them before it released its lease.
-                found |= await look(missing)
+                replies |= await look(missing)
                 # A process that holds its lease too long may be suspended for ever.
                 wanted = leased if time.monotonic() < until else missing
-                due = [key for key in missing if key in wanted and key not in found]
+                due = [key for key in missing if key in wanted and key not in replies]
                 if due:
-                    found |= await ask(due)
+                    replies |= await ask(due)
             finally:
                 self._leases.give(leased)
 
-            if len(found) < len(batch):
+            if len(replies) < len(batch):
                 await asyncio.sleep(wait_s)
                 wait_s = min(LONGEST_POLL_S, 1.5 * wait_s)
 
-        return found
+        return replies

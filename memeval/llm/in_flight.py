@@ -20,7 +20,7 @@ Finish = Callable[[float], Awaitable[None]]
 
 
 @dataclass(eq=False)
-class Elsewhere:
+class OtherProcess:
     """The requests of another process, as that process last reported them."""
 
     finish: Finish
@@ -43,7 +43,7 @@ class InFlight:
         """Requests of this process that have been sent and not answered yet."""
         self.closing = False
         """Whether new requests are held back."""
-        self.elsewhere: list[Elsewhere] = []
+        self.elsewhere: list[OtherProcess] = []
         """The processes that make requests for this one."""
         self.sent = 0
         """Requests that were sent so far."""
@@ -108,7 +108,7 @@ class InFlight:
         """Requests that are not answered yet, including those of other processes."""
         return self.under_way + sum(other.under_way for other in self.elsewhere)
 
-    def leave(self, other: Elsewhere) -> None:
+    def leave(self, other: OtherProcess) -> None:
         """Removes a process that is gone: its requests under way are lost, its counts are kept."""
         self.elsewhere.remove(other)
         self.sent += other.sent
@@ -133,7 +133,7 @@ class InFlight:
 
 
 async def _finish(
-    under_way: Callable[[], int], elsewhere: Sequence[Elsewhere], most_s: float
+    under_way: Callable[[], int], elsewhere: Sequence[OtherProcess], most_s: float
 ) -> None:
     """Waits for requests here and in other processes, and for the other processes' last rows."""
     await asyncio.gather(

@@ -47,15 +47,15 @@ class Load(Struct):
                 self.began, self._worked_before = time.perf_counter(), time.process_time()
 
             self.under_way += 1
-            with exchange() as own:
+            with exchange() as current:
                 try:
-                    yield own
+                    yield current
                 finally:
                     self.under_way -= 1
                     self.calls += 1
                     self.ended = time.perf_counter()
                     self.worked_s = time.process_time() - self._worked_before
-                    self.busy_s += own.seconds()
+                    self.busy_s += current.seconds()
 
 
 def sum_of(loads: Sequence[Load]) -> Load:

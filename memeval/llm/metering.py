@@ -47,14 +47,14 @@ class Ledger(Struct):
     wait_s: float = 0.0
     """Sum of the waits between retries, including replies that this run paid for before a crash."""
     failed: int = 0
-    """Calls that failed at every try. Calls with a cut or filtered reply are in `ended`."""
-    ended: Counter[tuple[Role, str]] = field(default_factory=Counter)
+    """Calls that failed at every try. Calls with a cut or filtered reply are in `ends`."""
+    ends: Counter[tuple[Role, str]] = field(default_factory=Counter)
     """Replies by role and finish reason; `unknown` if the endpoint does not say."""
-    place_s: float = 0.0
+    slot_wait_s: float = 0.0
     """Time spent in this process waiting for a slot at the endpoint."""
     answered: Answered | None = None
     """The last request for an answer, and its reply."""
-    mended: Counter[str] = field(default_factory=Counter)
+    repairs: Counter[str] = field(default_factory=Counter)
     """Number of replies with each repair, by the keys of `memeval.llm.reply.NOTES`."""
     answer_form: AnswerForm = AnswerForm.SHORT
     """The form of answer that the question asks for; it decides the reader's prompt."""
@@ -66,10 +66,10 @@ class Ledger(Struct):
     """Lines that a program or an MCP server wrote besides its replies."""
 
     def calling(self) -> AbstractContextManager[None]:
-        """Context manager for a call of a model or an endpoint; `took` records its duration."""
-        return self.own.aside()
+        """Context manager for a call of a model or an endpoint, timed by `add_duration`."""
+        return self.own.excluded()
 
-    def took(self, role: Role, seconds: float | None) -> None:
+    def add_duration(self, role: Role, seconds: float | None) -> None:
         """Adds the duration of a call, as measured when it was paid for; None if unknown."""
         if seconds is None:
             self.untimed.add(role)
@@ -86,19 +86,19 @@ class Ledger(Struct):
 
     def note_end(self, role: Role, finish_reason: str | None) -> None:
         """Counts a reply by its finish reason."""
-        self.ended[role, finish_reason or "unknown"] += 1
+        self.ends[role, finish_reason or "unknown"] += 1
 
     def drop_cut(self, role: Role) -> None:
         """No longer counts a reply as cut: it was requested again, or is complete."""
-        if self.ended[role, "length"]:
-            self.ended[role, "length"] -= 1
-            self.ended[role, "asked_on"] += 1
+        if self.ends[role, "length"]:
+            self.ends[role, "length"] -= 1
+            self.ends[role, "asked_on"] += 1
 
     def replies(self, finish_reason: str | None = None, role: Role | None = None) -> int:
         """Counts the replies so far, optionally of one role or with one reason."""
         return sum(
             count
-            for (own_role, reason), count in self.ended.items()
+            for (own_role, reason), count in self.ends.items()
             if role in (None, own_role) and finish_reason in (None, reason)
         )
 
@@ -120,8 +120,8 @@ class Ledger(Struct):
     @property
     def notes(self) -> dict[str, str]:
         """Remarks on the calls and on their replies, for people who read the figures."""
-        mended = {name: text for name, text in NOTES.items() if self.mended[name]}
-        return mended | self.remarks
+        repairs = {name: text for name, text in NOTES.items() if self.repairs[name]}
+        return repairs | self.remarks
 
 
 _current: ContextVar[Ledger | None] = ContextVar("memeval_ledger", default=None)

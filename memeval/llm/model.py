@@ -68,7 +68,7 @@ class MeteredModel(LanguageModel):
             raise
 
         ledger.usages.append(completion.usage)
-        ledger.took(role, completion.latency_s)
+        ledger.add_duration(role, completion.latency_s)
         if role is Role.ANSWER:
             ledger.answered = Answered(prompt, completion, sent=self.sends_messages)
 
@@ -77,7 +77,7 @@ class MeteredModel(LanguageModel):
             role,
             "stop" if completion.cut and prompt.bounded else completion.finish_reason,
         )
-        ledger.mended.update(completion.notes)
+        ledger.repairs.update(completion.notes)
 
         return completion
 

@@ -46,7 +46,9 @@ class Sampling(Struct, frozen=True):
     role: str = "llm"
     """Path of the settings of the model's role, for the hint after a refusal."""
 
-    def parameters(self, provider: str, limits: FixedSampling, *, room: int = 1) -> dict[str, Any]:
+    def parameters(
+        self, provider: str, limits: FixedSampling, *, limit_factor: int = 1
+    ) -> dict[str, Any]:
         """The parameters of a request, without the model, the seed and `extra_body`."""
         reasons = provider == "openai" and _REASONING.match(self.model) is not None
         parameter = self.limit_parameter
@@ -58,14 +60,14 @@ class Sampling(Struct, frozen=True):
             # Thinking counts against this limit: a protocol's ten tokens would leave no reply.
             limit = max(limit, self.max_tokens) + THINKING_TOKENS
 
-        sent: dict[str, Any] = {parameter: limit * room}
+        parameters: dict[str, Any] = {parameter: limit * limit_factor}
         if self.temperature is not None and not reasons:
             fixed = limits.temperature
-            sent["temperature"] = self.temperature if fixed is None else fixed
+            parameters["temperature"] = self.temperature if fixed is None else fixed
         if self.reasoning_effort is not None:
-            sent["reasoning_effort"] = self.reasoning_effort
+            parameters["reasoning_effort"] = self.reasoning_effort
 
-        return sent
+        return parameters
 
 
 class OpenAIModel(LanguageModel):
@@ -117,7 +119,9 @@ class OpenAIModel(LanguageModel):
         body: dict[str, Any] = {
             "model": sampling.model,
             "messages": [dict(message) for message in prompt.messages()],
-            **sampling.parameters(self._provider, prompt.limits(), room=prompt.room),
+            **sampling.parameters(
+                self._provider, prompt.limits(), limit_factor=prompt.limit_factor
+            ),
         }
         if sampling.send_seed:
             body["seed"] = seed
@@ -141,9 +145,9 @@ class OpenAIModel(LanguageModel):
             # Once there are tool results, a refusal may be about a single call.
             is_first = all(message["role"] != "tool" for message in body["messages"])
             if has_tools and is_first and error.is_about_tools:
-                out = "writer=chunks" if role is Role.INGEST else "reader=direct"
+                alternative = "writer=chunks" if role is Role.INGEST else "reader=direct"
                 raise UserError(
-                    f"{self.name} does not accept tools; use {out}",
+                    f"{self.name} does not accept tools; use {alternative}",
                     f"the endpoint's error:  {one_line(error)}",
                 ) from error
 

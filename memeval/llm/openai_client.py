@@ -42,8 +42,8 @@ class ClientTransport(Transport):
         has_key = bool(api_key) and (api_version is None or api_key != NO_KEY)
         theirs = {name.lower() for name in headers} if has_key else _AUTHENTICATION
         names = [name for name in _AUTHENTICATION if name not in theirs]
-        over = httpx2.AsyncClient(transport=_Connections(self, names), trust_env=False)
-        self._client = _client(address, api_key or NO_KEY, api_version, over)
+        http_client = httpx2.AsyncClient(transport=_Connections(self, names), trust_env=False)
+        self._client = _client(address, api_key or NO_KEY, api_version, http_client)
 
     async def send(
         self, path: str, content: bytes, most_bytes: int
@@ -62,12 +62,12 @@ class ClientTransport(Transport):
 
 
 def _client(
-    address: str, api_key: str, api_version: str | None, over: httpx2.AsyncClient
+    address: str, api_key: str, api_version: str | None, http_client: httpx2.AsyncClient
 ) -> AsyncOpenAI:
     # `Endpoint` does the retries, because it knows of all callers that wait.
     if api_version is None:
         return AsyncOpenAI(
-            base_url=address, api_key=api_key, max_retries=0, timeout=None, http_client=over
+            base_url=address, api_key=api_key, max_retries=0, timeout=None, http_client=http_client
         )
 
     is_token = api_key.startswith(_TOKEN)
@@ -78,7 +78,7 @@ def _client(
         azure_ad_token=api_key if is_token else None,
         max_retries=0,
         timeout=None,
-        http_client=over,
+        http_client=http_client,
     )
 
 

@@ -35,25 +35,27 @@ class Backoff:
     def __init__(self) -> None:
         self._jitter = random.Random(0)
 
-    def wait_s(self, tries: int, retry_after_s: float | None, left_s: float) -> float:
-        """A random wait in a doubling span, after the endpoint's requested wait; up to `left_s`."""
+    def wait_s(self, tries: int, retry_after_s: float | None, remaining_s: float) -> float:
+        """A random wait in a doubling span, after the wait that the endpoint requests."""
         span = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(tries, 16))
         # Starts at 0, so that callers that failed together don't return together.
         drawn = self._jitter.uniform(0, span)
-        left_s = max(0.0, left_s)
+        remaining_s = max(0.0, remaining_s)
         if retry_after_s is None:
-            return min(drawn, left_s)
+            return min(drawn, remaining_s)
 
-        asked = retry_after_s if retry_after_s <= left_s else min(retry_after_s, LONGEST_WAIT_S)
+        requested = (
+            retry_after_s if retry_after_s <= remaining_s else min(retry_after_s, LONGEST_WAIT_S)
+        )
 
         # A little more than requested, so that the callers don't all arrive at that moment.
-        return min(asked + 0.1 * drawn, left_s)
+        return min(requested + 0.1 * drawn, remaining_s)
 
-    def unsound_s(self, tries: int, left_s: float) -> float:
+    def unsound_wait_s(self, tries: int, remaining_s: float) -> float:
         """The wait after an unsound reply under status 200."""
         # Longer and less random than other waits, because the number of these tries is bounded.
         span = min(LONGEST_WAIT_S, FIRST_UNSOUND_WAIT_S * 2.0 ** min(tries, 16))
-        return min(self._jitter.uniform(span, 2 * span), max(0.0, left_s))
+        return min(self._jitter.uniform(span, 2 * span), max(0.0, remaining_s))
 
 
 class Outage:
@@ -84,18 +86,18 @@ class Outage:
         self._reported: float | None = None
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether the endpoint has not answered for the whole patience."""
         return self.since is not None and self._clock() - self.since >= self._patience_s
 
     @property
-    def shut(self) -> bool:
+    def is_shut(self) -> bool:
         """Whether callers wait."""
         return not self._open.is_set()
 
     async def enter(self) -> bool:
         """Waits until this caller may send; True if it tries for all, and must call `leave`."""
-        while self.shut:
+        while self.is_shut:
             if self._probing:
                 await self._open.wait()
                 continue
@@ -103,16 +105,16 @@ class Outage:
             self._probing = True
             try:
                 while (
-                    self.shut
+                    self.is_shut
                     and self._until is not None
-                    and (left := self._until - self._clock()) > 0
+                    and (remaining_s := self._until - self._clock()) > 0
                 ):
-                    await self._pause(left)
+                    await self._pause(remaining_s)
             except BaseException:
                 self.leave()
                 raise
 
-            if self.shut:
+            if self.is_shut:
                 return True
 
             self._probing = False
@@ -137,23 +139,23 @@ class Outage:
     def leave(self) -> None:
         """Ends the turn of the caller that tried for all. If the gate is shut, the next tries."""
         self._probing = False
-        if self.shut:
+        if self.is_shut:
             # Wakes the waiting callers, one of which becomes the next to try.
             self._open.set()
             self._open = asyncio.Event()
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         """Notes a sound answer: all callers continue."""
         if self._say and self._reported is not None and self.since is not None:
             self._say(f"{self._address} answers again after {self._clock() - self.since:.0f} s")
 
         self.answered, self.since, self._reported = True, None, None
         self._failures = self._probes = 0
-        if self.shut:
+        if self.is_shut:
             self._opened_at = self._clock()
             self._open.set()
 
-    def failed(self, setback: Setback, *, sent_at: float, probe: bool) -> None:
+    def note_failure(self, setback: Setback, *, sent_at: float, probe: bool) -> None:
         """Notes a temporary failure, and shuts the gate if it is due."""
         now = self._clock()
         # The patience counts from here, over all callers together.
@@ -161,7 +163,7 @@ class Outage:
             self.since = now
 
         self._failures += 1
-        if self.exhausted:
+        if self.is_exhausted:
             # Every caller must now find out for itself, without waiting.
             self._open.set()
             return
@@ -169,18 +171,18 @@ class Outage:
         # A call that was sent before the last outage ended says nothing about the time after it.
         stale = not probe and sent_at < self._opened_at
         due = probe or (
-            not self.shut
+            not self.is_shut
             and not stale
             and (setback.kind is FaultKind.LIMITED or self._failures >= FAILURES_OF_AN_OUTAGE)
         )
 
         if due:
-            left = self.since + self._patience_s - now
+            remaining_s = self.since + self._patience_s - now
             self._until = now + self._backoff.wait_s(
-                min(self._probes, PROBE_STEPS), setback.retry_after_s, left
+                min(self._probes, PROBE_STEPS), setback.retry_after_s, remaining_s
             )
             self._probes += 1
-            if not self.shut:
+            if not self.is_shut:
                 self._open.clear()
 
     def report(self, what: str, wait_s: float = 0.0) -> None:
@@ -191,7 +193,7 @@ class Outage:
 
         # As of the end of the wait: nothing else is reported before the next failure.
         until = now + wait_s
-        if self.shut and self._until is not None:
+        if self.is_shut and self._until is not None:
             until = max(until, self._until)
 
         if until - self.since < min(QUIET_S, self._patience_s / 4):

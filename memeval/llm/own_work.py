@@ -95,8 +95,8 @@ class OwnWork:
         self._marks: _Marks | None = None
         self._is_running = False
         self._only_computes = False
-        self._asides = 0
-        self._aside_began = self._aside_s = 0.0
+        self._exclusions = 0
+        self._excluded_since = self._excluded_s = 0.0
 
     @property
     def measured_s(self) -> float | None:
@@ -123,19 +123,19 @@ class OwnWork:
             self._run()
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
+    def excluded(self) -> Iterator[None]:
         """Excludes a model call or a wait in a queue, which are not the system's own work."""
-        if not self._asides:
+        if not self._exclusions:
             self._pause()
-            self._aside_began = self._clocks.wall()
+            self._excluded_since = self._clocks.wall()
 
-        self._asides += 1
+        self._exclusions += 1
         try:
             yield
         finally:
-            self._asides -= 1
-            if not self._asides:
-                self._aside_s += self._clocks.wall() - self._aside_began
+            self._exclusions -= 1
+            if not self._exclusions:
+                self._excluded_s += self._clocks.wall() - self._excluded_since
                 self._continue()
 
     @contextmanager
@@ -151,20 +151,20 @@ class OwnWork:
             self._only_computes = False
             self._continue()
 
-    def leave(self) -> tuple[float, float, float] | None:
-        """Notes that a coroutine begins to wait; the result is passed to `come_back`."""
-        if self._asides:
+    def begin_wait(self) -> tuple[float, float, float] | None:
+        """Notes that a coroutine begins to wait; the result is passed to `end_wait`."""
+        if self._exclusions:
             return None
 
-        return self._clocks.wall(), self._clocks.thread(), self._aside_s
+        return self._clocks.wall(), self._clocks.thread(), self._excluded_s
 
-    def come_back(self, left: tuple[float, float, float] | None) -> None:
+    def end_wait(self, began: tuple[float, float, float] | None) -> None:
         """Adds the wait of a coroutine, without the other work of the event loop's thread."""
-        if left is None:
+        if began is None:
             return
 
-        wall, thread, aside_s = left
-        waited = max(self._clocks.wall() - wall - (self._aside_s - aside_s), 0.0)
+        wall, thread, excluded_s = began
+        waited = max(self._clocks.wall() - wall - (self._excluded_s - excluded_s), 0.0)
         others = min(max(self._clocks.thread() - thread, 0.0), waited)
         self.seconds += waited - others
         self._unsure_s += others
@@ -183,7 +183,7 @@ class OwnWork:
             finally:
                 self.add(self._clocks.thread() - began)
 
-        with self.aside():
+        with self.excluded():
             return await asyncio.to_thread(play)
 
     async def in_pool(self, pool: Executor, request: Callable[..., T], *arguments: Any) -> T:
@@ -196,13 +196,13 @@ class OwnWork:
             finally:
                 self.add(self._clocks.wall() - began)
 
-        with self.aside():
+        with self.excluded():
             return await asyncio.get_running_loop().run_in_executor(pool, play)
 
     @asynccontextmanager
     async def holding(self, lock: asyncio.Lock) -> AsyncIterator[None]:
         """Holds a lock; the wait for it does not count."""
-        with self.aside():
+        with self.excluded():
             await lock.acquire()
 
         try:
@@ -219,7 +219,7 @@ class OwnWork:
         self._is_running = False
 
     def _continue(self) -> None:
-        if self._is_running and not self._asides:
+        if self._is_running and not self._exclusions:
             clocks = self._clocks
             self._marks = _Marks(
                 wall=clocks.wall(),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memeval.llm.cache_file import checksum, companions, decode_text, make_tables
 
-_DIGITS = 3
+_LONGEST_PREFIX = 3
 """Longest key prefix by which rows are copied separately, to skip a damaged page."""
 _PAGE = 4096
 _COPY = (
@@ -98,11 +98,11 @@ def _copy(damaged: Path, work: Path) -> int:
         for file in filter(Path.is_file, (damaged, *companions(damaged))):
             shutil.copyfile(file, work / file.name)
 
-        with (work / damaged.name).open("r+b") as mended:
+        with (work / damaged.name).open("r+b") as repaired:
             # Bytes 92 to 95 name the change for which the page count is valid. If they name another
             # change, SQLite uses the file's size.
             first = fresh.read_bytes()[:_PAGE]
-            mended.write(first[:92] + b"\xff" * 4 + first[96:])
+            repaired.write(first[:92] + b"\xff" * 4 + first[96:])
 
         return _copy_rows(work / damaged.name, target)
 
@@ -130,7 +130,7 @@ def _copy_keys(target: sqlite3.Connection, statement: str, prefix: str) -> None:
         # Keys are hexadecimal, and `g` sorts after their last digit.
         target.execute(statement, (prefix, f"{prefix}g"))
     except sqlite3.Error:
-        if len(prefix) < _DIGITS:
+        if len(prefix) < _LONGEST_PREFIX:
             for digit in "0123456789abcdef":
                 _copy_keys(target, statement, prefix + digit)
 

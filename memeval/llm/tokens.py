@@ -37,13 +37,13 @@ def shorten(text: str, tokens: int) -> str:
         return text
 
     # The text up to here fits. Counting the tokens before each end would take quadratic time.
-    room = text[: start_of_token(text, tokens)]
+    prefix = text[: start_of_token(text, tokens)]
     for end_of in (_SENTENCE_END, _WORD):
         # One character more than fits, because both patterns look at what follows an end.
-        # Searching all of the text would accept ends that don't fit, and searching `room` would
+        # Searching all of the text would accept ends that don't fit, and searching `prefix` would
         # miss its last one.
-        matches = end_of.finditer(text, 0, len(room) + 1)
-        ends = [match.end() for match in matches if match.end() <= len(room)]
+        matches = end_of.finditer(text, 0, len(prefix) + 1)
+        ends = [match.end() for match in matches if match.end() <= len(prefix)]
         if ends and (fitting := text[: ends[-1]].strip()):
             return fitting
 
@@ -61,15 +61,15 @@ def batches(
 ) -> Iterator[list[T]]:
     """Batches of up to `most` items and `tokens` in total, in order; a longer item is alone."""
     batch: list[T] = []
-    room = tokens
+    remaining = tokens
     for item in items:
         size = count_tokens(text_of(item))
-        if batch and (size > room or len(batch) == most):
+        if batch and (size > remaining or len(batch) == most):
             yield batch
-            batch, room = [], tokens
+            batch, remaining = [], tokens
 
         batch.append(item)
-        room -= size
+        remaining -= size
 
     if batch:
         yield batch

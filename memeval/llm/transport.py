@@ -33,17 +33,17 @@ class Transport:
         from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
         self._address = address.rstrip("/")
-        own = {
+        ours = {
             "Content-Type": "application/json",
             "Accept": "application/json",
             "User-Agent": "memeval",
         }
         if api_key:
-            own["Authorization"] = f"Bearer {api_key}"
+            ours["Authorization"] = f"Bearer {api_key}"
 
         # The user's headers replace ours of the same name, in whatever case they are written.
         theirs = {name.lower() for name in headers}
-        self._headers = {name: own[name] for name in own if name.lower() not in theirs}
+        self._headers = {name: ours[name] for name in ours if name.lower() not in theirs}
         self._headers |= headers
         scheme = urlsplit(address).scheme
         connector = TCPConnector(
@@ -115,12 +115,12 @@ def proxy_of(address: str) -> tuple[str | None, dict[str, str]]:
     """The environment's proxy for an address, and its header, without `.netrc`'s passwords."""
     from aiohttp import encode_basic_auth
 
-    called, proxies = urlsplit(address), getproxies()
-    named = proxies.get(called.scheme) or proxies.get("all")
-    if not named or proxy_bypass(called.hostname or ""):
+    target, proxies = urlsplit(address), getproxies()
+    proxy_address = proxies.get(target.scheme) or proxies.get("all")
+    if not proxy_address or proxy_bypass(target.hostname or ""):
         return None, {}
 
-    proxy = urlsplit(named if "://" in named else f"http://{named}")
+    proxy = urlsplit(proxy_address if "://" in proxy_address else f"http://{proxy_address}")
     if proxy.username is None:
         return proxy.geturl(), {}
 

@@ -21,7 +21,7 @@ from memeval.pipeline.execute.timeline import id_until
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.measure.provenance import DATA, data_tags
 from memeval.pipeline.measure.records import write_recall
-from memeval.pipeline.measure.run_notes import as_kept
+from memeval.pipeline.measure.run_notes import shortened_notes
 from memeval.pipeline.open.code import is_built_in
 from memeval.pipeline.open.opening import open_dataset
 from memeval.pipeline.verify.figures import figure_problems
@@ -158,7 +158,9 @@ def unlike_told(summary: RunSummary, records: list[Record], data: PackagedData) 
     if dict(summary.facet_titles) != dict(data.dataset.facet_names):
         yield "run.json: its facet titles differ from those of the data set"
 
-    notes = {note.text for note in as_kept(remarks((*data.loaded.notes, *data.dataset.notes())))}
+    notes = {
+        note.text for note in shortened_notes(remarks((*data.loaded.notes, *data.dataset.notes())))
+    }
     if not notes <= {note.text for note in summary.notes}:
         yield "run.json: a note of the data set is missing"
 

@@ -124,16 +124,16 @@ class _Verifier:
         figures = Level(2)
         with _prices_of(self.package):
             for run in self.package.runs:
-                look = FolderCheck(run.folder, brings_prices=True)
-                look.run()
-                self.records[run.key] = look.records
-                self.rows[run.key] = PackagedRows(self.package, run, look)
-                for line in look.problems:
-                    level = figures if line in look.of_figures else intact
+                check = FolderCheck(run.folder, brings_prices=True)
+                check.run()
+                self.records[run.key] = check.records
+                self.rows[run.key] = PackagedRows(self.package, run, check)
+                for line in check.problems:
+                    level = figures if line in check.figure_findings else intact
                     level.problems.append(f"{run.key}: {line}")
 
                 intact.unchecked += [
-                    f"{run.key}: {line}" for line in look.unchecked if "own metrics" not in line
+                    f"{run.key}: {line}" for line in check.unchecked if "own metrics" not in line
                 ]
 
         self._intact(intact)

@@ -28,16 +28,16 @@ Place = tuple[int, str]
 class PackagedRows:
     """The rows of a packaged run."""
 
-    def __init__(self, package: Package, run: Run, look: FolderCheck) -> None:
-        """`look` has read the rows, which several runs of the package may share."""
+    def __init__(self, package: Package, run: Run, check: FolderCheck) -> None:
+        """`check` has read the rows, which several runs of the package may share."""
         self.places: dict[str, list[Place]] = {}
         """The places of the rows of each file, in its order."""
         self.others: list[str] = []
         """Ids of rows with unknown members."""
         folder = package.folder / "package" / "runs" / run.key
-        self.answers = self._read(folder / ANSWERS, look.answers, AnswerRow)
-        self.verdicts = self._read(folder / VERDICTS, look.verdicts, VerdictRow)
-        self.ingests = self._read(folder / INGESTS, look.answers, IngestRow)
+        self.answers = self._read(folder / ANSWERS, check.answers, AnswerRow)
+        self.verdicts = self._read(folder / VERDICTS, check.verdicts, VerdictRow)
+        self.ingests = self._read(folder / INGESTS, check.answers, IngestRow)
 
     def _read(
         self, path: Path, repeats: Sequence[SoundRows[Any] | None], wanted: type[R]

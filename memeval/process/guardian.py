@@ -22,15 +22,15 @@ ROUND_S = 0.1
 
 def watch(lines: Iterable[str]) -> tuple[list[str], list[str]]:
     """The groups and folders that are left when `lines` end: `+` adds one, `-` removes it."""
-    left: dict[str, list[str]] = {"group": [], "folder": []}
+    remaining: dict[str, list[str]] = {"group": [], "folder": []}
     for line in lines:
         sign, kind, name = line.rstrip("\n").split(" ", 2)
         if sign == "+":
-            left[kind].append(name)
-        elif name in left[kind]:
-            left[kind].remove(name)
+            remaining[kind].append(name)
+        elif name in remaining[kind]:
+            remaining[kind].remove(name)
 
-    return left["group"], left["folder"]
+    return remaining["group"], remaining["folder"]
 
 
 def end_group(group: int) -> None:

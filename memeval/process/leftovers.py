@@ -32,18 +32,18 @@ def owner() -> str:
     return f"{os.getpid()}-{_start_time(os.getpid())}"
 
 
-def own_name(beside: Path, mark: str) -> Path:
-    """A temporary name for the future folder `beside`, which contains the folder's owner."""
-    return beside.with_name(f".{beside.name}.{owner()}.{mark}{SUFFIX}")
+def temporary_name(target: Path, mark: str) -> Path:
+    """A temporary name for the future folder `target`, which contains the folder's owner."""
+    return target.with_name(f".{target.name}.{owner()}.{mark}{SUFFIX}")
 
 
 def sweep_temporary() -> None:
     """Removes the temporary folders of dead processes."""
     for path in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
         if owned := _OWNED.match(path.name):
-            if is_left(owned[1], path):
+            if is_abandoned(owned[1], path):
                 remove(path)
-        elif _UNOWNED.match(path.name) and is_left("", path):
+        elif _UNOWNED.match(path.name) and is_abandoned("", path):
             remove(path)
 
 
@@ -65,7 +65,7 @@ def is_leftover(path: Path) -> bool:
     """Whether the process that created a temporary file or folder is gone."""
     parts = path.name.removesuffix(SUFFIX).split(".")
     names = [part for part in parts[-2:] if _OWNER.fullmatch(part)]
-    return is_left(names[0] if names else "", path)
+    return is_abandoned(names[0] if names else "", path)
 
 
 def remove(path: Path) -> None:
@@ -77,7 +77,7 @@ def remove(path: Path) -> None:
             path.unlink()
 
 
-def is_left(name: str, path: Path) -> bool:
+def is_abandoned(name: str, path: Path) -> bool:
     """Whether the process in `name` is gone. For an empty `name`, whether `path` is old."""
     if not name:
         return _is_old(path)

@@ -104,7 +104,7 @@ class EndpointReranker(Reranker):
 
     def _meter(self, entry: Mapping[str, Any], cached: bool) -> None:
         ledger = current_ledger()
-        ledger.mended.update(note for note in entry.get("notes", ()) if note in NOTES)
+        ledger.repairs.update(note for note in entry.get("notes", ()) if note in NOTES)
         usage = Usage(
             role=Role.EMBED,
             model=self._model,
@@ -115,7 +115,7 @@ class EndpointReranker(Reranker):
             cached=cached,
         )
         ledger.usages.append(usage)
-        ledger.took(Role.EMBED, entry["latency_s"])
+        ledger.add_duration(Role.EMBED, entry["latency_s"])
 
     async def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
         documents = body["documents"]

@@ -12,10 +12,10 @@ from omegaconf import DictConfig
 
 from memeval.errors import BudgetError, RefusedError, UserError, WorldError
 from memeval.llm.budget import Budget, SpendingLimits
-from memeval.pipeline.measure.summary import Earlier, earlier
+from memeval.pipeline.measure.summary import EarlierRun, read_earlier
 from memeval.pipeline.open.opening import OpenedData
 from memeval.runs.cell import check_keys
-from memeval.runs.compose.errors import explained
+from memeval.runs.compose.errors import explaining_config_errors
 from memeval.runs.compose.sweep import SweepComposer
 from memeval.runs.display.progress import Countdown
 from memeval.runs.display.sweep import SweepDisplay
@@ -24,7 +24,7 @@ from memeval.runs.job import failed_cell, objective_of, open_job
 from memeval.runs.loop import run_loop
 from memeval.runs.plan import CellOutcome, Plan, PlannedCell
 from memeval.runs.publish.publishing import Publishing
-from memeval.runs.schedule import Computers, Schedule
+from memeval.runs.schedule import ComputePool, Schedule
 from memeval.runs.spending import confirm_cost, shared_budget
 
 
@@ -53,11 +53,11 @@ def plan_jobs(
     countdown = Countdown(f"checking {len(jobs)} runs", len(jobs))
     for number, overrides in enumerate(jobs, start=first):
         try:
-            with explained():
+            with explaining_config_errors():
                 fields, task = composer.compose(overrides, number)
 
             cell = open_job(fields, task, opened)
-            before = Earlier() if cell.config.fresh else earlier(cell)
+            before = EarlierRun() if cell.config.fresh else read_earlier(cell)
             # A finished cell makes no calls, so it needs no key.
             if before.summary is None:
                 check_keys(cell.config)
@@ -78,7 +78,7 @@ def plan_jobs(
 def run_plan(
     plan: Plan,
     invocation: Invocation,
-    start: Callable[[Plan], Computers | None],
+    start: Callable[[Plan], ComputePool | None],
     *,
     budgets: dict[SpendingLimits, Budget] | None = None,
     show: Callable[[Plan], SweepDisplay] = SweepDisplay,

@@ -16,7 +16,7 @@ from memeval.config.schema import RunConfig
 from memeval.errors import BudgetError
 from memeval.llm.keys import headers_of, key_for
 from memeval.pipeline.execute.progress import Progress
-from memeval.pipeline.measure.summary import Earlier, earlier, finish
+from memeval.pipeline.measure.summary import EarlierRun, finish, read_earlier
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import endpoint_settings, sampling_of
 from memeval.results import NoteKind, RunSummary
@@ -24,10 +24,10 @@ from memeval.runs.display.progress import RunDisplay
 from memeval.runs.invocation import Invocation
 from memeval.runs.loop import run_loop
 from memeval.runs.plan import say_damage
-from memeval.runs.publish.published import file_again, published_before
+from memeval.runs.publish.published import find_published, refile
 from memeval.runs.publish.publisher import (
     PUBLISHING,
-    Published,
+    PublishResult,
     publish_cell,
     publisher_of,
 )
@@ -46,7 +46,7 @@ class Completed(Struct, frozen=True):
     summary: RunSummary
     reused: bool
     """True if it was finished before."""
-    published: Published
+    published: PublishResult
 
 
 def run_cell(
@@ -99,7 +99,7 @@ def complete_cell(
 
     Raises `UserError` and `StorageError`.
     """
-    before = Earlier() if cell.config.fresh else earlier(cell)
+    before = EarlierRun() if cell.config.fresh else read_earlier(cell)
     summary = before.summary
     reused = summary is not None
     if not reused:
@@ -116,9 +116,9 @@ def complete_cell(
         workers = start_callers(cell)
 
     # MLflow and pyplot take seconds of CPU to load: only if something is left to publish.
-    known = published_before([cell], sweep).get(cell.folder) if reused else None
+    published_url = find_published([cell], sweep).get(cell.folder) if reused else None
     # Before the run: MLflow loads while the run waits for the model.
-    if known is None:
+    if published_url is None:
         publisher_of(cell.config)
 
     with closing(workers) if workers else nullcontext(), show() as progress:
@@ -132,10 +132,10 @@ def complete_cell(
             progress.say(
                 f"  already done: reused {sum(summary.statuses.values())} results, no API calls"
             )
-            summary = file_again(cell, summary)
+            summary = refile(cell, summary)
 
-    if known is not None:
-        return Completed(summary, reused, Published(known or None))
+    if published_url is not None:
+        return Completed(summary, reused, PublishResult(published_url or None))
 
     published = publish_cell(cell, sweep)
     progress.say(PUBLISHING)

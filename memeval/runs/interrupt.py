@@ -92,57 +92,57 @@ class _Keys:
 
 
 _keys: _Keys | None = None
-_of_thread = threading.local()
+_thread_state = threading.local()
 
 
-class Door:
+class StopSwitch:
     """Ends the work of one thread from another one, as a first Ctrl-C does."""
 
     def __init__(self) -> None:
-        self.is_closed = False
+        self.is_stopped = False
         self._cancel: Callable[[], object] | None = None
         self._lock = threading.Lock()
 
     @contextmanager
-    def of_this_thread(self) -> Iterator[None]:
-        """Inside the block, loops that this thread runs end when the door closes."""
-        _of_thread.door = self
+    def for_this_thread(self) -> Iterator[None]:
+        """Inside the block, loops that this thread runs end at `stop`."""
+        _thread_state.switch = self
         try:
             yield
         finally:
-            del _of_thread.door
+            del _thread_state.switch
 
     def watch(self, cancel: Callable[[], object] | None) -> None:
-        """Sets the callback that ends the current loop, and calls it now if the door is closed."""
+        """Sets the callback that ends the current loop, and calls it now after `stop`."""
         with self._lock:
             self._cancel = cancel
-            if self.is_closed and cancel is not None:
+            if self.is_stopped and cancel is not None:
                 cancel()
 
-    def close(self) -> None:
+    def stop(self) -> None:
         """Ends the loop once its model calls in progress have ended."""
         with self._lock:
-            self.is_closed = True
+            self.is_stopped = True
             if self._cancel is not None:
                 self._cancel()
 
 
 @contextmanager
-def stopping(by_keys: Callable[[], object], by_door: Callable[[], object]) -> Iterator[None]:
-    """Inside the block, a first Ctrl-C calls `by_keys`, and this thread's door calls `by_door`."""
-    door: Door | None = getattr(_of_thread, "door", None)
+def stopping(by_keys: Callable[[], object], by_switch: Callable[[], object]) -> Iterator[None]:
+    """Inside the block, a first Ctrl-C calls `by_keys`, this thread's switch `by_switch`."""
+    switch: StopSwitch | None = getattr(_thread_state, "switch", None)
     if _keys is not None:
         _keys.cancel = by_keys
-    if door is not None:
-        door.watch(by_door)
+    if switch is not None:
+        switch.watch(by_switch)
 
     try:
         yield
     finally:
         if _keys is not None:
             _keys.cancel = None
-        if door is not None:
-            door.watch(None)
+        if switch is not None:
+            switch.watch(None)
 
 
 def is_listening() -> bool:
@@ -193,7 +193,7 @@ def report_waiting() -> None:
     """Reports what memeval waits for, if it is a system's own code."""
     # Looked up, and not imported: if it is not loaded, no system is being called.
     watch = sys.modules.get("memeval.pipeline.isolate.watch")
-    waited = watch.under_way() if watch is not None else []
+    waited = watch.calls_under_way() if watch is not None else []
     if waited:
         more = f" and {len(waited) - 1} more" if len(waited) > 1 else ""
         say(f"\nmemeval: waiting for {waited[0]}{more}; Ctrl-C again to stop now")
@@ -243,7 +243,7 @@ def leave(status: int) -> int:
     gc.freeze()
 
     watch = sys.modules.get("memeval.pipeline.isolate.watch")
-    if watch is not None and watch.left_behind:
+    if watch is not None and watch.abandoned_calls:
         # The interpreter would wait for the threads of these calls, which may never end, and only
         # then run the exit functions. Those of libraries are needed too (logging, temporary
         # folders, child processes), and `atexit` has no public function that runs them.

@@ -31,11 +31,11 @@ def failed_cell(number: int, error: UserError | WorldError) -> FailedCell:
     if isinstance(error, UserError):
         return FailedCell(number, status=2, message=error.message, hints=list(error.hints))
 
-    way = "the same command"
+    command = "the same command"
     if isinstance(error, BudgetError):
-        way += " with a larger budget"
+        command += " with a larger budget"
 
-    hint = f"finished work is kept; {way} continues it"
+    hint = f"finished work is kept; {command} continues it"
     return FailedCell(number, status=1, message=str(error), hints=[hint])
 
 
@@ -130,11 +130,11 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
     from memeval.config.integers import unquote_integer
     from memeval.config.overrides import as_typed, full_override
 
-    named = [word for folder in folders for word in ("--config-dir", folder)]
+    folder_words = [word for folder in folders for word in ("--config-dir", folder)]
     kept = [word for override in overrides for word in as_typed(override) if is_repeated(word)]
     repeated = [full_override(unquote_integer(word)) for word in kept]
 
-    return redacted(shlex.join(["python", "-m", "memeval", *named, *repeated]))
+    return redacted(shlex.join(["python", "-m", "memeval", *folder_words, *repeated]))
 
 
 def is_repeated(override: str) -> bool:

@@ -53,10 +53,10 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
         ending.append(loop.create_task(_finish_calls(task, finish)))
 
     by_keys = partial(end, _finish_all)
-    by_door = partial(end, partial(in_flight.finish_part, loop))
+    by_switch = partial(end, partial(in_flight.finish_part, loop))
     try:
         asyncio.set_event_loop(loop)
-        with stopping(by_keys, by_door):
+        with stopping(by_keys, by_switch):
             with rare_collections():
                 _drive(loop, task)
 
@@ -135,13 +135,13 @@ def _report_in_a_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
 
 def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
     loop.set_exception_handler(lambda *_: None)  # tasks that are given up need no report
-    left = asyncio.all_tasks(loop)
-    for task in left:
+    remaining = asyncio.all_tasks(loop)
+    for task in remaining:
         task.cancel()
 
     with suppress(RuntimeError, SystemExit):
-        if left:
-            loop.run_until_complete(asyncio.wait(left, timeout=WIND_UP_S))
+        if remaining:
+            loop.run_until_complete(asyncio.wait(remaining, timeout=WIND_UP_S))
 
         loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), WIND_UP_S))
 

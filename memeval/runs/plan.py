@@ -9,7 +9,7 @@ from msgspec import Struct
 from memeval.config.roles import called_roles, settings_of_role
 from memeval.config.schema import PREPARE
 from memeval.pipeline.execute.progress import Progress
-from memeval.pipeline.measure.summary import Earlier
+from memeval.pipeline.measure.summary import EarlierRun
 from memeval.pipeline.open.cell import Cell
 from memeval.results import RunSummary
 from memeval.text.shown import counted
@@ -24,7 +24,7 @@ class PlannedCell(Struct, frozen=True):
     number: int
     """Number in the sweep, starting at 0."""
     cell: Cell
-    earlier: Earlier
+    earlier: EarlierRun
     """Results of an earlier run. Its summary is set if nothing is left to do."""
 
     @property
@@ -76,7 +76,7 @@ class Plan(Struct, frozen=True):
         return [planned for planned in self.cells if not planned.is_finished]
 
     @property
-    def repeated(self) -> str | None:
+    def repetition_note(self) -> str | None:
         """A note on how many cells are the same run as another one; None if all differ."""
         count = len(self.cells) - len({planned.cell.run_key for planned in self.cells})
         if not count:
@@ -86,7 +86,7 @@ class Plan(Struct, frozen=True):
         return f"{these} the same as another run: the varied settings have no effect here"
 
 
-def say_damage(cell: Cell, before: Earlier, progress: Progress) -> None:
+def say_damage(cell: Cell, before: EarlierRun, progress: Progress) -> None:
     """Reports what is damaged in an earlier run."""
     for damage in before.damage:
         progress.say(

@@ -21,7 +21,7 @@ from memeval.pipeline.execute.lane import Computing, Lane
 from memeval.pipeline.execute.run import CellRun, window_limit
 from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.window import Window
-from memeval.pipeline.measure.summary import earlier, finish
+from memeval.pipeline.measure.summary import finish, read_earlier
 from memeval.pipeline.open.connections import Connections
 from memeval.runs.display.sweep import SweepDisplay
 from memeval.runs.plan import CellOutcome, Plan, PlannedCell, Reach, say_damage
@@ -29,7 +29,7 @@ from memeval.store.contract import Store
 from memeval.store.opening import open_store
 
 
-class Computers(Computing, Protocol):
+class ComputePool(Computing, Protocol):
     """Other processes that compute units of a plan."""
 
     processes: int
@@ -60,7 +60,7 @@ class Schedule:
         display: SweepDisplay,
         note_end: Callable[[CellOutcome], None],
         *,
-        workers: Computers | None,
+        workers: ComputePool | None,
         budget: Budget | None,
     ) -> None:
         """`note_end` is called with the outcome of each cell; `workers` compute the cells that
@@ -91,10 +91,10 @@ class Schedule:
         Ctrl-C, once everything under way has ended, and `BudgetError` if the budget is spent.
         """
         budget = self.connections.budget
-        await (self._run_all() if budget is None else budget.keep(self._run_all()))
+        await (self._run_all() if budget is None else budget.run(self._run_all()))
 
     async def _run_all(self) -> None:
-        tasks = [asyncio.create_task(self._run(planned)) for planned in self._in_lanes()]
+        tasks = [asyncio.create_task(self._run(planned)) for planned in self._create_lanes()]
         try:
             if tasks:
                 await asyncio.wait(tasks)
@@ -110,7 +110,7 @@ class Schedule:
             if self._workers is not None:
                 await self._workers.stop()
 
-    def _in_lanes(self) -> list[PlannedCell]:
+    def _create_lanes(self) -> list[PlannedCell]:
         """Creates a lane for each unfinished cell; returns all cells."""
         for planned in self._plan.open_cells:
             key = self._lane_key(planned)
@@ -124,8 +124,8 @@ class Schedule:
         return _LaneKey(planned.reach, elsewhere)
 
     def _lane(self, key: _LaneKey) -> Lane:
-        same = [planned for planned in self._plan.open_cells if self._lane_key(planned) == key]
-        limit = max(window_limit(planned.cell) for planned in same)
+        cells = [planned for planned in self._plan.open_cells if self._lane_key(planned) == key]
+        limit = max(window_limit(planned.cell) for planned in cells)
         computing, processes = self._workers if key.elsewhere else None, 0
         if computing is not None:
             processes = computing.callers if key.reach else computing.processes
@@ -147,9 +147,9 @@ class Schedule:
             # results.
             if first is not task:
                 await asyncio.wait({first})
-                planned = PlannedCell(planned.number, planned.cell, earlier(planned.cell))
+                planned = PlannedCell(planned.number, planned.cell, read_earlier(planned.cell))
 
-            self._ended(await self._outcome(planned))
+            self._report_end(await self._outcome(planned))
         except asyncio.CancelledError:
             if self._stopping:
                 raise
@@ -158,10 +158,10 @@ class Schedule:
             message = (
                 "the system cancelled the run, because it cancelled tasks that it did not start"
             )
-            self._ended(CellOutcome(planned, error=WorldError(message)))
+            self._report_end(CellOutcome(planned, error=WorldError(message)))
 
-    def _ended(self, outcome: CellOutcome) -> None:
-        self._display.ended(outcome)
+    def _report_end(self, outcome: CellOutcome) -> None:
+        self._display.report_end(outcome)
         self._note_end(outcome)
 
     async def _outcome(self, planned: PlannedCell) -> CellOutcome:
@@ -179,7 +179,7 @@ class Schedule:
         except asyncio.CancelledError:
             # The budget was spent: the cell wrote its results before it was cancelled.
             if run.stopped is not None:
-                self._ended(CellOutcome(planned, run.stopped))
+                self._report_end(CellOutcome(planned, run.stopped))
 
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of a cell: the others go on

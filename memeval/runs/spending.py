@@ -8,7 +8,7 @@ from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.llm.budget import Budget, SpendingLimits
 from memeval.metrics.formats import dollars
-from memeval.pipeline.measure.summary import Earlier, earlier
+from memeval.pipeline.measure.summary import EarlierRun, read_earlier
 from memeval.pipeline.open.called import check_budget, limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.runs.loop import run_loop
@@ -76,7 +76,7 @@ def shared_budget(plan: Plan, budgets: dict[SpendingLimits, Budget]) -> Budget |
 def confirm_run(cell: Cell, number: int = 0) -> None:
     """`confirm_cost` for a single run."""
     if cell.config.confirm_above_usd is not None:
-        before = Earlier() if cell.config.fresh else earlier(cell)
+        before = EarlierRun() if cell.config.fresh else read_earlier(cell)
         confirm_cost(Plan([PlannedCell(number, cell, before)]))
 
 

@@ -23,7 +23,7 @@ from memeval.text.names import digest_name
 T = TypeVar("T")
 
 
-class CasesRead:
+class CaseCache:
     """The cases of the data sets of a sweep, each data set read once."""
 
     def __init__(self) -> None:
@@ -59,19 +59,19 @@ class StoredRows:
     def answers(self, cell: Cell, seed: int) -> SoundRows[AnswerRow | IngestRow]:
         """The answers of a repeat."""
         path, header = cell.answers_file(seed), answers_header(cell.keys(seed), seed)
-        return _once(self._answers, path, lambda: _read(path, header, answer_or_ingest))
+        return _read_once(self._answers, path, lambda: _read(path, header, answer_or_ingest))
 
     def verdicts(self, cell: Cell, seed: int) -> SoundRows[VerdictRow]:
         """The verdicts of a repeat."""
         path, header = cell.verdicts_file(seed), verdicts_header(cell.keys(seed), seed)
-        return _once(self._verdicts, path, lambda: _read(path, header, VerdictRow.from_json))
+        return _read_once(self._verdicts, path, lambda: _read(path, header, VerdictRow.from_json))
 
 
-def _once(known: dict[Path, T], path: Path, read: Callable[[], T]) -> T:
-    if path not in known:
-        known[path] = read()
+def _read_once(cache: dict[Path, T], path: Path, read: Callable[[], T]) -> T:
+    if path not in cache:
+        cache[path] = read()
 
-    return known[path]
+    return cache[path]
 
 
 def _read(path: Path, header: Json, parse: Parse[R]) -> SoundRows[R]:
@@ -110,7 +110,7 @@ class Units:
     """The units of a sweep by stage."""
 
     def __init__(self) -> None:
-        self.cases, self.stored = CasesRead(), StoredRows()
+        self.cases, self.stored = CaseCache(), StoredRows()
         self.by_stage = {stage: StageUnits() for stage in (PREPARE, ANSWER, JUDGE)}
 
     def add(self, planned: PlannedCell) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from msgspec import Struct
 
-from memeval.process.leftovers import own_name, remove
+from memeval.process.leftovers import remove, temporary_name
 from memeval.results.private import FILE_MODE
 from memeval.results.summary import RunSummary
 from memeval.store.inventory import Home, StoredItem, StoredKind, row_locks
@@ -161,7 +161,7 @@ def _remove(path: Path) -> None:
         return
 
     # Renamed first: under its own name, half a folder would be taken for a damaged memory.
-    aside = own_name(path, "removed")
+    aside = temporary_name(path, "removed")
     path.rename(aside)
     remove(aside)
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from memeval.errors import StorageError, UserError
-from memeval.process.leftovers import own_name, remove
+from memeval.process.leftovers import remove, temporary_name
 from memeval.results.files import MANIFEST
 from memeval.results.private import make_folder
 from memeval.text.shown import one_line
@@ -114,7 +114,7 @@ class SharedMemories:
         if names is None:
             return False
 
-        beside = own_name(folder, "fetched")
+        beside = temporary_name(folder, "fetched")
         try:
             make_folder(beside)
             for name in names:

@@ -74,9 +74,9 @@ async def ask(
         completion = await _complete(model, prompt, seed)
         # For each reply that the ledger lists as cut, the engine counts a chunk as lost. A reply
         # that is requested again with more room, or that contains enough, must not count.
-        if _is_cut(completion, holds_enough) and prompt.room < ROOM:
+        if _is_cut(completion, holds_enough) and prompt.limit_factor < ROOM:
             current_ledger().drop_cut(Role.INGEST)
-            prompt = replace(prompt, room=ROOM)
+            prompt = replace(prompt, limit_factor=ROOM)
             completion = await _complete(model, prompt, seed)
 
         if completion is None:

@@ -449,7 +449,7 @@ class RecallSystem(MemorySystem):
     async def answer_from(self, query: Query, ranked: Sequence[Retrieved]) -> Answer:
         """The reader's answer from the first `top_k` of a ranking."""
         # Only the reader's work is left, which is not the system's own.
-        with current_ledger().own.aside():
+        with current_ledger().own.excluded():
             chosen = tuple(ranked[: self.parts.top_k])
 
             shown = [chunk.text for chunk in chosen]

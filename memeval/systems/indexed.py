@@ -182,7 +182,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
 
         # The rest of the ranking is for the metrics, so its time does not count: hundreds of
         # entries in cold memory took longer than the search.
-        with own.aside():
+        with own.excluded():
             rest = map(itemgetter(0), ranked[depth:])
             return best + list(map(self._entries.__getitem__, rest))
 

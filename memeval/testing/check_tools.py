@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memeval.llm.extractive.tools import filled, stores_text
+from memeval.llm.extractive.tools import fill_schema, stores_text
 from memeval.pipeline.execute.tool_arguments import mistake
 from memeval.pipeline.execute.tool_loop import as_result
 from memeval.pipeline.execute.tool_reader import as_function, open_tools
@@ -87,7 +87,7 @@ async def _finds(system: MemorySystem, tools: Sequence[Tool], thing: str, name: 
 
 async def _call(system: MemorySystem, tool: Tool, note: str, label: str) -> str:
     """Result of a tool for these words in the fewest arguments it takes; empty for an error."""
-    arguments: Mapping[str, Any] = filled(tool.parameters, note=note, label=label)
+    arguments: Mapping[str, Any] = fill_schema(tool.parameters, note=note, label=label)
     exchanges.append(f"called: {tool.name} {one_line(arguments, 80)}")
     if mistake(arguments, {**tool.parameters, "type": "object"}) is not None:
         return ""

@@ -14,7 +14,7 @@ from memeval.runs.display.progress import Countdown, RunDisplay, StageCount, rat
 from memeval.runs.display.sweep import SweepDisplay
 from memeval.runs.invocation import Invocation
 from memeval.runs.plan import CellOutcome, Plan
-from memeval.runs.publish.publisher import PUBLISHING, Published
+from memeval.runs.publish.publisher import PUBLISHING, PublishResult
 from memeval.runs.publish.publishing import Publishing
 
 FINISHED: Any = SimpleNamespace(is_stopped=False)
@@ -122,17 +122,17 @@ def test_time_left_needs_enough_answers() -> None:
         clock.now += 30
         progress.done("prepare")
 
-    assert progress.left_s(clock.now) is None, "no answer was made yet"
+    assert progress.remaining_s(clock.now) is None, "no answer was made yet"
     progress.done("prepare")
     for _ in range(4):
         clock.now += 3
         progress.done("answer")
 
-    assert progress.left_s(clock.now) is None, "too few"
+    assert progress.remaining_s(clock.now) is None, "too few"
     clock.now += 3
     progress.done("answer")
-    assert progress.left_s(clock.now) == 95 * 3
-    assert progress.left_s(clock.now, under_way=4) is None, "a single round of calls"
+    assert progress.remaining_s(clock.now) == 95 * 3
+    assert progress.remaining_s(clock.now, under_way=4) is None, "a single round of calls"
 
 
 def test_a_sweep_says_no_time_left_from_one_sample() -> None:
@@ -166,7 +166,7 @@ def test_sweep_shows_no_time_left_once_all_runs_have_ended() -> None:
     clock.now = 60.0
     summary: Any = SimpleNamespace(is_stopped=False, statuses={"ok": 1})
     for planned, reused in zip(cells, (False, True), strict=True):
-        display.ended(CellOutcome(planned, summary, reused=reused))
+        display.report_end(CellOutcome(planned, summary, reused=reused))
 
     assert display.lines == ["runs 2/2, publishing"]
 
@@ -186,7 +186,7 @@ def test_countdown_reports_progress_and_time_left(capsys: pytest.CaptureFixture[
 
 def said_while_publishing(folder: Path, monkeypatch: pytest.MonkeyPatch, last: str) -> list[str]:
     """Lines printed while a run is published; publication ends after the line `last`."""
-    published: Future[Published] = Future()
+    published: Future[PublishResult] = Future()
     monkeypatch.setattr("memeval.runs.publish.publishing.publish_cell", lambda *_: published)
     publishing = Publishing(Invocation(folder))
     outcome = SimpleNamespace(planned=SimpleNamespace(number=0, cell=None), summary=1, reused=False)
@@ -196,7 +196,7 @@ def said_while_publishing(folder: Path, monkeypatch: pytest.MonkeyPatch, last: s
     def say(line: str) -> None:
         said.append(line)
         if line == last and not published.done():
-            published.set_result(Published())
+            published.set_result(PublishResult())
 
     publishing.wait(say, every_s=0.001)
     return said
@@ -232,9 +232,9 @@ def test_failed_and_stopped_runs_are_not_finished(capsys: pytest.CaptureFixture[
         for cell in cells:
             display.progress(cell).expect("answer", 2)
 
-        display.ended(CellOutcome(cells[0], summary=FINISHED))
-        display.ended(CellOutcome(cells[1], error=ValueError()))
-        display.ended(CellOutcome(cells[2], summary=STOPPED))
+        display.report_end(CellOutcome(cells[0], summary=FINISHED))
+        display.report_end(CellOutcome(cells[1], error=ValueError()))
+        display.report_end(CellOutcome(cells[2], summary=STOPPED))
 
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1] == "1 of 3 runs finished in 0 s, 1 failed, 1 stopped"
@@ -249,7 +249,7 @@ def test_run_that_ends_before_any_work_says_so(capsys: pytest.CaptureFixture[str
     cells = cells_of_a_sweep(False, False)
     with SweepDisplay(Plan(cells), clock=Clock()) as display:
         display.progress(cells[0])
-        display.ended(CellOutcome(cells[0], error=ValueError()))
+        display.report_end(CellOutcome(cells[0], error=ValueError()))
         display.progress(cells[1])
 
     said = capsys.readouterr().err.splitlines()
@@ -283,7 +283,7 @@ def test_runs_of_one_name_are_told_apart_by_settings(capsys: pytest.CaptureFixtu
 
     with SweepDisplay(Plan(cells), clock=Clock()) as display:
         for cell in cells:
-            display.ended(CellOutcome(cell, error=ValueError()))
+            display.report_end(CellOutcome(cell, error=ValueError()))
 
     assert [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()[1:4]] == [
         "[1/3] hybrid system.rrf_k=10",

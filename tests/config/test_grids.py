@@ -10,7 +10,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from memeval.config import plugins
-from memeval.config.grids import cell_config, cells, over_cells
+from memeval.config.grids import cell_config, cells, replace_grids
 from memeval.errors import UserError
 from memeval.runs.compose.config import compose_config
 
@@ -43,12 +43,14 @@ def test_a_grid_is_the_product_of_its_lists_and_grids_follow_one_another() -> No
 
 
 def test_sweep_with_grids_lists_its_cells(sweeps: Path) -> None:
-    served = over_cells(
+    served = replace_grids(
         "mine", OmegaConf.create((sweeps / "mine.yaml").read_text(encoding="utf-8"))
     )
     assert "grids" not in served
     assert served.hydra.sweeper.params["+cell"] == "mine-1,mine-2,mine-3,mine-4,mine-5"
-    assert over_cells("plain", OmegaConf.create({"sweep_name": "plain"})) == {"sweep_name": "plain"}
+    assert replace_grids("plain", OmegaConf.create({"sweep_name": "plain"})) == {
+        "sweep_name": "plain"
+    }
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ def test_a_smaller_call_is_not_sent_once_a_larger_one_did_not_fit() -> None:
             await asyncio.gather(*(call(budget, sent, tokens) for tokens in (90, 50, 20)))
 
         with pytest.raises(BudgetError, match=r"80 of budget\.tokens=100 are spent"):
-            await budget.keep(work())
+            await budget.run(work())
 
         return sent
 
@@ -50,7 +50,7 @@ def test_a_call_that_comes_after_the_stop_is_not_sent() -> None:
             await asyncio.gather(call(budget, sent, 101), late())
 
         with pytest.raises(BudgetError):
-            await budget.keep(work())
+            await budget.run(work())
 
         return sent
 

@@ -64,7 +64,7 @@ def kept(
 
         try:
             watched = options or {address: "llm.base_url"}
-            return await breaker.keep(work(), watched, most, roles), endpoint
+            return await breaker.run(work(), watched, most, roles), endpoint
         finally:
             await endpoint.aclose()
 
@@ -124,7 +124,7 @@ def test_refused_key_is_reported_even_if_the_work_ended_first() -> None:
                 return "ended without another call"
 
             try:
-                await breaker.keep(work(), {endpoint.base_url: "llm.base_url"}, 20)
+                await breaker.run(work(), {endpoint.base_url: "llm.base_url"}, 20)
             finally:
                 await client.aclose()
 

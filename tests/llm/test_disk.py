@@ -61,7 +61,7 @@ def ask_all(address: str, cache: Cache, breaker: Breaker) -> None:
 
         try:
             options = {address: "llm.base_url"}
-            kept = [breaker.keep(work(name), options, 20) for name in ("a", "b")]
+            kept = [breaker.run(work(name), options, 20) for name in ("a", "b")]
             outcomes = await asyncio.gather(*kept, return_exceptions=True)
             for outcome in outcomes:
                 error = outcome.exceptions[0] if isinstance(outcome, ExceptionGroup) else outcome

@@ -22,7 +22,7 @@ from ports import free_port
 from memeval.errors import ModelError
 from memeval.llm.budget import Budget, SpendingLimits
 from memeval.llm.endpoint import UNSOUND_TRIES, Endpoint, EndpointReply, EndpointSettings, as_object
-from memeval.llm.faults import FaultKind, of_connection, of_unsound
+from memeval.llm.faults import FaultKind, connection_setback, unsound_setback
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S
 from memeval.llm.reply import UnsoundReplyError, read_chat
@@ -351,7 +351,7 @@ def test_gateway_errors_are_an_outage_and_use_no_tokens_of_the_budget(
     ],
 )
 def test_error_under_status_200_is_classified_by_its_code(body: bytes, kind: FaultKind) -> None:
-    assert of_unsound(UnsoundReplyError("no choices"), {}, body).kind is kind
+    assert unsound_setback(UnsoundReplyError("no choices"), {}, body).kind is kind
 
 
 def test_a_wait_is_shown_with_its_reason_and_its_end(serve: Serve) -> None:
@@ -571,7 +571,7 @@ def chained(inner: BaseException) -> BaseException:
 def test_cause_of_a_broken_connection_is_reported(
     error: BaseException, told: str, passing: bool
 ) -> None:
-    setback = of_connection(chained(error), "h")
+    setback = connection_setback(chained(error), "h")
     assert setback.what.startswith(told)
     assert setback.policy.retried is passing
 

@@ -145,7 +145,7 @@ def test_any_prompt_gets_one_of_its_labels_and_always_the_same(
 
 
 _SCORES = """
-from memeval.llm.extractive.choosing import scored
+from memeval.llm.extractive.choosing import choice_scores
 context = tuple(
     f"Ann: {line}" for line in (
         "We drove along the northern coast with the old blue van and a borrowed tent.",
@@ -156,7 +156,7 @@ context = tuple(
 words = " ".join(context).split()
 choices = [" ".join(words[start : start + 12]) for start in range(30)]
 question = "What painted and wooden things did Ann see in the museum and on the northern coast?"
-print(scored(question, choices, context))
+print(choice_scores(question, choices, context))
 """
 
 

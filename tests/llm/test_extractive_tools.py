@@ -11,7 +11,7 @@ import pytest
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, SessionPrompt, ToolPrompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.extractive.tools import (
-    filled,
+    fill_schema,
     next_calls,
     rare_words,
     without_references,
@@ -174,7 +174,7 @@ def test_change_tools_report_their_result() -> None:
     ],
 )
 def test_arguments_are_filled_for_malformed_and_recursive_schemas(schema: Any, least: Any) -> None:
-    assert filled(schema, note="note", label="label") == least
+    assert fill_schema(schema, note="note", label="label") == least
 
 
 @pytest.mark.slow
@@ -186,7 +186,7 @@ def test_schema_with_mutually_recursive_parts_is_read_in_bounded_time(place: str
     schema = {"$ref": f"#/{place}/part0", place: parts}
     read = without_references(schema)
     assert read["type"] == "object"
-    assert filled(schema, note="a", label="b").keys() == set(names)
+    assert fill_schema(schema, note="a", label="b").keys() == set(names)
 
 
 def test_schema_that_refers_only_to_itself_ends() -> None:

@@ -7,7 +7,7 @@ import asyncio
 from doubles.endpoint import ScriptedEndpoint
 
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
-from memeval.llm.in_flight import Elsewhere, InFlight, in_flight
+from memeval.llm.in_flight import InFlight, OtherProcess, in_flight
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Hello?"}]}
 
@@ -96,7 +96,7 @@ def test_finish_waits_for_calls_of_other_processes() -> None:
             ended.set()
 
         flights = InFlight()
-        flights.elsewhere.append(Elsewhere(finish))
+        flights.elsewhere.append(OtherProcess(finish))
         await flights.finish(60)
         assert ended.is_set()
 

@@ -51,7 +51,7 @@ PLAIN = {"model": "m", "temperature": 0.5, "max_tokens": 100, "seed": 3}
         (ANSWER, {}, PLAIN),
         (CHOICE, {}, {**PLAIN, "temperature": 0.0, "max_tokens": 16}),
         (JUDGEMENT, {}, {**PLAIN, "max_tokens": 10}),
-        (AnswerPrompt("Who?", (), room=2), {}, {**PLAIN, "max_tokens": 200}),
+        (AnswerPrompt("Who?", (), limit_factor=2), {}, {**PLAIN, "max_tokens": 200}),
         (CHOICE, {"temperature": None}, {"model": "m", "max_tokens": 16, "seed": 3}),
         (ANSWER, {"send_seed": False, "temperature": None}, {"model": "m", "max_tokens": 100}),
         (

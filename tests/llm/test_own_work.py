@@ -116,7 +116,7 @@ def test_model_calls_and_queues_do_not_count() -> None:
     own = clock.own()
     with own.running():
         clock.compute(0.01)
-        with own.aside():
+        with own.excluded():
             clock.compute(3)
             clock.sleep(5)
 
@@ -194,7 +194,7 @@ def test_waits_for_a_lock_or_a_thread_do_not_count() -> None:
     lock = asyncio.Lock()
 
     async def search(ledger: Ledger) -> None:
-        with metered(ledger), ledger.own.aside():
+        with metered(ledger), ledger.own.excluded():
             async with lock:
                 clock.sleep(1)
                 await ledger.own.in_worker(clock.compute, 0.06)
@@ -230,12 +230,12 @@ def test_garbage_collection_does_not_count() -> None:
 
 def test_call_times_add_up_by_role_and_one_unknown_time_makes_them_none() -> None:
     ledger = Ledger()
-    ledger.took(Role.EMBED, 0.2)
-    ledger.took(Role.ANSWER, 0.5)
+    ledger.add_duration(Role.EMBED, 0.2)
+    ledger.add_duration(Role.ANSWER, 0.5)
     assert ledger.calls_s(Role.EMBED) == pytest.approx(0.2)
     assert ledger.calls_s() == pytest.approx(0.7)
 
-    ledger.took(Role.EMBED, None)
+    ledger.add_duration(Role.EMBED, None)
     assert ledger.calls_s(Role.EMBED) is None
     assert ledger.calls_s(Role.ANSWER) == pytest.approx(0.5)
 

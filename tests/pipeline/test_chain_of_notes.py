@@ -46,7 +46,7 @@ def reader(model: Noting, *, noting: bool) -> CellReader:
         load_builtin("answer_con"),
         "con",
         0,
-        noting=load_builtin("con_note") if noting else None,
+        note_template=load_builtin("con_note") if noting else None,
     )
 
 

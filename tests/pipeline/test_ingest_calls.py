@@ -83,7 +83,7 @@ def test_hanging_call_is_named_and_ends_the_ingest(kind: type[Slow]) -> None:
     assert system.seen == ["reset", 0, 1, 2]
     # Nothing more is called on an abandoned system. A plain call on the loop's thread was
     # interrupted instead.
-    assert watched.hung == (kind is not Plain)
+    assert watched.has_hung_call == (kind is not Plain)
 
 
 @pytest.mark.parametrize("kind", [Slow, Plain])

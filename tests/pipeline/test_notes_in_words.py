@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memeval.pipeline.measure.run_notes import in_words, noted
+from memeval.pipeline.measure.run_notes import in_words, notes_by_name
 from memeval.systems.cogcanvas.system import describe_losses
 
 
@@ -25,7 +25,7 @@ def test_values_are_put_in_words(value: object, words: str) -> None:
 def test_each_kind_of_note_is_counted_and_has_a_few_examples() -> None:
     notes = [{"noise": f"{min(number, 3)} lines", "form": "odd"} for number in range(9)]
     notes.append({"cut_chunks": "4"})
-    assert list(noted(notes, "of 10 answers")) == [
+    assert list(notes_by_name(notes, "of 10 answers")) == [
         "form: odd (9 of 10 answers)",
         "noise: 3 lines (6 of 10 answers)",
         "noise: 0 lines (1 of 10 answers)",

@@ -8,7 +8,7 @@ from msgspec import structs
 from memeval.cli.plan_text import outlook_line
 from memeval.pipeline.open.opening import open_cell
 from memeval.runs.compose.config import compose_config
-from memeval.runs.forecast.outlook import Outlook, counted_questions
+from memeval.runs.forecast.outlook import Outlook, count_scored
 
 OUTLOOK = Outlook(
     dataset="demo",
@@ -42,7 +42,7 @@ def test_only_questions_that_enter_the_accuracy_are_counted() -> None:
     case = next(iter(cell.dataset.cases()))
     adversarial = sum(question.category == 5 for question in case.questions)
     assert adversarial > 0
-    assert counted_questions(case, cell) == len(case.questions) - adversarial
+    assert count_scored(case, cell) == len(case.questions) - adversarial
 
 
 def test_assumed_number_of_questions_is_marked_as_an_assumption() -> None:

@@ -24,7 +24,7 @@ from memeval.pipeline.execute.reader import final_answer
 from memeval.pipeline.execute.timeline import with_other_user
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.measure.figures import measure_cell, measure_repeat
-from memeval.pipeline.measure.run_notes import dominated, estimated_tokens, few_timed
+from memeval.pipeline.measure.run_notes import domination_notes, estimate_notes, timing_notes
 from memeval.pipeline.measure.spending import percentile
 from memeval.records import EvalCase, Label, Role, Session, Status, Turn, Usage
 from memeval.results import AnswerRow, Record
@@ -209,7 +209,7 @@ def test_window_admits_a_case_while_fewer_questions_than_its_size_are_open() -> 
 
 def test_window_bounds_the_open_text_and_admits_a_larger_case_alone() -> None:
     async def play() -> list[str]:
-        window, seen = Window(100, room=10), []
+        window, seen = Window(100, most_size=10), []
 
         async def enter(name: str, size: int) -> None:
             await window.enter(1, size)
@@ -303,30 +303,30 @@ def test_interval_is_wide_although_all_answers_are_right() -> None:
 def test_a_conversation_that_holds_half_of_the_questions_is_noted() -> None:
     small = [judged("wrong", case=case) for case in ("c1", "c2")]
     large = [judged("correct", case="c3", number=n) for n in range(2)]
-    (note,) = dominated([*small, *large], HEADLINE)
+    (note,) = domination_notes([*small, *large], HEADLINE)
     assert note.startswith("c3 holds half of the questions or more")
     # Repeats are not further questions, and categories outside the headline do not count.
-    assert not list(dominated([*small, *large[:1], *large[:1]], HEADLINE))
+    assert not list(domination_notes([*small, *large[:1], *large[:1]], HEADLINE))
     apart = [judged("correct", category=5, case="c1", number=n) for n in range(5, 15)]
-    assert list(dominated([*small, *large, *apart], HEADLINE)) == [note]
+    assert list(domination_notes([*small, *large, *apart], HEADLINE)) == [note]
 
 
 def test_a_latency_that_few_answers_have_is_noted() -> None:
     timed = record(times=StepTimes(retrieval_ms=1.5))
-    (note,) = few_timed([timed, record(), record()])
+    (note,) = timing_notes([timed, record(), record()])
     assert note.startswith("retrieval ms was measured in 1 of 3 answers only")
     # Failed questions have no latency; and if no answer has one, no figure is shown.
-    assert not list(few_timed([timed, record(status=Status.ANSWER_FAILED)]))
-    assert not list(few_timed([record(), record()]))
+    assert not list(timing_notes([timed, record(status=Status.ANSWER_FAILED)]))
+    assert not list(timing_notes([record(), record()]))
 
 
 def test_tokens_that_the_endpoint_did_not_report_are_noted() -> None:
     known = Usage(Role.ANSWER, "m", "openai", 100, 10)
     counted = structs.replace(known, estimated=True)
     offline = structs.replace(counted, provider="offline")
-    (note,) = estimated_tokens([record(usage=(known, offline)), record(usage=(counted,))], [])
+    (note,) = estimate_notes([record(usage=(known, offline)), record(usage=(counted,))], [])
     assert note.startswith("The endpoint did not report the tokens of 1 of 2 calls")
-    assert not list(estimated_tokens([record(usage=(known, offline))], []))
+    assert not list(estimate_notes([record(usage=(known, offline))], []))
 
 
 def test_percentiles() -> None:

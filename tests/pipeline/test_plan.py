@@ -19,7 +19,7 @@ from memeval.llm.cached_call import CachedCalls
 from memeval.llm.reply import stored_chat
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
 from memeval.runs.forecast.imagined import OverlaidCache, Tally
-from memeval.runs.forecast.sampling import part_of
+from memeval.runs.forecast.sampling import sample_cases
 
 SMALL = ("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=4", "tracking=none")
 MODEL = ("llm=openai", "llm.model=gpt-4o-mini")
@@ -203,6 +203,6 @@ def test_plan_reads_cases_up_to_a_number_of_turns() -> None:
     question = EvalQuestion(question_id="q", text="Who?", category=1, gold=("Ann",))
     cases = [EvalCase(f"c{n}", (session,), (question,) * 3) for n in range(20)]
 
-    assert list(part_of(cases, most=60, turns=1_000)) == cases
-    assert len(part_of(cases, most=60, turns=200)) == 4
-    assert len(part_of(cases, most=60, turns=1)) == 1
+    assert list(sample_cases(cases, most=60, turns=1_000)) == cases
+    assert len(sample_cases(cases, most=60, turns=200)) == 4
+    assert len(sample_cases(cases, most=60, turns=1)) == 1

@@ -114,7 +114,7 @@ def test_all_slots_are_used_with_an_odd_limit(memeval: Command) -> None:
 class Seat:
     """A worker as seen by its pool."""
 
-    open: int
+    open_count: int
     position: int = 0
     idle_since: float = 0.0
     is_ending: bool = False
@@ -135,18 +135,18 @@ def test_idle_processes_end_and_give_their_slots_to_the_others(
     pool: Any = workers._Pool(4, lambda: pytest.fail("none is needed"))
     busy, just_idle, idle = Seat(3), Seat(0, idle_since=99.5), Seat(0, idle_since=90.0)
     pool.workers = [busy, just_idle, idle]
-    pool.settle()
+    pool.rebalance()
     assert idle.is_ending and not just_idle.is_ending
     assert busy.shares == just_idle.shares == [2], "the fourth never started"
-    pool.settle()
+    pool.rebalance()
     assert busy.shares == [2]
 
     clock.monotonic = lambda: 200.0
-    busy.open = 0
-    pool.settle()
+    busy.open_count = 0
+    pool.rebalance()
     assert not just_idle.is_ending, "one is needed if more units come"
-    busy.open = 1
-    pool.settle()
+    busy.open_count = 1
+    pool.rebalance()
     assert just_idle.is_ending and busy.shares == [2, 1] and pool.most == 1
 
 
@@ -205,7 +205,7 @@ ours, theirs = Pipe()
 for order in (forked.WORK, 7, SimpleNamespace(cell=0)), (forked.STOP, 7, None), forked.END:
     ours.send_bytes(pickle.dumps(order))
 
-asyncio.run(forked._Serving(theirs, {}, 1).serve())
+asyncio.run(forked._OrderServer(theirs, {}, 1).serve())
 print(pickle.loads(ours.recv_bytes())[:2] if ours.poll() else "nothing")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from memeval.errors import UserError
 from memeval.llm.load import Load
-from memeval.pipeline.execute.lane import Lane, Turns
+from memeval.pipeline.execute.lane import Lane, TurnQueue
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.window import Window
@@ -27,18 +27,18 @@ from memeval.store.contract import FileStore
 def test_cells_take_turns_in_the_sweeps_order() -> None:
     order: list[int] = []
 
-    async def cell(turns: Turns, number: int) -> None:
-        await turns.take(number)
+    async def cell(queue: TurnQueue, number: int) -> None:
+        await queue.take(number)
         order.append(number)
         await asyncio.sleep(0)
-        turns.give(number)
+        queue.give(number)
 
     async def main() -> None:
-        turns = Turns()
-        await turns.take(-1)
-        tasks = [asyncio.create_task(cell(turns, number)) for number in (3, 1, 2, 0)]
+        queue = TurnQueue()
+        await queue.take(-1)
+        tasks = [asyncio.create_task(cell(queue, number)) for number in (3, 1, 2, 0)]
         await asyncio.sleep(0)
-        turns.give(-1)
+        queue.give(-1)
         await asyncio.gather(*tasks)
 
     asyncio.run(main())
@@ -47,12 +47,12 @@ def test_cells_take_turns_in_the_sweeps_order() -> None:
 
 def test_turn_of_a_cancelled_cell_passes_to_the_next_cell() -> None:
     async def main() -> bool:
-        turns = Turns()
-        await turns.take(0)
-        second = asyncio.create_task(turns.take(1))
-        third = asyncio.create_task(turns.take(2))
+        queue = TurnQueue()
+        await queue.take(0)
+        second = asyncio.create_task(queue.take(1))
+        third = asyncio.create_task(queue.take(2))
         await asyncio.sleep(0)
-        turns.give(0)
+        queue.give(0)
         second.cancel()  # it was given the turn, but has not run since
         await asyncio.wait({second, third})
         return third.done() and not third.cancelled()
@@ -136,13 +136,13 @@ def test_cells_work_on_the_same_case_one_at_a_time() -> None:
     assert events[4:6] == ["third begins", "fourth begins"]
 
 
-@pytest.mark.parametrize(("processes", "places"), [(0, 64), (2, 64), (4, 32), (16, 8)])
-def test_slots_of_a_case_depend_on_the_number_of_processes(processes: int, places: int) -> None:
+@pytest.mark.parametrize(("processes", "slots"), [(0, 64), (2, 64), (4, 32), (16, 8)])
+def test_slots_of_a_case_depend_on_the_number_of_processes(processes: int, slots: int) -> None:
     none: Any = None
     run = CellRun.__new__(CellRun)
     run._lane = Lane(none, none, Window(256), processes=processes)
     case = EvalCase("case", (), tuple(range(200)))  # type: ignore[arg-type]
-    assert run._room(case).places == places
+    assert run._share_for(case).slots == slots
 
 
 def test_progress_lines_of_a_large_sweep_fit_80_columns() -> None:

@@ -604,7 +604,7 @@ def play(
         )
         try:
             turns, service = CaseTurns.of(CASE), ServiceWatch(None)
-            return await ask(watched, QUESTION, turns, texts, service=service, by_tools=by_tools)
+            return await ask(watched, QUESTION, turns, texts, service=service, tool_reader=by_tools)
         finally:
             await endpoint.aclose()
             cache.close()

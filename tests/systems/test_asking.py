@@ -35,9 +35,9 @@ class Limited(LanguageModel):
         self.rooms: list[int] = []
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
-        self.rooms.append(prompt.room)
+        self.rooms.append(prompt.limit_factor)
         words = self._reply(prompt).split()
-        limit = self._limit * prompt.room
+        limit = self._limit * prompt.limit_factor
         if not limit:
             raise CutReplyError("cut before its first word")
 
@@ -137,7 +137,7 @@ def extracted(
     )
     with metered(Ledger()) as ledger:
         extraction = extractor.extract([list(enumerate(chunks))])
-        artifacts = asyncio.run(Breaker().keep(extraction, {}, most_failures))
+        artifacts = asyncio.run(Breaker().run(extraction, {}, most_failures))
 
     return artifacts, extractor, ledger
 

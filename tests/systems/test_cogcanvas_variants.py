@@ -28,7 +28,7 @@ from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.ingest import ingest
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.declared import Declared
+from memeval.pipeline.open.declared import SystemSource
 from memeval.pipeline.open.opening import open_cell, system_settings
 from memeval.records import Query
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
@@ -91,7 +91,7 @@ def test_the_resolved_settings_are_those_of_the_table(name: str) -> None:
     assert resolved.config.reranker.name == TABLE[name][COLUMNS.index("reranker")]
     assert resolved.config.top_k == TABLE[name][COLUMNS.index("top_k")]
     assert f"k={resolved.config.top_k}" in resolved.name
-    assert isinstance(resolved.source, Declared) and resolved.source.system_class is CogCanvas
+    assert isinstance(resolved.source, SystemSource) and resolved.source.system_class is CogCanvas
     assert resolved.style == ("cot" if TABLE[name][COLUMNS.index("cot")] else "short")
     plain = cell("cogcanvas").config
     named = replace(plain, top_k=resolved.config.top_k, reranker=resolved.config.reranker)
@@ -145,7 +145,7 @@ def sent(name: str) -> Sent:
             "case",
             lambda awaitable: pytest.fail("nothing is called in a thread"),
         )
-        assert isinstance(resolved.source, Declared)
+        assert isinstance(resolved.source, SystemSource)
         system = resolved.source.system_class(resolved.source.settings, parts)
         units = chunks(case, Granularity("turn"))
         await ingest(system, units, [len(units) // 2], 5)

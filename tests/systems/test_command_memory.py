@@ -19,7 +19,7 @@ from served_examples import EXAMPLES, QUESTION, Under, asked, program
 from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
-from memeval.pipeline.open.declared import Declared
+from memeval.pipeline.open.declared import SystemSource
 from memeval.records import Answer
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external import program as started
@@ -226,7 +226,7 @@ def test_edited_script_changes_the_identity_of_the_memory(tmp_path: Path) -> Non
     digests = []
     for text in ("one", "two", "one"):
         script.write_text(text, encoding="utf-8")
-        digests.append(Declared(CommandMemory, settings).digests())
+        digests.append(SystemSource(CommandMemory, settings).digests())
 
     assert digests[0] == digests[2] != digests[1]
 
@@ -238,4 +238,4 @@ def test_unreadable_file_is_a_one_line_error() -> None:
             return (Path("/no/such/file.py"),)
 
     with pytest.raises(UserError, match=r"names '/no/such/file.py', which can't be read"):
-        Declared(Missing, Program("python").settings)
+        SystemSource(Missing, Program("python").settings)

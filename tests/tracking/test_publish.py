@@ -15,7 +15,7 @@ from sample_runs import summary, write_folder
 
 from memeval.config.filing import Filing
 from memeval.results import read_tracked
-from memeval.runs.publish.publisher import Published, Publisher
+from memeval.runs.publish.publisher import Publisher, PublishResult
 from memeval.tracking.store import TrackingStore
 
 
@@ -49,7 +49,7 @@ def test_failure_is_reported_and_the_worker_continues(tmp_path: Path) -> None:
     assert missing.error is not None and "No such file" in missing.error
     assert broken.error is not None and broken.error.startswith("rag-10-1 could not be published: ")
     assert "run.json has no digest" in broken.error
-    assert fine == Published()
+    assert fine == PublishResult()
     assert not (good / "tracked.json").exists() and not (tmp_path / "mlruns").exists()
 
 

@@ -45,7 +45,7 @@ class YesNoJudge(ModelJudge):
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
         # The published rule reads only yes and no, and a user's template can't ask for other words.
-        official, own = self._settings.reading == "official", self._template.own
+        official, own = self._settings.reading == "official", self._template.is_custom
         prompt = self._prompt(
             question,
             answer,
@@ -63,7 +63,7 @@ class YesNoJudge(ModelJudge):
                 reading=self._settings.reading,
                 cut=reply.finish_reason == CUT,
                 answer=answer,
-                quotable=prompt.beside,
+                quotable=prompt.quotable,
                 words=prompt.words,
                 bare=own,
             )

@@ -81,7 +81,7 @@ class MemoryAgentBenchJudge(YesNoJudge):
         prompt = self._prompt(question, answer, self._template.parts[SUMMARY])
 
         def read(reply: Completion) -> Verdict | None:
-            counts = None if is_cut(reply) else read_counts(reply.whole, answer, prompt.beside)
+            counts = None if is_cut(reply) else read_counts(reply.whole, answer, prompt.quotable)
             if counts is None:
                 return None
 

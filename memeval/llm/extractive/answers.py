@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from memeval.llm.extractive.dates import Moment, day_text, moments
-from memeval.llm.extractive.events import elapsed, event_day
+from memeval.llm.extractive.events import elapsed_time, event_day
 from memeval.llm.extractive.quantities import asks_length, count, duration
 from memeval.llm.extractive.questions import ExpectedAnswer, ParsedQuestion, analyse
 from memeval.llm.extractive.ranking import ContextIndex, Ranking, index, rank
@@ -68,15 +68,15 @@ def read(text: str, context: tuple[str, ...], asked_at: datetime | None = None) 
     """The answer from a context; `asked_at` matters only for time passed since an event."""
     question, read_context = analyse(text), index(context)
     ranking = rank(question, read_context, DEPTH)
-    if not _bears(question, read_context, ranking):
+    if not _is_relevant(question, read_context, ranking):
         return SpanAnswer(NO_ANSWER)
-    if span := elapsed(question.text, asked_at, read_context):
+    if span := elapsed_time(question.text, asked_at, read_context):
         return SpanAnswer(span, read_context.sentences[ranking.best[0]])
 
     return _READERS.get(question.kind, _span)(question, read_context, ranking)
 
 
-def _bears(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> bool:
+def _is_relevant(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> bool:
     """Whether the context says anything relevant to the question."""
     if not ranking.best:
         return False
@@ -202,21 +202,21 @@ def _tally(context: ContextIndex, ranking: Ranking) -> SpanAnswer:
 
 
 def _span(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> SpanAnswer:
-    found = candidates(question, context, ranking)
-    if len(found.starts) == 0:
+    spans = candidates(question, context, ranking)
+    if len(spans.starts) == 0:
         return SpanAnswer(NO_ANSWER)
 
-    scored = scores(found)
+    scored = scores(spans)
     best = int(np.argmax(scored))
-    chosen = _items(found, scored, context, ranking) if question.plural else [best]
+    chosen = _items(spans, scored, context, ranking) if question.plural else [best]
 
     return SpanAnswer(
-        ", ".join(found.text(number) for number in chosen), found.sentences[found.owner[best]]
+        ", ".join(spans.text(number) for number in chosen), spans.sentences[spans.owner[best]]
     )
 
 
 def _items(
-    found: Candidates,
+    spans: Candidates,
     scored: np.ndarray[tuple[int], np.dtype[np.float64]],
     context: ContextIndex,
     ranking: Ranking,
@@ -229,7 +229,7 @@ def _items(
         if len(chosen) == LIST_ITEMS or scored[number] < np.max(scored) - LIST_MARGIN:
             break
 
-        turn = int(context.turns[ranking.best[found.owner[number]]])
+        turn = int(context.turns[ranking.best[spans.owner[number]]])
         if turn not in turns:
             turns.add(turn)
             chosen.append(number)

@@ -61,7 +61,7 @@ def features_for(
     ranking = rank(question, read_context, DEPTH)
     asked = set(question.terms) | {stem(name) for name in question.names}
     turns = _turns(read_context, ranking)
-    named = _said_by(question, read_context)
+    named = _stems_said_by(question, read_context)
     dated = _date(question, choices, read_context, ranking)
     said = terms(answer)
     rows = []
@@ -93,29 +93,32 @@ def _turns(context: ContextIndex, ranking: Ranking) -> list[tuple[float, frozens
             max(score, 0.0) / ranking.scores[0] if ranking.scores[0] > 0 else 0.0,
         )
 
-    return [(bearing, _held(context, turn)) for turn, bearing in bearings.items()]
+    return [(bearing, _turn_words(context, turn)) for turn, bearing in bearings.items()]
 
 
-def _held(context: ContextIndex, turn: int) -> frozenset[str]:
+def _turn_words(context: ContextIndex, turn: int) -> frozenset[str]:
     first, last = np.searchsorted(context.turns, [turn, turn + 1])
     return frozenset().union(
-        *(context.sentences[place].terms | _words(context, place) for place in range(first, last))
+        *(
+            context.sentences[position].terms | _words(context, position)
+            for position in range(first, last)
+        )
     )
 
 
-def _words(context: ContextIndex, place: int) -> frozenset[str]:
+def _words(context: ContextIndex, position: int) -> frozenset[str]:
     """The stop words of a sentence: short answers may be among them (`yes`, `no`, `always`)."""
-    return frozenset(context.sentences[place].words) & STOP_WORDS
+    return frozenset(context.sentences[position].words) & STOP_WORDS
 
 
-def _said_by(question: ParsedQuestion, context: ContextIndex) -> frozenset[str]:
+def _stems_said_by(question: ParsedQuestion, context: ContextIndex) -> frozenset[str]:
     """Stems said by the people whom the question names; empty if none of them speaks."""
-    places = [
-        place
+    positions = [
+        position
         for name in sorted(question.names & context.spoken.keys())
-        for place in context.spoken[name]
+        for position in context.spoken[name]
     ]
-    return frozenset().union(*(context.sentences[place].terms for place in places))
+    return frozenset().union(*(context.sentences[position].terms for position in positions))
 
 
 def _share(weights: dict[str, float], held: frozenset[str]) -> float:

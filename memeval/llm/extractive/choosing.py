@@ -36,7 +36,7 @@ _NO_ANSWER = re.compile(
 
 def choose(prompt: ChoosePrompt) -> str:
     """The best choice's label; with `multi_select` also those near it, in order, with commas."""
-    scores = scored(prompt.question, prompt.choices, prompt.context, prompt.asked_at)
+    scores = choice_scores(prompt.question, prompt.choices, prompt.context, prompt.asked_at)
     order = sorted(
         range(len(scores)),
         key=lambda position: (-scores[position], _hash(prompt.question, prompt.choices[position])),
@@ -54,7 +54,7 @@ def choose(prompt: ChoosePrompt) -> str:
     return ",".join(prompt.labels.label(position) for position in sorted(near or [best]))
 
 
-def scored(
+def choice_scores(
     question: str,
     choices: Sequence[str],
     context: tuple[str, ...],

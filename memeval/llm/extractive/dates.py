@@ -54,14 +54,14 @@ def moments(sentence: str, said: date | None) -> list[Moment]:
     for pattern, resolve in _RULES:
         for match in pattern.finditer(lowered):
             # Only the neighbours can overlap; checking all would take quadratic time.
-            place = bisect(taken, match.span())
-            beside = taken[max(place - 1, 0) : place + 1]
-            if any(match.start() < end and start < match.end() for start, end in beside):
+            index = bisect(taken, match.span())
+            neighbours = taken[max(index - 1, 0) : index + 1]
+            if any(match.start() < end and start < match.end() for start, end in neighbours):
                 continue
 
             moment = _resolve(resolve, match, said)
             if moment is not None:
-                taken.insert(place, match.span())
+                taken.insert(index, match.span())
                 found.append(moment)
 
     return sorted(found, key=lambda moment: moment.start)

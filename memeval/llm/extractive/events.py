@@ -25,7 +25,7 @@ _DATED = re.compile(rf"(?:(\d{{1,2}}) )?({'|'.join(MONTHS)}) (\d{{4}})$")
 _BEFORE = re.compile(r"^(?:The )?(\w+?)(?: (week|weekend)s?)? (before|after|of) ")
 
 
-def elapsed(question: str, asked_at: datetime | None, context: ContextIndex) -> str | None:
+def elapsed_time(question: str, asked_at: datetime | None, context: ContextIndex) -> str | None:
     """Time between the two events of a lower-cased question, or since its one event."""
     if match := _SINCE.search(question):
         first, second = event_day(match["event"], context), asked_at.date() if asked_at else None

@@ -55,10 +55,10 @@ def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...])
         )
 
     near = sorted(
-        ((weight(asked & sentence), place) for place, sentence in enumerate(sentences)),
+        ((weight(asked & sentence), position) for position, sentence in enumerate(sentences)),
         key=lambda scored: (-scored[0], scored[1]),
     )
-    best = [(score, sentences[place]) for score, place in near[:BEST_UNITS] if score > 0]
+    best = [(score, sentences[position]) for score, position in near[:BEST_UNITS] if score > 0]
     if not best:
         return [
             len(grams(choice) & asked) / len(grams(choice)) if grams(choice) else 0.0

@@ -37,7 +37,7 @@ from memeval.llm.model import LanguageModel
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage, format_time, labelled
 
-_OF_SYSTEMS: dict[type[Prompt], Callable[[Any], str]] = {
+_REPLIERS: dict[type[Prompt], Callable[[Any], str]] = {
     DraftPrompt: propose,
     ExtractPrompt: extract,
     NotesPrompt: take_notes,
@@ -84,7 +84,7 @@ class ExtractiveModel(LanguageModel):
                 choose(prompt),
                 _prompt_tokens(prompt, *labelled(prompt.choices, prompt.labels)),
             )
-        elif reply := _OF_SYSTEMS.get(type(prompt)):
+        elif reply := _REPLIERS.get(type(prompt)):
             text, prompt_tokens = (
                 reply(prompt),
                 sum(count_tokens(message["content"]) for message in prompt.messages()),

@@ -96,9 +96,7 @@ def candidates(question: ParsedQuestion, context: ContextIndex, ranking: Ranking
     chosen = tuple(context.sentences[number] for number in ranking.best)
     parts = [spans(sentence) for sentence in chosen]
     owner = np.repeat(np.arange(len(parts)), [len(part.starts) for part in parts])
-    dynamic = [
-        _dynamic(question, context, ranking, place, part) for place, part in enumerate(parts)
-    ]
+    dynamic = [_dynamic(question, context, ranking, rank, part) for rank, part in enumerate(parts)]
     static = np.concatenate([part.features for part in parts])
     features = np.hstack([static, np.concatenate(dynamic), _by_kind(question.kind, static)])
     starts, ends = (
@@ -131,10 +129,14 @@ def _by_kind(kind: ExpectedAnswer, static: Matrix) -> Matrix:
 
 
 def _dynamic(
-    question: ParsedQuestion, context: ContextIndex, ranking: Ranking, place: int, part: Spans
+    question: ParsedQuestion,
+    context: ContextIndex,
+    ranking: Ranking,
+    rank: int,
+    part: Spans,
 ) -> Matrix:
     """Columns `DYNAMIC` and `EVIDENCE` for candidates of the sentence at a rank."""
-    sentence = context.sentences[ranking.best[place]]
+    sentence = context.sentences[ranking.best[rank]]
     weights, stems = ranking.weights, sentence.stems
     total = sum(weights.values()) or 1.0
     asked = np.array([weights.get(term, 0.0) if term else 0.0 for term in stems])
@@ -161,7 +163,7 @@ def _dynamic(
             near_left >= 0.5,
             (near_left == 0) & (near_right == 0),
             _sums(spoken, part) > 0,
-            ones * (place == 0),
+            ones * (rank == 0),
             _sums(rare, part) / np.maximum(new, 1.0),
             _sums(topic, part) > 0,
             after[part.ends + 1],
@@ -170,7 +172,7 @@ def _dynamic(
             _follows(verb, stems)[part.starts],
             _follows(asked > 0, stems)[part.starts],
             ones * caption,
-            *(ones * value for value in ranking.evidence[place]),
+            *(ones * value for value in ranking.evidence[rank]),
         ]
     )
 

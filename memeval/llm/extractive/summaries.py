@@ -49,7 +49,7 @@ def _choose(found: Sequence[SourceSentence], budget: int) -> list[int]:
     """Numbers of the chosen sentences, best first."""
     weights = _weights(found)
     costs = [count_tokens(entry.text) + 2 for entry in found]
-    left, chosen, room = set(range(len(found))), [], budget
+    remaining, chosen, spare_tokens = set(range(len(found))), [], budget
     covered: set[str] = set()
     per_date: Counter[str] = Counter()
 
@@ -60,22 +60,22 @@ def _choose(found: Sequence[SourceSentence], budget: int) -> list[int]:
         gain /= math.sqrt(1 + per_date[entry.stamp])
         return (ASKED if entry.asks else 1.0) * gain / (costs[number] + OVERHEAD)
 
-    while left:
+    while remaining:
         # Sorted, so that the earliest of equal sentences is taken.
-        best = max(sorted(left), key=worth)
-        left.discard(best)
+        best = max(sorted(remaining), key=worth)
+        remaining.discard(best)
         stamp = found[best].stamp
         cost = costs[best]
         # The date is written once, before its first sentence.
         if stamp and not per_date[stamp]:
             cost += STAMP_TOKENS
 
-        if worth(best) <= 0 or room <= 0:
+        if worth(best) <= 0 or spare_tokens <= 0:
             break
 
-        if cost <= room:
+        if cost <= spare_tokens:
             chosen.append(best)
-            room -= cost
+            spare_tokens -= cost
             covered.update(found[best].terms)
             per_date[stamp] += 1
 

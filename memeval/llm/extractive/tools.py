@@ -179,7 +179,7 @@ def _writing(session: SessionPrompt, tools: Sequence[Mapping[str, Any]]) -> Iter
             note = f"[{stamp}] {note}"
 
         label = " ".join(rare_words(f"{speaker} {said}"))
-        arguments = filled(tool["parameters"], note=note, label=label)
+        arguments = fill_schema(tool["parameters"], note=note, label=label)
         yield ToolCall(
             call_id=f"call_{number}",
             name=str(tool["name"]),
@@ -206,11 +206,11 @@ def stores_text(tool: Mapping[str, Any]) -> bool:
     if not _WRITES.search(str(tool["name"])):
         return False
 
-    arguments = filled(tool.get("parameters"), note="\0", label="")
+    arguments = fill_schema(tool.get("parameters"), note="\0", label="")
     return "\0" in json.dumps(arguments, ensure_ascii=False).replace("\\u0000", "\0")
 
 
-def filled(schema: Any, name: str = "", *, note: str, label: str, depth: int = 0) -> Any:
+def fill_schema(schema: Any, name: str = "", *, note: str, label: str, depth: int = 0) -> Any:
     """The smallest value that a schema allows, with the note or the label as its strings."""
     schema = without_references(schema) if depth == 0 else schema
     schema = schema if isinstance(schema, Mapping) and depth < _DEEPEST else {}
@@ -220,11 +220,11 @@ def filled(schema: Any, name: str = "", *, note: str, label: str, depth: int = 0
 
     kind = schema.get("type")
     if kind == "array":
-        return [filled(schema.get("items"), name, note=note, label=label, depth=depth + 1)]
+        return [fill_schema(schema.get("items"), name, note=note, label=label, depth=depth + 1)]
     if kind == "object":
         properties = mapping_of(schema.get("properties"))
         return {
-            part: filled(properties.get(part), part, note=note, label=label, depth=depth + 1)
+            part: fill_schema(properties.get(part), part, note=note, label=label, depth=depth + 1)
             for part in names_in(schema.get("required")) or list(properties)[:1]
         }
 
@@ -244,24 +244,24 @@ def without_references(schema: Any) -> Any:
     The parts of a schema that would grow beyond `_MOST_PARTS` are left out.
     """
     known = {}
-    for place in _DEFINITIONS:
-        for name, part in mapping_of(mapping_of(schema).get(place)).items():
-            known[f"#/{place}/{name}"] = part
+    for section in _DEFINITIONS:
+        for name, part in mapping_of(mapping_of(schema).get(section)).items():
+            known[f"#/{section}/{name}"] = part
 
-    return _expanded(schema, known, iter(range(_MOST_PARTS)), depth=0)
+    return _expand(schema, known, iter(range(_MOST_PARTS)), depth=0)
 
 
-def _expanded(schema: Any, known: Mapping[str, Any], left: Iterator[int], depth: int) -> Any:
+def _expand(schema: Any, known: Mapping[str, Any], budget: Iterator[int], depth: int) -> Any:
     if isinstance(schema, list):
-        return [_expanded(part, known, left, depth + 1) for part in schema]
+        return [_expand(part, known, budget, depth + 1) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    if next(left, None) is None or depth > _MOST_LEVELS:
+    if next(budget, None) is None or depth > _MOST_LEVELS:
         return {}
     if (named := str(schema.get("$ref"))) in known:
         # Without the name itself: a definition may refer to itself.
         inner = {other: part for other, part in known.items() if other != named}
-        return _expanded(known[named], inner, left, depth + 1)
+        return _expand(known[named], inner, budget, depth + 1)
 
     parts = ((key, part) for key, part in schema.items() if key not in _DEFINITIONS)
-    return {key: _expanded(part, known, left, depth + 1) for key, part in parts}
+    return {key: _expand(part, known, budget, depth + 1) for key, part in parts}

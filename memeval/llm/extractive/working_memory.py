@@ -76,8 +76,8 @@ def fill_form(prompt: WorkingMemoryPrompt) -> str:
     held = {name: list(entries(before.get(name, ()))) for name in names}
 
     for entry in entries(prompt.chunks):
-        name = max(names, key=lambda field: _spoken_for(entry, cues[field]), default=None)
-        if name is not None and not entry.asks and _spoken_for(entry, cues[name]):
+        name = max(names, key=lambda field: _cue_count(entry, cues[field]), default=None)
+        if name is not None and not entry.asks and _cue_count(entry, cues[name]):
             held[name].append(entry)
 
     return write_form(
@@ -91,7 +91,7 @@ def _cues(name: str) -> frozenset[str]:
     return frozenset().union(*known) if known else frozenset(words)
 
 
-def _spoken_for(entry: SourceSentence, cues: frozenset[str]) -> int:
+def _cue_count(entry: SourceSentence, cues: frozenset[str]) -> int:
     words = {word.lower().replace("’", "'") for word in TOKEN.findall(entry.text)}
     return len(cues & words) or len(cues & entry.terms)
 
@@ -100,7 +100,7 @@ def _keep(found: Sequence[SourceSentence], cues: frozenset[str]) -> list[str]:
     def worth(number: int) -> tuple[float, int]:
         entry = found[number]
         content = len(entry.terms - TEMPORAL)
-        return 2 * _spoken_for(entry, cues) + 2 * len(entry.telling) + min(content, 6), number
+        return 2 * _cue_count(entry, cues) + 2 * len(entry.telling) + min(content, 6), number
 
     unique = [number for number, entry in enumerate(found) if entry not in found[:number]]
     best = sorted(unique, key=worth, reverse=True)[:PER_FIELD]

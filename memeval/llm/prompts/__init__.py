@@ -29,7 +29,7 @@ class PromptTemplate:
     """Hash of the whole text."""
     parts: Mapping[str, PromptTemplate] = field(default_factory=dict)
     """The templates by kind, if a prompt has several; `system` and `user` are then empty."""
-    own: bool = False
+    is_custom: bool = False
     """Whether a user wrote it."""
 
 
@@ -46,7 +46,7 @@ def load_builtin(name: str, package: str = __name__) -> PromptTemplate:
     return _parse(name, path, ())
 
 
-def load_brought(name: str, folder: str, package: str) -> PromptTemplate:
+def load_from_package(name: str, folder: str, package: str) -> PromptTemplate:
     """A template of an installed package: the file `<name>.txt` in its `folder`, a module's path.
 
     Raises `UserError` if there is no such file, or it lacks a field.
@@ -67,7 +67,7 @@ def from_file(path: str, needed: tuple[str, ...]) -> PromptTemplate:
     Raises `UserError` if the file can't be read or lacks one of the `needed` fields, such as
     `{question}`.
     """
-    return replace(_parse(Path(path).name, Path(path), needed), own=True)
+    return replace(_parse(Path(path).name, Path(path), needed), is_custom=True)
 
 
 def sections_from_file(
@@ -97,14 +97,14 @@ def sections_from_file(
     name = Path(path).name
     parts = {
         kind: _template(
-            place=f"{path}, section '{kind}'", name=kind, text=texts[kind], needed=needed
+            location=f"{path}, section '{kind}'", name=kind, text=texts[kind], needed=needed
         )
         for kind in kinds
     }
-    return replace(joined(name, parts), own=True)
+    return replace(join_parts(name, parts), is_custom=True)
 
 
-def joined(name: str, parts: Mapping[str, PromptTemplate]) -> PromptTemplate:
+def join_parts(name: str, parts: Mapping[str, PromptTemplate]) -> PromptTemplate:
     """One template of several parts; its sha256 is computed from theirs."""
     digests = "".join(f"{kind} {part.sha256}\n" for kind, part in parts.items())
     return PromptTemplate(
@@ -117,7 +117,7 @@ def joined(name: str, parts: Mapping[str, PromptTemplate]) -> PromptTemplate:
 
 
 def _parse(name: str, path: Path, needed: tuple[str, ...]) -> PromptTemplate:
-    return _template(place=str(path), name=name, text=_read(path), needed=needed)
+    return _template(location=str(path), name=name, text=_read(path), needed=needed)
 
 
 def _read(path: Path) -> str:
@@ -130,12 +130,11 @@ def _read(path: Path) -> str:
         raise UserError(f"the prompt template {path} is not UTF-8") from error
 
 
-def _template(place: str, name: str, text: str, needed: tuple[str, ...]) -> PromptTemplate:
+def _template(location: str, name: str, text: str, needed: tuple[str, ...]) -> PromptTemplate:
     missing = [field for field in needed if "{" + field + "}" not in text]
     if missing:
-        raise UserError(
-            f"the prompt template {place} lacks {', '.join('{' + field + '}' for field in missing)}"
-        )
+        fields = ", ".join("{" + field + "}" for field in missing)
+        raise UserError(f"the prompt template {location} lacks {fields}")
 
     system, separator, user = text.partition("\n---\n")
     if not separator:

@@ -41,7 +41,7 @@ def parse(content: bytes, content_type: str = "") -> Mapping[str, Any]:
     try:
         parsed = _loads(content)
     except (ValueError, RecursionError) as error:
-        raise UnsoundReplyError(_not_json(content, content_type)) from error
+        raise UnsoundReplyError(_describe_non_json(content, content_type)) from error
 
     if not isinstance(parsed, dict):
         raise UnsoundReplyError("the reply is not a JSON object")
@@ -75,7 +75,7 @@ def _is_html(content: bytes, content_type: str) -> bool:
     )
 
 
-def _not_json(content: bytes, content_type: str) -> str:
+def _describe_non_json(content: bytes, content_type: str) -> str:
     if not content.strip():
         return "the reply is empty: it has no body"
     if _is_html(content, content_type):

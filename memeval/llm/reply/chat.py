@@ -57,8 +57,8 @@ def read_chat(
     if not isinstance(message, dict):
         raise UnsoundReplyError("the reply has no message")
 
-    whole, part_notes = _content(message)
-    clean, odd_characters = without_controls(whole)
+    full_content, part_notes = _content(message)
+    clean, odd_characters = without_controls(full_content)
     text, thought = without_thinking(clean)
     # The text before an error is not a reply, however long it is.
     if finish == "error":
@@ -69,10 +69,10 @@ def read_chat(
     calls = _tool_calls(message) if tools else ()
     ends_normally = finish not in ("length", "content_filter")
     if not text and not calls and not (tools and ends_normally):
-        raise _empty(finish, thought, choice, message)
+        raise _empty_reply_error(finish, thought, choice, message)
 
     # The whole reply is billed, including its thinking.
-    sent = "\n".join([whole, *(f"{call.name} {call.arguments}" for call in calls)])
+    sent = "\n".join([full_content, *(f"{call.name} {call.arguments}" for call in calls)])
     usage, usage_notes = usage_of(reply.get("usage"), asked, sent)
     notes = (*part_notes, *odd_notes(thought, odd_characters), *usage_notes)
 
@@ -140,8 +140,8 @@ def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
 
 def _tool_call(call_id: object, function: object) -> ToolCall:
-    named = function if isinstance(function, dict) else {}
-    name, arguments = named.get("name"), named.get("arguments")
+    fields = function if isinstance(function, dict) else {}
+    name, arguments = fields.get("name"), fields.get("arguments")
     # Some servers send arguments as an object, or null if there are none.
     if not isinstance(arguments, str):
         arguments = "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
@@ -158,7 +158,7 @@ def _clean(value: object) -> str:
     return without_controls(value)[0].strip() if isinstance(value, str) else ""
 
 
-def _empty(
+def _empty_reply_error(
     finish: str | None, thought: bool, choice: Mapping[str, Any], message: Mapping[str, Any]
 ) -> ModelError:
     if finish == "length":
@@ -184,8 +184,8 @@ def _empty(
 def _error_within(reply: Mapping[str, Any]) -> str:
     """The message of an error that a gateway sent under status 200."""
     error = reply.get("error")
-    said = error.get("message") if isinstance(error, dict) else error
-    return f": {one_line(said)}" if isinstance(said, str) and said.strip() else ""
+    message = error.get("message") if isinstance(error, dict) else error
+    return f": {one_line(message)}" if isinstance(message, str) and message.strip() else ""
 
 
 _FINISHES = {
@@ -231,8 +231,8 @@ def usage_of(
         cached, sound = 0, False
 
     estimated = prompt is None or completion is None
-    said_nothing = value is None or value == {}
-    odd = not sound or (estimated and not said_nothing)
+    reports_nothing = value is None or value == {}
+    odd = not sound or (estimated and not reports_nothing)
     counts = {
         "prompt_tokens": sum(count_tokens(str(message.get("content") or "")) for message in asked)
         if prompt is None

@@ -18,13 +18,13 @@ def without_controls(text: str) -> tuple[str, bool]:
     if text.isprintable():
         return text, False
 
-    whole = text
+    repaired = text
     if HALF_CHARACTER.search(text):
         # UTF-16 joins two halves that belong together, as JSON escapes write them.
-        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        whole = without_halves(whole)
+        repaired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        repaired = without_halves(repaired)
 
-    clean = _CONTROLS.sub("", whole)
+    clean = _CONTROLS.sub("", repaired)
     clean = _BREAKS.sub("\n", clean)
 
     return clean, clean != text

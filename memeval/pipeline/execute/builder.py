@@ -29,7 +29,7 @@ from memeval.pipeline.isolate.watch import Watched, build_watched
 from memeval.pipeline.open.called import OFFLINE
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import FailedMemory
-from memeval.pipeline.open.declared import Declared
+from memeval.pipeline.open.declared import SystemSource
 from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.process.leftovers import sweep, sweep_temporary
@@ -38,7 +38,7 @@ from memeval.systems.base import IS_ESTIMATE, LINES, QuickSystem, Reader, System
 
 T = TypeVar("T")
 
-COMPUTED = 4
+MOST_BUILDS = 4
 """How many memories are built concurrently if building calls no model or server: the first
 questions are asked while later memories are still being built.
 """
@@ -49,7 +49,7 @@ class Builder:
 
     def __init__(self, cell: Cell, models: Models, *, saves: bool = True) -> None:
         """Without `saves`, for an estimate, nothing on disk is changed."""
-        assert isinstance(cell.source, Declared), "only a memory system builds memories"
+        assert isinstance(cell.source, SystemSource), "only a memory system builds memories"
         self._cell, self._models, self._source = cell, models, cell.source
         # Created before any system: this state is restored after each of their calls.
         self._state = ProcessState()
@@ -67,34 +67,34 @@ class Builder:
             and not cell.identity.uses_llm_at_ingest
             and cell.config.embedder.name in OFFLINE
         )
-        self._turn = asyncio.Semaphore(COMPUTED) if only_computes else nullcontext()
+        self._build_slot = asyncio.Semaphore(MOST_BUILDS) if only_computes else nullcontext()
 
     async def memory(self, case: EvalCase, seed: int) -> Memory:
         """The memory of a case for the repeat under `seed`. Raises whatever the system raises."""
-        cut = self._chunks(case)
+        case_chunks = self._chunks(case)
         build = MemoryBuild(
             cell=self._cell,
             case=case,
-            chunks=cut,
-            plan=lambda: self._compressions(case, cut),
+            chunks=case_chunks,
+            plan=lambda: self._compressions(case, case_chunks),
             seed=seed,
-            fresh=lambda: self._system(case, seed),
-            writer=self._writer(case, seed),
+            create_system=lambda: self._system(case, seed),
+            create_writer=self._writer(case, seed),
         )
         if not self._saves:
             return await build.imagine()
 
-        async with self._turn:
+        async with self._build_slot:
             return await build.run(self._models.memories, self._models.connections.failed_memories)
 
     def _chunks(self, case: EvalCase) -> list[MemoryChunk]:
-        cut = chunks(case, self._cell.granularity)
+        case_chunks = chunks(case, self._cell.granularity)
         if self._cell.config.system.get(TENANTS):
-            return with_other_user(case, cut, self._cell.granularity)
+            return with_other_user(case, case_chunks, self._cell.granularity)
 
-        return cut
+        return case_chunks
 
-    def _compressions(self, case: EvalCase, cut: Sequence[MemoryChunk]) -> Compressions:
+    def _compressions(self, case: EvalCase, case_chunks: Sequence[MemoryChunk]) -> Compressions:
         """When the window is cut among the chunks of a case, or of a part of one."""
         config = self._cell.config
         # Planned on the whole case: the middle and the end of a part are elsewhere, and the memory
@@ -105,11 +105,11 @@ class Builder:
             unit=config.compression_unit,
             retain=config.retain_recent,
             case=whole or case,
-            chunks=cut if whole is None else self._chunks(whole),
+            chunks=case_chunks if whole is None else self._chunks(whole),
         )
-        return {after: keeps for after, keeps in planned.items() if after <= len(cut)}
+        return {after: keeps for after, keeps in planned.items() if after <= len(case_chunks)}
 
-    def failed(self, case: EvalCase, seed: int) -> FailedMemory | None:
+    def failed_memory(self, case: EvalCase, seed: int) -> FailedMemory | None:
         """The record of a case's memory that could not be built; None if there is none."""
         folder = memory_path(self._cell, case.case_id, seed)
         return self._models.connections.failed_memories.get(folder)

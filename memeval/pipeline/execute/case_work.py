@@ -51,9 +51,9 @@ class CaseWork:
         self.cell = cell
         self.progress: Progress = progress
         self._connections = connections
-        self._make_source, self._judge_given = source, judge
+        self._make_source, self._given_judge = source, judge
         self._unread = 0
-        self._noted: list[str] = []
+        self._notes: list[str] = []
 
     def begin(self, models: Models | None = None) -> None:
         """Makes the cell's models, unless they are given, and the source of its answers."""
@@ -65,28 +65,28 @@ class CaseWork:
 
     def notes(self) -> tuple[str, ...]:
         """Notes on this pass for the reader."""
-        return tuple(dict.fromkeys([*self._noted, *self._source.notes()]))
+        return tuple(dict.fromkeys([*self._notes, *self._source.notes()]))
 
     def take_notes(self) -> tuple[str, ...]:
         """The notes so far; those kept here are cleared."""
-        notes, self._noted = self.notes(), []
+        notes, self._notes = self.notes(), []
         return notes
 
     def judge(self, seed: int) -> Judge:
         """The judge of the repeat under a seed."""
-        return self._judge_given or judge_of(self.cell, self._models, seed)
+        return self._given_judge or judge_of(self.cell, self._models, seed)
 
-    async def work(self, repeat: Repeat, case: EvalCase, room: WindowShare | None = None) -> None:
+    async def work(self, repeat: Repeat, case: EvalCase, share: WindowShare | None = None) -> None:
         """Answers and judges the questions of a case."""
         turns = CaseTurns.of(case)
         kept = {
             question.question_id: self._kept_answer(repeat, question, turns)
             for question in case.questions
         }
-        left = len(case.questions)
+        remaining = len(case.questions)
         for part in cases_until(case):
-            await self._ask(repeat, part, kept, turns, room=room, left=left)
-            left -= len(part.questions)
+            await self._ask(repeat, part, kept, turns, share=share, remaining=remaining)
+            remaining -= len(part.questions)
 
     async def _ask(
         self,
@@ -95,12 +95,12 @@ class CaseWork:
         kept: Mapping[str, AnswerRow | None],
         turns: CaseTurns,
         *,
-        room: WindowShare | None,
-        left: int,
+        share: WindowShare | None,
+        remaining: int,
     ) -> None:
-        """Answers and judges a case or a checkpoint of it; `left` questions remain in the case."""
+        """Answers and judges a case or a checkpoint of it; `remaining` counts open questions."""
         is_open = any(kept[question.question_id] is None for question in case.questions)
-        places = room.places if room else 0
+        slots = share.slots if share else 0
         for stage, count in self.count_stages(1, len(case.questions)).items():
             self.progress.expect(stage, count)
 
@@ -116,9 +116,9 @@ class CaseWork:
                     task = group.create_task(
                         self._question(repeat, question, before, answers, turns)
                     )
-                    if room and left - number <= places:
+                    if share and remaining - number <= slots:
                         # As many slots as questions are left: from here on, each frees its slot.
-                        task.add_done_callback(lambda _: room.leave_one())
+                        task.add_done_callback(lambda _: share.leave_one())
 
                     # Lets earlier questions run first: all retrievals of a case in one go would
                     # hold up every call.
@@ -135,13 +135,15 @@ class CaseWork:
     async def _open_case(self, repeat: Repeat, case: EvalCase) -> CaseAnswers:
         """Opens the source of a case's answers; a failed ingest gives each question its error."""
         answers = await self._source.open(case, repeat.seed)
-        taken = answers.ingest
+        ingested = answers.ingest
         row = repeat.answers.rows.get(ingest_id(case.case_id))
-        if taken is not None and not (isinstance(row, IngestRow) and row.health == taken.health):
+        if ingested is not None and not (
+            isinstance(row, IngestRow) and row.health == ingested.health
+        ):
             # Stored only if the health differs: otherwise each load of the memory would add a row.
-            written = taken.written and taken.written.by_reference(repeat.texts.put)
-            repeat.answers.append(replace(taken, id=ingest_id(case.case_id), written=written))
-            self.progress.spent(usages_of(taken, self.cell.run_key))
+            written = ingested.written and ingested.written.by_reference(repeat.texts.put)
+            repeat.answers.append(replace(ingested, id=ingest_id(case.case_id), written=written))
+            self.progress.spent(usages_of(ingested, self.cell.run_key))
 
         return answers
 
@@ -154,8 +156,8 @@ class CaseWork:
             return None
 
         # Rankings are stored as positions: an edited row could point past the case's last turn.
-        if answer.ranking is not None and not turns.hold(answer.ranking):
-            self._noted.append(
+        if answer.ranking is not None and not turns.has_positions(answer.ranking):
+            self._notes.append(
                 f"The stored answer to {one_line(question.question_id, 80)} names turns that "
                 "are not in its case: it was skipped and made again."
             )
@@ -178,8 +180,8 @@ class CaseWork:
                 row = await answers.answer(question, turns, repeat.texts)
                 answer = self._keep_answer(repeat, row)
 
-            done_well = _has_ended_well(answer)
-            self.progress.done("answer", reused=kept is not None, failed=not done_well)
+            ended_well = _has_ended_well(answer)
+            self.progress.done("answer", reused=kept is not None, failed=not ended_well)
 
             # Stored answers, too: rows contain no metrics, so that a formula can change.
             measured = measure_answer(answer, question, turns, self.cell.dataset)
@@ -251,8 +253,8 @@ class CaseWork:
     def _is_kept(self, row: AnswerRow | VerdictRow | None, stage: str) -> bool:
         """Whether a stored row is kept: `fresh` names the first stage to be redone."""
         fresh = self.cell.config.fresh
-        made_again = fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
-        return is_final(row) and not made_again
+        is_redone = fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
+        return is_final(row) and not is_redone
 
     def watch(self, row: VerdictRow) -> None:
         """Stops the run if the judge's model never replies in the requested form."""

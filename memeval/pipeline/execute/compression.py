@@ -89,11 +89,11 @@ def _pairs(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[_Pair]:
     pairs = []
     reached = 0
     for pair in cut(case, Granularity(name)):
-        held = [number for turn_id in pair.turn_ids for number in numbers.get(turn_id, ())]
+        positions = [number for turn_id in pair.turn_ids for number in numbers.get(turn_id, ())]
         # Chunks may overlap or be out of step with the pairs: a pair ends no earlier than the
         # one before it.
-        reached = max([reached, *held])
+        reached = max([reached, *positions])
         if reached:
-            pairs.append(_Pair(first=min(held, default=reached), last=reached))
+            pairs.append(_Pair(first=min(positions, default=reached), last=reached))
 
     return pairs

@@ -28,7 +28,7 @@ from memeval.results.judge import RECORDED
 from memeval.systems.external.ranked import Rankings
 from memeval.text.shown import one_line, some_of
 
-NAMED = 10
+MOST_NAMED = 10
 """How many ids a note names; the others are counted."""
 
 
@@ -46,7 +46,7 @@ class VerdictMembers(Struct, frozen=True):
     content: Mapping[str, Any]
 
 
-_OF_VERDICTS = ("label", "labels", "judge", "autoeval_label", "recorded_judge_labels")
+_VERDICT_MEMBERS = ("label", "labels", "judge", "autoeval_label", "recorded_judge_labels")
 """Members of a row that record its verdict and who gave it."""
 
 
@@ -75,13 +75,13 @@ def read_hypotheses(path: Path) -> Hypotheses:
         if not line.strip():
             continue
 
-        question_id, hypothesis, row = _row(path, number, line)
+        question_id, hypothesis, row = _read_row(path, number, line)
         if question_id in answers:
             repeated.append(question_id)
             continue
 
         answers[question_id] = hypothesis
-        recorded = {name: row[name] for name in _OF_VERDICTS if name in row}
+        recorded = {name: row[name] for name in _VERDICT_MEMBERS if name in row}
         if recorded:
             verdicts[question_id] = VerdictMembers(number, recorded)
 
@@ -120,7 +120,7 @@ refuses a duplicate field.
 """
 
 
-def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[str, Any]]:
+def _read_row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[str, Any]]:
     """Question, answer, and the whole row."""
     where = f"{one_line(path)}, line {number}"
     try:
@@ -141,7 +141,7 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[st
 
     if hypothesis is not None and not isinstance(hypothesis, str):
         raise UserError(
-            f"{where}: hypothesis must be a string or a number, but is {_KINDS[type(hypothesis)]}"
+            f"{where}: hypothesis must be a string or a number, but is {_TYPES[type(hypothesis)]}"
         )
 
     # JSON may contain an escaped lone surrogate, which would fail only when the row is stored.
@@ -155,7 +155,7 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[st
     return question_id, None if hypothesis is None else str(hypothesis), row
 
 
-_KINDS = {bool: "true or false", list: "a list", dict: "an object"}
+_TYPES = {bool: "true or false", list: "a list", dict: "an object"}
 
 
 class ImportedAnswers(AnswerSource, CaseAnswers):
@@ -170,9 +170,9 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         only_listed: bool = False,
     ) -> None:
         """`known` has all question ids of the data; `only_listed` asks only those with a row."""
-        self._dataset, self._given = cell.dataset, hypotheses.answers
+        self._dataset, self._answers = cell.dataset, hypotheses.answers
         recorded = cell.config.judge.name == RECORDED
-        self._of_blanks = "whose recorded verdicts count" if recorded else "counted as wrong"
+        self._blank_outcome = "whose recorded verdicts count" if recorded else "counted as wrong"
         self._repeated, self._known, self._only_listed = hypotheses.repeated, known, only_listed
         self._asked: list[str] = []
         self._left_out = 0
@@ -182,7 +182,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
             questions = case.questions
             if self._only_listed:
                 questions = tuple(
-                    question for question in questions if question.question_id in self._given
+                    question for question in questions if question.question_id in self._answers
                 )
                 self._left_out += len(case.questions) - len(questions)
 
@@ -196,35 +196,37 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
 
     async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
         question_id = question.question_id
-        text = self._given.get(question_id)
+        text = self._answers.get(question_id)
         if text is not None:
             return AnswerRow(id=question_id, status=Status.OK, hypothesis=text)
 
-        listed = question_id in self._given
+        listed = question_id in self._answers
         what = "its row has no answer" if listed else "the file has no row for it"
         return failed_answer(question_id, Status.ANSWER_FAILED, MemevalError(what))
 
     def notes(self) -> tuple[str, ...]:
-        given, asked = self._given, dict.fromkeys(self._asked)
-        answers = {question_id: given[question_id] for question_id in asked if question_id in given}
+        listed, asked = self._answers, dict.fromkeys(self._asked)
+        answers = {
+            question_id: listed[question_id] for question_id in asked if question_id in listed
+        }
         blank = [
             question_id
             for question_id, text in answers.items()
             if text is not None and not text.strip()
         ]
         findings = {
-            UNKNOWN: [question_id for question_id in given if question_id not in self._known],
+            UNKNOWN: [question_id for question_id in listed if question_id not in self._known],
             NOT_ASKED: [
                 question_id
-                for question_id in given
+                for question_id in listed
                 if question_id in self._known and question_id not in asked
             ],
             REPEATED: self._repeated,
-            MISSING: [question_id for question_id in asked if question_id not in given],
+            MISSING: [question_id for question_id in asked if question_id not in listed],
             "empty: rows without an answer, counted as failed": [
                 question_id for question_id, text in answers.items() if text is None
             ],
-            f"blank: rows with a blank answer, {self._of_blanks}": blank,
+            f"blank: rows with a blank answer, {self._blank_outcome}": blank,
         }
         notes = [_count_ids(what, ids) for what, ids in findings.items() if ids]
         if self._only_listed:
@@ -264,4 +266,4 @@ class RankedAnswers(MemorySource):
 
 def _count_ids(what: str, ids: Iterable[str]) -> str:
     counted = Counter(ids)
-    return f"{counted.total()} {what}: {some_of(list(counted), NAMED)}"
+    return f"{counted.total()} {what}: {some_of(list(counted), MOST_NAMED)}"

@@ -34,8 +34,8 @@ async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> Ing
 
     counts = [health.asked, health.stored, health.lost]
     # True and False are ints in Python.
-    whole = [isinstance(count, int) and not isinstance(count, bool) for count in counts]
-    if not all(whole) or min(counts) < 0 or max(counts) > MOST or health.lost > health.asked:
+    are_whole = [isinstance(count, int) and not isinstance(count, bool) for count in counts]
+    if not all(are_whole) or min(counts) < 0 or max(counts) > MOST or health.lost > health.asked:
         raise watched.misuse(
             "health",
             f"asked, stored and lost must be whole numbers from 0 to {MOST:,}, lost at most asked: "
@@ -78,8 +78,8 @@ def notes_of_ingest(ledger: Ledger) -> dict[str, str]:
 async def await_ready(watched: Watched) -> bool:
     """Waits until everything ingested can be found; returns whether the system has such a wait."""
     # Looked up first: no waiting time is recorded for a system without this method.
-    own = getattr(type(watched.system), "await_ready", None)
-    if own is None or own is MemorySystem.await_ready:
+    method = getattr(type(watched.system), "await_ready", None)
+    if method is None or method is MemorySystem.await_ready:
         return False
 
     await watched.call("await_ready")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memeval.pipeline.execute.unit import Keeper, UnitDone, WorkUnit
 
 
-class Turns:
+class TurnQueue:
     """Lets one cell at a time hand out its cases, in the sweep's order.
 
     The next cell begins when this one has none left, and uses the endpoint's idle slots.
@@ -51,10 +51,10 @@ class Turns:
 
         self._holder = None
         while self._waiting:
-            following, future = heapq.heappop(self._waiting)
+            next_number, future = heapq.heappop(self._waiting)
             # A cancelled waiter is still in the heap.
             if not future.done():
-                self._holder = following
+                self._holder = next_number
                 # Called from `finally`, where the loop may be closed already.
                 with suppress(RuntimeError):
                     future.set_result(None)
@@ -85,7 +85,7 @@ class Lane(Struct):
     stores: Stores
     window: Window
     """Limits the open work over all cells of the lane."""
-    turns: Turns = field(default_factory=Turns)
+    queue: TurnQueue = field(default_factory=TurnQueue)
     computing: Computing | None = None
     """Processes that compute the units; None if units run in this process."""
     processes: int = 0

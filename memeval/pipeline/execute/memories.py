@@ -31,7 +31,7 @@ class MemorySource(AnswerSource):
         """Without `saves`, for an estimate, nothing on disk is changed."""
         self._cell = cell
         self._builder = Builder(cell, models, saves=saves)
-        self._noted: list[str] = []
+        self._notes: list[str] = []
         self._service = ServiceWatch(cell.config.stop_after_failures)
 
     def cases(self) -> Iterator[EvalCase]:
@@ -44,25 +44,25 @@ class MemorySource(AnswerSource):
             raise  # these concern the whole run, not this case
         except Exception as error:  # noqa: BLE001
             # A case's boundary: a failure to ingest becomes the status of its questions.
-            self._service.failed(error)
-            return FailedIngest(error, self._builder.failed(case, seed))
+            self._service.note_failure(error)
+            return FailedIngest(error, self._builder.failed_memory(case, seed))
 
-        if memory.unsaved:
-            self._noted.append(
-                f"A memory could not be saved, so it is rebuilt when needed: {memory.unsaved}"
+        if memory.save_error:
+            self._notes.append(
+                f"A memory could not be saved, so it is rebuilt when needed: {memory.save_error}"
             )
 
         only = retrieves_only(self._cell.config)
         return MemoryAnswers(
             memory,
-            self._noted,
+            self._notes,
             self._service,
             retrieves_only=only,
-            by_tools=self._builder.tool_reader(memory.watched, seed),
+            tool_reader=self._builder.tool_reader(memory.watched, seed),
         )
 
     def notes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys([*self._noted, *self._builder.notes()]))
+        return tuple(dict.fromkeys([*self._notes, *self._builder.notes()]))
 
 
 class FailedIngest(CaseAnswers):
@@ -86,16 +86,16 @@ class MemoryAnswers(CaseAnswers):
     def __init__(
         self,
         memory: Memory,
-        noted: list[str],
+        notes: list[str],
         service: ServiceWatch,
         *,
         retrieves_only: bool,
-        by_tools: ToolReader | None,
+        tool_reader: ToolReader | None,
     ) -> None:
-        """`service` counts failures of a service; `by_tools` answers with the memory's tools."""
-        self._memory, self._noted, self._service = memory, noted, service
-        self._retrieves_only, self._by_tools = retrieves_only, by_tools
-        self.reused = memory.found
+        """`service` counts failures of a service; `tool_reader` answers with the memory's tools."""
+        self._memory, self._notes, self._service = memory, notes, service
+        self._retrieves_only, self._tool_reader = retrieves_only, tool_reader
+        self.reused = memory.was_loaded
         self.ingest = ingest_row(memory.ingested)
 
     async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
@@ -106,7 +106,7 @@ class MemoryAnswers(CaseAnswers):
             texts,
             retrieves_only=self._retrieves_only,
             service=self._service,
-            by_tools=self._by_tools,
+            tool_reader=self._tool_reader,
         )
         # ForgetEval: an operation that the system doesn't support is neither a pass nor a failure.
         is_unable = any(done.items is None for done in self._memory.ingested.operations)
@@ -117,7 +117,7 @@ class MemoryAnswers(CaseAnswers):
 
     async def close(self) -> None:
         if trouble := await self._memory.watched.close():
-            self._noted.append(f"close() of a memory failed; no answer is affected: {trouble}")
+            self._notes.append(f"close() of a memory failed; no answer is affected: {trouble}")
 
 
 def ingest_row(ingested: Ingested) -> IngestRow:
@@ -125,6 +125,6 @@ def ingest_row(ingested: Ingested) -> IngestRow:
     times = StepTimes(
         ingest_ms=milliseconds(ingested.seconds), ready_ms=milliseconds(ingested.ready_seconds)
     )
-    same = structs.asdict(ingested)
-    del same["seconds"], same["ready_seconds"]
-    return IngestRow(id="", times=times, **same)
+    members = structs.asdict(ingested)
+    del members["seconds"], members["ready_seconds"]
+    return IngestRow(id="", times=times, **members)

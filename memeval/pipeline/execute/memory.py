@@ -18,7 +18,7 @@ from memeval.errors import IngestLossError, MemevalError
 from memeval.pipeline.execute.ingest import check_loss
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.cell import Cell
-from memeval.process.leftovers import own_name
+from memeval.process.leftovers import temporary_name
 from memeval.records import Count, EvalCase, Finite, IngestHealth, Usage
 from memeval.results import is_sealed, sealed, write_atomically
 from memeval.results.fields import as_plain, read_as
@@ -66,7 +66,7 @@ class Ingested(Struct, frozen=True, kw_only=True):
 
 IN_MANIFEST = tuple(field.name for field in structs.fields(Ingested) if field.required)
 """Members that every manifest has."""
-_BEHIND_FILES = ("operations", "written", "stored")
+_LAST_MEMBERS = ("operations", "written", "stored")
 """Members that come last in a manifest, if there are any."""
 
 
@@ -75,16 +75,16 @@ class Memory(Struct, frozen=True):
 
     watched: Watched
     ingested: Ingested
-    found: bool = False
+    was_loaded: bool = False
     """True if it was loaded."""
     saved: bool = False
     """True if it is completely on disk."""
-    unsaved: str | None = None
+    save_error: str | None = None
     """Reason why the memory could not be saved, if its system tried to."""
 
 
 async def load_memory(
-    cell: Cell, folder: Path, identity: Mapping[str, str], fresh: Callable[[], Watched]
+    cell: Cell, folder: Path, identity: Mapping[str, str], create_system: Callable[[], Watched]
 ) -> Memory | None:
     """Loads a saved memory; None if it is missing, damaged, of another case, or lost too much."""
     if not folder.exists():
@@ -103,10 +103,10 @@ async def load_memory(
         return None
 
     # A new system for each try: a system that failed to load may contain half of a memory.
-    watched = fresh()
+    watched = create_system()
     try:
         await watched.call("load", folder)
-        return Memory(watched, ingested, found=True, saved=True)
+        return Memory(watched, ingested, was_loaded=True, saved=True)
     except Exception:  # noqa: BLE001
         # A custom system may fail in any way on a memory that it can't read; the memory is then
         # built again.
@@ -149,26 +149,26 @@ async def save_memory(
     Returns whether it was saved, and the reason why a system that can save failed to.
     """
     # The name contains process and object: two builders never write into one folder.
-    beside = own_name(folder, str(id(memory)))
+    temporary = temporary_name(folder, str(id(memory)))
     try:
-        make_folder(beside)
-        await memory.watched.call("save", beside)
+        make_folder(temporary)
+        await memory.watched.call("save", temporary)
         # A custom system may have saved a file of that name.
-        if not (beside / META).exists():
-            write_atomically(beside / META, as_json(meta, indent=2) + "\n")
+        if not (temporary / META).exists():
+            write_atomically(temporary / META, as_json(meta, indent=2) + "\n")
 
         members = as_plain(memory.ingested)
-        last = {name: members.pop(name) for name in _BEHIND_FILES}
-        files = await asyncio.to_thread(file_digests, beside, but=MANIFEST)
+        last = {name: members.pop(name) for name in _LAST_MEMBERS}
+        files = await asyncio.to_thread(file_digests, temporary, but=MANIFEST)
         manifest = {**identity, **members, "files": files}
         manifest |= {name: value for name, value in last.items() if value}
 
         # Written last: see `MANIFEST`.
-        write_atomically(beside / MANIFEST, json.dumps(sealed(manifest)))
+        write_atomically(temporary / MANIFEST, json.dumps(sealed(manifest)))
         # A folder that is not empty can't be replaced by a rename. A crash right here loses only
         # the old memory, which was to be replaced; it is then built again.
         _remove(folder)
-        beside.replace(folder)
+        temporary.replace(folder)
         return True, None
     except OSError as error:
         return False, one_line(error)
@@ -177,7 +177,7 @@ async def save_memory(
         expected = isinstance(error.__cause__, NotImplementedError)
         return False, None if expected else one_line(error, 400)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _remove(folder: Path) -> None:

@@ -60,7 +60,7 @@ UNLISTED = "the memory's contents could not be listed"
 WAIT_S = 0.05
 """Seconds between checks whether another builder of the same memory is done."""
 
-_made_again: set[Path] = set()
+_rebuilt: set[Path] = set()
 """Folders built again under `fresh=prepare` in this process: cells of a sweep may share one."""
 
 
@@ -80,9 +80,9 @@ class MemoryBuild(Struct, frozen=True, dict=True):
     plan: Callable[[], Compressions]
     """Plans the cuts of the window among the chunks."""
     seed: int
-    fresh: Callable[[], Watched]
+    create_system: Callable[[], Watched]
     """Creates an empty system."""
-    writer: Callable[[Watched], CaseWriter] | None
+    create_writer: Callable[[Watched], CaseWriter] | None
     """Creates the model that writes by the system's tools; None: the system gets the chunks."""
     ledger: Ledger = field(default_factory=Ledger)
     """The calls of the ingest."""
@@ -145,21 +145,21 @@ class MemoryBuild(Struct, frozen=True, dict=True):
                 return loaded
 
         parts = parts_of(self.case, self.chunks)
-        watched = self.fresh()
+        watched = self.create_system()
         return await self._ingest(watched, parts, self._writer_of(watched), allow_losses=True)
 
     def _is_due(self) -> bool:
         """Whether the memory must be built again although it exists."""
-        if self.cell.config.fresh != PREPARE or self.folder in _made_again:
+        if self.cell.config.fresh != PREPARE or self.folder in _rebuilt:
             return False
 
-        _made_again.add(self.folder)
+        _rebuilt.add(self.folder)
         return True
 
     async def _load(self, case_id: str) -> Memory | None:
         folder = memory_path(self.cell, case_id, self.seed)
         identity = {"case_id": case_id, "key": self.key}
-        return await load_memory(self.cell, folder, identity, self.fresh)
+        return await load_memory(self.cell, folder, identity, self.create_system)
 
     async def _build(self) -> Memory:
         """Ingests the case, and saves its memory."""
@@ -170,20 +170,20 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         items, trouble = await _list_items(watched, writer)
         if items is not None:
             stored = await asyncio.to_thread(count_items, items, self.case)
-            memory = _with(memory, stored=stored)
+            memory = _with_changes(memory, stored=stored)
 
         identity = {"case_id": self.case.case_id, "key": self.key}
         meta = describe_memory(self.cell, identity)
-        saved, unsaved = await save_memory(memory, self.folder, identity, meta)
+        saved, save_error = await save_memory(memory, self.folder, identity, meta)
         trouble = trouble or _write_items(items or (), dump_file(self.folder))
         if trouble:
             notes = {**memory.ingested.notes, "dump": f"{UNLISTED}: {trouble}"}
-            memory = _with(memory, notes=notes)
+            memory = _with_changes(memory, notes=notes)
 
-        return replace(memory, saved=saved, unsaved=unsaved)
+        return replace(memory, saved=saved, save_error=save_error)
 
     def _writer_of(self, watched: Watched) -> CaseWriter | None:
-        return None if self.writer is None else self.writer(watched)
+        return None if self.create_writer is None else self.create_writer(watched)
 
     async def _continue(self) -> tuple[Watched, list[TimelinePart]]:
         """The system to ingest into, with the latest saved checkpoint, and the remaining parts."""
@@ -194,7 +194,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
             if memory is not None:
                 return memory.watched, parts_after(parts, session_id)
 
-        return self.fresh(), parts
+        return self.create_system(), parts
 
     async def _ingest(
         self,
@@ -228,8 +228,8 @@ class MemoryBuild(Struct, frozen=True, dict=True):
                         )
 
                     operations += [
-                        await operate(watched, one, self.chunks, next(numbers), write)
-                        for one in part.operations
+                        await operate(watched, operation, self.chunks, next(numbers), write)
+                        for operation in part.operations
                     ]
 
                 # The time until the memory can be searched is a separate figure.
@@ -262,7 +262,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         return Memory(watched, ingested)
 
 
-def _with(memory: Memory, **changed: Any) -> Memory:
+def _with_changes(memory: Memory, **changed: Any) -> Memory:
     return replace(memory, ingested=structs.replace(memory.ingested, **changed))
 
 

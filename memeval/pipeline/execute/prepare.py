@@ -14,7 +14,7 @@ from memeval.pipeline.execute.builder import Builder
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.repeat import first_error
 from memeval.pipeline.execute.window import Window
-from memeval.pipeline.open.called import keep_alive
+from memeval.pipeline.open.called import run_with_breaker
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, Usage
@@ -46,7 +46,7 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
     """
     models = Models(cell.config, cell.run_key, progress.say)
     work = _prepare(cell, models, progress)
-    return await keep_alive(cell, models.connections.breaker, work)
+    return await run_with_breaker(cell, models.connections.breaker, work)
 
 
 async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:
@@ -87,22 +87,22 @@ async def _prepare_case(builder: Builder, case: EvalCase, seed: int, prepared: P
         # The boundary of a case: a case that can't be ingested must not stop the others.
         prepared.counts["failed"] += 1
         prepared.failures.append(f"{one_line(case.case_id, 80)}: {one_line(error, 400)}")
-        failed = builder.failed(case, seed)
+        failed = builder.failed_memory(case, seed)
         prepared.usages += failed.usage if failed else ()
         return
 
-    for trouble in filter(None, (memory.unsaved, await memory.watched.close())):
+    for trouble in filter(None, (memory.save_error, await memory.watched.close())):
         prepared.notes.append(f"{one_line(case.case_id, 80)}: {trouble}")
 
     if memory.ingested.health.lost:
         prepared.notes.append(f"{one_line(case.case_id, 80)}: {memory.ingested.health.summary}")
 
-    if memory.found:
+    if memory.was_loaded:
         prepared.counts["found"] += 1
     elif memory.saved:
         prepared.counts["built"] += 1
     else:
         prepared.counts["not saved"] += 1
 
-    if not memory.found:
+    if not memory.was_loaded:
         prepared.usages += memory.ingested.usage

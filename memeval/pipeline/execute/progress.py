@@ -49,7 +49,7 @@ class Silent:
     def say(self, message: str) -> None: ...
 
 
-class Counted:
+class FixedTotals:
     """Progress whose totals were reported at the start: totals that cases report are ignored."""
 
     def __init__(self, progress: Progress) -> None:

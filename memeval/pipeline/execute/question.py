@@ -34,22 +34,22 @@ async def ask(
     *,
     service: ServiceWatch,
     retrieves_only: bool = False,
-    by_tools: ToolReader | None = None,
+    tool_reader: ToolReader | None = None,
 ) -> AnswerRow:
     """The answer row of a question; its status says whether there is an answer.
 
-    `by_tools` answers in place of the system. `service` counts failures, and raises `WorldError`.
+    `tool_reader` answers in place of the system. `service` counts failures; raises `WorldError`.
     """
     ledger = Ledger(scope=question.question_id, answer_form=question.answer_form)
     loop: ToolLoop | None = None
     try:
         with metered(ledger):
             query = _query(watched, question)
-            if by_tools is None:
+            if tool_reader is None:
                 returned = await watched.call("answer", query)
             else:
-                loop = await by_tools.loop()
-                returned = await by_tools.answer(query, loop)
+                loop = await tool_reader.loop()
+                returned = await tool_reader.answer(query, loop)
 
         answer = without_left_out(_check_answer(returned, watched, turns), ledger.left_out)
         if not answer.text.strip() and not retrieves_only:
@@ -65,9 +65,9 @@ async def ask(
     except Exception as error:  # noqa: BLE001
         # The question boundary: whatever a system raises is this question's failure.
         row = failed_answer(question.question_id, _status_of(error, ledger), error)
-        service.failed(error)
+        service.note_failure(error)
     else:
-        service.succeeded()
+        service.note_success()
 
     times = _answer_times(ledger)
     if row.status is not Status.OK:
@@ -97,7 +97,7 @@ def _answer_times(ledger: Ledger) -> StepTimes:
         answer_ms=milliseconds(plus(retrieval_s, model_s)),
         retrieval_ms=milliseconds(retrieval_s),
         model_ms=milliseconds(model_s),
-        place_ms=milliseconds(ledger.place_s),
+        place_ms=milliseconds(ledger.slot_wait_s),
         wait_s=round(ledger.wait_s, 3),
     )
 

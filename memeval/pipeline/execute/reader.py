@@ -38,29 +38,32 @@ class CellReader:
         style: str,
         seed: int,
         *,
-        choosing: PromptTemplate | None = None,
+        choose_template: PromptTemplate | None = None,
         choose_tokens: int = 16,
         by_form: Mapping[AnswerForm, PromptTemplate] | None = None,
         own_style: bool = False,
-        noting: PromptTemplate | None = None,
+        note_template: PromptTemplate | None = None,
     ) -> None:
-        """Templates in `by_form` override `template`; `noting` is the template for notes on chunks.
+        """Templates in `by_form` override `template`; `note_template` is for notes on chunks.
 
         `own_style` says that the system chose the style, not the cell's prompt.
         """
         self._model, self._template, self._style, self._seed = model, template, style, seed
-        self._choosing, self._choose_tokens = choosing or load_builtin("choose"), choose_tokens
+        self._choose_template, self._choose_tokens = (
+            choose_template or load_builtin("choose"),
+            choose_tokens,
+        )
         self._by_form, self._own_style = by_form or {}, own_style
-        self._noting = noting
+        self._note_template = note_template
 
     async def answer(
         self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
     ) -> ReaderReply:
         # Building the prompt is memeval's work: its time is not the system's.
-        with current_ledger().own.aside():
+        with current_ledger().own.excluded():
             shown = context
-            if self._noting is not None and not query.choices:
-                shown = await self._notes(self._noting, query, context)
+            if self._note_template is not None and not query.choices:
+                shown = await self._notes(self._note_template, query, context)
 
             prompt = self.prompt(query, shown)
             completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
@@ -71,8 +74,8 @@ class CellReader:
 
             text = final_answer(completion.text)
             # The whole reply is stored only if it says more: most replies are just the answer.
-            whole = completion.raw or completion.text
-            return ReaderReply(text, None if text == whole else whole, tokens)
+            full_reply = completion.raw or completion.text
+            return ReaderReply(text, None if text == full_reply else full_reply, tokens)
 
     def prompt(self, query: Query, context: Sequence[str]) -> AnswerPrompt | ChoosePrompt:
         """The request for an answer to a query, from the cell's templates."""
@@ -85,11 +88,11 @@ class CellReader:
                 query.multi_select,
                 query.asked_at,
                 self._choose_tokens,
-                system_text=self._choosing.system,
-                user_template=self._choosing.user,
+                system_text=self._choose_template.system,
+                user_template=self._choose_template.user,
             )
 
-        style, template = self._chosen()
+        style, template = self._style_and_template()
         return AnswerPrompt(
             question=query.text,
             context=tuple(context),
@@ -100,7 +103,7 @@ class CellReader:
             instruction=query.instruction,
         )
 
-    def _chosen(self) -> tuple[str, PromptTemplate]:
+    def _style_and_template(self) -> tuple[str, PromptTemplate]:
         """Style and template of the current question; notes if the style does not fit it."""
         ledger = current_ledger()
         form = ledger.answer_form
@@ -108,8 +111,8 @@ class CellReader:
             return form.value, self._by_form[form]
 
         # The offline reader uses no template, and a custom one may ask for anything.
-        is_read = self._model.sends_messages and not self._template.own
-        if form is AnswerForm.WHOLE and is_read and self._noting is None:
+        uses_template = self._model.sends_messages and not self._template.is_custom
+        if form is AnswerForm.WHOLE and uses_template and self._note_template is None:
             whose, way_out = f"prompt={self._style}", "use prompt=auto"
             if self._own_style:
                 whose = f"the system's own style ({self._style})"
@@ -153,7 +156,7 @@ class SilentReader:
     ) -> ReaderReply:
         """An empty text, and the size of the context."""
         # The context is counted for the table: its time is not the system's.
-        with current_ledger().own.aside():
+        with current_ledger().own.excluded():
             return ReaderReply(text="", raw=None, context_tokens=sum(map(count_tokens, context)))
 
 
@@ -164,11 +167,11 @@ def cell_reader(cell: Cell, model: LanguageModel, seed: int) -> CellReader:
         cell.templates.answer,
         cell.style,
         seed,
-        choosing=cell.templates.choice,
+        choose_template=cell.templates.choice,
         choose_tokens=cell.config.prompt.choose_tokens,
         by_form=cell.templates.by_form,
         own_style=cell.source.answer_style is not None,
-        noting=cell.templates.note,
+        note_template=cell.templates.note,
     )
 
 
@@ -187,9 +190,9 @@ class BudgetedReader:
     ) -> ReaderReply:
         ledger = current_ledger()
         # Counting is memeval's work: its time is not the system's.
-        with ledger.own.aside():
+        with ledger.own.excluded():
             order = order or range(len(context))
-            shown = fitting(context, order, self._most)
+            shown = fitting_texts(context, order, self._most)
             ledger.left_out = frozenset(context) - frozenset(shown)
             if context and not shown:
                 ledger.remarks[NOTHING_FITS] = (
@@ -199,7 +202,7 @@ class BudgetedReader:
             return await self._reader.answer(query, shown)
 
 
-def fitting(texts: Sequence[str], order: Sequence[int], most: int) -> list[str]:
+def fitting_texts(texts: Sequence[str], order: Sequence[int], most: int) -> list[str]:
     """The texts within a budget of tokens; `order` starts with the most important one."""
     sums = accumulate(count_tokens(texts[position]) for position in order)
     count = sum(total <= most for total in sums)

@@ -17,7 +17,7 @@ from memeval.judges.contract import Judge
 from memeval.pipeline.execute.case_work import CaseWork
 from memeval.pipeline.execute.lane import Computing, Lane
 from memeval.pipeline.execute.memories import MemorySource
-from memeval.pipeline.execute.progress import Counted, Progress
+from memeval.pipeline.execute.progress import FixedTotals, Progress
 from memeval.pipeline.execute.repeat import (
     Finished,
     Repeat,
@@ -32,7 +32,7 @@ from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.timeline import ids_until, without_turns
 from memeval.pipeline.execute.unit import Keeper, unit_of
 from memeval.pipeline.execute.window import Window, WindowShare
-from memeval.pipeline.open.called import budget_of, check_budget, keep_alive
+from memeval.pipeline.open.called import budget_of, check_budget, run_with_breaker
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections
 from memeval.pipeline.open.models import Models
@@ -101,12 +101,12 @@ class CellRun(CaseWork):
         connections = self._lane.connections
         # If cells share the lane, the schedule enforces the one budget of all of them.
         if connections.budget is None or self._shares_lane:
-            return await keep_alive(self.cell, connections.breaker, self._run(finish))
+            return await run_with_breaker(self.cell, connections.breaker, self._run(finish))
 
         check_budget(self.cell)
         try:
-            work = keep_alive(self.cell, connections.breaker, self._run(finish))
-            return await connections.budget.keep(work)
+            work = run_with_breaker(self.cell, connections.breaker, self._run(finish))
+            return await connections.budget.run(work)
         except BudgetError:
             if self.stopped is None:
                 raise  # no file was opened yet
@@ -114,8 +114,8 @@ class CellRun(CaseWork):
             return cast(T, self.stopped)
 
     async def _run(self, finish: Callable[[Finished], T]) -> T:
-        turns = self._lane.turns
-        await turns.take(self.number)
+        queue = self._lane.queue
+        await queue.take(self.number)
         # The clock starts when the cell has its turn: waiting for other cells is not part of this
         # run's duration.
         started, began = datetime.now().astimezone(), time.perf_counter()
@@ -124,7 +124,7 @@ class CellRun(CaseWork):
             async with AsyncExitStack() as stack:
                 repeats = [await self._open(seed, stack) for seed in self.cell.seeds]
                 # Only once the files are open is it certain that the cell can be worked on.
-                self._count()
+                self._report_totals()
                 cases: list[EvalCase] = []
 
                 def finished(done: Sequence[EvalCase], stopped: str = "") -> Finished:
@@ -138,7 +138,7 @@ class CellRun(CaseWork):
                     )
 
                 try:
-                    await self._all(repeats, cases)
+                    await self._run_cases(repeats, cases)
                 except asyncio.CancelledError:
                     budget = self._lane.connections.budget
                     # A spent budget arrives as a cancellation. This is the last moment at which the
@@ -165,24 +165,24 @@ class CellRun(CaseWork):
                 return await _in_thread(lambda: finish(done))
         finally:
             # Otherwise a cell that fails halfway would keep the others waiting for ever.
-            turns.give(self.number)
+            queue.give(self.number)
             if not self._shares_lane:
                 await self._lane.aclose()
 
     async def _open(self, seed: int, stack: AsyncExitStack) -> Repeat:
         """Opens a repeat's files; other cells get the turn while another process holds one."""
-        cell, keys, turns = self.cell, self.cell.keys(seed), self._lane.turns
+        cell, keys, queue = self.cell, self.cell.keys(seed), self._lane.queue
         shared = self._lane.connections.store
 
         async def busy(path: Path) -> None:
             self.progress.say(f"waiting for {path}")
-            turns.give(self.number)
+            queue.give(self.number)
 
         async def open_at(path: Path, make: Callable[[Path], S]) -> S:
             opening = self._lane.stores.open_store(path, lambda: make(path), busy, shared.call)
             store = await stack.enter_async_context(opening)
             # Takes the turn back, which was given away if another process held the file.
-            await turns.take(self.number)
+            await queue.take(self.number)
             return store
 
         answers: RowStore[AnswerRow | IngestRow] = await open_at(
@@ -210,7 +210,7 @@ class CellRun(CaseWork):
 
         return Repeat(seed, answers, verdicts, texts, self.judge(seed))
 
-    def _count(self) -> None:
+    def _report_totals(self) -> None:
         """Reports the totals before the work begins, unless reading the data takes long."""
         # Other sources count in `cases()`: reading the cases here would count them twice.
         if not self.cell.is_read_quickly or not isinstance(self._source, MemorySource):
@@ -226,9 +226,9 @@ class CellRun(CaseWork):
             self.progress.expect(stage, repeats * count)
 
         # Each case reports its totals when it is opened: they would count twice.
-        self.progress = Counted(self.progress)
+        self.progress = FixedTotals(self.progress)
 
-    async def _all(self, repeats: Sequence[Repeat], asked: list[EvalCase]) -> None:
+    async def _run_cases(self, repeats: Sequence[Repeat], asked: list[EvalCase]) -> None:
         """Works on all cases; each is appended to `asked` when it is started."""
         taken: set[str] = set()
         try:
@@ -239,32 +239,32 @@ class CellRun(CaseWork):
                     # file of gigabytes would all be in memory.
                     asked.append(without_turns(case))
                     for repeat in repeats:
-                        room = self._room(case)
-                        await room.enter()
-                        group.create_task(self._alone(repeat, case, room))
+                        share = self._share_for(case)
+                        await share.enter()
+                        group.create_task(self._run_case(repeat, case, share))
 
                 # The next cell begins while the last cases of this one are worked on.
-                self._lane.turns.give(self.number)
+                self._lane.queue.give(self.number)
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
 
-    def _room(self, case: EvalCase) -> WindowShare:
+    def _share_for(self, case: EvalCase) -> WindowShare:
         """Room for a case: a slot per question, up to a share that leaves room for other cases."""
         window = self._lane.window
-        ahead = max(CASES_AHEAD, CASES_EACH * self._lane.processes)
-        places = min(len(case.questions), max(1, window.limit // ahead))
-        return WindowShare(window, places, text_size(case))
+        open_cases = max(CASES_AHEAD, CASES_EACH * self._lane.processes)
+        slots = min(len(case.questions), max(1, window.limit // open_cases))
+        return WindowShare(window, slots, text_size(case))
 
-    async def _alone(self, repeat: Repeat, case: EvalCase, room: WindowShare) -> None:
+    async def _run_case(self, repeat: Repeat, case: EvalCase, share: WindowShare) -> None:
         """Works on a case while no other cell works on its answers."""
         try:
             async with self._lane.stores.unit(repeat.answers.path, case.case_id):
                 if self._lane.computing is None:
-                    await self.work(repeat, case, room)
+                    await self.work(repeat, case, share)
                 else:
                     await self._compute(self._lane.computing, repeat, case)
         finally:
-            room.leave()
+            share.leave()
 
     async def _compute(self, computing: Computing, repeat: Repeat, case: EvalCase) -> None:
         """Has another process work on a case, and stores its results."""
@@ -272,7 +272,7 @@ class CellRun(CaseWork):
         done = await computing.compute(lambda: unit_of(self.number, repeat, case), keeper)
         # Rows contain no metrics: the finished unit returns them.
         repeat.measured.update(done.measured)
-        self._noted += done.notes
+        self._notes += done.notes
 
 
 def _flush(repeats: Sequence[Repeat]) -> None:

@@ -50,11 +50,11 @@ class ServiceWatch:
         """`most` failures in a row stop the run (`stop_after_failures`); None: never."""
         self._most, self._in_row = most, 0
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         """A question was answered: the count starts again."""
         self._in_row = 0
 
-    def failed(self, error: Exception) -> None:
+    def note_failure(self, error: Exception) -> None:
         """A question or an ingest failed. Raises `WorldError` at the `most`th failure in a row."""
         # An error raised by a model or the user's class says nothing about the service.
         if not isinstance(error, MemoryServiceError):

@@ -34,7 +34,7 @@ class StoreCaller(Protocol):
     ) -> R: ...
 
 
-class _Open(Struct):
+class _OpenStore(Struct):
     store: AbstractContextManager[Any]
     users: int = 0
 
@@ -43,7 +43,7 @@ class Stores:
     """Opens each file once, and closes it after the last cell that uses it."""
 
     def __init__(self) -> None:
-        self._open: dict[Path, _Open] = {}
+        self._open: dict[Path, _OpenStore] = {}
         # Weak: otherwise the locks of all cases of a large file would add up.
         self._locks: WeakValueDictionary[Unit, asyncio.Lock] = WeakValueDictionary()
 
@@ -80,8 +80,8 @@ class Stores:
     async def _enter(self, path: Path, make: Callable[[], T], call: StoreCaller) -> T | None:
         # One at a time: another cell may open or close the same file in a thread meanwhile.
         async with self.unit(path, OPENING):
-            known = self._open.get(path)
-            if known is None:
+            opened = self._open.get(path)
+            if opened is None:
                 # Entered here, not by `with`: the store outlives the cell that opened it.
                 store = make()
                 try:
@@ -89,22 +89,22 @@ class Stores:
                 except FileIsBusyError:
                     return None
 
-                known = self._open[path] = _Open(store)
+                opened = self._open[path] = _OpenStore(store)
 
-            known.users += 1
+            opened.users += 1
 
-            return cast(T, known.store)
+            return cast(T, opened.store)
 
     async def _leave(self, path: Path, call: StoreCaller) -> None:
         async with self.unit(path, OPENING):
-            known = self._open[path]
-            known.users -= 1
-            if not known.users:
+            opened = self._open[path]
+            opened.users -= 1
+            if not opened.users:
                 del self._open[path]
                 # Don't wait longer for a store that doesn't respond: the lines are in the file.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CLOSING_S):
-                        await call(lambda: known.store.__exit__(None, None, None))
+                        await call(lambda: opened.store.__exit__(None, None, None))
 
     @asynccontextmanager
     async def unit(self, path: Path, case_id: str | None) -> AsyncIterator[None]:

@@ -98,14 +98,16 @@ def cases_until(case: EvalCase) -> Iterator[EvalCase]:
     for name in sorted(asked, key=lambda name: last if name is None else order[name]):
         count = last if name is None else order[name] + 1
         sessions = case.sessions[:count]
-        here = {session.session_id for session in sessions}
-        before = [point for point in case.checkpoints if point in here and point != name]
+        reached = {session.session_id for session in sessions}
+        before = [point for point in case.checkpoints if point in reached and point != name]
         yield CaseUntil(
             case_id=_id_until(case, name),
             sessions=sessions,
             questions=tuple(asked[name]),
             speakers=case.speakers,
-            operations=tuple(one for one in case.operations if one.after in here),
+            operations=tuple(
+                operation for operation in case.operations if operation.after in reached
+            ),
             checkpoints=case.checkpoints,
             others=case.others,
             earlier=tuple((point, _id_until(case, point)) for point in before),
@@ -116,10 +118,12 @@ def cases_until(case: EvalCase) -> Iterator[EvalCase]:
 def without_turns(case: EvalCase) -> EvalCase:
     """The case without its turns; empty sessions are kept if it has a timeline."""
     sessions = case.sessions if has_timeline(case) else ()
-    return replace(case, sessions=tuple(replace(one, turns=()) for one in sessions), others=())
+    return replace(
+        case, sessions=tuple(replace(session, turns=()) for session in sessions), others=()
+    )
 
 
-def tell(
+def timeline_events(
     case: EvalCase, question: EvalQuestion, done: Mapping[int, OperationDone]
 ) -> Iterator[TimelineEvent]:
     """Events of a case with a timeline, in order; `done` has the results of operations, by
@@ -134,24 +138,24 @@ def tell(
         yield TimelineEvent("session", f"{session.session_id}{time}")
         for position, operation in enumerate(case.operations):
             if operation.after == session.session_id:
-                yield _told(operation, done.get(position))
+                yield _operation_event(operation, done.get(position))
 
         if session.session_id == (question.asked_after or last):
             yield TimelineEvent("asked", "the question is asked")
 
 
-def _told(operation: EvalOperation, done: OperationDone | None) -> TimelineEvent:
+def _operation_event(operation: EvalOperation, done: OperationDone | None) -> TimelineEvent:
     request = operation.forget or operation.correct
     text = request.words if request else operation.session_id or ""
-    said = ""
+    result = ""
     if done is not None and request is not None:
-        said = "not supported"
+        result = "not supported"
         if done.items is not None:
-            said = f"{done.items:,} item{'' if done.items == 1 else 's'}"
+            result = f"{done.items:,} item{'' if done.items == 1 else 's'}"
         if done.items and done.vanished == 0:
-            said += ", but a search still finds what it found before"
+            result += ", but a search still finds what it found before"
 
-    return TimelineEvent(operation.kind.value, text, said)
+    return TimelineEvent(operation.kind.value, text, result)
 
 
 def operations_done(
@@ -165,11 +169,15 @@ def operations_done(
     done: dict[int, OperationDone] = {}
     for name in sorted(asked, key=lambda name: len(order) if name is None else order[name]):
         end = len(order) if name is None else order[name]
-        due = [at for at, one in enumerate(case.operations) if order[one.after] <= end]
-        due.sort(key=lambda at: order[case.operations[at].after])
+        due = [
+            position
+            for position, operation in enumerate(case.operations)
+            if order[operation.after] <= end
+        ]
+        due.sort(key=lambda position: order[case.operations[position].after])
         # A memory that was continued from a checkpoint did only the last of them.
-        own = done_until(_id_until(case, name))
-        done |= dict(zip(due[len(due) - len(own) :], own, strict=True))
+        latest = done_until(_id_until(case, name))
+        done |= dict(zip(due[len(due) - len(latest) :], latest, strict=True))
 
     return done
 
@@ -204,7 +212,9 @@ def parts_of(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[TimelinePart
         while end < len(chunks) and chunks[end].session_id in reached:
             end += 1
 
-        due = tuple(one for one in case.operations if one.after == session.session_id)
+        due = tuple(
+            operation for operation in case.operations if operation.after == session.session_id
+        )
         parts.append(TimelinePart(first, end, due, session.session_id))
         first = end
 
@@ -253,24 +263,24 @@ async def operate(
     `write` has a model write chunks down; without it, the system itself ingests the chunks of a
     session that is imported again.
     """
-    before = await _given_by(watched, operation)
+    before = await _search_results(watched, operation)
     calls = len(current_ledger().usages)
     started = time.perf_counter()
     items = await _operate(watched, operation, chunks, write)
-    took = round((time.perf_counter() - started) * 1e3, 3)
+    took_ms = round((time.perf_counter() - started) * 1e3, 3)
 
-    after = await _given_by(watched, operation)
+    after = await _search_results(watched, operation)
     return OperationDone(
         kind=operation.kind,
         items=items,
-        ms=took,
+        ms=took_ms,
         vanished=None if before is None or after is None else len(before - after),
         usage=totals(current_ledger().usages[calls:]),
         number=number,
     )
 
 
-async def _given_by(watched: Watched, operation: EvalOperation) -> set[str] | None:
+async def _search_results(watched: Watched, operation: EvalOperation) -> set[str] | None:
     """Results that contain the fact to be removed, from a separate search; None if the system can't
     be searched.
     """
@@ -295,16 +305,16 @@ async def _operate(
         return 0
 
     if operation.kind is OperationKind.REINGEST:
-        again = [chunk for chunk in chunks if chunk.session_id == operation.session_id]
+        repeated = [chunk for chunk in chunks if chunk.session_id == operation.session_id]
         if write is not None:
-            await write(again)
-            return len(again)
+            await write(repeated)
+            return len(repeated)
 
-        for chunk in again:
+        for chunk in repeated:
             await watched.call("ingest", chunk)
 
         await watched.call("consolidate")
-        return len(again)
+        return len(repeated)
 
     request: Any = operation.correct
     if operation.forget is not None:

@@ -88,7 +88,9 @@ def _mistake_of_value(value: Any, schema: Mapping[str, Any], path: str) -> str |
 def _mistake_of_parts(value: Any, schema: Mapping[str, Any], path: str, depth: int) -> str | None:
     parts: list[tuple[Any, Any, str]] = []
     if isinstance(value, list):
-        parts = [(item, schema.get("items"), f"{path}[{at}]") for at, item in enumerate(value)]
+        parts = [
+            (item, schema.get("items"), f"{path}[{index}]") for index, item in enumerate(value)
+        ]
     elif isinstance(value, dict):
         properties = schema.get("properties")
         named = properties if isinstance(properties, Mapping) else {}
@@ -104,8 +106,8 @@ def _mistake_of_parts(value: Any, schema: Mapping[str, Any], path: str, depth: i
 
         parts = [(item, named.get(name), f"{path}.{name}") for name, item in value.items()]
 
-    for part, of_part, place in parts:
-        if (found := mistake(part, of_part, place, depth + 1)) is not None:
-            return found
+    for part, part_schema, part_path in parts:
+        if (part_mistake := mistake(part, part_schema, part_path, depth + 1)) is not None:
+            return part_mistake
 
     return None

@@ -146,9 +146,9 @@ class ToolLoop:
         self._exchange: list[Message] = []
         self._seen: dict[str, None] = {}
         self._shown_tokens = 0
-        self._equal: Counter[tuple[str, str]] = Counter()
+        self._equal_calls: Counter[tuple[str, str]] = Counter()
         self._ids: set[str] = set()
-        self._made = 0
+        self._calls_made = 0
 
     @property
     def calls(self) -> list[CallRecord]:
@@ -177,7 +177,10 @@ class ToolLoop:
         self._shown_tokens = sum(map(count_tokens, prompt.seen))
         empty = 0
         while True:
-            is_full = self._made >= self._limits.calls or self._left() <= CUT_LINE_TOKENS
+            is_full = (
+                self._calls_made >= self._limits.calls
+                or self._remaining_tokens() <= CUT_LINE_TOKENS
+            )
             last = len(self.steps) + 1 >= self._limits.steps or is_full
             if last:
                 self.step_limit = True
@@ -204,7 +207,7 @@ class ToolLoop:
 
     async def run_writing(self, prompt: ToolPrompt) -> None:
         """Ends when the model calls no tool, or may call no more. Raises errors as `run` does."""
-        while len(self.steps) < self._limits.steps and self._made < self._limits.calls:
+        while len(self.steps) < self._limits.steps and self._calls_made < self._limits.calls:
             completion = await self._complete(self._request(prompt, last=False))
             if completion.tool_calls:
                 await self._run_calls(completion)
@@ -255,7 +258,7 @@ class ToolLoop:
     async def _run_calls(self, completion: Completion) -> None:
         """Runs the calls of a reply one after the other, and adds their results."""
         # Recorded first: if a call fails below, the step still lists the calls before it.
-        at = len(self.steps)
+        index = len(self.steps)
         ids, faults = self._ids_of(completion.tool_calls)
         self._note(completion, *faults)
         self._exchange.append(_as_message(completion, ids))
@@ -263,11 +266,13 @@ class ToolLoop:
         for position, (call, call_id) in enumerate(zip(completion.tool_calls, ids, strict=True)):
             is_last = position == len(completion.tool_calls) - 1
             record = await self._run_call(call, was_cut=completion.cut and is_last)
-            self.steps[at] = structs.replace(self.steps[at], calls=(*self.steps[at].calls, record))
+            self.steps[index] = structs.replace(
+                self.steps[index], calls=(*self.steps[index].calls, record)
+            )
             content = fenced(record.result, "result")
             self._exchange.append({"role": "tool", "tool_call_id": call_id, "content": content})
             if record.fault is None:
-                self._see(record)
+                self._remember(record)
 
     def _ids_of(self, calls: Sequence[ToolCall]) -> tuple[list[str], list[Fault]]:
         """An id for each call; its own, unless another call has it."""
@@ -288,7 +293,7 @@ class ToolLoop:
         return ids, faults
 
     async def _run_call(self, call: ToolCall, *, was_cut: bool) -> CallRecord:
-        self._made += 1
+        self._calls_made += 1
         try:
             tool = self._tool_of(call)
             arguments = _arguments_of(call, tool, was_cut=was_cut)
@@ -304,16 +309,16 @@ class ToolLoop:
 
         return await self._use_tool(call, tool, arguments)
 
-    def _left(self) -> float:
+    def _remaining_tokens(self) -> float:
         """Tokens left for all further results."""
         most = self._limits.context_tokens
         return math.inf if most is None else most - self.context_tokens
 
     def _tool_of(self, call: ToolCall) -> Tool:
-        if self._made > self._limits.calls:
+        if self._calls_made > self._limits.calls:
             limit = f"the limit of {self._limits.calls} tool calls is reached"
             raise _RefusedCallError(Fault.OVER_LIMIT, f"Not run: {limit}.")
-        if self._left() <= CUT_LINE_TOKENS:
+        if self._remaining_tokens() <= CUT_LINE_TOKENS:
             limit = f"the limit of {self._limits.context_tokens:,} tokens of results is reached"
             raise _RefusedCallError(Fault.OVER_LIMIT, f"Not run: {limit}.")
 
@@ -326,9 +331,9 @@ class ToolLoop:
         return tool
 
     def _count_equal(self, call: ToolCall, arguments: Mapping[str, Any]) -> None:
-        same = (call.name, json.dumps(arguments, sort_keys=True))
-        self._equal[same] += 1
-        if self._equal[same] > MOST_EQUAL:
+        key = (call.name, json.dumps(arguments, sort_keys=True))
+        self._equal_calls[key] += 1
+        if self._equal_calls[key] > MOST_EQUAL:
             raise _RefusedCallError(
                 Fault.REPEATED,
                 f"Not run: you made this call {MOST_EQUAL} times, and its result is above. "
@@ -366,14 +371,14 @@ class ToolLoop:
     def _cut(self, text: str) -> tuple[str, bool]:
         """Part of a result that the limits allow, and whether it was cut."""
         text, cut = cut_result(text, self._limits.result_tokens)
-        left = self._left()
-        if count_tokens(text) > left:
+        remaining = self._remaining_tokens()
+        if count_tokens(text) > remaining:
             # The line that marks the cut must fit, too.
-            text, cut = cut_result(text, int(left) - CUT_LINE_TOKENS)
+            text, cut = cut_result(text, int(remaining) - CUT_LINE_TOKENS)
 
         return text, cut
 
-    def _see(self, record: CallRecord) -> None:
+    def _remember(self, record: CallRecord) -> None:
         """Remembers the entries of a result, each once."""
         if record.retrieved is not None:
             entries = [chunk.text for chunk in record.retrieved]
@@ -394,7 +399,7 @@ class _RefusedCallError(Exception):
 def _arguments_of(call: ToolCall, tool: Tool, *, was_cut: bool) -> dict[str, Any]:
     """The arguments of a call, checked against the tool's schema."""
     try:
-        arguments = _loaded(call.arguments)
+        arguments = _load_json(call.arguments)
     except (ValueError, RecursionError) as error:
         if was_cut:
             what = "Not run: your reply was cut within the arguments. Make a shorter call."
@@ -411,7 +416,7 @@ def _arguments_of(call: ToolCall, tool: Tool, *, was_cut: bool) -> dict[str, Any
     return _whole_numbers(arguments, tool)
 
 
-def _loaded(arguments: str) -> Any:
+def _load_json(arguments: str) -> Any:
     """The JSON of some arguments. Raises `ValueError` or `RecursionError` if it is not JSON."""
     value = json.loads(arguments, parse_constant=_refuse_constant)
     if _is_deeper(value, MOST_LEVELS):
@@ -525,13 +530,13 @@ def _sound_json(arguments: str) -> str:
 def _whole_numbers(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
     """The arguments with 5 instead of 5.0 if an integer is expected."""
     properties = tool.parameters.get("properties")
-    whole = dict(arguments)
+    converted = dict(arguments)
     for name, value in arguments.items():
         schema = properties.get(name) if isinstance(properties, Mapping) else None
         if isinstance(value, float) and isinstance(schema, Mapping):
-            whole[name] = int(value) if schema.get("type") == "integer" else value
+            converted[name] = int(value) if schema.get("type") == "integer" else value
 
-    return whole
+    return converted
 
 
 def as_result(value: Any) -> ToolResult:

@@ -14,7 +14,7 @@ from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import PromptTemplate
 from memeval.metrics.quotation import Quotations
-from memeval.pipeline.execute.reader import CellReader, final_answer, fitting
+from memeval.pipeline.execute.reader import CellReader, final_answer, fitting_texts
 from memeval.pipeline.execute.tool_loop import (
     CallRecord,
     Complete,
@@ -88,10 +88,10 @@ class ToolReader:
         completion = await loop.run(prompt)
         text = completion.text.strip()
         answer = text if query.choices else final_answer(text)
-        whole = completion.raw or completion.text
+        full_reply = completion.raw or completion.text
         return Answer(
             text=answer,
-            raw=None if whole == answer else whole,
+            raw=None if full_reply == answer else full_reply,
             retrieved=_retrieved(loop.calls),
             context_tokens=loop.context_tokens,
         )
@@ -105,7 +105,7 @@ class ToolReader:
 
         texts = [chunk.text for chunk in await self._watched.call("window")]
         most = self._limits.context_tokens
-        return texts if most is None else fitting(texts, latest_first(len(texts)), most)
+        return texts if most is None else fitting_texts(texts, latest_first(len(texts)), most)
 
 
 def complete_by(model: LanguageModel, role: Role, seed: int) -> Complete:
@@ -133,9 +133,9 @@ def step_rows(steps: Sequence[StepRecord], turns_of: TurnsOf) -> tuple[AgentStep
 
 def _step_row(step: StepRecord, turns_of: TurnsOf) -> AgentStep:
     completion = step.completion
-    said = completion.raw or completion.text
+    reply = completion.raw or completion.text
     return AgentStep(
-        text=said if said.strip() else None,
+        text=reply if reply.strip() else None,
         finish_reason=completion.finish_reason,
         prompt_tokens=completion.usage.prompt_tokens,
         completion_tokens=completion.usage.completion_tokens,

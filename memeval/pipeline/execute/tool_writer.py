@@ -57,8 +57,8 @@ class CaseWriter:
         self._watched, self._template, self._limits = watched, template, limits
         self._session_tokens = session_tokens
         self._complete = complete_by(model, Role.INGEST, seed)
-        self._begins = False
-        self._said: dict[str, str] = {}
+        self._began_empty = False
+        self._turn_texts: dict[str, str] = {}
         self._notes: list[MemoryChunk] = []
         self._counts: Counter[str] = Counter()
         self._sessions: list[WrittenSession] = []
@@ -71,7 +71,7 @@ class CaseWriter:
         `WorldError` if the memory is gone.
         """
         if begins:
-            self._begins = True
+            self._began_empty = True
             await self._watched.call("reset")
             # The model's tools may search the memory while it is empty.
             await self._watched.call("consolidate")
@@ -88,13 +88,13 @@ class CaseWriter:
             await self._watched.call("consolidate")
 
     async def _read(self, part: Sequence[MemoryChunk], tools: Sequence[Tool]) -> None:
-        said = {
+        turn_texts = {
             turn: text
             for chunk in part
             for turn, text in lines_of_turns(chunk.content, chunk.turn_ids, chunk.speakers)
         }
-        self._said |= said
-        quotations = Quotations(said)
+        self._turn_texts |= turn_texts
+        quotations = Quotations(turn_texts)
         if not any(tool.writes and tool.name not in (DELETE, UPDATE) for tool in tools):
             tools = [*tools, self._note_tool(part[0], quotations)]
 
@@ -140,8 +140,8 @@ class CaseWriter:
         system = self._watched.system
         offered = getattr(getattr(system, "settings", None), "offered", CHANGES)
         for name, make in ((FORGET, delete_tool), (CORRECT, update_tool)):
-            own = getattr(type(system), name, None)
-            if own not in (None, getattr(MemorySystem, name)) and name in offered:
+            method = getattr(type(system), name, None)
+            if method not in (None, getattr(MemorySystem, name)) and name in offered:
                 yield make(getattr(system, name))
 
     def _note_tool(self, first: MemoryChunk, quotations: Quotations[str]) -> Tool:
@@ -161,7 +161,7 @@ class CaseWriter:
             )
             self._notes.append(note)
             stored = self._watched.system.ingest(note)
-            return "Stored." if stored is None else _after(stored)
+            return "Stored." if stored is None else _await_stored(stored)
 
         return Tool(
             name=ADD,
@@ -186,7 +186,7 @@ class CaseWriter:
             return list(listed)
         # A continued memory contains notes of another writer, too; a changed one may have lost
         # some.
-        is_changed = self._changed or not self._begins
+        is_changed = self._changed or not self._began_empty
         if not self._notes or is_changed:
             return None
 
@@ -225,11 +225,11 @@ class CaseWriter:
             written,
             items=len(texts),
             characters=sum(map(len, texts)),
-            quoted=Quotations(self._said).found_in("\n".join(texts)),
+            quoted=Quotations(self._turn_texts).found_in("\n".join(texts)),
         )
 
 
-async def _after(stored: Awaitable[None]) -> str:
+async def _await_stored(stored: Awaitable[None]) -> str:
     await stored
     return "Stored."
 
@@ -239,13 +239,13 @@ def _parts(session: Iterable[MemoryChunk], tokens: int) -> Iterator[list[MemoryC
     part: list[MemoryChunk] = []
     size = 0
     for chunk in session:
-        own = count_tokens(chunk.text)
-        if part and size + own > tokens:
+        chunk_tokens = count_tokens(chunk.text)
+        if part and size + chunk_tokens > tokens:
             yield part
             part, size = [], 0
 
         part.append(chunk)
-        size += own
+        size += chunk_tokens
 
     if part:
         yield part

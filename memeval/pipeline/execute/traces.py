@@ -23,16 +23,16 @@ async def find_traces(
         return await _find_strings(watched, traces)
 
     seen = {}
-    shown = _shown(answer, ledger)
+    shown = _shown_chunks(answer, ledger)
     if shown is not None:
         seen[CONTEXT] = values_in(traces.values, *shown)
 
     # A class may follow the contract without inheriting from it.
-    found: Sequence[str] | None = None
+    results: Sequence[str] | None = None
     if traces.unwanted and hasattr(watched.system, "probe"):
-        found = await search_for(watched, traces.probes)
-        if found is not None:
-            seen[PROBE] = values_in(traces.unwanted, *found)
+        results = await search_for(watched, traces.probes)
+        if results is not None:
+            seen[PROBE] = values_in(traces.unwanted, *results)
 
     if traces.unwanted and hasattr(watched.system, "dump"):
         with metered(Ledger()):
@@ -42,7 +42,7 @@ async def find_traces(
             texts = [json.dumps(plain_notes(item), ensure_ascii=False) for item in items]
             # A list may contain only a part of what is stored, such as notes: a value that a search
             # found is stored, too.
-            seen[STORE] = values_in(traces.unwanted, *texts, *(found or ()))
+            seen[STORE] = values_in(traces.unwanted, *texts, *(results or ()))
 
     return seen
 
@@ -58,14 +58,14 @@ async def _find_strings(watched: Watched, traces: Traces) -> Mapping[str, tuple[
     if not joined:
         return {}
 
-    def given(values: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
+    def contained(values: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
         return tuple(value for value in values if any(value.casefold() in text for text in texts))
 
-    seen = {SEARCH: given(traces.values, joined[:1])}
-    return seen | ({PROBE: given(traces.deleted, joined[1:])} if joined[1:] else {})
+    seen = {SEARCH: contained(traces.values, joined[:1])}
+    return seen | ({PROBE: contained(traces.deleted, joined[1:])} if joined[1:] else {})
 
 
-def _shown(answer: Answer, ledger: Ledger) -> Sequence[str] | None:
+def _shown_chunks(answer: Answer, ledger: Ledger) -> Sequence[str] | None:
     """Chunks that the reader saw; None if the system does not report them."""
     if ledger.answered is not None:
         prompt = ledger.answered.prompt

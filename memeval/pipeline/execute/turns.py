@@ -22,7 +22,7 @@ class CaseTurns(Struct, frozen=True, dict=True):
     session_of: Mapping[str, str]
     """The session of each turn."""
     position_of: Mapping[str, int]
-    alone: tuple[tuple[str], ...]
+    single_chunks: tuple[tuple[str], ...]
     """Each turn's id as a chunk of this one turn, built once: rankings contain hundreds of them."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Text of each turn."""
@@ -34,9 +34,15 @@ class CaseTurns(Struct, frozen=True, dict=True):
         }
         ids = tuple(session_of)
         positions = {turn_id: position for position, turn_id in enumerate(ids)}
-        alone = tuple((turn_id,) for turn_id in ids)
+        single_chunks = tuple((turn_id,) for turn_id in ids)
         texts = {turn.turn_id: turn.text for session in case.sessions for turn in session.turns}
-        return cls(ids=ids, session_of=session_of, position_of=positions, alone=alone, texts=texts)
+        return cls(
+            ids=ids,
+            session_of=session_of,
+            position_of=positions,
+            single_chunks=single_chunks,
+            texts=texts,
+        )
 
     @cached_property
     def quotations(self) -> Quotations[str]:
@@ -58,16 +64,16 @@ class CaseTurns(Struct, frozen=True, dict=True):
 
     def ranking(self, positions: Ranking) -> tuple[tuple[str, ...], ...]:
         """Positions as turn ids. Raises `IndexError` for an unknown position."""
-        alone, ids = self.alone, self.ids
+        single_chunks, ids = self.single_chunks, self.ids
         if set(map(type, positions)) <= {int}:
-            return tuple(map(alone.__getitem__, cast("tuple[int, ...]", positions)))
+            return tuple(map(single_chunks.__getitem__, cast("tuple[int, ...]", positions)))
 
         return tuple(
-            alone[chunk] if isinstance(chunk, int) else tuple(map(ids.__getitem__, chunk))
+            single_chunks[chunk] if isinstance(chunk, int) else tuple(map(ids.__getitem__, chunk))
             for chunk in positions
         )
 
-    def hold(self, positions: Ranking) -> bool:
+    def has_positions(self, positions: Ranking) -> bool:
         """Whether the case has a turn at each of the positions."""
         try:
             self.ranking(positions)

@@ -67,11 +67,11 @@ class Keeper:
         self._reported: Counter[str] = Counter()
         """Items of each stage that were reported as done."""
         self._to_skip: Counter[str] = Counter()
-        self._again = False
+        self._is_repeated = False
 
     def begin_again(self) -> None:
         """The unit is computed again: items reported before are not reported again."""
-        self._again, self._to_skip = True, Counter(self._reported)
+        self._is_repeated, self._to_skip = True, Counter(self._reported)
 
     def keep(self, message: Message) -> None:
         """Stores a row or a text, or reports progress. Raises `StorageError`."""
@@ -85,13 +85,13 @@ class Keeper:
         elif kind == DONE:
             self._done(*content)
         # The unit's totals were counted before its process died; its costs are spent again.
-        elif kind == EXPECT and not self._again:
+        elif kind == EXPECT and not self._is_repeated:
             self._progress.expect(*content)
         elif kind == SAY:
             self._progress.say(*content)
         elif kind == SPENT:
             self._progress.spent(*content)
-        elif kind == SCORED and not self._again:
+        elif kind == SCORED and not self._is_repeated:
             self._progress.scored(*content)
 
     def _done(self, stage: str, reused: bool, failed: bool) -> None:

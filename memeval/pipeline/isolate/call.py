@@ -27,7 +27,7 @@ AGAIN_S = 0.5
 TOOL = "tool "
 """Prefix of a tool's name in a message, in place of a method's name."""
 _NO_LIMIT = nullcontext()
-_OWN = str(Path(__file__).resolve().parents[2])
+_PACKAGE = str(Path(__file__).resolve().parents[2])
 """memeval's own package: its frames are named only if there are no others."""
 _CALLS = dict.fromkeys(("answer", "probe", "tools", "tool search_memory"), "recall")
 """The user's method that a built-in method calls, by the name of the built-in method."""
@@ -63,10 +63,10 @@ class SystemCall(Struct):
 
         name, message = type(error).__name__, show(error, "(its message can't be shown)")
         described = f"{name}: {message}" if message else name
-        raised = SystemFaultError(f"{self._location_of(error)}: {described}")
+        fault = SystemFaultError(f"{self._location_of(error)}: {described}")
         # Set here: an error from a thread is raised again without its cause.
-        raised.__cause__ = error
-        return raised
+        fault.__cause__ = error
+        return fault
 
     def _location_of(self, error: BaseException) -> str:
         steps = traceback.walk_tb(error.__traceback__)
@@ -118,23 +118,23 @@ class Steps:
     def __await__(self) -> Generator[Any, Any, Any]:
         inner, own = self._inner, current_ledger().own
         step: Callable[[Any], Any] = inner.send
-        given: Any = None
+        sent: Any = None
         while True:
             try:
                 with _time_limit(self._call), own.running():
-                    awaited = step(given)
+                    awaited = step(sent)
             except StopIteration as end:
                 return end.value
 
             # A bare `yield` only lets other tasks run: nothing is waited for.
-            left = None if awaited is None else own.leave()
+            began = None if awaited is None else own.begin_wait()
             try:
-                step, given = inner.send, (yield awaited)
+                step, sent = inner.send, (yield awaited)
             except BaseException as error:  # noqa: BLE001
                 # Thrown into the coroutine, as `await` does.
-                step, given = inner.throw, error
+                step, sent = inner.throw, error
             finally:
-                own.come_back(left)
+                own.end_wait(began)
 
 
 async def _wait_for(awaitable: Awaitable[Any]) -> Any:
@@ -218,7 +218,7 @@ def _source_of(owner: Any) -> str:
 
 def _is_ours(file: str) -> bool:
     # `<string>`, `<frozen …>`: code without a file to open.
-    return file.startswith((_OWN, "<"))
+    return file.startswith((_PACKAGE, "<"))
 
 
 def show(value: object, instead: str, limit: int = 400) -> str:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_OURS = (b"MEMEVAL_", b"MLFLOW_")
+_PREFIXES = (b"MEMEVAL_", b"MLFLOW_")
 """Prefixes of variables that say where results are stored; others stay as libraries set them."""
 
 
@@ -23,7 +23,7 @@ def _folder() -> str:
 
 def _variables() -> dict[bytes, bytes]:
     # As bytes, and only these variables, for speed: it runs after each call of a system.
-    return {name: os.environb[name] for name in os.environb if name.startswith(_OURS)}
+    return {name: os.environb[name] for name in os.environb if name.startswith(_PREFIXES)}
 
 
 def _set_variables(variables: dict[bytes, bytes]) -> None:

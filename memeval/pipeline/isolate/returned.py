@@ -34,7 +34,7 @@ class NotAnAnswerError(TypeError):
 def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
     """The answer in plain types; `turns` has the case's ids. Raises `NotAnAnswerError`."""
     if not isinstance(value, Answer):
-        raise NotAnAnswerError(f"answer() must return an Answer, but returned {_kind(value)}")
+        raise NotAnAnswerError(f"answer() must return an Answer, but returned {_describe(value)}")
 
     # The order decides which of several faults the user sees.
     return Answer(
@@ -54,8 +54,8 @@ def plain_text(text: str) -> str:
     if text.isascii() and "\0" not in text:
         return str(text)
 
-    whole = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-    return whole.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    replaced = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return replaced.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def plain_count(value: Any, name: str) -> int:
@@ -119,7 +119,7 @@ def _chunks(chunks: Any, turns: Mapping[str, Any]) -> tuple[Retrieved, ...]:
 def _chunk(chunk: Any, turns: Mapping[str, Any]) -> Retrieved:
     if not isinstance(chunk, Retrieved):
         raise NotAnAnswerError(
-            f"Answer.retrieved must contain Retrieved chunks, but contains {_kind(chunk)}"
+            f"Answer.retrieved must contain Retrieved chunks, but contains {_describe(chunk)}"
         )
 
     text = _text(chunk.text, "Answer.retrieved.text")
@@ -150,7 +150,7 @@ def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
     for turn in members:
         if not isinstance(turn, str):
             raise NotAnAnswerError(
-                f"{name} must contain turn ids, which are strings, but contains {_kind(turn)}"
+                f"{name} must contain turn ids, which are strings, but contains {_describe(turn)}"
             )
         if turn not in turns:
             raise NotAnAnswerError(
@@ -208,18 +208,18 @@ def _show(value: Any) -> str:
     return show(value, f"an object of {type(value).__name__}", 200)
 
 
-def _is_numpy(value: Any, *kinds: str) -> bool:
+def _is_numpy(value: Any, *type_names: str) -> bool:
     """Whether a value is of one of these types of numpy: `generic` (scalars) or `ndarray`."""
     # Importing numpy is slow (as forty modules); unless it is loaded, no value is of its types.
     numpy = sys.modules.get("numpy")
-    return isinstance(value, tuple(getattr(numpy, kind, ()) for kind in kinds))
+    return isinstance(value, tuple(getattr(numpy, kind, ()) for kind in type_names))
 
 
 def _refusal(name: str, expected: str, value: Any) -> NotAnAnswerError:
-    return NotAnAnswerError(f"{name} must be {expected}, but is {_kind(value)}")
+    return NotAnAnswerError(f"{name} must be {expected}, but is {_describe(value)}")
 
 
-def _kind(value: Any) -> str:
+def _describe(value: Any) -> str:
     """A value as described in messages: its type, and its content if that is short."""
     if value is None:
         return "None"

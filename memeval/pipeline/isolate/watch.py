@@ -33,18 +33,18 @@ THREADS = min(32, (os.cpu_count() or 1) + 4)
 """Plain calls of systems that run at the same time."""
 FILLING = ("reset", "ingest", "compress", "consolidate")
 """Methods that build a memory."""
-LOOK_S = 0.05
+CHECK_S = 0.05
 """Shortest wait between two checks of a thread whose calls are timed one by one."""
 
 _SLOTS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 """The slots for plain calls: the API runs one loop per cell, and a semaphore belongs to a loop."""
 # By id: a `SystemCall` changes while it is under way, and so has no hash.
 _under_way: dict[int, SystemCall] = {}
-left_behind: list[SystemCall] = []
+abandoned_calls: list[SystemCall] = []
 """Calls that were abandoned in this process, and may still run in their own threads."""
 
 
-def under_way() -> list[str]:
+def calls_under_way() -> list[str]:
     """The calls of systems that are under way, the oldest first."""
     # Ctrl-C calls this from another thread while calls begin and end: `copy` is one step.
     calls = _under_way.copy().values()
@@ -67,7 +67,7 @@ class Watched:
         self.case_id, self.timeout_s, self._stop_parts = case_id, timeout_s, stop_parts
         self.user = ""
         """User that asks, if several users share its store."""
-        self.hung = False
+        self.has_hung_call = False
         """Whether a call other than a question was abandoned: the system is then not closed."""
         self._state = state or ProcessState()
 
@@ -122,7 +122,7 @@ class Watched:
 
     async def close(self) -> str | None:
         """Closes the system; returns any error, which does not affect the measurements."""
-        if self.hung:
+        if self.has_hung_call:
             # A thread of the system may still be inside it: `close` would race with that.
             return None
 
@@ -171,7 +171,7 @@ class Watched:
                 return None, call.fault(error)
 
         task = asyncio.ensure_future(play())
-        if not await _ends(call, task, stop=task.cancel):
+        if not await _ends_in_time(call, task, stop=task.cancel):
             task.cancel()
             raise self._give_up(call)
 
@@ -210,8 +210,8 @@ class Watched:
             # Retrieved even if the call is abandoned: otherwise asyncio would print the error.
             ended.add_done_callback(asyncio.Future.exception)
             # After a stop, the thread may wait for a reply that nobody fetches any more.
-            if not await _ends(call, ended, stop=self._stop_parts):
-                left_behind.append(call)
+            if not await _ends_in_time(call, ended, stop=self._stop_parts):
+                abandoned_calls.append(call)
                 raise self._give_up(call)
 
         return ended.result()
@@ -220,7 +220,7 @@ class Watched:
         call.is_stopped = True
         # A question that hangs leaves the memory as it was: the other questions are still asked.
         is_question = call.method == "answer" or call.method.startswith(TOOL)
-        self.hung = self.hung or not is_question
+        self.has_hung_call = self.has_hung_call or not is_question
         return call.overdue()
 
 
@@ -263,22 +263,24 @@ async def _play(call: SystemCall, steps: Iterable[Callable[[], Any]]) -> None:
         await asyncio.sleep(0)
 
 
-async def _ends(call: SystemCall, ended: asyncio.Future[Any], stop: Callable[[], object]) -> bool:
+async def _ends_in_time(
+    call: SystemCall, ended: asyncio.Future[Any], stop: Callable[[], object]
+) -> bool:
     """Whether a call ends within its time limit; `stop` is called if the run is stopped."""
     call.since = time.monotonic()
-    left = None
+    remaining_s = None
     try:
         # In a loop: within `Watched.run`, the next call began later, and has its full time limit.
         while not ended.done():
             if call.timeout_s is not None:
-                left = call.since + call.timeout_s - time.monotonic()
-                if left <= 0:
+                remaining_s = call.since + call.timeout_s - time.monotonic()
+                if remaining_s <= 0:
                     return False
 
-                left = max(left, LOOK_S)
+                remaining_s = max(remaining_s, CHECK_S)
 
             # `asyncio.wait_for` would wait for a task that ignores its cancellation.
-            await asyncio.wait({ended}, timeout=left)
+            await asyncio.wait({ended}, timeout=remaining_s)
     except asyncio.CancelledError:
         call.is_stopped = True
         stop()

@@ -67,7 +67,7 @@ def measure_repeat(
     )
     metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst_best or (None, None)
     metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
-    metrics["ingest_lost"] = _lost(ingests)
+    metrics["ingest_lost"] = _lost_share(ingests)
     metrics |= measure_spending(records, ingests) | measure_times(records, ingests)
     if imported:
         metrics |= dict.fromkeys(UNKNOWN_IF_IMPORTED)
@@ -93,9 +93,9 @@ def _means(records: Sequence[Record], headline: Headline) -> Metrics:
         for metric in main_metrics():
             metrics[f"{metric.name}/{facet}/{value}"] = mean_of(metric, rows)
 
-    metrics["abstention_rate"] = _refusals([record for record in main if record.answerable])
+    metrics["abstention_rate"] = _refusal_rate([record for record in main if record.answerable])
     if unanswerable := [record for record in records if not record.answerable]:
-        metrics["abstention_rate/unanswerable"] = _refusals(unanswerable)
+        metrics["abstention_rate/unanswerable"] = _refusal_rate(unanswerable)
 
     for metric in averaged:
         if metric.all_categories:
@@ -254,8 +254,8 @@ def _mean_by_question(records: Sequence[Record], values: Iterable[float | None])
     weights: dict[str, float] = {}
     # With one repeat, a question's mean is its value: most runs have one, and compute fifty means.
     if len({record.question_id for record in records}) == len(records):
-        own = [record.weight for record in records]
-        return mean(values, None if set(own) == {1.0} else own)
+        own_weights = [record.weight for record in records]
+        return mean(values, None if set(own_weights) == {1.0} else own_weights)
 
     for record, value in zip(records, values, strict=True):
         columns.setdefault(record.question_id, []).append(value)
@@ -282,7 +282,7 @@ def _judging(records: Sequence[Record]) -> Metrics:
     return metrics
 
 
-def _refusals(records: Sequence[Record]) -> float | None:
+def _refusal_rate(records: Sequence[Record]) -> float | None:
     """Share of refusals among the answers in words; answers that choose options are not counted."""
     answers = [record for record in records if record.is_whole and not record.choices]
     if not answers:
@@ -323,7 +323,7 @@ def _retrieval_by_category(records: Sequence[Record]) -> Metrics:
     return metrics
 
 
-def _lost(ingests: Sequence[Ingest]) -> float | None:
+def _lost_share(ingests: Sequence[Ingest]) -> float | None:
     """Share of the chunks lost at ingest, over all cases; None if nothing was ingested."""
     healths = [ingest.row.health for ingest in ingests if ingest.row.health]
     # One share of all chunks: a mean of shares would give a short case the weight of a long one.

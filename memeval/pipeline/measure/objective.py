@@ -23,8 +23,8 @@ def check_objective(cell: Cell) -> None:
     are records: the metric is then looked up at the end.
     """
     name = cell.config.objective
-    own = names_of_measures(cell.dataset)
-    known = {*_plain_names(), *(own or ())}
+    measures = names_of_measures(cell.dataset)
+    known = {*_plain_names(), *(measures or ())}
     if cell.dataset.settings.canaries:
         known |= {BREACH, OBEYED}
 
@@ -34,7 +34,7 @@ def check_objective(cell: Cell) -> None:
     if "/" in name and (first in known or first in _GROUPED):
         return
     # A name that ends in a slash covers all metrics below it, which depend on the records.
-    if own is None or any(word[-1] == "/" and name.startswith(word) for word in own):
+    if measures is None or any(word[-1] == "/" and name.startswith(word) for word in measures):
         return
 
     raise unknown("metric as objective", name, {*known, "recall_at_10", "mrr", "ndcg_at_10"})

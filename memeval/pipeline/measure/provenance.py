@@ -11,11 +11,11 @@ from memeval.config.identity import digest
 from memeval.config.leaves import as_yaml, fields_of, flatten
 from memeval.config.roles import DRAFTING, INGEST, JUDGE, with_roles_filled
 from memeval.config.schema import ANSWER, RunConfig
-from memeval.config.settings import OF_ALL_SYSTEMS, TENANTS
+from memeval.config.settings import SHARED_SETTINGS, TENANTS
 from memeval.datasets.contract import DatasetSettings
 from memeval.datasets.info import LoadedDataset
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.declared import IMPORTED, Declared
+from memeval.pipeline.open.declared import IMPORTED, SystemSource
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.pipeline.open.opening import system_settings
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
@@ -77,7 +77,7 @@ UNPUBLISHED = frozenset(
 )
 """Groups and fields that determine how a run is stored or shown, but not its results."""
 
-OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
+IMPORTED_SETTINGS = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
 """Groups and fields that apply to the answers of another program."""
 
 
@@ -96,7 +96,7 @@ def params(cell: Cell) -> dict[str, Param]:
 
 def shown_settings(
     config: RunConfig,
-    own: Mapping[str, Any],
+    system_values: Mapping[str, Any],
     *,
     uses_llm_at_ingest: bool,
     judge_uses_llm: bool,
@@ -116,14 +116,14 @@ def shown_settings(
     leaves = {
         path: value
         for path, value in leaves.items()
-        if _applies(config, path) and not path.startswith(begins)
+        if _is_shown(config, path) and not path.startswith(begins)
     }
     if config.system["name"] == IMPORTED:
         leaves = {
-            path: value for path, value in leaves.items() if path.split(".")[0] in OF_IMPORTED
+            path: value for path, value in leaves.items() if path.split(".")[0] in IMPORTED_SETTINGS
         }
 
-    leaves |= flatten(own, "system.")
+    leaves |= flatten(system_values, "system.")
     if config.system.get(TENANTS) is not None:
         leaves[f"system.{TENANTS}"] = config.system[TENANTS]
 
@@ -135,13 +135,13 @@ def shown_settings(
 
 def _code_version(cell: Cell) -> str | None:
     """The code version of a custom system; None for other systems."""
-    if not isinstance(cell.source, Declared) or cell.has_built_in_system:
+    if not isinstance(cell.source, SystemSource) or cell.has_built_in_system:
         return None
 
     return code_version(cell.source.system_class)
 
 
-def _applies(config: RunConfig, path: str) -> bool:
+def _is_shown(config: RunConfig, path: str) -> bool:
     """Whether a field is shown: it belongs to the chosen option of its group."""
     group, dot, field = path.partition(".")
     if retrieves_only(config) and group in ("judge", "prompt"):
@@ -187,7 +187,7 @@ def tags(cell: Cell) -> dict[str, str]:
     if cell.config.system.get("only_listed"):
         labels["partial"] = "true"
 
-    labels |= asked_tags(cell.config.dataset)
+    labels |= selection_tags(cell.config.dataset)
     if cell.dataset.side:
         labels["split"] = cell.dataset.side
     if retrieves_only(cell.config):
@@ -232,7 +232,7 @@ def _has_own_prompt(cell: Cell) -> bool:
     return cell.source.own_prompt or cell.style != cell.config.prompt.name
 
 
-def asked_tags(dataset: Mapping[str, Any]) -> dict[str, str]:
+def selection_tags(dataset: Mapping[str, Any]) -> dict[str, str]:
     """Tags of a cell that asks only some of the questions: how they were chosen."""
     labels = {}
     if dataset["sample"] is not None:
@@ -301,7 +301,7 @@ def config_yaml(cell: Cell) -> str:
     system = {"name": cell.config.system["name"], **system_settings(cell.source)}
     system |= {
         name: cell.config.system[name]
-        for name in ("class", *sorted(OF_ALL_SYSTEMS))
+        for name in ("class", *sorted(SHARED_SETTINGS))
         if name in cell.config.system
     }
     settings = {

@@ -13,7 +13,7 @@ from memeval.metrics.tools import WRITE_RECALL
 from memeval.pipeline.execute.metrics import Measured
 from memeval.pipeline.execute.repeat import Finished, Repeat, ingest_id, ingest_ids
 from memeval.pipeline.execute.rows import usages_of
-from memeval.pipeline.execute.timeline import id_until, operations_done, tell
+from memeval.pipeline.execute.timeline import id_until, operations_done, timeline_events
 from memeval.pipeline.open.cell import Cell
 from memeval.records import EvalCase, EvalQuestion, Status, Usage
 from memeval.results import AnswerRow, IngestRow, Record, RunSummary, VerdictRow, json_line
@@ -40,7 +40,7 @@ def records(cell: Cell, finished: Finished) -> Iterator[Record]:
         for case in finished.cases:
             done = _operations(repeat, case)
             for question in case.questions:
-                timeline = tuple(tell(case, question, done))
+                timeline = tuple(timeline_events(case, question, done))
                 yield _record(cell, repeat, number, case, question, timeline=timeline)
 
 
@@ -93,11 +93,11 @@ def _record(
         right_choices=question.right_choices,
         weight=question.weight,
         timeline=timeline,
-        **said_by_rows(answer, verdict, cell.run_key),
+        **members_of_rows(answer, verdict, cell.run_key),
     )
 
 
-def said_by_rows(answer: AnswerRow, verdict: VerdictRow | None, run_key: str) -> dict[str, Any]:
+def members_of_rows(answer: AnswerRow, verdict: VerdictRow | None, run_key: str) -> dict[str, Any]:
     """The members of a record that come from its rows alone."""
     usage, times, notes = usages_of(answer, run_key), answer.times, dict(answer.notes)
     # Answer and verdict may come from different runs: each records who paid for it.

@@ -10,10 +10,10 @@ from msgspec import structs
 from memeval.metrics.lifecycle import leak_sentence
 from memeval.metrics.registry import metrics
 from memeval.pipeline.execute.repeat import Finished
-from memeval.pipeline.measure.chosen import notes_on_questions
 from memeval.pipeline.measure.figures import Headline, found_nothing, in_headline, statuses
 from memeval.pipeline.measure.provenance import reads_offline
 from memeval.pipeline.measure.records import Ingest
+from memeval.pipeline.measure.selection import notes_on_questions
 from memeval.pipeline.measure.spending import requests_of, usages
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.retrieving import retrieves_only
@@ -27,7 +27,7 @@ from memeval.text.words import script_without_words
 
 CUT_CONTEXT = ("cut_chunks", "cut_tokens")
 """Notes of the chat systems on a context that was too long: one sentence covers them all."""
-COUNTED = (*CUT_CONTEXT, "edges")
+UNLISTED = (*CUT_CONTEXT, "edges")
 """Notes that are not listed one by one; `compare` sums up the edges."""
 LONGEST_NOTE = 1000
 """Longest note in characters: the rest of an error or of a system's note is in the records."""
@@ -64,10 +64,10 @@ def notes(
 
     yield from remarks(notes_on_questions(cell, rows))
     yield from remarks(_settings(cell, rows))
-    yield from remarks(estimated_tokens(rows, ingest_rows))
+    yield from remarks(estimate_notes(rows, ingest_rows))
     yield from notes_of_rows(rows, ingest_rows, cell.dataset.headline)
     yield from remarks(_compressions(cell, ingest_rows))
-    yield from remarks(_lines(finished))
+    yield from remarks(_skipped_lines(finished))
     yield from remarks((*finished.notes, *cell.loaded.notes, *cell.dataset.notes()))
 
 
@@ -75,22 +75,22 @@ def notes_of_rows(
     rows: Sequence[Record], ingest_rows: Sequence[Ingest], headline: Headline
 ) -> Iterator[Note]:
     """Notes that follow from records and ingests alone."""
-    yield from remarks(_uncounted(rows))
-    yield from remarks(few_timed(rows))
-    yield from remarks(dominated(rows, headline))
+    yield from remarks(_script_notes(rows))
+    yield from remarks(timing_notes(rows))
+    yield from remarks(domination_notes(rows, headline))
     yield from _failures(rows)
     yield from remarks(_losses(ingest_rows))
-    yield from remarks(_life(rows, ingest_rows))
-    yield from remarks(_unwritten(ingest_rows))
-    yield from remarks(_said(rows, ingest_rows))
+    yield from remarks(_operation_notes(rows, ingest_rows))
+    yield from remarks(_writer_notes(ingest_rows))
+    yield from remarks(_notes_in_rows(rows, ingest_rows))
 
 
-def as_kept(notes: Iterable[Note]) -> tuple[Note, ...]:
+def shortened_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
     """Notes as stored in `run.json`."""
     return tuple(structs.replace(note, text=one_line(note.text, LONGEST_NOTE)) for note in notes)
 
 
-def dominated(rows: Sequence[Record], headline: Headline) -> Iterator[str]:
+def domination_notes(rows: Sequence[Record], headline: Headline) -> Iterator[str]:
     """A note on a conversation that decides the accuracy nearly alone."""
     cases: dict[str, set[str]] = {}
     for row in rows:
@@ -105,7 +105,7 @@ def dominated(rows: Sequence[Record], headline: Headline) -> Iterator[str]:
         )
 
 
-def estimated_tokens(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+def estimate_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     """A note on calls whose tokens the endpoint did not report."""
     sent = [usage for usage in usages([*rows, *ingest_rows]) if usage.provider != "offline"]
     counted = sum(usage.calls for usage in sent if usage.estimated)
@@ -162,7 +162,7 @@ def _asks_reader(rows: Sequence[Record]) -> bool:
     return any(usage.role is Role.ANSWER for row in rows for usage in row.usage)
 
 
-def few_timed(rows: Sequence[Record]) -> Iterator[str]:
+def timing_notes(rows: Sequence[Record]) -> Iterator[str]:
     """A note on a latency that was measured for fewer than half of the answers."""
     answered = [row for row in rows if row.status in (Status.OK, Status.RETRIEVED)]
     timed = sum(row.times.retrieval_ms is not None for row in answered)
@@ -173,7 +173,7 @@ def few_timed(rows: Sequence[Record]) -> Iterator[str]:
         )
 
 
-def _uncounted(rows: Sequence[Record]) -> Iterator[str]:
+def _script_notes(rows: Sequence[Record]) -> Iterator[str]:
     """Notes on golds in scripts whose words can't be counted."""
     scripts = Counter(filter(None, (script_without_words(" ".join(row.gold)) for row in rows)))
     names = [metric.name for metric in metrics().values() if metric.needs_words]
@@ -185,7 +185,7 @@ def _uncounted(rows: Sequence[Record]) -> Iterator[str]:
         )
 
 
-def _life(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+def _operation_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     """Notes on forgotten facts that were still found, and on unsupported operations."""
     if sentence := leak_sentence(rows):
         yield f"{sentence}."
@@ -200,7 +200,7 @@ def _life(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str
         )
 
 
-def _unwritten(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+def _writer_notes(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     """A note on a writer that stored nothing."""
     written = [ingest.row.written for ingest in ingest_rows if ingest.row.written is not None]
     calls, faults = sum(one.calls for one in written), sum(one.faults for one in written)
@@ -209,28 +209,28 @@ def _unwritten(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
         yield f"The writer stored nothing: {why}."
 
 
-def _said(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+def _notes_in_rows(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     """Notes by systems and models on answers and ingests."""
     cut = sum("cut_chunks" in row.notes for row in rows)
     if cut:
         yield f"The oldest part of the context was cut for {cut} of {len(rows)} answers."
 
-    yield from noted([row.notes for row in rows], f"of {len(rows)} answers")
+    yield from notes_by_name([row.notes for row in rows], f"of {len(rows)} answers")
     # A conversation with checkpoints has one ingest row for each.
     by_case: dict[tuple[str, int], dict[str, object]] = {}
     for ingest in sorted(ingest_rows, key=lambda ingest: ingest.row.id):
         own = by_case.setdefault((ingest.case_id, ingest.seed), {})
         own.update(ingest.row.notes)
 
-    yield from noted(list(by_case.values()), f"of {len(by_case)} conversations, at ingest")
+    yield from notes_by_name(list(by_case.values()), f"of {len(by_case)} conversations, at ingest")
 
 
-def noted(notes: Sequence[Mapping[str, object]], of: str) -> Iterator[str]:
+def notes_by_name(notes: Sequence[Mapping[str, object]], of: str) -> Iterator[str]:
     """Each kind of note with its count, and a few examples."""
     counts: dict[str, Counter[str]] = {}
     for own in notes:
         for name, value in own.items():
-            if name not in COUNTED:
+            if name not in UNLISTED:
                 counts.setdefault(name, Counter())[in_words(value)] += 1
 
     for name, texts in sorted(counts.items()):
@@ -256,7 +256,7 @@ def in_words(value: object) -> str:
     return str(value)
 
 
-def _lines(finished: Finished) -> Iterator[str]:
+def _skipped_lines(finished: Finished) -> Iterator[str]:
     """A note on skipped lines in the files of rows."""
     dropped = sum(repeat.answers.dropped + repeat.verdicts.dropped for repeat in finished.repeats)
     if dropped:
@@ -287,7 +287,7 @@ def _why(record: Record) -> str:
 
 def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     healths = [ingest.row.health for ingest in ingest_rows if ingest.row.health]
-    whole = {(ingest.case_id, ingest.seed) for ingest in ingest_rows if ingest.row.health}
+    ingested = {(ingest.case_id, ingest.seed) for ingest in ingest_rows if ingest.row.health}
     hurt = {
         (ingest.case_id, ingest.seed)
         for ingest in ingest_rows
@@ -302,7 +302,7 @@ def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
         lost=sum(health.lost for health in healths),
     )
     yield (
-        f"{total.summary}, in {len(hurt)} of {len(whole)} conversations: their answers are "
+        f"{total.summary}, in {len(hurt)} of {len(ingested)} conversations: their answers are "
         "based on an incomplete memory."
     )
 

@@ -82,9 +82,9 @@ def requests_of(ingests: Iterable[Ingest]) -> list[OperationDone]:
     done: dict[tuple[object, ...], OperationDone] = {}
     # The earlier a checkpoint, the fewer requests it repeats.
     for ingest in sorted(ingests, key=lambda ingest: (len(ingest.row.operations), ingest.row.id)):
-        for place, operation in enumerate(ingest.row.operations):
+        for position, operation in enumerate(ingest.row.operations):
             # Without numbers, each operation of a row counts.
-            unnumbered = (ingest.row.id, place) if operation.number is None else ()
+            unnumbered = (ingest.row.id, position) if operation.number is None else ()
             key = (ingest.case_id, ingest.seed, operation.number, *unnumbered)
             done.setdefault(key, operation)
 
@@ -139,9 +139,9 @@ def _latencies(records: Sequence[Record]) -> Metrics:
     times: dict[str, list[float]] = defaultdict(list)
     for record in records:
         calls = [call for step in record.steps for call in step.calls]
-        for call, took in zip(calls, record.times.tools_ms, strict=False):
-            if took is not None:
-                times[call.name].append(took)
+        for call, tool_ms in zip(calls, record.times.tools_ms, strict=False):
+            if tool_ms is not None:
+                times[call.name].append(tool_ms)
 
     metrics: Metrics = {}
     for name, values in sorted(times.items()):

@@ -15,7 +15,6 @@ from memeval import __version__
 from memeval.pipeline.execute.ingest import CUT_REPLIES
 from memeval.pipeline.execute.repeat import Finished
 from memeval.pipeline.execute.rows import RETRYABLE
-from memeval.pipeline.measure.chosen import has_score, measure
 from memeval.pipeline.measure.figures import (
     found_nothing,
     measure_repeat,
@@ -30,7 +29,8 @@ from memeval.pipeline.measure.records import (
     records,
     rows_digests,
 )
-from memeval.pipeline.measure.run_notes import as_kept, notes
+from memeval.pipeline.measure.run_notes import notes, shortened_notes
+from memeval.pipeline.measure.selection import has_score, measure
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.records import Status
@@ -105,7 +105,7 @@ def identity(cell: Cell) -> dict[str, Any]:
     return {"version": __version__, "inputs": asdict(cell.identity), "keys": keys}
 
 
-class Earlier(Struct, frozen=True):
+class EarlierRun(Struct, frozen=True):
     """Results of an earlier run of a cell."""
 
     summary: RunSummary | None = None
@@ -114,27 +114,29 @@ class Earlier(Struct, frozen=True):
     """Mismatches, one line each; these parts are computed again from the rows."""
 
 
-def earlier(cell: Cell) -> Earlier:
+def read_earlier(cell: Cell) -> EarlierRun:
     """Results of a cell that was finished before."""
     try:
         summary = RunSummary.read(cell.folder)
     except FileNotFoundError:
-        return Earlier()
+        return EarlierRun()
     except (OSError, ValueError, RecursionError) as error:
-        return Earlier(damage=(one_line(error.strerror if isinstance(error, OSError) else error),))
+        return EarlierRun(
+            damage=(one_line(error.strerror if isinstance(error, OSError) else error),)
+        )
 
     misfits = summary.misfits(cell.folder)
     if summary.run_key != cell.run_key:
         misfits.insert(0, f"{RUN_FILE} is that of another run, {summary.run_key}")
     if misfits:
-        return Earlier(damage=tuple(misfits))
+        return EarlierRun(damage=tuple(misfits))
 
     if summary.tags.get(FIGURES_CODE) != cell.figures_code:
-        return Earlier()  # the figures are computed again from the rows, without a call
+        return EarlierRun()  # the figures are computed again from the rows, without a call
 
-    left = RETRYABLE.intersection(summary.statuses) or _unread_verdicts(cell, summary)
-    whole = sum(summary.statuses.values()) > 0 and not left and not summary.is_stopped
-    return Earlier(summary if whole else None)
+    unfinished = RETRYABLE.intersection(summary.statuses) or _unread_verdicts(cell, summary)
+    is_complete = sum(summary.statuses.values()) > 0 and not unfinished and not summary.is_stopped
+    return EarlierRun(summary if is_complete else None)
 
 
 def _unread_verdicts(cell: Cell, summary: RunSummary) -> bool:
@@ -151,10 +153,10 @@ def summarise(
     headline = cell.dataset.headline
     repeats = []
     for number, repeat in enumerate(finished.repeats):
-        own = [row for row in rows if row.repeat == number]
-        made = [row for row in ingest_rows if row.seed == repeat.seed]
-        protocol = cell.dataset.measures(own)
-        measured = measure_repeat(own, made, headline, imported=cell.is_imported)
+        own_rows = [row for row in rows if row.repeat == number]
+        own_ingests = [row for row in ingest_rows if row.seed == repeat.seed]
+        protocol = cell.dataset.measures(own_rows)
+        measured = measure_repeat(own_rows, own_ingests, headline, imported=cell.is_imported)
         repeats.append(measured | dict(protocol))
 
     figures = measure(repeats, rows, headline, has_score=has_score(cell))
@@ -179,7 +181,7 @@ def summarise(
                 zip(finished.repeats, figures.repeats, strict=True)
             )
         ),
-        notes=as_kept(notes(cell, finished, rows, ingest_rows)),
+        notes=shortened_notes(notes(cell, finished, rows, ingest_rows)),
         valid=not finished.stopped
         and coverage is not None
         and coverage >= cell.config.min_coverage
@@ -217,11 +219,11 @@ def _finds_sessions(rows: Sequence[Record], sessions: Mapping[str, int]) -> bool
 
     `sessions` contains the number of sessions of each case.
     """
-    found: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
+    found_chunks: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
     for row in rows:
         covered = [chunk.turn_ids for chunk in row.retrieved or () if chunk.turn_ids]
-        found[row.case_id].update(covered)
+        found_chunks[row.case_id].update(covered)
         if len(set(covered)) < len(covered):
             return False
 
-    return all(len(found[case_id]) <= count for case_id, count in sessions.items())
+    return all(len(found_chunks[case_id]) <= count for case_id, count in sessions.items())

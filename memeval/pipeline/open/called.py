@@ -7,7 +7,14 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from memeval.config.roles import ANSWERS, INGEST, JUDGE, called_roles, settings_of_role, written_for
+from memeval.config.roles import (
+    ANSWERS,
+    INGEST,
+    JUDGE,
+    called_roles,
+    section_of_role,
+    settings_of_role,
+)
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.llm.breaker import Breaker
@@ -23,7 +30,7 @@ OFFLINE = ("tfidf", NO_RERANKER)
 """Options that call nothing, even if a URL is set."""
 
 
-class Called(Struct, frozen=True):
+class CalledModel(Struct, frozen=True):
     """A model that a cell calls."""
 
     part: str
@@ -34,19 +41,19 @@ class Called(Struct, frozen=True):
     """The setting that contains the URL."""
 
 
-def called_models(cell: Cell, more: Sequence[str] = ()) -> Iterator[Called]:
+def called_models(cell: Cell, more: Sequence[str] = ()) -> Iterator[CalledModel]:
     """The models that the cell calls; `more` are additional roles."""
     config = cell.config
     for role in called_roles(config.llm, (*_roles(cell), *more)):
         settings = settings_of_role(config.llm, role)
         # A role without its own URL calls that of the answers: a message must name the setting that
         # the user wrote.
-        own = role if written_for(config.llm, role).base_url else ANSWERS
-        yield Called(role, str(settings.model), str(settings.base_url), f"{own}.base_url")
+        url_role = role if section_of_role(config.llm, role).base_url else ANSWERS
+        yield CalledModel(role, str(settings.model), str(settings.base_url), f"{url_role}.base_url")
 
     for path, part in (("embedder", config.embedder), ("reranker", config.reranker)):
         if part.base_url and part.name not in OFFLINE:
-            yield Called(path, str(part.model), part.base_url, f"{path}.base_url")
+            yield CalledModel(path, str(part.model), part.base_url, f"{path}.base_url")
 
 
 def options_of_addresses(cell: Cell) -> dict[str, str]:
@@ -67,9 +74,9 @@ def roles_of_models(cell: Cell) -> dict[str, str]:
     return roles
 
 
-async def keep_alive(cell: Cell, breaker: Breaker, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, unless an endpoint of the cell is dead. Raises as `Breaker.keep`."""
-    return await breaker.keep(
+async def run_with_breaker(cell: Cell, breaker: Breaker, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, unless an endpoint of the cell is dead. Raises as `Breaker.run`."""
+    return await breaker.run(
         work,
         options_of_addresses(cell),
         cell.config.stop_after_failures,

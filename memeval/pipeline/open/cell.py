@@ -18,7 +18,7 @@ from memeval.judges.contract import JudgeSettings
 from memeval.llm.prompts import PromptTemplate
 from memeval.pipeline.open.cell_prompts import Templates
 from memeval.pipeline.open.code import is_built_in
-from memeval.pipeline.open.declared import IMPORTED, Declared, Source
+from memeval.pipeline.open.declared import IMPORTED, Source, SystemSource
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
 from memeval.results.files import memory_folders
 from memeval.text.names import file_name
@@ -84,7 +84,7 @@ class Cell(Struct, frozen=True, dict=True):
     @property
     def has_built_in_system(self) -> bool:
         """Whether the system is built in, or no system is run."""
-        return not isinstance(self.source, Declared) or is_built_in(self.source.system_class)
+        return not isinstance(self.source, SystemSource) or is_built_in(self.source.system_class)
 
     @property
     def judge_settings(self) -> JudgeSettings:
@@ -122,7 +122,7 @@ class Cell(Struct, frozen=True, dict=True):
     def system_name(self) -> str:
         """The system's name, without the variant: options of the same class share memories."""
         name = str(self.config.system["name"])
-        if not isinstance(self.source, Declared):
+        if not isinstance(self.source, SystemSource):
             return name
 
         system = self.source.system_class

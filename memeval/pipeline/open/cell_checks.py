@@ -13,7 +13,7 @@ from memeval.errors import UserError
 from memeval.judges.contract import Judge
 from memeval.judges.model import ModelJudge
 from memeval.judges.registry import applicable_judges, judge_type, usual_judge
-from memeval.pipeline.open.declared import IMPORTED, Declared, Source
+from memeval.pipeline.open.declared import IMPORTED, Source, SystemSource
 from memeval.records import IN_WORDS
 from memeval.results.judge import RECORDED
 
@@ -187,7 +187,7 @@ def check_tenants(config: RunConfig, source: Source, dataset: Dataset) -> None:
             f"{name}: dataset={config.dataset['name']} has no second user",
             "use:  dataset=lifecycle",
         )
-    if not isinstance(source, Declared):
+    if not isinstance(source, SystemSource):
         raise UserError(f"{name} needs a memory system: leave it out for evaluate")
     if config.writer.name == TOOLS:
         raise UserError(f"{name}: writer=tools only writes for one user", "use:  writer=chunks")

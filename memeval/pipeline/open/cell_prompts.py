@@ -11,7 +11,7 @@ from memeval.config.identity import Digests
 from memeval.config.plugins import plugin
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, PromptConfig, RunConfig
 from memeval.judges.contract import Judge
-from memeval.llm.prompts import PromptTemplate, from_file, load_brought, load_builtin
+from memeval.llm.prompts import PromptTemplate, from_file, load_builtin, load_from_package
 from memeval.pipeline.open.cell_checks import has_language_model
 from memeval.pipeline.open.code import class_digests
 from memeval.pipeline.open.declared import IMPORTED
@@ -87,9 +87,9 @@ def answer_template(
         return from_file(config.prompt.file, ("question", "context"))
 
     name = SHORT if config.prompt.name == AUTO else config.prompt.name
-    brought = plugin("prompt", name)
-    if brought is not None and brought.path is not None:
-        return load_brought(name, brought.path, brought.package)
+    provided = plugin("prompt", name)
+    if provided is not None and provided.path is not None:
+        return load_from_package(name, provided.path, provided.package)
 
     return load_builtin(f"answer_{name}")
 
@@ -116,8 +116,8 @@ def _note_template(config: RunConfig, own_style: str | None) -> PromptTemplate |
 def resolve_prompt(config: RunConfig) -> PromptConfig:
     """The prompt's config, with `auto` resolved if no template is read."""
     # If nothing reads a template, `auto` and `short` are the same run, and have the same key.
-    is_read = has_language_model(config) and config.system["name"] != IMPORTED
-    if config.prompt.name != AUTO or is_read:
+    uses_template = has_language_model(config) and config.system["name"] != IMPORTED
+    if config.prompt.name != AUTO or uses_template:
         return config.prompt
 
     return replace(config.prompt, name=SHORT)

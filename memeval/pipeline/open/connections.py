@@ -87,8 +87,8 @@ class Connections:
 
         Raises `UserError` if this process's part of the limit is less than one request.
         """
-        asked = settings.max_concurrency
-        limit = self._part_of(asked, settings.base_url)
+        requested = settings.max_concurrency
+        limit = self._part_of(requested, settings.base_url)
         settings = replace(settings, max_concurrency=limit)
         reach = (
             settings.base_url,
@@ -100,20 +100,20 @@ class Connections:
             settings.patience_s,
             settings.max_retries,
         )
-        self._limits[reach] = min(asked, self._limits.get(reach, asked))
-        known = self._endpoints.get(reach)
-        if known is None:
-            known = self._endpoints[reach] = Endpoint(
+        self._limits[reach] = min(requested, self._limits.get(reach, requested))
+        opened = self._endpoints.get(reach)
+        if opened is None:
+            opened = self._endpoints[reach] = Endpoint(
                 settings,
                 say=self._say,
                 slots=slots_at(settings.base_url, settings.api_key),
                 budget=self.budget,
                 breaker=self.breaker,
             )
-        elif limit < known.settings.max_concurrency:
-            known.limit(limit)
+        elif limit < opened.settings.max_concurrency:
+            opened.limit(limit)
 
-        return known
+        return opened
 
     def share(self, processes: int, position: int) -> None:
         """Lets this many processes share the limit of each endpoint from now on; `position` is the

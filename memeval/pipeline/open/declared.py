@@ -53,7 +53,7 @@ class Source:
         raise NotImplementedError
 
 
-class Declared(Source):
+class SystemSource(Source):
     """A memory system as its class describes it. Raises `UserError` naming the faulty method."""
 
     def __init__(
@@ -87,15 +87,15 @@ class Declared(Source):
 
     def digests(self) -> Digests:
         """Contribution of the system to the keys: its class, and the templates of its ingest."""
-        named = {"system": class_identity(self.system_class)}
+        digests = {"system": class_identity(self.system_class)}
         if self.uses_llm_at_ingest:
             for name in self.ingest_templates:
-                named[f"prompt {name}"] = load_builtin(name).sha256
+                digests[f"prompt {name}"] = load_builtin(name).sha256
 
         for path, content in self.files.items():
-            named[f"file {path}"] = content
+            digests[f"file {path}"] = content
 
-        return {PREPARE: named}
+        return {PREPARE: digests}
 
     def check_use(self, *, reader: str, writer: str) -> None:
         self._ask_class("check_use", reader=reader, writer=writer)
@@ -107,7 +107,7 @@ class Declared(Source):
 
         if not isinstance(style, str):
             raise UserError(
-                f"{self._of('answer_style')} must return a style such as short, or None, but "
+                f"{self._name_of('answer_style')} must return a style such as short, or None, but "
                 f"returned {_quote(style)}"
             )
 
@@ -125,7 +125,7 @@ class Declared(Source):
                 content = Path(path).read_bytes()
             except (OSError, TypeError) as error:
                 raise UserError(
-                    f"{self._of('files')} names '{one_line(path, 80)}', which can't be read: "
+                    f"{self._name_of('files')} names '{one_line(path, 80)}', which can't be read: "
                     f"{one_line(error)}"
                 ) from error
 
@@ -142,11 +142,13 @@ class Declared(Source):
 
     def _words(self, method: str, what: str) -> tuple[str, ...]:
         """The strings that a method of the class returns."""
-        said = self._ask_class(method)
-        if not isinstance(said, tuple | list) or not all(isinstance(word, str) for word in said):
-            raise UserError(f"{self._of(method)} must return {what}, but returned {_quote(said)}")
+        words = self._ask_class(method)
+        if not isinstance(words, tuple | list) or not all(isinstance(word, str) for word in words):
+            raise UserError(
+                f"{self._name_of(method)} must return {what}, but returned {_quote(words)}"
+            )
 
-        return tuple(said)
+        return tuple(words)
 
     def _ask_class(self, method: str, **options: Any) -> Any:
         try:
@@ -157,7 +159,7 @@ class Declared(Source):
             # A `sys.exit` in a custom class would end the command silently.
             raise UserError(str(SystemCall("", self.system_class, method).fault(error))) from error
 
-    def _of(self, method: str) -> str:
+    def _name_of(self, method: str) -> str:
         return f"{self.system_class.__module__}:{self.system_class.__qualname__}.{method}()"
 
 

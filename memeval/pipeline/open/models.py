@@ -90,11 +90,11 @@ class Models:
         self.ingest_model = self._model(INGEST)
 
     def _warn(self) -> None:
-        for name, reach in (("llm", self._config.llm), ("embedder", self._config.embedder)):
-            if self._say and reach.name == "openai" and reach.max_retries is not None:
+        for name, settings in (("llm", self._config.llm), ("embedder", self._config.embedder)):
+            if self._say and settings.name == "openai" and settings.max_retries is not None:
                 self._say(
                     f"{name}.max_retries is deprecated: retries are limited by time; "
-                    f"use {name}.patience_s={reach.patience_s:g}"
+                    f"use {name}.patience_s={settings.patience_s:g}"
                 )
 
     def judge(self) -> LanguageModel:
@@ -138,8 +138,8 @@ class Models:
             return MeteredModel(MockModel())
 
         if settings.name != "openai":
-            own = MODELS.load(settings.name)
-            return MeteredModel(own.from_settings(settings, role, self))
+            model_class = MODELS.load(settings.name)
+            return MeteredModel(model_class.from_settings(settings, role, self))
 
         from memeval.llm.openai import OpenAIModel
 

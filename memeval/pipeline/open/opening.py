@@ -11,7 +11,7 @@ from memeval.config.identity import Digests, IdentityInputs, join_digests, setti
 from memeval.config.paths import data_dir, project_root
 from memeval.config.plugins import own_file
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, RunConfig
-from memeval.config.settings import OF_ALL_SYSTEMS, read_settings
+from memeval.config.settings import SHARED_SETTINGS, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.granularity import Granularity
 from memeval.datasets.locate import build
@@ -40,7 +40,7 @@ from memeval.pipeline.open.cell_prompts import (
     writer_digests,
 )
 from memeval.pipeline.open.code import class_digests, figures_code, is_built_in, stage_code
-from memeval.pipeline.open.declared import IMPORTED, Declared, ImportedSource, Source
+from memeval.pipeline.open.declared import IMPORTED, ImportedSource, Source, SystemSource
 from memeval.pipeline.open.models import MODELS
 from memeval.pipeline.open.retrieving import for_retrieval, retrieves_only
 from memeval.results.own_prices import PRICES_FILE, name_prices, prices_mark
@@ -79,7 +79,7 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
     check_reader(config, source)
     check_writer(config, source)
     source.check_use(reader=config.reader.name, writer=config.writer.name)
-    config = _resolved(config, source, dataset)
+    config = _resolve_parts(config, source, dataset)
     check_granularity(config, dataset)
     check_tenants(config, source, dataset)
     templates = templates_of(config, source.answer_style, dataset.chooses)
@@ -133,7 +133,7 @@ def _label_digests(config: RunConfig, source: Source) -> Digests:
     return {PREPARE: {"label": config.label}}
 
 
-def _resolved(config: RunConfig, source: Source, dataset: Dataset) -> RunConfig:
+def _resolve_parts(config: RunConfig, source: Source, dataset: Dataset) -> RunConfig:
     """The config with the final values of its parts: settings, judge, prompt, reranker, `top_k`."""
     check_context_budget(config, source)
     # Before the judge is resolved: a run that only retrieves needs no judge.
@@ -142,10 +142,10 @@ def _resolved(config: RunConfig, source: Source, dataset: Dataset) -> RunConfig:
 
     return replace(
         config,
-        system=_resolved_system(config.system, source),
+        system=_resolve_system(config.system, source),
         top_k=source.settings.max_shown or config.top_k,
         reranker=choose_reranker(config.reranker, source.settings, config.system["name"]),
-        dataset=_resolved_dataset(config.dataset, dataset.settings),
+        dataset=_resolve_dataset(config.dataset, dataset.settings),
         judge=resolve_judge(config, dataset),
         prompt=resolve_prompt(config),
     )
@@ -201,7 +201,7 @@ def _source(config: RunConfig) -> Source:
         return ImportedSource(config.system)
 
     declared_class = system_class(config.system["name"], config.system.get("class"))
-    return Declared(
+    return SystemSource(
         declared_class,
         read_settings(declared_class.settings_type, config.system),
         has_language_model=has_language_model(config),
@@ -232,13 +232,13 @@ def system_settings(source: Source) -> dict[str, Any]:
     return settings
 
 
-def _resolved_system(given: Mapping[str, Any], source: Source) -> dict[str, Any]:
+def _resolve_system(given: Mapping[str, Any], source: Source) -> dict[str, Any]:
     """A system's YAML and settings, without shared settings that are not set."""
     settings = system_settings(source)
     kept = {
         name: value
         for name, value in given.items()
-        if name not in OF_ALL_SYSTEMS or value is not None
+        if name not in SHARED_SETTINGS or value is not None
     }
     if isinstance(source.settings, RerankedSettings):
         kept.pop(OWN, None)
@@ -259,7 +259,7 @@ def open_dataset(config: RunConfig) -> Dataset:
     return dataset
 
 
-def _resolved_dataset(given: Mapping[str, Any], settings: DatasetSettings) -> dict[str, Any]:
+def _resolve_dataset(given: Mapping[str, Any], settings: DatasetSettings) -> dict[str, Any]:
     """A data set's YAML with the resulting settings in YAML's types: lists, not tuples."""
     resolved = dict(given)
     for name, value in asdict(settings).items():

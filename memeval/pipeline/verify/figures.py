@@ -7,23 +7,23 @@ from dataclasses import asdict
 from math import isclose
 from operator import attrgetter
 
-from memeval.pipeline.measure.chosen import measure
 from memeval.pipeline.measure.figures import Headline, measure_repeat
 from memeval.pipeline.measure.records import Ingest
-from memeval.pipeline.measure.run_notes import as_kept, notes_of_rows
+from memeval.pipeline.measure.run_notes import notes_of_rows, shortened_notes
+from memeval.pipeline.measure.selection import measure
 from memeval.pipeline.measure.spending import UNKNOWN_IF_IMPORTED, Metrics
 from memeval.results import CategoryResult, Record, RunSummary, is_imported
 from memeval.text.shown import one_line, some_of
 
 Measures = Callable[[Sequence[Record]], Mapping[str, float | None]]
 """Returns a data set's own metrics for the records of a repeat: `Dataset.measures`."""
-OF_PRICES = "cost"
+PRICE_PREFIX = "cost"
 """Prefix of the figures that depend on prices."""
-OF_THE_CLOCK = ("duration_s",)
+CLOCK_FIGURES = ("duration_s",)
 """Figures that can't be computed from rows."""
-SHOWN = 5
+MOST_SHOWN = 5
 """How many figures a line names; the others are counted."""
-OF_INGEST = (
+INGEST_PREFIXES = (
     "tokens",
     "cost",
     "calls",
@@ -57,38 +57,42 @@ def figure_problems(
 
     repeats = []
     for repeat in summary.repeats:
-        own = [record for record in records if record.repeat == repeat.repeat]
-        made = [ingest for ingest in ingests or () if ingest.seed == repeat.seed]
-        of_protocol = measures(own) if measures else {}
-        measured = measure_repeat(own, made, headline, imported=imported)
+        own_records = [record for record in records if record.repeat == repeat.repeat]
+        own_ingests = [ingest for ingest in ingests or () if ingest.seed == repeat.seed]
+        of_protocol = measures(own_records) if measures else {}
+        measured = measure_repeat(own_records, own_ingests, headline, imported=imported)
         repeats.append(measured | dict(of_protocol))
 
     scored = summary.params.get("dataset.only") is None
     figures = measure(repeats, records, headline, has_score=scored)
 
-    others = {*OF_THE_CLOCK, *(() if measures else summary.protocol_metrics)}
-    begins = (*(OF_INGEST if ingests is None else ()), *(() if has_prices else (OF_PRICES,)))
-    unlike = list(_unlike("", summary.metrics, figures.metrics, others, begins))
+    others = {*CLOCK_FIGURES, *(() if measures else summary.protocol_metrics)}
+    skipped_prefixes = (
+        *(INGEST_PREFIXES if ingests is None else ()),
+        *(() if has_prices else (PRICE_PREFIX,)),
+    )
+    differences = list(_differences("", summary.metrics, figures.metrics, others, skipped_prefixes))
     for repeat, own_metrics in zip(summary.repeats, figures.repeats, strict=True):
-        begin = f"repeat {repeat.repeat}: "
-        unlike += _unlike(begin, repeat.metrics, own_metrics, others, begins)
+        prefix = f"repeat {repeat.repeat}: "
+        differences += _differences(prefix, repeat.metrics, own_metrics, others, skipped_prefixes)
 
-    unlike += [f"no {name}" for name in OF_THE_CLOCK if summary.metrics.get(name) is None]
-    unlike += _unlike_rows("category", summary.categories, figures.categories)
+    differences += [f"no {name}" for name in CLOCK_FIGURES if summary.metrics.get(name) is None]
+    differences += _row_differences("category", summary.categories, figures.categories)
     for name in dict.fromkeys((*figures.facets, *summary.facets)):
         rows = summary.facets.get(name, ()), figures.facets.get(name, ())
-        unlike += _unlike_rows(name, *rows)
+        differences += _row_differences(name, *rows)
 
-    if unlike:
-        yield f"run.json: figures differ from those of the rows: {some_of(unlike, SHOWN, '; ')}"
+    if differences:
+        listed = some_of(differences, MOST_SHOWN, "; ")
+        yield f"run.json: figures differ from those of the rows: {listed}"
 
 
 def note_problems(
     summary: RunSummary, records: Sequence[Record], ingests: Sequence[Ingest]
 ) -> Iterator[str]:
     """Notes that follow from records and ingests, but are missing in `run.json`."""
-    made = as_kept(notes_of_rows(records, ingests, _headline(summary, records)))
-    for note in made:
+    expected = shortened_notes(notes_of_rows(records, ingests, _headline(summary, records)))
+    for note in expected:
         if note not in summary.notes:
             yield f"run.json: a note is missing: {one_line(note.text, 100)}"
 
@@ -101,37 +105,41 @@ def _headline(summary: RunSummary, records: Sequence[Record]) -> Headline:
     return frozenset(record.category for record in records if str(record.category) in names)
 
 
-def _unlike(
-    begin: str,
-    said: Mapping[str, float | None],
-    made: Metrics,
+def _differences(
+    prefix: str,
+    recorded: Mapping[str, float | None],
+    computed: Metrics,
     others: Collection[str],
-    begins: tuple[str, ...],
+    skipped_prefixes: tuple[str, ...],
 ) -> Iterator[str]:
-    """`others`, and names that start with one of `begins`, are skipped: not computed here."""
-    for name in dict.fromkeys((*made, *said)):
-        if name in others or name.startswith(begins):
+    """Skips `others` and names with one of `skipped_prefixes`: they are not computed here."""
+    for name in dict.fromkeys((*computed, *recorded)):
+        if name in others or name.startswith(skipped_prefixes):
             continue
 
-        value = made.get(name)
+        value = computed.get(name)
         # An unmeasured figure is present, as None.
-        if (name in said) != (name in made) or not same_figure(said.get(name), value):
-            yield f"{begin}{one_line(name, 60)} {_shown(said.get(name))}, not {_shown(value)}"
+        if (name in recorded) != (name in computed) or not same_figure(recorded.get(name), value):
+            yield f"{prefix}{one_line(name, 60)} {_shown(recorded.get(name))}, not {_shown(value)}"
 
 
-def _unlike_rows(
-    group: str, said: Sequence[CategoryResult], made: Sequence[CategoryResult]
+def _row_differences(
+    group: str, recorded: Sequence[CategoryResult], computed: Sequence[CategoryResult]
 ) -> Iterator[str]:
-    if len(said) != len(made):
-        yield f"{len(said)} rows of {group}, not {len(made)}"
+    if len(recorded) != len(computed):
+        yield f"{len(recorded)} rows of {group}, not {len(computed)}"
         return
 
     # The order of the rows is only for display.
-    pairs = (sorted(rows, key=attrgetter("category")) for rows in (said, made))
+    pairs = (sorted(rows, key=attrgetter("category")) for rows in (recorded, computed))
     for own, other in zip(*pairs, strict=True):
-        figures, again = asdict(own), asdict(other)
-        names = [name for name in ("category", "name") if figures.pop(name) != again.pop(name)]
-        if names or not all(same_figure(value, again[name]) for name, value in figures.items()):
+        figures, other_figures = asdict(own), asdict(other)
+        names = [
+            name for name in ("category", "name") if figures.pop(name) != other_figures.pop(name)
+        ]
+        if names or not all(
+            same_figure(value, other_figures[name]) for name, value in figures.items()
+        ):
             yield f"{group} {one_line(other.name, 60)}"
 
 

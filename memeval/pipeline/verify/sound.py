@@ -23,9 +23,9 @@ from memeval.config.resolve import read_config
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.pipeline.execute.rows import usages_of
 from memeval.pipeline.measure.provenance import FIGURES_CODE
-from memeval.pipeline.measure.records import Ingest, rows_digest, rows_of_run, said_by_rows
+from memeval.pipeline.measure.records import Ingest, members_of_rows, rows_digest, rows_of_run
 from memeval.pipeline.verify.figures import figure_problems, note_problems
-from memeval.pipeline.verify.said import setting_problems, tag_problems, witness_problems
+from memeval.pipeline.verify.settings import setting_problems, tag_problems, witness_problems
 from memeval.records import Status
 from memeval.results import (
     CONFIG_FILE,
@@ -53,7 +53,7 @@ from memeval.text.shown import one_line, some_of
 OTHER_PRICES = "costs: the prices have changed since they were computed"
 WITHOUT_ROWS = "is missing: the records can't be compared with rows"
 """End of a message about a file of rows."""
-NAMED = 3
+MOST_NAMED = 3
 """How many ids a line names; the others are counted."""
 
 
@@ -69,9 +69,9 @@ class Verified(Struct, frozen=True):
 
 def verify_run(folder: Path) -> Verified:
     """Compares a run folder, its rows and its memories with `run.json`. Only reads."""
-    look = FolderCheck(folder)
-    look.run()
-    return Verified(look.name, tuple(look.problems), tuple(look.unchecked))
+    check = FolderCheck(folder)
+    check.run()
+    return Verified(check.name, tuple(check.problems), tuple(check.unchecked))
 
 
 class FolderCheck:
@@ -91,7 +91,7 @@ class FolderCheck:
         self.outputs = self.folder.parent.parent
         self.name = ""
         self.problems: list[str] = []
-        self.of_figures: list[str] = []
+        self.figure_findings: list[str] = []
         """The problems that are about figures, not about files."""
         self.unchecked: list[str] = []
 
@@ -132,8 +132,8 @@ class FolderCheck:
             content = read_json((self.folder / RUN_FILE).read_bytes())
             del content[SEAL]
             # By `asdict`: a member that was read as its default is not in the object's own `vars`.
-            whole = as_plain(dataclasses.asdict(summary))
-            if content != json.loads(json.dumps(whole)):
+            expected = as_plain(dataclasses.asdict(summary))
+            if content != json.loads(json.dumps(expected)):
                 self.problems.append(f"{RUN_FILE}: it has unexpected or missing members")
 
     def _figures(self, summary: RunSummary, records: list[Record]) -> None:
@@ -149,27 +149,29 @@ class FolderCheck:
             self.unchecked.append(OTHER_PRICES)
 
         try:
-            unlike = figure_problems(summary, records, ingests, has_prices=has_prices)
-            self._add_of_figures(unlike)
+            differing = figure_problems(summary, records, ingests, has_prices=has_prices)
+            self._add_figure_problems(differing)
             if ingests is not None and summary.identity.get("version") == __version__:
                 self.problems += note_problems(summary, records, ingests)
 
-            self._add_of_figures(witness_problems(summary, self.lines))
+            self._add_figure_problems(witness_problems(summary, self.lines))
         except Exception as error:  # noqa: BLE001
             # Edited records may contain values that no measure can handle.
-            self._add_of_figures([f"{RECORDS_FILE}: figures can't be computed: {one_line(error)}"])
+            self._add_figure_problems(
+                [f"{RECORDS_FILE}: figures can't be computed: {one_line(error)}"]
+            )
 
         if summary.protocol_metrics:
-            names = ", ".join(one_line(name, 40) for name in summary.protocol_metrics[:NAMED])
+            names = ", ".join(one_line(name, 40) for name in summary.protocol_metrics[:MOST_NAMED])
             self.unchecked.append(f"the data set's own metrics ({names} …): they need its file")
 
-    def _add_of_figures(self, problems: Iterable[str]) -> None:
+    def _add_figure_problems(self, problems: Iterable[str]) -> None:
         for problem in problems:
             self.problems.append(problem)
-            self.of_figures.append(problem)
+            self.figure_findings.append(problem)
 
     def _records(self, summary: RunSummary) -> list[Record]:
-        records, other = [], []
+        records, unformatted = [], []
         is_ours = summary.identity.get("version") == __version__
         try:
             content = (self.folder / RECORDS_FILE).read_bytes()
@@ -182,15 +184,15 @@ class FolderCheck:
                 record = Record.from_json(row)
                 records.append(record)
                 self.lines.append(row)
-                if is_ours and not _is_written(row, record):
-                    other.append(record.question_id)
+                if is_ours and not _is_as_written(row, record):
+                    unformatted.append(record.question_id)
             except (ValueError, TypeError, RecursionError):
                 self.problems.append(f"{RECORDS_FILE}, line {number}: not a record")
 
-        if other:
+        if unformatted:
             self.problems.append(
-                f"{RECORDS_FILE}: {count_ids('record', other)} not formatted as a run writes "
-                f"them: {name_ids(other)}"
+                f"{RECORDS_FILE}: {count_ids('record', unformatted)} not formatted as a run writes "
+                f"them: {name_ids(unformatted)}"
             )
 
         statuses = Counter(record.status.value for record in records)
@@ -227,7 +229,7 @@ class FolderCheck:
         try:
             config = read_config(self.folder / CONFIG_FILE)
             self.problems += setting_problems(summary, config)
-            made = [
+            computed = [
                 {"seed": repeat["seed"], **structs.asdict(keys(config, inputs, repeat["seed"]))}
                 for repeat in recorded
             ]
@@ -236,7 +238,7 @@ class FolderCheck:
                     f"a path or host was replaced in {CONFIG_FILE}: it can't be checked "
                     "whether it gives this key"
                 )
-            elif made != identity["keys"] or run_key(config, inputs) != summary.run_key:
+            elif computed != identity["keys"] or run_key(config, inputs) != summary.run_key:
                 self.problems.append(f"{CONFIG_FILE} gives a different key than {summary.run_key}")
         except Exception as error:  # noqa: BLE001
             # The file may contain anything, and reading it may raise any error.
@@ -248,9 +250,9 @@ class FolderCheck:
         self, summary: RunSummary, repeats: list[dict[str, Any]], records: list[Record]
     ) -> None:
         for number, repeat in enumerate(repeats):
-            own = [record for record in records if record.repeat == number]
-            self._circumstances(summary, repeat, own)
-            ids = [record.question_id for record in own]
+            own_records = [record for record in records if record.repeat == number]
+            self._circumstances(summary, repeat, own_records)
+            ids = [record.question_id for record in own_records]
             answers = self._file(
                 name=f"answers/{repeat['answer']}.jsonl",
                 header={"answer": repeat["answer"], "seed": repeat["seed"]},
@@ -265,22 +267,22 @@ class FolderCheck:
                 ids=ids,
                 summary=summary,
             )
-            cases = {record.case_id for record in own}
+            cases = {record.case_id for record in own_records}
             self.answers.append(answers)
             self.verdicts.append(verdicts)
             # A run from a package has another key here, and its rows contain the original one.
             run_key = summary.tags.get(PACKAGE_RUN, summary.run_key)
             self._keep_ingests(answers, repeat["seed"], run_key, cases)
             if answers and verdicts:
-                unlike = [
+                differing = [
                     record.question_id
-                    for record in own
+                    for record in own_records
                     if not agrees(record, answers.rows, verdicts.rows, run_key)
                 ]
-                if unlike:
+                if differing:
                     self.problems.append(
-                        f"{RECORDS_FILE}: {count_ids('record', unlike)} differing from the "
-                        f"rows: {name_ids(unlike)}"
+                        f"{RECORDS_FILE}: {count_ids('record', differing)} differing from the "
+                        f"rows: {name_ids(differing)}"
                     )
 
             self._texts(self.outputs / f"answers/{repeat['answer']}.jsonl")
@@ -290,17 +292,17 @@ class FolderCheck:
     ) -> None:
         """Checks the seed and `top_k` of each record."""
         top_k = summary.params.get("top_k")
-        unlike = [
+        differing = [
             record.question_id
             for record in records
             if record.seed != repeat["seed"]
             or record.top_k not in (top_k, None)
             or (record.shown_evidence_ranks is not None and record.top_k is None)
         ]
-        if unlike:
+        if differing:
             self.problems.append(
-                f"{RECORDS_FILE}: {count_ids('record', unlike)} with a different seed or top_k: "
-                f"{name_ids(unlike)}"
+                f"{RECORDS_FILE}: {count_ids('record', differing)} with a different seed or top_k: "
+                f"{name_ids(differing)}"
             )
 
     def _keep_ingests(
@@ -378,11 +380,11 @@ def recorded_keys(repeat: Mapping[str, Any]) -> dict[str, Any]:
     return recorded
 
 
-def _is_written(row: Mapping[str, Any], record: Record) -> bool:
+def _is_as_written(row: Mapping[str, Any], record: Record) -> bool:
     """Whether a line equals what a run writes for its record."""
-    made = record.to_json()
-    # `made` may have tuples instead of lists: only then is the slower comparison needed.
-    return row == made or row == as_read(made)
+    written = record.to_json()
+    # `written` may have tuples instead of lists: only then is the slower comparison needed.
+    return row == written or row == as_read(written)
 
 
 def agrees(
@@ -398,8 +400,8 @@ def agrees(
 
     # A verdict may be left from an answer that was replaced by a failure: it no longer counts.
     verdict = verdicts.get(record.question_id) if answer.status is Status.OK else None
-    said = said_by_rows(answer, verdict, run_key)
-    return all(getattr(record, name) == value for name, value in said.items())
+    members = members_of_rows(answer, verdict, run_key)
+    return all(getattr(record, name) == value for name, value in members.items())
 
 
 def memory_problems(folder: Path, key: str) -> Iterator[str]:
@@ -423,7 +425,7 @@ def count_ids(noun: str, ids: list[str]) -> str:
 
 def name_ids(ids: list[str]) -> str:
     """The first ids, and how many more there are."""
-    return some_of([one_line(name, 60) for name in ids], NAMED)
+    return some_of([one_line(name, 60) for name in ids], MOST_NAMED)
 
 
 def list_statuses(statuses: Mapping[str, int]) -> str:

@@ -104,7 +104,7 @@ class OpenAIEmbedder(Embedder):
         vectors: dict[str, bytes] = {}
         for text, entry in entries.items():
             vectors[text], seconds = read_timed_value(entry.value)
-            current_ledger().took(Role.EMBED, seconds)
+            current_ledger().add_duration(Role.EMBED, seconds)
 
         widths = {len(vector) // 4 for vector in vectors.values()}
         if len(widths) > 1:
@@ -144,9 +144,9 @@ class OpenAIEmbedder(Embedder):
         if ODD_USAGE in reply.value.notes:
             parts = dict.fromkeys(texts, UNREADABLE)
 
-        took = reply.latency_s / len(texts)
+        seconds = reply.latency_s / len(texts)
         return {
-            text: (timed_value(vector.tobytes(), took), parts.get(text))
+            text: (timed_value(vector.tobytes(), seconds), parts.get(text))
             for text, vector in zip(texts, reply.value.vectors, strict=True)
         }
 
@@ -193,7 +193,7 @@ class OpenAIEmbedder(Embedder):
         for text, entry in entries.items():
             estimated = entry.tokens is None or entry.tokens < 0
             if entry.tokens == UNREADABLE:
-                current_ledger().mended[ODD_USAGE] += 1
+                current_ledger().repairs[ODD_USAGE] += 1
 
             tokens = count_tokens(text) if estimated else entry.tokens or 0
             kinds.setdefault((estimated, entry.origin != self._origin), []).append(tokens)

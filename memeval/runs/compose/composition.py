@@ -18,7 +18,7 @@ Fields = DictConfig | dict[str, Any]
 """The composed fields of a job, without the `hydra` section."""
 
 
-class Word(Struct, frozen=True):
+class ParsedOverride(Struct, frozen=True):
     """One override of a job."""
 
     override: Override
@@ -45,7 +45,7 @@ class Word(Struct, frozen=True):
         return self.is_option or self.adds_field
 
 
-class Base(Struct, frozen=True):
+class Composition(Struct, frozen=True):
     """A composition that cells with the same options share."""
 
     fields: DictConfig | None
@@ -58,7 +58,7 @@ class Base(Struct, frozen=True):
     """The chosen option of each group, for `hydra.runtime.choices`."""
 
     @classmethod
-    def of(cls, config: DictConfig) -> Base:
+    def of(cls, config: DictConfig) -> Composition:
         """Takes ownership of `config`, and removes its `hydra` section."""
         HydraConfig.instance().set_config(config)
         with open_dict(config):
@@ -66,35 +66,35 @@ class Base(Struct, frozen=True):
 
         values: Any = OmegaConf.to_container(config)
         has_references = any(map(_is_reference, _leaves(values)))
-        own: Any = HydraConfig.instance().cfg
-        choices: Any = OmegaConf.to_container(own.hydra.runtime.choices)
-        return cls(config, None if has_references else values, own, choices)
+        hydra: Any = HydraConfig.instance().cfg
+        choices: Any = OmegaConf.to_container(hydra.hydra.runtime.choices)
+        return cls(config, None if has_references else values, hydra, choices)
 
-    def give(self, words: Sequence[Word]) -> Fields | None:
+    def fields_with(self, words: Sequence[ParsedOverride]) -> Fields | None:
         """The fields with these overrides applied; None if one can't be applied.
 
         A field of `INTEGER_GROUPS` gets its integer.
         """
-        own = [word for word in words if not word.is_composed]
-        given = self._assign(own) or self._update(own)
-        if given is None:
+        assigned = [word for word in words if not word.is_composed]
+        fields = self._assign(assigned) or self._update(assigned)
+        if fields is None:
             return None
 
         for word in words:
             if word.integer is not None:
-                given[word.name] = word.integer
+                fields[word.name] = word.integer
 
-        return given
+        return fields
 
-    def _assign(self, words: Sequence[Word]) -> Fields | None:
+    def _assign(self, words: Sequence[ParsedOverride]) -> Fields | None:
         """The fields as plain dictionaries with these values; None if assignments don't suffice."""
         values = copy.deepcopy(self.values)
-        if values is None or not all(_put(values, word) for word in words):
+        if values is None or not all(_assign_field(values, word) for word in words):
             return None
 
         return values
 
-    def _update(self, words: Sequence[Word]) -> Fields | None:
+    def _update(self, words: Sequence[ParsedOverride]) -> Fields | None:
         """The fields as Hydra updates them; None without `fields`, or if OmegaConf refuses one."""
         if self.fields is None:
             return None
@@ -131,7 +131,7 @@ class Base(Struct, frozen=True):
         return list(overrides)
 
 
-class Parts:
+class SeparateOptions:
     """Options composed separately, from which compositions are assembled: for five systems and four
     data sets, Hydra composes ten times instead of twenty.
     """
@@ -141,44 +141,46 @@ class Parts:
     ) -> None:
         """`frame` contains the overrides that all of these compositions share."""
         self._compose, self._frame = compose, list(frame)
-        self._plain = self._base(())
-        self._rest = _rest_of(self._plain) if self._plain else {}
-        self._known: dict[str, tuple[Any, str] | None] = {}
+        self._frame_alone = self._composition(())
+        self._rest = _rest_of(self._frame_alone) if self._frame_alone else {}
+        self._by_option: dict[str, tuple[Any, str] | None] = {}
         """By option: the value of its group's field, and its name in Hydra's choices; None for an
         option that changes anything else.
         """
 
-    def assemble(self, words: Sequence[Word]) -> Base | None:
+    def assemble(self, words: Sequence[ParsedOverride]) -> Composition | None:
         """The composition with these options; None if only Hydra can compose it."""
-        if self._plain is None or self._plain.values is None:
+        if self._frame_alone is None or self._frame_alone.values is None:
             return None
 
-        values, choices = dict(self._plain.values), dict(self._plain.choices)
+        values, choices = dict(self._frame_alone.values), dict(self._frame_alone.choices)
         for word in words:
-            part = self._part(word, self._plain)
+            part = self._part(word, self._frame_alone)
             if part is None:
                 return None
 
             values[word.name], choices[word.name] = part
 
-        return Base(None, values, self._plain.hydra, choices)
+        return Composition(None, values, self._frame_alone.hydra, choices)
 
-    def _part(self, word: Word, plain: Base) -> tuple[Any, str] | None:
+    def _part(self, word: ParsedOverride, plain: Composition) -> tuple[Any, str] | None:
         key = word.line if word.integer is None else word.name
-        if key not in self._known:
-            base = self._base([word.line])
-            self._known[key] = self._changed(word, base, plain) if base else None
+        if key not in self._by_option:
+            base = self._composition([word.line])
+            self._by_option[key] = self._change_by(word, base, plain) if base else None
 
-        return self._known[key]
+        return self._by_option[key]
 
-    def _base(self, lines: Sequence[str]) -> Base | None:
+    def _composition(self, lines: Sequence[str]) -> Composition | None:
         """The composition of the frame with these overrides; None if they need others as well."""
         with suppress(HydraException, OmegaConfBaseException):
-            return Base.of(self._compose([*self._frame, *lines]))
+            return Composition.of(self._compose([*self._frame, *lines]))
 
         return None
 
-    def _changed(self, word: Word, base: Base, plain: Base) -> tuple[Any, str] | None:
+    def _change_by(
+        self, word: ParsedOverride, base: Composition, plain: Composition
+    ) -> tuple[Any, str] | None:
         """The field and the choice that an option sets; None if it changes anything else."""
         name = word.name
         if plain.values is None or base.values is None:
@@ -194,14 +196,14 @@ class Parts:
         return (base.values[name], base.choices[name]) if before == after else None
 
 
-def _rest_of(base: Base) -> dict[str, Any]:
+def _rest_of(base: Composition) -> dict[str, Any]:
     """The `hydra` section without the chosen options and the job's data."""
     rest: dict[str, Any] = OmegaConf.to_container(base.hydra.hydra)  # type: ignore[assignment]
     del rest["runtime"]["choices"], rest["job"]["override_dirname"], rest["overrides"]["task"]
     return rest
 
 
-def _put(values: dict[str, Any], word: Word) -> bool:
+def _assign_field(values: dict[str, Any], word: ParsedOverride) -> bool:
     """Assigns a field its value if OmegaConf would do just that; returns whether it did.
 
     OmegaConf does more with mappings and references, and refuses unknown fields.

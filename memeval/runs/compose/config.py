@@ -28,7 +28,7 @@ def compose_config(words: Sequence[str]) -> RunConfig:
     from memeval.config.plugins import check_folder
     from memeval.config.resolve import check_choices, resolve
     from memeval.config.served import register
-    from memeval.runs.compose.errors import explained
+    from memeval.runs.compose.errors import explaining_config_errors
 
     register()
     folder, overrides = _config_dir(words)
@@ -38,7 +38,7 @@ def compose_config(words: Sequence[str]) -> RunConfig:
 
     search = [f"hydra.searchpath=[file://{folder}]"] if folder else []
 
-    with explained(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
+    with explaining_config_errors(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
         config = resolve(compose("config", overrides=[*search, *as_hydra_words(overrides)]))
 
     check_choices(config, overrides)
@@ -49,15 +49,15 @@ def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:
     rest, folder = split_values(words), None
     for option in ("--config-dir", "-cd"):
         if option in rest:
-            at = rest.index(option)
-            if at + 1 == len(rest):
+            position = rest.index(option)
+            if position + 1 == len(rest):
                 raise UserError(f"{option} needs a folder")
 
-            folder = Path(rest[at + 1]).resolve()
+            folder = Path(rest[position + 1]).resolve()
             if not folder.is_dir():
-                raise UserError(f"{option}: the folder {rest[at + 1]} does not exist")
+                raise UserError(f"{option}: the folder {rest[position + 1]} does not exist")
 
-            del rest[at : at + 2]
+            del rest[position : position + 2]
 
     return folder, rest
 
@@ -87,8 +87,8 @@ def name_questions(config: RunConfig) -> RunConfig:
     run = named_run(word.removeprefix(WRONG), finished_runs(outputs_dir() / "runs", report_damage))
     name = one_line(run.name)
     # A file of your own is filed under its own name.
-    named = run.summary.params.get("dataset", run.summary.dataset)
-    if named != config.dataset["name"]:
+    dataset = run.summary.params.get("dataset", run.summary.dataset)
+    if dataset != config.dataset["name"]:
         raise UserError(
             f"dataset.only={WRONG}{run.key}: {name} asked dataset="
             f"{one_line(run.summary.dataset)}, not {config.dataset['name']}"

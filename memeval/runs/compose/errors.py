@@ -12,7 +12,7 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 from hydra.plugins.config_source import ConfigSource
 
-from memeval.config.grids import counted_cells
+from memeval.config.grids import count_cells
 from memeval.config.names import HELP, unknown_name
 from memeval.config.options import options
 from memeval.config.overrides import INTEGER_GROUPS
@@ -56,7 +56,7 @@ _PROVIDERS = {
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explaining_config_errors() -> Iterator[None]:
     """Raises `UserError` for an error that comes from reading or composing configs."""
     try:
         yield
@@ -77,35 +77,35 @@ def explain(error: Exception) -> UserError:
     text = "\n".join(str(part) for part in _chain(error))
     unparsed = [part.override for part in _chain(error) if isinstance(part, OverrideParseException)]
     if unparsed:
-        return _unparsed(unparsed[-1])
+        return _unparsed_error(unparsed[-1])
 
     return (
-        _unknown(text)
-        or _unreadable(text)
-        or _no_name(error, text)
-        or _bad_header(error, text)
-        or _plain(error)
+        _unknown_error(text)
+        or _ambiguity_error(text)
+        or _option_type_error(error, text)
+        or _header_error(error, text)
+        or _plain_error(error)
     )
 
 
-def _unparsed(word: str) -> UserError:
+def _unparsed_error(word: str) -> UserError:
     """For a command-line argument that Hydra's grammar can't parse."""
     key, equals, value = word.partition("=")
-    way = (
+    hint = (
         "put double quotes around a value that contains , = { [ ( or a quote:  "
         "\"prompt.file='a=b.txt'\""
     )
     if equals and "'" not in value:
-        way = f"quote the value twice:  \"{key}='{value}'\""
+        hint = f"quote the value twice:  \"{key}='{value}'\""
 
-    return UserError(f"'{word}' can't be read as group=option or field=value", way)
+    return UserError(f"'{word}' can't be read as group=option or field=value", hint)
 
 
-def _unknown(text: str) -> UserError | None:
+def _unknown_error(text: str) -> UserError | None:
     """For a name that does not exist."""
     if match := _NO_OPTION.search(text):
         own_folder = _OWN_FOLDER.search(text) is not None
-        return _no_option(
+        return _no_option_error(
             match["group"], match["option"], _OPTION.findall(text), own_folder=own_folder
         )
     if match := _NO_KEY.search(text):
@@ -116,7 +116,7 @@ def _unknown(text: str) -> UserError | None:
     return None
 
 
-def _unreadable(text: str) -> UserError | None:
+def _ambiguity_error(text: str) -> UserError | None:
     """For an ambiguous override or line of a file."""
     if match := _SEVERAL.search(text):
         several = match["text"].replace("'", "")
@@ -144,7 +144,7 @@ def _as_one_value(word: str) -> list[str]:
     return [f"or as one value:  \"{key}='{value}'\""]
 
 
-def _no_name(error: Exception, text: str) -> UserError | None:
+def _option_type_error(error: Exception, text: str) -> UserError | None:
     """For a group that is given null, a boolean or a number, such as `tracking=None` in Python."""
     if "Config group override must be a string" not in text:
         return None
@@ -162,7 +162,7 @@ def _no_name(error: Exception, text: str) -> UserError | None:
     return None
 
 
-def _bad_header(error: Exception, text: str) -> UserError | None:
+def _header_error(error: Exception, text: str) -> UserError | None:
     """For a comment at the beginning of a file that Hydra reads as an instruction."""
     match = _HEADER.search(text)
     if match is None:
@@ -189,7 +189,7 @@ def _config_file(error: Exception) -> str | None:
     return None
 
 
-def _plain(error: Exception) -> UserError:
+def _plain_error(error: Exception) -> UserError:
     """The original message on one line, with line and column in the file if they are known."""
     mark: Any = getattr(error, "problem_mark", None)
     if mark is not None:
@@ -206,7 +206,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
     return [] if error is None else [error, *_chain(error.__cause__ or error.__context__)]
 
 
-def _no_option(group: str, option: str, known: list[str], *, own_folder: bool) -> UserError:
+def _no_option_error(group: str, option: str, known: list[str], *, own_folder: bool) -> UserError:
     if group in INTEGER_GROUPS:
         return UserError(
             f"{group} must be one of {', '.join(known or options(group))} or a positive integer, "
@@ -214,7 +214,7 @@ def _no_option(group: str, option: str, known: list[str], *, own_folder: bool) -
         )
 
     if group == "cell":
-        ranges = [f"+cell={sweep}-1 to {sweep}-{count}" for sweep, count in counted_cells().items()]
+        ranges = [f"+cell={sweep}-1 to {sweep}-{count}" for sweep, count in count_cells().items()]
         return UserError(
             f"unknown cell '{option}'",
             f"cells of the sweeps with grids:  {'; '.join(ranges)}",

@@ -13,9 +13,9 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig
 
 from memeval.config.grids import words_of_cell
-from memeval.config.names import homes_of, plain
+from memeval.config.names import options_with_field, without_marks
 from memeval.config.overrides import INTEGER_GROUPS
-from memeval.runs.compose.composition import Base, Fields, Parts, Word
+from memeval.runs.compose.composition import Composition, Fields, ParsedOverride, SeparateOptions
 
 MANY = 12
 """Number of compositions of a sweep after which the others are assembled."""
@@ -32,13 +32,13 @@ class SweepComposer:
     ) -> None:
         """`jobs` are the overrides of all cells."""
         self._loader, self._master = loader, master
-        self._options = frozenset(plain(word) for overrides in jobs for word in overrides)
+        self._options = frozenset(without_marks(word) for overrides in jobs for word in overrides)
         """All overrides of the sweep, some of which choose options: `llm=openai`."""
         self._parser = OverridesParser.create()
-        self._words: dict[str, Word] = {}
-        self._bases: dict[tuple[str, ...], Base | None] = {}
+        self._words: dict[str, ParsedOverride] = {}
+        self._compositions: dict[tuple[str, ...], Composition | None] = {}
         """By options; None if a config file sets an integer itself: a copy would be wrong."""
-        self._parts: dict[tuple[str, ...], Parts] = {}
+        self._separate_options: dict[tuple[str, ...], SeparateOptions] = {}
 
     def compose(self, overrides: Sequence[str], number: int) -> tuple[Fields, list[str]]:
         """The fields of a job, as Hydra's loader composes them, and the job's overrides.
@@ -46,96 +46,102 @@ class SweepComposer:
         Afterwards, Hydra's own config is that of this job.
         """
         overrides = self._without_others_fields(overrides)
-        given = [self._read(word) for word in overrides]
-        words, cell = self._open_cell(given)
-        shared = self._base_of(words) if _may_share(words) else None
-        fields = shared.give(words) if shared else None
+        parsed = [self._read(word) for word in overrides]
+        words, cell = self._open_cell(parsed)
+        shared = self._shared_composition(words) if _may_share(words) else None
+        fields = shared.fields_with(words) if shared else None
         if shared is None or fields is None:
             # Hydra itself reports what is wrong with an override.
-            alone = Base.of(self._load(overrides))
-            assert alone.fields is not None
-            return alone.fields, alone.announce(number, (), {})
+            composition = Composition.of(self._load(overrides))
+            assert composition.fields is not None
+            return composition.fields, composition.announce(number, (), {})
 
         integers = {word.name: str(word.integer) for word in words if word.integer is not None}
-        task = [word.line for word in given]
+        task = [word.line for word in parsed]
         return fields, shared.announce(number, task, {**cell, **integers})
 
-    def _open_cell(self, given: Sequence[Word]) -> tuple[Sequence[Word], dict[str, str]]:
+    def _open_cell(
+        self, parsed: Sequence[ParsedOverride]
+    ) -> tuple[Sequence[ParsedOverride], dict[str, str]]:
         """A job's overrides, with those of its cell in place of `+cell=smoke-1`, and that choice.
 
         The job's own options and fields come after those of the cell, and override them.
         """
-        cells = [word for word in given if word.name == "cell" and word.may_share]
+        cells = [word for word in parsed if word.name == "cell" and word.may_share]
         option = str(cells[0].override.value()) if len(cells) == 1 else ""
         lines = words_of_cell(option)
         if lines is None:
-            return given, {}
+            return parsed, {}
 
-        rest = [word for word in given if word not in cells]
+        rest = [word for word in parsed if word not in cells]
         chosen = {word.name for word in rest if word.is_option}
-        of_cell = [word for word in map(self._read, lines) if word.name not in chosen]
-        return [*of_cell, *rest], {"cell": option}
+        cell_words = [word for word in map(self._read, lines) if word.name not in chosen]
+        return [*cell_words, *rest], {"cell": option}
 
     def _without_others_fields(self, overrides: Sequence[str]) -> list[str]:
         """The overrides of a cell without fields that belong only to an option of another cell: in
         `reranker=none,endpoint reranker.base_url=...`, the URL is for `endpoint` alone.
         """
-        chosen = {word.partition("=")[0].lstrip("+"): plain(word) for word in overrides}
+        chosen = {word.partition("=")[0].lstrip("+"): without_marks(word) for word in overrides}
         kept = []
         for word in overrides:
             name = word.partition("=")[0]
-            homes = homes_of(name, self._options) if "." in name else ()
-            own = chosen.get(name.partition(".")[0])
-            is_others = own not in homes and not self._options.isdisjoint(homes)
-            if own is None or not is_others:
+            owners = options_with_field(name, self._options) if "." in name else ()
+            choice = chosen.get(name.partition(".")[0])
+            is_foreign = choice not in owners and not self._options.isdisjoint(owners)
+            if choice is None or not is_foreign:
                 kept.append(word)
 
         return kept
 
-    def _base_of(self, words: Sequence[Word]) -> Base | None:
+    def _shared_composition(self, words: Sequence[ParsedOverride]) -> Composition | None:
         """The composition of those overrides that take part in composition."""
         composed = [word for word in words if word.is_composed]
         integers = {word.name: word.integer for word in composed if word.integer is not None}
         others = [word.line for word in composed if word.integer is None]
         key = (*others, *sorted(integers))
 
-        if key not in self._bases:
-            base = self._assembled(composed)
+        if key not in self._compositions:
+            base = self._assemble(composed)
             # An assembled composition can only be given plain values.
-            is_enough = base is not None and base.give(words) is not None
-            self._bases[key] = base if is_enough else self._composed(composed, integers)
+            is_enough = base is not None and base.fields_with(words) is not None
+            self._compositions[key] = (
+                base if is_enough else self._compose_shared(composed, integers)
+            )
 
-        return self._bases[key]
+        return self._compositions[key]
 
-    def _composed(self, words: Sequence[Word], integers: Mapping[str, int]) -> Base | None:
+    def _compose_shared(
+        self, words: Sequence[ParsedOverride], integers: Mapping[str, int]
+    ) -> Composition | None:
         config = self._load([word.line for word in words])
         # A config file that assigns the field overrides the option: a copy would hide that.
         is_chosen = all(config[name] == number for name, number in integers.items())
-        return Base.of(config) if is_chosen else None
+        return Composition.of(config) if is_chosen else None
 
-    def _assembled(self, words: Sequence[Word]) -> Base | None:
+    def _assemble(self, words: Sequence[ParsedOverride]) -> Composition | None:
         """A composition of options composed separately; None for a sweep's first ones."""
         options = [word for word in words if word.is_option and not word.line.startswith("+")]
         names = {word.name for word in options}
-        if len(self._bases) < MANY or not 2 <= len(names) == len(options):
+        if len(self._compositions) < MANY or not 2 <= len(names) == len(options):
             return None
 
         frame = tuple(word.line for word in words if word not in options)
-        if frame not in self._parts:
-            self._parts[frame] = Parts(self._load, frame)
+        if frame not in self._separate_options:
+            self._separate_options[frame] = SeparateOptions(self._load, frame)
 
-        return self._parts[frame].assemble(options)
+        return self._separate_options[frame].assemble(options)
 
     def _load(self, lines: Sequence[str]) -> DictConfig:
         return self._loader.load_sweep_config(self._master, list(lines))
 
-    def _read(self, text: str) -> Word:
+    def _read(self, text: str) -> ParsedOverride:
         """An override, parsed once."""
         if text not in self._words:
             (override,) = self._parser.parse_overrides([text])
             sources = self._loader.get_sources()
             is_option = any(source.is_group(override.key_or_group) for source in sources)
-            self._words[text] = Word(
+            self._words[text] = ParsedOverride(
                 override=override,
                 is_option=is_option,
                 adds_field=not is_option and (override.is_add() or override.is_force_add()),
@@ -158,7 +164,7 @@ def _integer(override: Override) -> int | None:
     return int(text) or None if is_integer else None
 
 
-def _may_share(words: Sequence[Word]) -> bool:
+def _may_share(words: Sequence[ParsedOverride]) -> bool:
     """Whether a job can use a shared composition in which only the values of fields differ.
 
     It can't if a field is both added and assigned: then the order of the overrides matters.

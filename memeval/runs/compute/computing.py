@@ -16,7 +16,7 @@ from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.unit import SAY, Message, Send, SentProgress, WorkUnit, compute_unit
 from memeval.pipeline.execute.window import Window
-from memeval.pipeline.open.called import keep_alive
+from memeval.pipeline.open.called import run_with_breaker
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections, Loads
 from memeval.store.opening import open_store
@@ -52,7 +52,7 @@ class UnitComputer:
         self._under_way[number] = self._under_way.get(number, 0) + 1
         try:
             cell, work = self._cells[number], compute_unit(self._run(number), unit, send)
-            return DONE, await keep_alive(cell, self._opened().connections.breaker, work)
+            return DONE, await run_with_breaker(cell, self._open_lane().connections.breaker, work)
         except asyncio.CancelledError:
             # Returned, not raised: the other side reads until the unit's end.
             return FAILED, WorldError("stopped")
@@ -62,7 +62,7 @@ class UnitComputer:
             self._under_way[number] -= 1
             self._forget_idle()
 
-    def _opened(self) -> Lane:
+    def _open_lane(self) -> Lane:
         if self._lane is None:
             store = open_store(next(iter(self._cells.values())).config.store, cache_dir(), say)
             connections = Connections(say, store, processes=self._processes)
@@ -91,7 +91,7 @@ class UnitComputer:
 
     def _run(self, number: int) -> CellRun:
         if number not in self._runs:
-            run = CellRun(self._cells[number], SentProgress(send_message), lane=self._opened())
+            run = CellRun(self._cells[number], SentProgress(send_message), lane=self._open_lane())
             run.begin()
             self._runs[number] = run
 

@@ -97,7 +97,7 @@ def _become_worker(connection: Connection, cells: Mapping[int, Cell], callers: i
     """Computes units until the other side sends `END` or is gone."""
     status = 1
     with suppress(BaseException):  # the other side sees that this process is gone
-        run_loop(_Serving(connection, cells, callers).serve())
+        run_loop(_OrderServer(connection, cells, callers).serve())
         status = 0
 
     with suppress(BaseException):
@@ -107,7 +107,7 @@ def _become_worker(connection: Connection, cells: Mapping[int, Cell], callers: i
     os._exit(status)
 
 
-class _Serving:
+class _OrderServer:
     """Carries out the orders that come over a connection."""
 
     def __init__(self, connection: Connection, cells: Mapping[int, Cell], callers: int) -> None:
@@ -119,9 +119,9 @@ class _Serving:
     async def serve(self) -> None:
         """Works until the order to end."""
         orders: asyncio.Queue[Any] = asyncio.Queue()
-        reading = (self._connection, asyncio.get_running_loop(), orders)
+        arguments = (self._connection, asyncio.get_running_loop(), orders)
         # In a thread, which sees `END` even while a system blocks the event loop.
-        threading.Thread(target=_read, args=reading, daemon=True).start()
+        threading.Thread(target=_read, args=arguments, daemon=True).start()
         reporting = asyncio.create_task(self._report())
 
         while (order := await orders.get()) is not END:
@@ -136,12 +136,12 @@ class _Serving:
                 self._tasks[number].cancel()
 
         # Each cancelled unit still sends its end.
-        left = list(self._tasks.values())
-        for task in (reporting, *left):
+        remaining = list(self._tasks.values())
+        for task in (reporting, *remaining):
             task.cancel()
 
-        if left:
-            await asyncio.wait(left)
+        if remaining:
+            await asyncio.wait(remaining)
 
         await self._units.aclose()
         self._send_state()

@@ -16,12 +16,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-PLACES = ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR")
+PATH_VARIABLES = ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR")
 """Variables that set paths on a machine."""
 
 
 @dataclass(frozen=True)
-class Began:
+class BeginReply:
     """Reply of a worker to `begin`."""
 
     node: str
@@ -41,14 +41,16 @@ class Worker:
 
     async def begin(
         self, cells: bytes, paths: Sequence[str], variables: Mapping[str, str], node: str
-    ) -> Began:
+    ) -> BeginReply:
         """Prepares the process: adds `paths` to the module search path and `variables`, keys
         included, to the environment; `cells` are those of the plan. `node` is the node of the
         sweep's own process; other nodes may have a home of their own.
         """
-        is_elsewhere = _began().node != node
-        own = {name: os.environ[name] for name in PLACES if is_elsewhere and name in os.environ}
-        os.environ.update({**variables, **own})
+        is_elsewhere = _begin_reply().node != node
+        own_paths = {
+            name: os.environ[name] for name in PATH_VARIABLES if is_elsewhere and name in os.environ
+        }
+        os.environ.update({**variables, **own_paths})
         # After the node's own folders, which are certain to exist.
         sys.path += [path for path in paths if path not in sys.path]
         try:
@@ -56,10 +58,10 @@ class Worker:
 
             self._computer = Computer(cells)
         except ImportError as error:
-            return _began(f"{type(error).__name__}: {error}")
+            return _begin_reply(f"{type(error).__name__}: {error}")
 
         if problem := self._computer.problem():
-            return _began(problem)
+            return _begin_reply(problem)
 
         self._tasks: dict[int, Future[Any]] = {}
         loops: Future[asyncio.AbstractEventLoop] = Future()
@@ -67,7 +69,7 @@ class Worker:
         thread.start()
         self._loop = await asyncio.wrap_future(loops)
 
-        return _began()
+        return _begin_reply()
 
     async def compute(self, number: int, unit: Any) -> AsyncIterator[tuple[list[Any], Any]]:
         """Yields the messages of a unit as soon as it sends them, with how much the process uses
@@ -114,10 +116,10 @@ class Worker:
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
 
-def _began(problem: str = "") -> Began:
+def _begin_reply(problem: str = "") -> BeginReply:
     import socket
 
     import ray
 
     node = ray.get_runtime_context().get_node_id()
-    return Began(node=node, host=socket.gethostname(), problem=problem)
+    return BeginReply(node=node, host=socket.gethostname(), problem=problem)

@@ -27,7 +27,7 @@ from ray.exceptions import ActorDiedError, RayError, RayTaskError
 from memeval import __version__
 from memeval.config.roles import lowest_limit
 from memeval.errors import UserError, WorldError
-from memeval.llm.in_flight import Elsewhere, in_flight
+from memeval.llm.in_flight import OtherProcess, in_flight
 from memeval.pipeline.execute.unit import Keeper, UnitDone, WorkUnit
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads, free_slots
@@ -79,7 +79,7 @@ class Cluster:
         self.node: str = ray.get_runtime_context().get_node_id()
 
     def _init(self, settings: RaySettings, cores: int) -> None:
-        how: dict[str, Any] = {"address": settings.address}
+        options: dict[str, Any] = {"address": settings.address}
         if settings.address is None:
             # A short name: the path of a socket below it may have 107 characters at most.
             self._folder = Path(tempfile.mkdtemp(prefix="memeval-ray-"))
@@ -87,7 +87,7 @@ class Cluster:
             started.adopt_folder(self._folder)
             # Ctrl-C may arrive before the caller has this object and can close it.
             atexit.register(self.close)
-            how = {
+            options = {
                 "address": "local",
                 "num_cpus": settings.workers or cores,
                 "include_dashboard": False,
@@ -99,7 +99,7 @@ class Cluster:
         logging.getLogger("ray").setLevel(logging.ERROR)
         try:
             # The output of workers is in Ray's own logs: this terminal shows the sweep.
-            ray.init(**how, log_to_driver=False, configure_logging=False, logging_level="ERROR")
+            ray.init(**options, log_to_driver=False, configure_logging=False, logging_level="ERROR")
         except (Exception, SystemExit) as error:
             # Ray raises many kinds of errors here, SystemExit included.
             self.close()
@@ -136,13 +136,13 @@ class _DiedError(Exception):
     """The worker is gone."""
 
 
-class _Seat:
+class _WorkerHandle:
     """One worker."""
 
     def __init__(self, actor: Any, ahead_s: float) -> None:
         """`ahead_s` is how far this process's clock is ahead of the worker's."""
         self.actor, self._ahead_s = actor, ahead_s
-        self.open = 0
+        self.open_count = 0
         """Number of its open units."""
         self.loads: Loads = {}
 
@@ -185,13 +185,13 @@ class RayWorkers:
         ray.cloudpickle.register_pickle_by_value(ray_worker)
         self._class = ray.remote(num_cpus=1)(ray_worker.Worker)
         self._numbers = itertools.count()
-        self._seats: list[_Seat] = []
-        self._all_seats: list[_Seat] = []
+        self._workers: list[_WorkerHandle] = []
+        self._all_workers: list[_WorkerHandle] = []
         """Includes the seats of workers that died."""
         self._starting: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._error: Exception | None = None
-        self._calls = Elsewhere(self._finish)
+        self._calls = OtherProcess(self._finish)
         in_flight.elsewhere.append(self._calls)
 
     def takes(self, planned: PlannedCell) -> bool:
@@ -200,7 +200,7 @@ class RayWorkers:
 
     def loads(self) -> Iterable[Loads]:
         """How much each worker uses the endpoints."""
-        return [seat.loads for seat in self._all_seats]
+        return [worker.loads for worker in self._all_workers]
 
     async def compute(self, unit: Callable[[], WorkUnit], keeper: Keeper) -> UnitDone:
         """The result of a unit, which is given to another worker if one dies.
@@ -209,32 +209,32 @@ class RayWorkers:
         can be started.
         """
         for tried in range(TRIES):
-            seat = await self._seat()
+            worker = await self._free_worker()
             try:
                 if tried:
                     keeper.begin_again()
 
-                return await self._compute(seat, unit(), keeper)
+                return await self._compute(worker, unit(), keeper)
             except _DiedError as death:
-                self._lose(seat, death)
+                self._lose(worker, death)
             finally:
-                seat.open -= 1
+                worker.open_count -= 1
                 self._wake()
 
         raise WorldError(f"{TRIES} workers died while computing the case: out of memory?")
 
-    async def _seat(self) -> _Seat:
+    async def _free_worker(self) -> _WorkerHandle:
         """Waits for a worker that may take a unit: of several, the one with the fewest units."""
         self._start_missing()
         while True:
             most = self._settings.cases
-            free = [seat for seat in self._seats if most is None or seat.open < most]
+            free = [worker for worker in self._workers if most is None or worker.open_count < most]
             if free:
-                seat = min(free, key=lambda candidate: candidate.open)
-                seat.open += 1
-                return seat
+                worker = min(free, key=lambda candidate: candidate.open_count)
+                worker.open_count += 1
+                return worker
 
-            if not self._seats and not self._starting:
+            if not self._workers and not self._starting:
                 assert self._error is not None
                 raise self._error
 
@@ -253,7 +253,7 @@ class RayWorkers:
         if self._error is not None:
             return
 
-        for _ in range(self.processes - len(self._seats) - len(self._starting)):
+        for _ in range(self.processes - len(self._workers) - len(self._starting)):
             task = asyncio.create_task(self._start())
             self._starting.add(task)
             task.add_done_callback(self._starting.discard)
@@ -268,11 +268,11 @@ class RayWorkers:
         ready = _task(_value(beginning))
         try:
             await asyncio.wait({ready}, timeout=PATIENCE_S)
-            if not ready.done() and not self._seats:
+            if not ready.done() and not self._workers:
                 self.say("waiting for the first worker of the Ray cluster")
 
-            began = await ready
-            self._check(began)
+            reply = await ready
+            self._check(reply)
         except asyncio.CancelledError:
             ray.kill(actor)  # else it would keep waiting for a processor
             raise
@@ -283,27 +283,27 @@ class RayWorkers:
             self._error = error
         else:
             # Processes of one machine share a clock.
-            is_here = began.node == self._cluster.node
-            seat = _Seat(actor, 0.0 if is_here else time.perf_counter() - began.clock_s)
-            self._seats.append(seat)
-            self._all_seats.append(seat)
+            is_here = reply.node == self._cluster.node
+            worker = _WorkerHandle(actor, 0.0 if is_here else time.perf_counter() - reply.clock_s)
+            self._workers.append(worker)
+            self._all_workers.append(worker)
 
-    def _check(self, began: ray_worker.Began) -> None:
+    def _check(self, reply: ray_worker.BeginReply) -> None:
         """Raises `UserError` for a worker that can't be used."""
-        if began.problem:
+        if reply.problem:
             raise UserError(
-                f"a Ray worker on {began.host} can't be used: {one_line(began.problem, 300)}",
+                f"a Ray worker on {reply.host} can't be used: {one_line(reply.problem, 300)}",
                 "on every node, install the same memeval and everything that the settings need",
             )
 
-        if began.node != self._cluster.node and not self._shares_store:
+        if reply.node != self._cluster.node and not self._shares_store:
             raise several_nodes()
 
-    def _lose(self, seat: _Seat, death: _DiedError) -> None:
+    def _lose(self, worker: _WorkerHandle, death: _DiedError) -> None:
         # Each unit that the worker had open reports its death.
-        if seat in self._seats:
-            self._seats.remove(seat)
-            free_slots(seat.loads)
+        if worker in self._workers:
+            self._workers.remove(worker)
+            free_slots(worker.loads)
             self.say(f"a Ray worker died ({death}): other workers take over its open cases")
 
         self._start_missing()
@@ -320,26 +320,28 @@ class RayWorkers:
         for _ in range(len(self._waiting)):
             self._wake()
 
-    async def _compute(self, seat: _Seat, unit: WorkUnit, keeper: Keeper) -> UnitDone:
+    async def _compute(self, worker: _WorkerHandle, unit: WorkUnit, keeper: Keeper) -> UnitDone:
         """The result of a unit. Raises `_DiedError` if the worker is gone."""
         number = next(self._numbers)
-        stream = seat.actor.compute.options(num_returns="streaming").remote(number, unit)
+        stream = worker.actor.compute.options(num_returns="streaming").remote(number, unit)
         # A separate task, so that no message is lost to a cancellation.
-        receiving = _task(self._receive(seat, number, stream, keeper))
+        receiving = _task(self._receive(worker, number, stream, keeper))
         try:
             return await asyncio.shield(receiving)
         except asyncio.CancelledError:
-            seat.actor.stop.remote(number)
+            worker.actor.stop.remote(number)
             await asyncio.wait({receiving}, timeout=ENDING_S)
             receiving.cancel()
             raise
 
-    async def _receive(self, seat: _Seat, number: int, stream: Any, keeper: Keeper) -> UnitDone:
+    async def _receive(
+        self, worker: _WorkerHandle, number: int, stream: Any, keeper: Keeper
+    ) -> UnitDone:
         failure: Exception | None = None
         try:
             async for reference in stream:
                 contents, loads = await reference
-                seat.note(loads)
+                worker.note(loads)
                 for kind, content in contents:
                     if kind in (DONE, FAILED):
                         if failure is not None or kind == FAILED:
@@ -353,7 +355,7 @@ class RayWorkers:
                             keeper.keep(content)
                     except Exception as error:  # noqa: BLE001 - raised once the worker is done with the unit
                         failure = error
-                        seat.actor.stop.remote(number)
+                        worker.actor.stop.remote(number)
         except RayTaskError as error:
             raise WorldError(f"a Ray worker failed: {_reason(error)}") from error
         except RayError as error:
@@ -363,7 +365,7 @@ class RayWorkers:
 
     async def _finish(self, most_s: float) -> None:
         """Waits for model calls that the workers have in progress; no new ones start."""
-        finishing = [_task(_value(seat.actor.finish.remote(most_s))) for seat in self._seats]
+        finishing = [_task(_value(worker.actor.finish.remote(most_s))) for worker in self._workers]
         if finishing:
             await asyncio.wait(finishing, timeout=most_s)
 
@@ -374,12 +376,12 @@ class RayWorkers:
             task.cancel()
 
         # With a shared store, a killed worker's requests stay leased until their leases expire.
-        leaving = [_task(_value(seat.actor.leave.remote())) for seat in self._seats]
+        leaving = [_task(_value(worker.actor.leave.remote())) for worker in self._workers]
         if starting or leaving:
             await asyncio.wait([*starting, *leaving], timeout=LEAVING_S)
 
-        for seat in self._seats:
-            ray.kill(seat.actor)
+        for worker in self._workers:
+            ray.kill(worker.actor)
 
     def close(self) -> None:
         """Disconnects from the cluster."""

@@ -26,9 +26,9 @@ from msgspec import Struct
 
 from memeval.config.roles import called_roles, lowest_limit, settings_of_role
 from memeval.errors import WorldError
-from memeval.llm.in_flight import Elsewhere, in_flight
+from memeval.llm.in_flight import OtherProcess, in_flight
 from memeval.pipeline.execute.unit import SAY, Keeper, UnitDone, WorkUnit
-from memeval.pipeline.measure.summary import Earlier
+from memeval.pipeline.measure.summary import EarlierRun
 from memeval.pipeline.open.called import limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads, free_slots
@@ -105,7 +105,7 @@ def _count_callers(plan: Plan, most: int) -> int:
 
 def start_callers(cell: Cell) -> Workers | None:
     """The processes that call the endpoints of a cell that runs alone, or None if this one does."""
-    plan = Plan([PlannedCell(0, cell, Earlier())])
+    plan = Plan([PlannedCell(0, cell, EarlierRun())])
     return start_workers(plan) if _count_callers(plan, count_cores()) > 1 else None
 
 
@@ -149,8 +149,8 @@ class Workers:
 
         other.close()
         self._computing, self._calling = _Pool(processes, self._start), _Pool(callers, self._start)
-        self._alone = asyncio.Semaphore(processes)
-        self._said: dict[str, float] = {}
+        self._compute_slots = asyncio.Semaphore(processes)
+        self._last_said_at: dict[str, float] = {}
         """When each message was last sent."""
 
     def takes(self, planned: PlannedCell) -> bool:
@@ -175,7 +175,7 @@ class Workers:
                 if self._planned[work.cell].reach:
                     return await self._call(work, keeper)
 
-                async with self._alone:
+                async with self._compute_slots:
                     return await self._computing.worker().compute(work, keeper)
 
         raise WorldError(
@@ -188,11 +188,11 @@ class Workers:
         worker = self._calling.worker()
         worker.share(self._calling.most)
         later = asyncio.get_running_loop().call_later
-        later(IDLE_S, self._calling.settle)
+        later(IDLE_S, self._calling.rebalance)
         try:
             return await worker.compute(unit, keeper)
         finally:
-            later(IDLE_S, self._calling.settle)
+            later(IDLE_S, self._calling.rebalance)
 
     def _start(self) -> _Worker:
         ours, theirs = Pipe()
@@ -205,19 +205,19 @@ class Workers:
     def _is_news(self, message: str) -> bool:
         """Whether no process has sent this message lately: all of them notice a dead endpoint."""
         now = time.monotonic()
-        before, self._said[message] = self._said.get(message, -math.inf), now
+        before, self._last_said_at[message] = self._last_said_at.get(message, -math.inf), now
         return now - before > SAME_S
 
     async def stop(self) -> None:
         """Stops the workers, which first release what they hold."""
-        left = [*self._computing.workers, *self._calling.workers]
-        for worker in left:
+        workers = [*self._computing.workers, *self._calling.workers]
+        for worker in workers:
             worker.end()
 
-        if left:
-            await asyncio.wait([worker.gone for worker in left], timeout=LEAVING_S)
+        if workers:
+            await asyncio.wait([worker.gone for worker in workers], timeout=LEAVING_S)
 
-        for worker in left:
+        for worker in workers:
             worker.close()
 
     def close(self) -> None:
@@ -239,41 +239,43 @@ class _Pool:
     def worker(self) -> _Worker:
         """The worker with the fewest open units; a new one if all are busy and there is room."""
         self._taken_at = time.monotonic()
-        able = [worker for worker in self.workers if not worker.is_ending]
-        if len(able) < self.most and all(worker.open for worker in able):
-            taken = {worker.position for worker in able}
-            able = [self._start()]
-            able[0].position = next(at for at in range(self.most) if at not in taken)
-            self.workers += able
+        active = [worker for worker in self.workers if not worker.is_ending]
+        if len(active) < self.most and all(worker.open_count for worker in active):
+            taken = {worker.position for worker in active}
+            active = [self._start()]
+            active[0].position = next(
+                position for position in range(self.most) if position not in taken
+            )
+            self.workers += active
 
-        return min(able, key=lambda worker: worker.open)
+        return min(active, key=lambda worker: worker.open_count)
 
-    def settle(self) -> None:
+    def rebalance(self) -> None:
         """Divides the request slots of workers that have had no unit for some time, started or not,
         among the workers with units.
         """
         since = time.monotonic() - IDLE_S
-        able = [worker for worker in self.workers if not worker.is_ending]
-        idle = [worker for worker in able if not worker.open and worker.idle_since <= since]
-        waiting = self.most - len(able) if self._taken_at > since else 0
-        seats = len(able) - len(idle) + waiting
-        if not any(worker.open for worker in able) or seats == self.most:
+        active = [worker for worker in self.workers if not worker.is_ending]
+        idle = [worker for worker in active if not worker.open_count and worker.idle_since <= since]
+        waiting = self.most - len(active) if self._taken_at > since else 0
+        count = len(active) - len(idle) + waiting
+        if not any(worker.open_count for worker in active) or count == self.most:
             return
 
-        self.most = seats
+        self.most = count
         for worker in idle:
             worker.retire()
 
-        for position, worker in enumerate(worker for worker in able if worker not in idle):
+        for position, worker in enumerate(worker for worker in active if worker not in idle):
             worker.position = position
-            worker.share(seats)
+            worker.share(count)
 
 
 class _DiedError(Exception):
     """The process is gone."""
 
 
-class _Open(Struct):
+class _OpenUnit(Struct):
     """A unit that a process works on."""
 
     keeper: Keeper
@@ -300,20 +302,20 @@ class _Worker:
         self._finished = self._loop.create_future()
         """Done once its model calls have ended."""
         self._numbers = itertools.count()
-        self._units: dict[int, _Open] = {}
-        self._calls = Elsewhere(self._finish)
+        self._units: dict[int, _OpenUnit] = {}
+        self._calls = OtherProcess(self._finish)
         in_flight.elsewhere.append(self._calls)
         self._loop.add_reader(connection.fileno(), self._read)
 
     @property
-    def open(self) -> int:
+    def open_count(self) -> int:
         """Number of its open units."""
         return len(self._units)
 
     async def compute(self, unit: WorkUnit, keeper: Keeper) -> UnitDone:
         """The result of a unit. Raises `_DiedError` if the process is gone."""
         number, done = next(self._numbers), self._loop.create_future()
-        self._units[number] = _Open(keeper, done)
+        self._units[number] = _OpenUnit(keeper, done)
         self._send((WORK, number, unit))
         try:
             return await asyncio.shield(done)
@@ -323,7 +325,7 @@ class _Worker:
             await asyncio.wait({done}, timeout=ENDING_S)
             if not done.done():
                 self.close()  # it hangs
-            elif self.open == 1:
+            elif self.open_count == 1:
                 self.end()  # a thread of the unit may still run
 
             raise
@@ -361,7 +363,7 @@ class _Worker:
         elif kind == FINISHED and not self._finished.done():
             self._finished.set_result(None)
         elif number in self._units:  # not given up
-            self._take(number, kind, content)
+            self._accept(number, kind, content)
 
     def _note(self, state: State) -> None:
         self.loads = state.loads
@@ -371,7 +373,7 @@ class _Worker:
         self._calls.under_way, self._calls.sent = state.under_way, state.sent
         self._calls.lost = state.lost
 
-    def _take(self, number: int, kind: str, content: Any) -> None:
+    def _accept(self, number: int, kind: str, content: Any) -> None:
         unit = self._units[number]
         if kind in (DONE, FAILED):
             # A unit that ended well is still lost if its rows could not be stored.

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from memeval.records import Usage
 from memeval.runs.display.live import LiveFigures, duration
-from memeval.runs.display.terminal import drawn
+from memeval.runs.display.terminal import drawing_stream
 from memeval.text.redaction import redacted
 from memeval.text.shown import printable
 
@@ -42,7 +42,7 @@ class StageCount(Struct):
     first_at: float | None = None
     """When the first item that was not reused was done."""
 
-    def left_s(self, now: float, under_way: int = 0) -> float | None:
+    def remaining_s(self, now: float, under_way: int = 0) -> float | None:
         """Estimated seconds for the remaining items; None if it is too early to say.
 
         Calls that are `under_way` at the same time end together: one round of them is not a rate.
@@ -50,15 +50,15 @@ class StageCount(Struct):
         if self.done >= self.total:
             return 0.0
 
-        made = self.done - self.reused
-        if self.first_at is None or made < max(FEWEST, 2 * under_way):
+        computed = self.done - self.reused
+        if self.first_at is None or computed < max(FEWEST, 2 * under_way):
             return None
 
         seconds = now - self.first_at
-        return (self.total - self.done) * seconds / (made - 1) if seconds >= LONG_S else None
+        return (self.total - self.done) * seconds / (computed - 1) if seconds >= LONG_S else None
 
     @property
-    def shown(self) -> str:
+    def done_of_total(self) -> str:
         """`300/385`: failed questions do not count as done."""
         return f"{self.done - self.failed}/{self.total}"
 
@@ -74,7 +74,7 @@ class StageCount(Struct):
     @property
     def text(self) -> str:
         """`300/385 (12 reused)`, `0/24 (24 failed)`."""
-        return f"{self.shown} ({self.remark})" if self.remark else self.shown
+        return f"{self.done_of_total} ({self.remark})" if self.remark else self.done_of_total
 
 
 class Stages:
@@ -107,11 +107,11 @@ class Stages:
     def watch(self, connections: Connections) -> None:
         self.live.connections = connections
 
-    def left_s(self, now: float, under_way: int = 0) -> float | None:
+    def remaining_s(self, now: float, under_way: int = 0) -> float | None:
         """Seconds until the slowest stage ends; None if one can't be estimated yet."""
         longest = 0.0
         for count in list(self.counts.values()):
-            left = count.left_s(now, under_way)
+            left = count.remaining_s(now, under_way)
             if left is None:
                 return None
 
@@ -205,7 +205,7 @@ class RunDisplay(Stages):
 
         # Reused items take no time: only new ones determine the rate.
         speed = rate(count.done - count.reused, now - self._began)
-        left = count.left_s(now, self.live.under_way)
+        left = count.remaining_s(now, self.live.under_way)
         bars.update(
             self._tasks[stage],
             advance=advance,
@@ -216,7 +216,7 @@ class RunDisplay(Stages):
 
     def _line(self, now: float) -> str:
         """Progress of all stages, the figures so far, and the time left."""
-        left = self.left_s(now, self.live.under_way)
+        left = self.remaining_s(now, self.live.under_way)
         more = [self.live.text, f"about {duration(left)} left" if left else ""]
         return "; ".join([self.text, *filter(None, more)])
 
@@ -265,9 +265,9 @@ class Countdown:
             return
 
         self._next = now + self.QUIET_S
-        left = self._count.left_s(now)
+        left = self._count.remaining_s(now)
         more = f", about {duration(left)} left" if left else ""
-        print(f"{self._work}: {self._count.shown}{more}", file=sys.stderr, flush=True)
+        print(f"{self._work}: {self._count.done_of_total}{more}", file=sys.stderr, flush=True)
 
 
 def _start_bars() -> Progress:
@@ -286,26 +286,26 @@ def _start_bars() -> Progress:
         TextColumn("{task.fields[rate]}"),
         TextColumn("{task.fields[left]}"),
         TextColumn("{task.fields[remark]}"),
-        console=Console(file=drawn(sys.stderr)),
+        console=Console(file=drawing_stream(sys.stderr)),
         refresh_per_second=4,
     )
     bars.start()
     return bars
 
 
-def rate(made: int, seconds: float) -> str:
+def rate(computed: int, seconds: float) -> str:
     """The rate of items, in a unit in which it is at least one: `2.5/s`, `12/min`, `3/h`.
 
     Averaged over the whole time: items come in batches, one per slot. A single item has no rate.
     """
-    if made < 2 or seconds <= 0:
+    if computed < 2 or seconds <= 0:
         return ""
 
     for unit, in_unit in (("s", 1), ("min", 60)):
-        if made * in_unit / seconds >= 1:
-            return f"{short(made * in_unit / seconds)}/{unit}"
+        if computed * in_unit / seconds >= 1:
+            return f"{short(computed * in_unit / seconds)}/{unit}"
 
-    return f"{short(made * 3600 / seconds)}/h"
+    return f"{short(computed * 3600 / seconds)}/h"
 
 
 def short(value: float) -> str:

@@ -14,7 +14,7 @@ from memeval.metrics.formats import short_count
 from memeval.records import Usage
 from memeval.runs.display.live import LiveFigures, cost, duration
 from memeval.runs.display.progress import EVERY_S, LONG_S, Heartbeat, Stages
-from memeval.runs.display.terminal import drawn, folded
+from memeval.runs.display.terminal import drawing_stream, folded
 from memeval.runs.plan import CellOutcome, Plan, PlannedCell
 from memeval.text.redaction import redacted
 from memeval.text.shown import counted, printable
@@ -54,12 +54,14 @@ class CellStages(Stages):
         """A line on a terminal: the stages first, as a name may be long; of the name, only the
         parts that other cells of the sweep do not share.
         """
-        stages = [f"{stage} {count.shown}".ljust(16) for stage, count in list(self.counts.items())]
+        stages = [
+            f"{stage} {count.done_of_total}".ljust(16) for stage, count in list(self.counts.items())
+        ]
         score = f"{self.live.text:<9} " if self.live.scored else ""
         return f"{' '.join(stages):<50} {score}{self._short_name}"
 
     @property
-    def point(self) -> str:
+    def stopping_point(self) -> str:
         """Where an unfinished cell ended."""
         return f"at: {self.text}" if self.counts else "before anything was done"
 
@@ -119,7 +121,7 @@ class SweepDisplay:
             from rich.console import Console
             from rich.live import Live
 
-            console = Console(file=drawn(sys.stderr))
+            console = Console(file=drawing_stream(sys.stderr))
             self._live = Live(
                 # Transient: at the end only the lines above it stay.
                 get_renderable=self._draw,
@@ -130,8 +132,8 @@ class SweepDisplay:
             self._live.start()
 
         self.say(self._size())
-        if self._plan.repeated:
-            self.say(f"note: {self._plan.repeated}")
+        if self._plan.repetition_note:
+            self.say(f"note: {self._plan.repetition_note}")
 
         if not self._quiet:
             self._heartbeat.start()
@@ -154,7 +156,7 @@ class SweepDisplay:
     def __exit__(self, *error: object) -> None:
         self._heartbeat.stop()
         for cell in self._cells.values():
-            self.say(f"{cell.title}: stopped {cell.point}")
+            self.say(f"{cell.title}: stopped {cell.stopping_point}")
 
         if self._live is not None:
             self._live.stop()
@@ -170,7 +172,7 @@ class SweepDisplay:
         self._cells[planned.number] = cell
         return cell
 
-    def ended(self, outcome: CellOutcome) -> None:
+    def report_end(self, outcome: CellOutcome) -> None:
         """Reports the end of a cell."""
         self._ended += 1
         name = self._names[outcome.planned.number]
@@ -178,7 +180,7 @@ class SweepDisplay:
         position = f"[{self._ended}/{len(self._plan.cells)}]"
         if outcome.error is not None:
             self._failed += 1
-            self.say(f"{position} {name}: failed" + (f" {cell.point}" if cell else ""))
+            self.say(f"{position} {name}: failed" + (f" {cell.stopping_point}" if cell else ""))
         elif outcome.reused and outcome.summary is not None:
             self._reused += 1
             count = sum(outcome.summary.statuses.values())
@@ -222,7 +224,7 @@ class SweepDisplay:
         calls = sum(load.calls for load in loads)
         limit = sum(load.slots for load in loads)
         waits = sum(load.waits for load in loads)
-        rate, left = self._rate(calls), self._left()
+        rate, left = self._rate(calls), self._remaining_s()
 
         cells = len(self._plan.cells)
         work = "publishing" if self._ended == cells else f"{len(self._cells)} under way"
@@ -258,17 +260,17 @@ class SweepDisplay:
         began, before = self._recent[0]
         return (calls - before) / (now - began) if now > began and calls > 1 else None
 
-    def _left(self) -> float | None:
+    def _remaining_s(self) -> float | None:
         """Estimated seconds for the rest, if later cells are like the earlier ones.
 
         None at first, and if no cell has ended and those under way have no estimate yet.
         """
         now = self.clock()
         cells = list(self._cells.values())
-        made = self._ended - self._reused - self._failed - self._stopped
+        computed = self._ended - self._reused - self._failed - self._stopped
         under_way = sum(cell.share for cell in cells)
-        done = made + under_way
-        known = made > 0 or all(cell.left_s(now) is not None for cell in cells)
+        done = computed + under_way
+        known = computed > 0 or all(cell.remaining_s(now) is not None for cell in cells)
         if done < 0.05 or not known or now - self._began < LONG_S:
             return None
 
@@ -317,4 +319,4 @@ def _end_of(cell: CellStages | None, *, stopped: bool) -> str:
     if cell is None:
         return "stopped" if stopped else "finished"
 
-    return f"stopped {cell.point}" if stopped else cell.text
+    return f"stopped {cell.stopping_point}" if stopped else cell.text

@@ -19,7 +19,7 @@ NARROWEST = 40
 """Fewest columns that lines are folded to; a narrower terminal wraps them itself."""
 
 
-class Guarded:
+class GuardedStream:
     """A text stream that cleans text before writing it. Everything else is the stream's own."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -38,7 +38,7 @@ class Guarded:
         return getattr(self.unguarded, name)
 
 
-class Drawn(Guarded):
+class DrawingStream(GuardedStream):
     """A stream for drawings with memeval's own escape sequences.
 
     Callers make their texts printable first.
@@ -63,15 +63,15 @@ def guard() -> None:
     keep_environment()
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is not None and not isinstance(stream, Guarded):
-            setattr(sys, name, Guarded(stream))
+        if stream is not None and not isinstance(stream, GuardedStream):
+            setattr(sys, name, GuardedStream(stream))
 
     logging.setLogRecordFactory(_record)
 
 
-def drawn(stream: Any) -> Any:
+def drawing_stream(stream: Any) -> Any:
     """The stream for a progress bar or a table."""
-    return Drawn(stream.unguarded if isinstance(stream, Guarded) else stream)
+    return DrawingStream(stream.unguarded if isinstance(stream, GuardedStream) else stream)
 
 
 def folded(text: str, stream: Any) -> str:

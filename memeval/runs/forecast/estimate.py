@@ -18,7 +18,7 @@ from memeval.pipeline.execute.progress import Silent
 from memeval.pipeline.execute.repeat import Repeat, first_error
 from memeval.pipeline.execute.unit import ANSWER_ROW, VERDICT_ROW, Message, SentRows, SentTexts
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.declared import Declared
+from memeval.pipeline.open.declared import SystemSource
 from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, Role, Status
 from memeval.results import AnswerRow, IngestRow, VerdictRow
@@ -32,7 +32,13 @@ from memeval.runs.forecast.imagined import (
     Tally,
 )
 from memeval.runs.forecast.past import ASSUMED_S, Kind, PastMeans, kind_of, read_past
-from memeval.runs.forecast.sampling import Extent, OpenRepeat, count_questions, part_of, spread
+from memeval.runs.forecast.sampling import (
+    Extent,
+    OpenRepeat,
+    count_questions,
+    evenly_spaced,
+    sample_cases,
+)
 from memeval.runs.forecast.totals import CallSums, Estimate, RoleTotal, line_of
 from memeval.runs.plan import Plan
 from memeval.runs.units import Units
@@ -48,7 +54,7 @@ MOST_TURNS, MOST_READ_TURNS = 100_000, 10_000
 """Most turns in the cases looked at in a repeat; the second if a model reads each turn."""
 
 
-class _LookedAt(Struct, frozen=True):
+class _SampledRepeat(Struct, frozen=True):
     """A repeat of which some questions were asked."""
 
     repeat: OpenRepeat
@@ -59,7 +65,7 @@ class _LookedAt(Struct, frozen=True):
 
 
 def _weights(
-    whole: Extent, part: Extent, first: _LookedAt, *, is_first: bool
+    whole: Extent, part: Extent, first: _SampledRepeat, *, is_first: bool
 ) -> Mapping[Role, float]:
     """Weight of a call of the first repeat, or of a later one, by role."""
     own_whole, own_part = Extent(), Extent()
@@ -98,7 +104,7 @@ class Estimator:
         self._sums: dict[tuple[Role, str, str, str], CallSums] = {}
         self._past: PastMeans = read_past(outputs_dir() / "runs")
         self._unknown_length: set[Kind] = set()
-        self._notes: list[str] = [plan.repeated] if plan.repeated else []
+        self._notes: list[str] = [plan.repetition_note] if plan.repetition_note else []
         self._failed = 0
 
     async def estimate(self, *, exact: bool = False) -> Estimate:
@@ -113,8 +119,8 @@ class Estimator:
             most_repeats = most_questions = total
         else:
             most_repeats = max(1, SAMPLED_REPEATS // len(groups))
-            looked_at = sum(min(len(group), most_repeats) for group in groups.values())
-            most_questions = max(LEAST_QUESTIONS, SAMPLED_QUESTIONS // looked_at)
+            sampled = sum(min(len(group), most_repeats) for group in groups.values())
+            most_questions = max(LEAST_QUESTIONS, SAMPLED_QUESTIONS // sampled)
 
         asked = 0
         for group in groups.values():
@@ -125,7 +131,7 @@ class Estimator:
 
     def _can_imagine(self, cell: Cell) -> bool:
         source = cell.source
-        if not isinstance(source, Declared):
+        if not isinstance(source, SystemSource):
             return False
 
         if not source.settings.own_server:
@@ -172,30 +178,32 @@ class Estimator:
         for repeat in group:
             whole.add(repeat, repeat.cases)
 
-        looked_at: list[_LookedAt] = []
+        sampled: list[_SampledRepeat] = []
         asked = 0
-        for repeat in spread(group, repeats):
+        for repeat in evenly_spaced(group, repeats):
             cases = repeat.cases
             if not exact:
                 is_read = repeat.planned.cell.identity.uses_llm_at_ingest
                 turns = MOST_READ_TURNS if is_read else MOST_TURNS
-                cases = part_of(cases, questions, turns)
+                cases = sample_cases(cases, questions, turns)
 
             part.add(repeat, cases)
             asked += count_questions(cases)
             await self._imagine(repeat, cases)
-            looked_at.append(
-                _LookedAt(repeat, cases, tuple(self._tally.calls), Counter(self._tally.repeated))
+            sampled.append(
+                _SampledRepeat(
+                    repeat, cases, tuple(self._tally.calls), Counter(self._tally.repeated)
+                )
             )
 
-        for number, one in enumerate(looked_at):
+        for number, sample in enumerate(sampled):
             # Later repeats send only requests that the first did not: they represent the repeats
             # that were not composed.
-            weights = _weights(whole, part, looked_at[0], is_first=number == 0)
-            for call in one.calls:
-                self._add(one.repeat.planned.cell, call, weights[call.role])
+            weights = _weights(whole, part, sampled[0], is_first=number == 0)
+            for call in sample.calls:
+                self._add(sample.repeat.planned.cell, call, weights[call.role])
 
-            for role, count in one.repeated.items():
+            for role, count in sample.repeated.items():
                 self._repeated[role] += count * weights[role]
 
         return asked
@@ -210,10 +218,10 @@ class Estimator:
         work = ImaginedWork(cell, Silent(), self._connections, self._source)
         try:
             work.begin(ImaginedModels(cell.config, cell.run_key, self._connections))
-            under_way = self._begin(work, cell, seed)
+            imagined = self._begin(work, cell, seed)
             for case in cases:
-                await work.work(under_way, case)
-                self._count_failures(under_way, case)
+                await work.work(imagined, case)
+                self._count_failures(imagined, case)
         except MemevalError as error:
             self._note(f"{cell.name} can't be estimated: {one_line(error, 200)}")
         except BaseExceptionGroup as errors:

@@ -289,10 +289,10 @@ class ImaginedModels(Models):
         super().__init__(config, origin, None, connections)
 
     def _model(self, role: str) -> LanguageModel:
-        return _Named(super()._model(role))
+        return _RoleRecorder(super()._model(role))
 
 
-class _Named(LanguageModel):
+class _RoleRecorder(LanguageModel):
     """A model that records the role of each call."""
 
     def __init__(self, inner: LanguageModel) -> None:

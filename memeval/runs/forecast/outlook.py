@@ -20,7 +20,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.records import EvalCase
 from memeval.results.run import Run
 from memeval.runs.plan import Plan
-from memeval.runs.units import CasesRead
+from memeval.runs.units import CaseCache
 from memeval.statistics.clusters import clustered_se, independent_se
 from memeval.statistics.differences import detectable_difference, more_clusters
 
@@ -60,13 +60,13 @@ class _Spread(Struct, frozen=True):
     basis: str
 
 
-def look_ahead(plan: Plan, cases: CasesRead) -> list[Outlook]:
+def look_ahead(plan: Plan, cases: CaseCache) -> list[Outlook]:
     """The outlook for each data set of a plan, based on earlier runs of the home if possible."""
     runs = outputs_dir() / "runs"
     outlooks: dict[tuple[str, int, int], Outlook] = {}
     for planned in plan.cells:
         name = planned.cell.loaded.name or str(planned.cell.config.dataset["name"])
-        counts = [counted_questions(case, planned.cell) for case in cases.of(planned.cell)]
+        counts = [count_scored(case, planned.cell) for case in cases.of(planned.cell)]
         questions, asked = sum(counts), sum(map(bool, counts))
         key = (name, questions, asked)
         if key not in outlooks:
@@ -75,7 +75,7 @@ def look_ahead(plan: Plan, cases: CasesRead) -> list[Outlook]:
     return list(outlooks.values())
 
 
-def counted_questions(case: EvalCase, cell: Cell) -> int:
+def count_scored(case: EvalCase, cell: Cell) -> int:
     """Number of a case's questions that enter the accuracy."""
     headline = cell.dataset.headline
     return sum(in_headline(headline, asked) for asked in case.questions)
@@ -94,8 +94,8 @@ def outlook_for(
     The spread of the differences is that of earlier runs in the folder `runs`, else assumed;
     `design_effect` replaces that of the spread.
     """
-    measured = None if runs is None else _measured(name, runs)
-    spread = measured or _assumed(questions, cases)
+    measured = None if runs is None else _measured_spread(name, runs)
+    spread = measured or _assumed_spread(questions, cases)
     if design_effect is not None:
         spread = replace(spread, design_effect=design_effect)
 
@@ -117,7 +117,7 @@ def outlook_for(
     )
 
 
-def _assumed(questions: int, groups: int) -> _Spread:
+def _assumed_spread(questions: int, groups: int) -> _Spread:
     effect = ASSUMED_DESIGN_EFFECT if questions > groups else 1.0
     return _Spread(
         sd=ASSUMED_SD,
@@ -126,10 +126,10 @@ def _assumed(questions: int, groups: int) -> _Spread:
     )
 
 
-def _measured(name: str, runs: Path) -> _Spread | None:
+def _measured_spread(name: str, runs: Path) -> _Spread | None:
     """The widest spread between earlier runs on the data set; None with fewer than two of them."""
-    known = [run for run in finished_runs(runs) if run.summary.dataset == name]
-    spreads = list(_spreads(known[-MOST_RUNS:]))
+    earlier_runs = [run for run in finished_runs(runs) if run.summary.dataset == name]
+    spreads = list(_spreads(earlier_runs[-MOST_RUNS:]))
     return max(spreads, key=lambda spread: spread.sd**2 * spread.design_effect, default=None)
 
 

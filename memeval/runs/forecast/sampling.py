@@ -77,22 +77,22 @@ def count_questions(cases: Sequence[EvalCase]) -> int:
     return sum(len(case.questions) for case in cases)
 
 
-def part_of(cases: Sequence[EvalCase], most: int, turns: int) -> Sequence[EvalCase]:
+def sample_cases(cases: Sequence[EvalCase], most: int, turns: int) -> Sequence[EvalCase]:
     """The open questions that are asked: all, or about `most`, from cases with about `turns` turns.
 
     They are the same in each repeat, so that equal requests are recognised.
     """
-    whole = sum(len(session.turns) for case in cases for session in case.sessions)
-    some = spread(cases, max(1, turns * len(cases) // max(1, whole)))
-    if count_questions(some) <= most:
-        return some
+    total_turns = sum(len(session.turns) for case in cases for session in case.sessions)
+    chosen = evenly_spaced(cases, max(1, turns * len(cases) // max(1, total_turns)))
+    if count_questions(chosen) <= most:
+        return chosen
 
-    some = spread(some, max(1, most // QUESTIONS_PER_CASE))
-    share = max(1, most // len(some))
-    return [replace(case, questions=tuple(spread(case.questions, share))) for case in some]
+    chosen = evenly_spaced(chosen, max(1, most // QUESTIONS_PER_CASE))
+    share = max(1, most // len(chosen))
+    return [replace(case, questions=tuple(evenly_spaced(case.questions, share))) for case in chosen]
 
 
-def spread(items: Sequence[T], count: int) -> list[T]:
+def evenly_spaced(items: Sequence[T], count: int) -> list[T]:
     """At most `count` items, evenly spread."""
     if len(items) <= count:
         return list(items)

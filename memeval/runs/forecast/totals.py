@@ -136,10 +136,13 @@ def _price(
     role, model, provider, _ = key
     # The price may depend on the length of each call's prompt. A mean length may be a fraction, but
     # only whole tokens have a price.
-    whole = max(1, round(prompt_tokens))
-    asking = cost_usd(Usage(role, model, provider, whole, 0))
-    replied = cost_usd(Usage(role, model, provider, whole, 1000))
-    if asking is None or replied is None:
+    whole_tokens = max(1, round(prompt_tokens))
+    prompt_usd = cost_usd(Usage(role, model, provider, whole_tokens, 0))
+    reply_usd = cost_usd(Usage(role, model, provider, whole_tokens, 1000))
+    if prompt_usd is None or reply_usd is None:
         return None
 
-    return calls * (asking * prompt_tokens / whole + (replied - asking) / 1000 * completion_tokens)
+    return calls * (
+        prompt_usd * prompt_tokens / whole_tokens
+        + (reply_usd - prompt_usd) / 1000 * completion_tokens
+    )

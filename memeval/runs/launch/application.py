@@ -24,12 +24,12 @@ from omegaconf import OmegaConf
 from memeval.config.checks import check_overrides
 from memeval.config.grids import sweep_file
 from memeval.config.integers import as_hydra_words
-from memeval.config.names import homes_of
+from memeval.config.names import options_with_field
 from memeval.config.overrides import MULTIRUN, check_given_once
 from memeval.config.paths import conf_dir
 from memeval.config.plugins import check_folder
 from memeval.config.served import register
-from memeval.runs.compose.errors import explained
+from memeval.runs.compose.errors import explaining_config_errors
 from memeval.runs.compose.words import reorder_arguments
 from memeval.runs.invocation import begin_invocation
 from memeval.runs.job import is_repeated, run_job
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 VERSION_BASE = "1.3"
 CONFIG_DIR = ("-cd", "--config-dir")
-OF_LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
+LAUNCHER_PREFIXES = ("hydra/launcher=", "hydra.launcher.")
 """Beginnings of overrides that choose a launcher or change its settings."""
 OWN_LAUNCHERS = ("memeval", "ray")
 """Launchers that compose all cells before they run the first."""
@@ -91,8 +91,10 @@ def _is_single_run(arguments: Sequence[str]) -> bool:
 def _asks_for_cells(sweep: str, arguments: Sequence[str]) -> bool:
     """Whether the file of a sweep makes it one without `-m`."""
     folders = [Path(folder) for option, folder in pairwise(arguments) if option in CONFIG_DIR]
-    own = [folder / "sweep" / f"{sweep}.yaml" for folder in folders]
-    files = [file for file in [*own, sweep_file(sweep)] if file is not None and file.is_file()]
+    user_files = [folder / "sweep" / f"{sweep}.yaml" for folder in folders]
+    files = [
+        file for file in [*user_files, sweep_file(sweep)] if file is not None and file.is_file()
+    ]
     modes = [OmegaConf.select(OmegaConf.load(file), "hydra.mode") for file in files]
     return RunMode.MULTIRUN.name in modes
 
@@ -107,8 +109,8 @@ def _for_cells_alone(words: Sequence[str]) -> list[str]:
     for word in words:
         name, _, value = word.partition("=")
         group, dot, _ = name.partition(".")
-        is_of_cells = bool(dot) and group not in fixed and bool(homes_of(name, words))
-        if is_of_cells and _ONE_VALUE.fullmatch(value):
+        is_for_cells = bool(dot) and group not in fixed and bool(options_with_field(name, words))
+        if is_for_cells and _ONE_VALUE.fullmatch(value):
             cells.append(f"{name}=choice({value})")
         else:
             cells.append(word)
@@ -153,15 +155,18 @@ def compose_plan(words: Sequence[str]) -> tuple[Plan, Start]:
     from memeval.runs.plan import Plan
 
     # Only memeval's launchers can plan, and only for sweeps: a single cell is a sweep of one.
-    own = [word for word in words if word not in MULTIRUN]
-    if foreign_launcher(own):
-        own = [word for word in own if not word.startswith(OF_LAUNCHER)]
+    overrides = [word for word in words if word not in MULTIRUN]
+    if foreign_launcher(overrides):
+        overrides = [word for word in overrides if not word.startswith(LAUNCHER_PREFIXES)]
 
     planned: list[tuple[Plan, Start]] = []
     before = sys.argv
     try:
-        with explained(), planning(lambda plan, start: planned.append((plan, start))):
-            hydra_application([*reorder_arguments(own), MULTIRUN[1]])()
+        with (
+            explaining_config_errors(),
+            planning(lambda plan, start: planned.append((plan, start))),
+        ):
+            hydra_application([*reorder_arguments(overrides), MULTIRUN[1]])()
     finally:
         sys.argv = before  # Hydra's application reads its arguments there
 

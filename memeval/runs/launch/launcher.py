@@ -22,9 +22,9 @@ from memeval.process import started
 if TYPE_CHECKING:
     from memeval.llm.budget import Budget, SpendingLimits
     from memeval.runs.plan import Plan
-    from memeval.runs.schedule import Computers
+    from memeval.runs.schedule import ComputePool
 
-Start = Callable[["Plan"], "Computers | None"]
+Start = Callable[["Plan"], "ComputePool | None"]
 """Starts the processes that compute a plan; returns None if this process computes it."""
 _on_plan: Callable[[Plan, Start], None] | None = None
 
@@ -43,7 +43,7 @@ class SweepLauncher(Launcher):
         self.config = config
         # The sweeper composes each job only to see whether it can be composed. That takes as long
         # as the real composition, and ends at the first mistake.
-        hydra_context.config_loader = _Unchecked(self.loader)  # type: ignore[assignment]
+        hydra_context.config_loader = _UncheckedLoader(self.loader)  # type: ignore[assignment]
 
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
@@ -74,7 +74,7 @@ class SweepLauncher(Launcher):
         ends = run_plan(plan, invocation, self.start, budgets=self._budgets)
         return [job_return(ends.get(initial_job_idx + at)) for at in range(len(job_overrides))]
 
-    def start(self, plan: Plan) -> Computers | None:
+    def start(self, plan: Plan) -> ComputePool | None:
         """Starts the processes that compute."""
         from memeval.runs.compute.workers import start_workers
 
@@ -96,7 +96,7 @@ class RayLauncher(SweepLauncher):
         self._address, self._workers, self._cases = address, workers, cases
         self._variables = variables
 
-    def start(self, plan: Plan) -> Computers | None:
+    def start(self, plan: Plan) -> ComputePool | None:
         from memeval.runs.launch.ray_launcher import start_ray
 
         return start_ray(
@@ -130,7 +130,7 @@ def planning(on_plan: Callable[[Plan, Start], None]) -> Iterator[None]:
         _on_plan = None
 
 
-class _Unchecked:
+class _UncheckedLoader:
     """A config loader for the sweeper that composes nothing: only the launcher composes jobs."""
 
     def __init__(self, loader: ConfigLoader) -> None:

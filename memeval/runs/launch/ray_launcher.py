@@ -71,7 +71,7 @@ def start_ray(
         address=address,
         workers=workers,
         cases=cases,
-        variables=_passed_on(configs, variables),
+        variables=_worker_variables(configs, variables),
     )
     cluster = Cluster(settings, count_cores())
     if cluster.nodes > 1 and any(cell.config.store.url is None for cell in cells.values()):
@@ -125,7 +125,7 @@ def _check_address(address: str | None) -> None:
         ) from error
 
 
-def _passed_on(configs: Sequence[Mapping[str, Any]], more: Sequence[str]) -> dict[str, str]:
+def _worker_variables(configs: Sequence[Mapping[str, Any]], more: Sequence[str]) -> dict[str, str]:
     """Variables of this process's environment that each worker needs."""
     for name in more:
         if name not in os.environ:

@@ -22,8 +22,8 @@ from memeval.runs.invocation import DoneCell
 from memeval.runs.publish import work
 from memeval.runs.publish.pictures import SweepPicture
 from memeval.runs.publish.publisher import (
-    Published,
     Publisher,
+    PublishResult,
     start_drawers,
     start_publisher,
     tracking_publishers,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from memeval.report.plots.model import Plot
 
 
-class Compared(Struct, frozen=True):
+class ComparedRuns(Struct, frozen=True):
     """The runs of one data set, and how they differ."""
 
     runs: Sequence[Run]
@@ -63,7 +63,7 @@ class Conclusion(Struct, frozen=True):
     """In the sweep's order."""
     summaries: Sequence[RunSummary]
     """The summaries of these cells' runs."""
-    compared: Sequence[Compared]
+    compared: Sequence[ComparedRuns]
 
     @property
     def distinct(self) -> Sequence[RunSummary]:
@@ -97,14 +97,14 @@ class Conclusion(Struct, frozen=True):
             return []
 
         # All drawers take pictures from the same iterator.
-        left = iter(missing)
+        remaining = iter(missing)
 
-        def draw_left(drawer: Publisher) -> list[str | None]:
-            return [picture.make(drawer) for picture in left]
+        def draw_remaining(drawer: Publisher) -> list[str | None]:
+            return [picture.make(drawer) for picture in remaining]
 
         drawers = start_drawers() if plots else [Publisher(self.folder, track=False, plots=False)]
         with ThreadPoolExecutor(len(drawers)) as threads:
-            errors = [error for made in threads.map(draw_left, drawers) for error in made]
+            errors = [error for made in threads.map(draw_remaining, drawers) for error in made]
 
         return [f"not drawn: {error}" for error in dict.fromkeys(filter(None, errors))]
 
@@ -114,13 +114,13 @@ class Conclusion(Struct, frozen=True):
 
         pictures = []
         for group in self.compared:
-            of_group: dict[str, Plot] = {}
+            group_plots: dict[str, Plot] = {}
             if plots and len(group.runs) > 1:
-                of_group |= sweep_plots(group.summaries, group.suffix)
+                group_plots |= sweep_plots(group.summaries, group.suffix)
             if plots and group.comparison:
-                of_group |= difference_plots(group.comparison, group.suffix)
+                group_plots |= difference_plots(group.comparison, group.suffix)
 
-            pictures += [SweepPicture(self.folder, *named) for named in of_group.items()]
+            pictures += [SweepPicture(self.folder, *named) for named in group_plots.items()]
             if group.comparison:
                 content = page_content(group.comparison, len(group.runs))
                 folders = [run.folder for run in group.runs]
@@ -130,7 +130,7 @@ class Conclusion(Struct, frozen=True):
 
         return pictures
 
-    def log(self) -> list[Published]:
+    def log(self) -> list[PublishResult]:
         """Logs the end of a sweep to every MLflow store that has its runs."""
         end = self._sweep_end()
         if end is None:
@@ -141,9 +141,9 @@ class Conclusion(Struct, frozen=True):
             to = self.folder, publisher.root, publisher.uri
             try:
                 urls = publisher.submit(work.track_sweep, *to, end).result()
-                logged += [Published(url) for url in urls]
+                logged += [PublishResult(url) for url in urls]
             except work.PublishError as error:
-                logged.append(Published(error=str(error)))
+                logged.append(PublishResult(error=str(error)))
 
         return logged
 
@@ -179,15 +179,15 @@ def conclude(folder: Path, cells: Sequence[DoneCell]) -> Conclusion:
     """Compares the runs of an invocation; `folder` is its own."""
     runs = [Run(Path(cell.folder), read_shown_summary(Path(cell.folder))) for cell in cells]
     summaries = [run.summary for run in runs]
-    known = _last.get(folder)
-    if known is not None and known.summaries == summaries:
-        return replace(known, cells=cells)
+    earlier = _last.get(folder)
+    if earlier is not None and earlier.summaries == summaries:
+        return replace(earlier, cells=cells)
 
     _last[folder] = Conclusion(folder, cells, summaries, compare_groups(runs))
     return _last[folder]
 
 
-def compare_groups(runs: Sequence[Run]) -> list[Compared]:
+def compare_groups(runs: Sequence[Run]) -> list[ComparedRuns]:
     """How the runs of each data set differ from the first of them."""
     from memeval.report.comparison import by_dataset
 
@@ -195,14 +195,14 @@ def compare_groups(runs: Sequence[Run]) -> list[Compared]:
     groups = by_dataset([run.summary for run in by_key.values()])
     compared = []
     for name, summaries in groups.items():
-        own = [by_key[summary.run_key] for summary in summaries]
+        own_runs = [by_key[summary.run_key] for summary in summaries]
         suffix = f"_{file_name(name)}" if len(groups) > 1 else ""
-        compared.append(compare_group(Compared(own, suffix)))
+        compared.append(compare_group(ComparedRuns(own_runs, suffix)))
 
     return compared
 
 
-def compare_group(group: Compared) -> Compared:
+def compare_group(group: ComparedRuns) -> ComparedRuns:
     """The runs with their comparison, or the reason why there is none."""
     from memeval.comparison.build import compare_runs
     from memeval.comparison.finding import usual_metric

@@ -35,14 +35,14 @@ class SweepPicture(Struct, frozen=True, dict=True):
 
     def make(self, drawer: Publisher) -> str | None:
         """Draws the files into the folder; returns why it could not, or None."""
-        own = self.folder, self.name
+        target = self.folder, self.name
         try:
             if self.runs:
-                drawn = drawer.submit(work.draw_page, *own, self.runs, self.content)
+                drawing = drawer.submit(work.draw_page, *target, self.runs, self.content)
             else:
-                drawn = drawer.submit(work.draw_plot, *own, self.content)
+                drawing = drawer.submit(work.draw_plot, *target, self.content)
 
-            drawn.result()
+            drawing.result()
             self._mark.touch()
         except work.PublishError as error:
             return str(error)
@@ -56,13 +56,13 @@ class SweepPicture(Struct, frozen=True, dict=True):
         mark = self._mark
         # What can't be copied is drawn again.
         with suppress(OSError):
-            for known in (mark, *self.folder.parent.glob(f"*/{mark.name}")):
-                files = [known.with_name(self.name + ending) for ending in self.endings]
-                if not all(map(Path.is_file, [known, *files])):
+            for candidate in (mark, *self.folder.parent.glob(f"*/{mark.name}")):
+                files = [candidate.with_name(self.name + ending) for ending in self.endings]
+                if not all(map(Path.is_file, [candidate, *files])):
                     continue
 
-                if known != mark:
-                    for file in [*files, known]:
+                if candidate != mark:
+                    for file in [*files, candidate]:
                         shutil.copyfile(file, self.folder / file.name)
 
                 return True

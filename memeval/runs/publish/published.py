@@ -18,18 +18,18 @@ from memeval.tracking.known import logged_before
 from memeval.tracking.store import check_store, locate
 
 
-def published_before(cells: Iterable[Cell], sweep: str | None) -> dict[Path, str]:
+def find_published(cells: Iterable[Cell], sweep: str | None) -> dict[Path, str]:
     """URLs in MLflow, by run folder, of the finished cells whose report and run are up to date; an
     empty URL if a cell is not tracked. `sweep` is the digest of the sweep's overrides.
 
     Raises `UserError` for a string that is not a tracking URI.
     """
-    known: dict[Path, str] = {}
+    urls: dict[Path, str] = {}
     by_store: dict[str, dict[Path, Filing]] = {}
     for cell in filter(is_reported, cells):
         tracking = cell.config.tracking
         if tracking.name == "none":
-            known[cell.folder] = ""
+            urls[cell.folder] = ""
             continue
 
         uri = tracking.uri or os.environ.get("MLFLOW_TRACKING_URI") or ""
@@ -39,9 +39,9 @@ def published_before(cells: Iterable[Cell], sweep: str | None) -> dict[Path, str
     for uri, filings in by_store.items():
         store = locate(project_root(), uri or None)
         check_store(store)
-        known |= logged_before(filings, store)
+        urls |= logged_before(filings, store)
 
-    return known
+    return urls
 
 
 def is_reported(cell: Cell) -> bool:
@@ -56,14 +56,14 @@ def is_reported(cell: Cell) -> bool:
     return tagged and has_report(cell.folder, plots=cell.config.plots is not False)
 
 
-def file_again(cell: Cell, summary: RunSummary) -> RunSummary:
+def refile(cell: Cell, summary: RunSummary) -> RunSummary:
     """A finished run's summary, stored with the sweep and the tags of the current request."""
-    asked = own_tags(cell.config)
+    tags = own_tags(cell.config)
     sweep = cell.config.sweep_name or summary.sweep
     if sweep is not None:
-        asked["sweep"] = sweep
+        tags["sweep"] = sweep
 
-    filed = replace(summary, sweep=sweep, tags={**summary.tags, **asked})
+    filed = replace(summary, sweep=sweep, tags={**summary.tags, **tags})
     if filed == summary:
         return summary
 

@@ -48,7 +48,7 @@ a core that it shares with a computing process.
 """
 
 
-class Published(Struct, frozen=True):
+class PublishResult(Struct, frozen=True):
     """Result of publishing a run or a comparison."""
 
     url: str | None = None
@@ -102,21 +102,21 @@ class Publisher:
 
     def publish(
         self, folder: Path, filing: Filing, drawer: Publisher | None = None
-    ) -> Future[Published]:
+    ) -> Future[PublishResult]:
         """Writes a run folder's report, in the process of `drawer` if given, and logs the run."""
         folder = folder.resolve()
         report = (drawer or self).submit(work.report_run, folder, self.plots)
         return self._thread.submit(self._log, report, folder, filing)
 
-    def _log(self, report: Future[None], folder: Path, filing: Filing) -> Published:
+    def _log(self, report: Future[None], folder: Path, filing: Filing) -> PublishResult:
         try:
             report.result()
             if not self.track:
-                return Published()
+                return PublishResult()
 
-            return Published(self._ask(work.track_run, folder, self.root, self.uri, filing))
+            return PublishResult(self._ask(work.track_run, folder, self.root, self.uri, filing))
         except PublishError as error:
-            return Published(error=str(error))
+            return PublishResult(error=str(error))
 
     def _ask(self, function: Callable[..., T], folder: Path, *arguments: object) -> T:
         if not (self.track or self.plots):
@@ -229,7 +229,7 @@ def publisher_of(config: RunConfig) -> Publisher:
     return start_publisher(config.tracking, plots=config.plots is not False)
 
 
-def publish_cell(cell: Cell, sweep: str | None) -> Future[Published]:
+def publish_cell(cell: Cell, sweep: str | None) -> Future[PublishResult]:
     """Publishes a finished cell: writes its report, in the publisher without a store if one draws,
     and logs it.
     """

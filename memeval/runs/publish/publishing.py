@@ -12,10 +12,10 @@ from memeval.errors import StorageError
 from memeval.runs.invocation import DoneCell, Invocation
 from memeval.runs.plan import CellOutcome, Plan
 from memeval.runs.publish.conclusion import conclude
-from memeval.runs.publish.published import file_again, published_before
+from memeval.runs.publish.published import find_published, refile
 from memeval.runs.publish.publisher import (
     PUBLISHING,
-    Published,
+    PublishResult,
     publish_cell,
     publisher_of,
     start_drawers,
@@ -35,9 +35,9 @@ class Publishing:
     def __init__(self, invocation: Invocation) -> None:
         """Published runs are added to the list of `invocation`."""
         self._invocation = invocation
-        self._runs: dict[int, tuple[CellOutcome, Future[Published]]] = {}
+        self._runs: dict[int, tuple[CellOutcome, Future[PublishResult]]] = {}
         """By their numbers in the sweep."""
-        self._known: dict[Path, str] = {}
+        self._known_urls: dict[Path, str] = {}
         """URLs of the runs that are fully published already, by run folder."""
 
     def start(self, plan: Plan) -> None:
@@ -47,9 +47,9 @@ class Publishing:
         Raises `UserError` for a string that is not a tracking URI.
         """
         finished = [planned.cell for planned in plan.cells if planned.is_finished]
-        self._known = published_before(finished, self._invocation.sweep)
+        self._known_urls = find_published(finished, self._invocation.sweep)
         cells = [planned.cell for planned in plan.cells]
-        unpublished = [cell.config for cell in cells if cell.folder not in self._known]
+        unpublished = [cell.config for cell in cells if cell.folder not in self._known_urls]
         for config in unpublished:
             publisher_of(config)
 
@@ -66,21 +66,21 @@ class Publishing:
         """Starts to publish a finished run."""
         self._runs[outcome.planned.number] = outcome, self._publish(outcome)
 
-    def _publish(self, outcome: CellOutcome) -> Future[Published]:
+    def _publish(self, outcome: CellOutcome) -> Future[PublishResult]:
         cell, summary = outcome.planned.cell, outcome.summary
         assert summary is not None
         if not outcome.reused:
             return publish_cell(cell, self._invocation.sweep)
 
-        published: Future[Published] = Future()
+        published: Future[PublishResult] = Future()
         try:
-            if cell.folder not in self._known:
-                file_again(cell, summary)
+            if cell.folder not in self._known_urls:
+                refile(cell, summary)
                 return publish_cell(cell, self._invocation.sweep)
 
-            published.set_result(Published(self._known[cell.folder] or None))
+            published.set_result(PublishResult(self._known_urls[cell.folder] or None))
         except StorageError as error:
-            published.set_result(Published(error=str(error)))
+            published.set_result(PublishResult(error=str(error)))
 
         return published
 
@@ -88,13 +88,13 @@ class Publishing:
         """Waits until all runs are published; reports how many are left every now and then."""
         drawing = Thread(target=self._draw, daemon=True)
         drawing.start()
-        left = {future for _, future in self._runs.values()}
-        if not all(future.done() for future in left):
+        pending = {future for _, future in self._runs.values()}
+        if not all(future.done() for future in pending):
             say(PUBLISHING)
 
         runs = counted(len(self._runs), "run")
-        while left := wait(left, every_s).not_done:
-            say(f"publishing: {len(left):,} of {runs} left")
+        while pending := wait(pending, every_s).not_done:
+            say(f"publishing: {len(pending):,} of {runs} left")
 
         drawing.join(min(every_s, SOON_S))
         while drawing.is_alive():
@@ -104,13 +104,13 @@ class Publishing:
     def close(self) -> None:
         """Notes how each run was published. Running the same command again publishes the others."""
         for outcome, future in self._runs.values():
-            published = Published(error="the sweep was stopped")
+            published = PublishResult(error="the sweep was stopped")
             if not future.cancel() and future.done():
                 published = future.result()
 
-            self._invocation.note_done(self._done(outcome, published))
+            self._invocation.note_done(self._done_cell(outcome, published))
 
-    def _done(self, outcome: CellOutcome, published: Published) -> DoneCell:
+    def _done_cell(self, outcome: CellOutcome, published: PublishResult) -> DoneCell:
         return self._invocation.done_cell(
             outcome.planned.number,
             outcome.planned.cell,
@@ -124,7 +124,7 @@ class Publishing:
         outcomes = [self._runs[number][0] for number in sorted(self._runs)]
         # An error here occurs again at the end of the invocation, and is reported then.
         with suppress(Exception):
-            cells = [self._done(outcome, Published()) for outcome in outcomes]
+            cells = [self._done_cell(outcome, PublishResult()) for outcome in outcomes]
             conclude(self._invocation.folder, cells).draw()
 
 

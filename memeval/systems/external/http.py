@@ -18,7 +18,7 @@ from memeval.config.checks import check_address, check_headers
 from memeval.config.schema import TOOLS
 from memeval.errors import MemevalError, MemoryServiceError, ModelError, UserError, unknown
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
-from memeval.llm.faults import of_connection
+from memeval.llm.faults import connection_setback
 from memeval.llm.keys import headers_of, value_of
 from memeval.llm.metering import current_ledger
 from memeval.llm.refusals import RefusedRequestError
@@ -261,7 +261,7 @@ class HttpService(Service):
         own, endpoint = current_ledger().own, self._endpoint.endpoint
         try:
             # Only the request counts as the memory's time, not the wait for a request slot.
-            with own.aside():
+            with own.excluded():
                 reply = await endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
         except ModelError as error:
             message = f"{self.name} failed at {path}: {error}"
@@ -284,7 +284,7 @@ class HttpService(Service):
             async with asyncio.timeout(self._settings.request_timeout_s):
                 _reader, writer = await asyncio.open_connection(parts.hostname, port)
         except OSError as error:
-            setback = of_connection(error, parts.hostname or self._address)
+            setback = connection_setback(error, parts.hostname or self._address)
             message = f"{self.name} can't be reached: {setback.what}"
             raise remote.fault(self._address, message, NO_SERVICE) from error
 

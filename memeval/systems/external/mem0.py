@@ -394,7 +394,7 @@ class Mem0(RecallSystem):
             vector = await self._bridge.query_vector(text)
 
         # The bridge keeps the vector of one query, so searches run one after the other.
-        with own.aside():
+        with own.excluded():
             async with self._searching:
                 self._bridge.known = {text: vector}
                 result = await own.in_worker(self._search, text, depth, query.user)

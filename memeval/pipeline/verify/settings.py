@@ -20,9 +20,9 @@ from memeval.pipeline.measure.provenance import (
     PROTOCOL,
     SAMPLE,
     STAGES,
-    asked_tags,
     has_offline_reader,
     protocol,
+    selection_tags,
     shown_settings,
 )
 from memeval.pipeline.open.cell import run_name
@@ -39,12 +39,12 @@ from memeval.text.shown import one_line
 from memeval.witness.figures import figures
 
 Row = Mapping[str, Any]
-_OF_A_REPEAT = {"seed", *Keys.__struct_fields__}
+_REPEAT_MEMBERS = {"seed", *Keys.__struct_fields__}
 
 
 def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
     """Settings, and facts derived from them, that differ between `run.json` and the config."""
-    inputs, said = summary.identity["inputs"], dict(summary.params)
+    inputs, recorded = summary.identity["inputs"], dict(summary.params)
     shown = shown_settings(
         config,
         own_settings(config.system, "system"),
@@ -52,27 +52,27 @@ def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
         judge_uses_llm=inputs["judge_uses_llm"],
     )
     # A custom class has its code's version as its label, unless a label is set.
-    label = said.pop("label", None)
+    label = recorded.pop("label", None)
     if config.label not in (label, None):
         yield f"run.json: the label is {one_line(label, 60)}, but different in config.yaml"
 
-    for name in shown.keys() ^ said.keys():
+    for name in shown.keys() ^ recorded.keys():
         # The fields of a package's option are known only if the package is installed.
         if name not in shown or _is_ours(name, config):
             shorter = one_line(name, 60)
             yield f"run.json: the setting {shorter} is missing here or in config.yaml"
 
-    for name in shown.keys() & said.keys():
-        if said[name] != shown[name]:
+    for name in shown.keys() & recorded.keys():
+        if recorded[name] != shown[name]:
             yield (
-                f"run.json: the setting {name} is {one_line(said[name], 60)}, but "
+                f"run.json: the setting {name} is {one_line(recorded[name], 60)}, but "
                 f"{one_line(shown[name], 60)} in config.yaml"
             )
 
     sha256 = summary.data_sha256
-    made = {**_told_tags(config), PROTOCOL: protocol(config, sha256, summary.judge)}
-    for name, told in made.items():
-        if summary.tags.get(name) != told:
+    expected = {**_setting_tags(config), PROTOCOL: protocol(config, sha256, summary.judge)}
+    for name, value in expected.items():
+        if summary.tags.get(name) != value:
             yield f"run.json: the tag {name} differs from config.yaml"
 
     if summary.name != run_name(config):
@@ -96,18 +96,18 @@ def _is_ours(name: str, config: RunConfig) -> bool:
 
 
 def _fits_reader(tags: Mapping[str, str], config: RunConfig) -> bool:
-    own, deterministic = tags.get(OWN_PROMPT), tags.get(DETERMINISTIC)
-    if not {own, deterministic} <= {"true", "false"}:
+    has_own, deterministic = tags.get(OWN_PROMPT), tags.get(DETERMINISTIC)
+    if not {has_own, deterministic} <= {"true", "false"}:
         return False
 
     system = _shipped_system(config)
     # The system's own style may equal the cell's style: only the cell can tell.
-    if system is not None and "answer_style" not in vars(system) and own == "true":
+    if system is not None and "answer_style" not in vars(system) and has_own == "true":
         own_prompt = system.own_prompt or config.system.get("own_prompt", False)
         return bool(own_prompt) and not retrieves_only(config)
 
     is_offline = has_offline_reader(config)
-    return (deterministic == "true") == is_offline or (own == "true" and is_offline)
+    return (deterministic == "true") == is_offline or (has_own == "true" and is_offline)
 
 
 def _stages(config: RunConfig) -> dict[str, str] | None:
@@ -129,10 +129,10 @@ def _shipped_system(config: RunConfig) -> type[MemorySystem] | None:
     return system_class(name)
 
 
-def _told_tags(config: RunConfig) -> dict[str, str | None]:
+def _setting_tags(config: RunConfig) -> dict[str, str | None]:
     """Tags that follow from settings alone; None for a tag that must be missing."""
     retrieves = retrieves_only(config)
-    asked = asked_tags(config.dataset)
+    asked = selection_tags(config.dataset)
     return {
         "imported": str(config.system["name"] == IMPORTED).lower(),
         "recorded": "true" if config.judge.name == RECORDED else None,
@@ -149,7 +149,7 @@ def tag_problems(summary: RunSummary) -> Iterator[str]:
     identity = summary.identity
     inputs = identity.get("inputs", {}).get("digests", {})
     judge = summary.judge
-    made = {
+    expected = {
         "run_key": summary.run_key,
         "command": summary.command,
         "data_sha256": inputs.get("prepare", {}).get("data"),
@@ -157,7 +157,7 @@ def tag_problems(summary: RunSummary) -> Iterator[str]:
         "judge_key": judge and judge.digest,
         "judge_prompt_sha256": judge and judge.prompt_sha256,
     }
-    for name, value in made.items():
+    for name, value in expected.items():
         if tags.get(name) != value:
             yield f"run.json: the tag {name} does not match the run"
 
@@ -170,7 +170,7 @@ def tag_problems(summary: RunSummary) -> Iterator[str]:
     if identity.get("version") != tags.get("version.memeval"):
         yield "run.json: its identity and its tags name different versions of memeval"
 
-    if any(repeat.keys() != _OF_A_REPEAT for repeat in identity["keys"]):
+    if any(repeat.keys() != _REPEAT_MEMBERS for repeat in identity["keys"]):
         yield "run.json: the keys of a repeat differ from those of its stages"
 
     seeds = [(repeat["seed"], number) for number, repeat in enumerate(identity["keys"])]
@@ -179,8 +179,8 @@ def tag_problems(summary: RunSummary) -> Iterator[str]:
 
     least, coverage = params.get("min_coverage"), summary.metrics.get("coverage")
     if isinstance(least, int | float):
-        is_whole = coverage is not None and coverage >= least
-        valid = is_whole and not summary.is_stopped and tags.get(FOUND_NOTHING) != "true"
+        is_covered = coverage is not None and coverage >= least
+        valid = is_covered and not summary.is_stopped and tags.get(FOUND_NOTHING) != "true"
         if summary.valid != valid:
             yield f"run.json: it says {'valid' if summary.valid else 'invalid'}, but is not"
 
@@ -191,7 +191,7 @@ def witness_problems(summary: RunSummary, rows: Sequence[Row]) -> Iterator[str]:
         return  # questions chosen by verdicts have no accuracy
 
     get = summary.metrics.get
-    said: dict[str, float | None] = {
+    recorded: dict[str, float | None] = {
         "accuracy": get("accuracy"),
         "accuracy:low": get("accuracy_ci95_low"),
         "accuracy:high": get("accuracy_ci95_high"),
@@ -199,11 +199,19 @@ def witness_problems(summary: RunSummary, rows: Sequence[Row]) -> Iterator[str]:
     }
     for row in summary.categories:
         begin = f"category:{row.category}"
-        said |= {begin: row.accuracy, f"{begin}:low": row.ci95_low, f"{begin}:high": row.ci95_high}
-        said |= {f"{begin}:n": row.n, f"{begin}:scored": row.scored}
+        recorded |= {
+            begin: row.accuracy,
+            f"{begin}:low": row.ci95_low,
+            f"{begin}:high": row.ci95_high,
+        }
+        recorded |= {f"{begin}:n": row.n, f"{begin}:scored": row.scored}
 
-    made = figures(rows, {row.category for row in summary.categories if row.headline})
-    unlike = [name for name in {**said, **made} if not same_figure(said.get(name), made.get(name))]
-    if unlike:
-        names = ", ".join(one_line(name, 60) for name in unlike[:3])
-        yield f"run.json: the second implementation differs in {len(unlike)} figures: {names}"
+    expected = figures(rows, {row.category for row in summary.categories if row.headline})
+    differing = [
+        name
+        for name in {**recorded, **expected}
+        if not same_figure(recorded.get(name), expected.get(name))
+    ]
+    if differing:
+        names = ", ".join(one_line(name, 60) for name in differing[:3])
+        yield f"run.json: the second implementation differs in {len(differing)} figures: {names}"
