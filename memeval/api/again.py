@@ -19,8 +19,8 @@ from memeval.packages.data import config_of
 from memeval.pipeline.execute.progress import Silent
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import is_built_in
-from memeval.pipeline.open.declared import IMPORTED
 from memeval.pipeline.open.opening import open_cell
+from memeval.pipeline.open.system_source import IMPORTED
 from memeval.pipeline.verify.sound import name_ids
 from memeval.process.environment import environment
 from memeval.results import CONFIG_FILE, Record, is_imported, json_line, read_records

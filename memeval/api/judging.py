@@ -284,7 +284,7 @@ def _system_of_file(
     """The system of the run: the file, and the part of it that is used. It is part of the run's
     key.
     """
-    from memeval.pipeline.open.declared import IMPORTED
+    from memeval.pipeline.open.system_source import IMPORTED
 
     system: dict[str, Any] = {"name": IMPORTED, "file": file, "sha256": hypotheses.sha256}
     if only_listed:

@@ -62,8 +62,8 @@ PARSER = Parser.of("check", USAGE)
 
 def check(arguments: Sequence[str]) -> int:
     """Prints one line per rule. Exit status 1 if one is violated, or an essential one not shown."""
-    from memeval.pipeline.open.declared import SystemSource
     from memeval.pipeline.open.opening import open_cell
+    from memeval.pipeline.open.system_source import SystemSource
     from memeval.runs.spending import refuse_limits
 
     words, command = split_command(arguments)

@@ -66,7 +66,7 @@ class Cache:
 
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
         wanted = list(keys)
-        found: dict[str, CachedEntry] = {}
+        entries: dict[str, CachedEntry] = {}
 
         for start in range(0, len(wanted), _KEYS_AT_ONCE):
             batch = wanted[start : start + _KEYS_AT_ONCE]
@@ -76,9 +76,9 @@ class Cache:
                 if len(rows) < len(batch) and self._reopen_moved():
                     rows = self._select(batch)
 
-                found |= self._sound(rows)
+                entries |= self._sound(rows)
 
-        return found
+        return entries
 
     def _select(self, keys: list[str]) -> list[tuple[Any, ...]]:
         statement = f"{SELECT_ENTRIES} WHERE e.key IN ({','.join('?' * len(keys))})"

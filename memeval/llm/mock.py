@@ -59,11 +59,11 @@ def _reply(prompt: ChatPrompt | EntitiesPrompt | JudgePrompt | NotePrompt) -> st
 
 def _extraction(prompt: ChatPrompt) -> str:
     # mem0's system message explains the section; the last message contains it.
-    found = _NEW_MESSAGES.search(prompt.messages()[-1]["content"])
-    if found is None:
+    section = _NEW_MESSAGES.search(prompt.messages()[-1]["content"])
+    if section is None:
         return "{}"
 
-    texts = (line.partition(": ")[2] for line in found[1].splitlines())
+    texts = (line.partition(": ")[2] for line in section[1].splitlines())
     return json.dumps({"memory": [{"text": text} for text in texts if text]})
 
 

@@ -44,8 +44,8 @@ def processes_of(folder: str) -> list[int]:
     the system shows them (Linux).
     """
     processes = Path("/proc").glob("[0-9]*")
-    found = [int(process.name) for process in processes if _names(process, folder)]
-    return [process for process in found if process != os.getpid()]
+    numbers = [int(process.name) for process in processes if _names(process, folder)]
+    return [process for process in numbers if process != os.getpid()]
 
 
 def _names(process: Path, folder: str) -> bool:

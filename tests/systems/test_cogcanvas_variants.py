@@ -28,8 +28,8 @@ from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.ingest import ingest
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.declared import SystemSource
 from memeval.pipeline.open.opening import open_cell, system_settings
+from memeval.pipeline.open.system_source import SystemSource
 from memeval.records import Query
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.runs.compose.config import compose_config

@@ -19,7 +19,7 @@ from served_examples import EXAMPLES, QUESTION, Under, asked, program
 from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
-from memeval.pipeline.open.declared import SystemSource
+from memeval.pipeline.open.system_source import SystemSource
 from memeval.records import Answer
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external import program as started

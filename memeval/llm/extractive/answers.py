@@ -115,8 +115,8 @@ def _moment(
 ) -> Moment | None:
     """The time expression nearest to the question's words, or the turn's first one."""
     sentence = context.sentences[number]
-    said = sentence.time.date() if sentence.time else None
-    if named := moments(sentence.text, said):
+    said_on = sentence.time.date() if sentence.time else None
+    if named := moments(sentence.text, said_on):
         asked = [
             start
             for (start, _), term in zip(sentence.spans, sentence.stems, strict=True)
@@ -131,7 +131,11 @@ def _moment(
     turn = np.flatnonzero(context.turns == context.turns[number])
 
     return next(
-        (moment for position in turn for moment in moments(context.sentences[position].text, said)),
+        (
+            moment
+            for position in turn
+            for moment in moments(context.sentences[position].text, said_on)
+        ),
         None,
     )
 

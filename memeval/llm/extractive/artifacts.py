@@ -74,12 +74,12 @@ def kind_of(sentence: Sentence) -> str:
 
 
 def _item(sentence: Sentence, kind: str, number: int, asked: str) -> dict[str, object]:
-    said = sentence.time.date() if sentence.time else None
+    said_on = sentence.time.date() if sentence.time else None
     return {
         "type": kind,
         "content": f"asked: {asked}" if asked else sentence.text,
         "quote": sentence.text,
         "chunk": number,
-        "date": next((moment.text for moment in moments(sentence.text, said)), ""),
+        "date": next((moment.text for moment in moments(sentence.text, said_on)), ""),
         "people": list(dict.fromkeys(_NAME.findall(sentence.text))),
     }

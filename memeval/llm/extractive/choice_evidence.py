@@ -63,15 +63,15 @@ def features_for(
     turns = _turns(read_context, ranking)
     named = _stems_said_by(question, read_context)
     dated = _date(question, choices, read_context, ranking)
-    said = terms(answer)
+    replied = terms(answer)
     rows = []
 
     for choice, date_score in zip(choices, dated, strict=True):
-        own = terms(choice) - asked or terms(choice)
-        weights = {term: read_context.idf(term) for term in own}
-        near = max((bearing * _share(weights, held) for bearing, held in turns), default=0.0)
-        wide = _share(weights, frozenset().union(*(held for _, held in turns)))
-        rows.append((near, wide, _share(weights, named), _f1(terms(choice), said), date_score))
+        own_terms = terms(choice) - asked or terms(choice)
+        weights = {term: read_context.idf(term) for term in own_terms}
+        near = max((bearing * _share(weights, words) for bearing, words in turns), default=0.0)
+        wide = _share(weights, frozenset().union(*(words for _, words in turns)))
+        rows.append((near, wide, _share(weights, named), _f1(terms(choice), replied), date_score))
 
     return np.array(rows)
 
@@ -121,8 +121,8 @@ def _stems_said_by(question: ParsedQuestion, context: ContextIndex) -> frozenset
     return frozenset().union(*(context.sentences[position].terms for position in positions))
 
 
-def _share(weights: dict[str, float], held: frozenset[str]) -> float:
-    """The share of the weight whose terms are in `held`; a number also matches as a word."""
+def _share(weights: dict[str, float], words: frozenset[str]) -> float:
+    """The share of the weight whose terms are in `words`; a number also matches as a word."""
     # `fsum`, because a plain sum depends on the order of its terms, and the order of a set of
     # strings changes from one process to the next.
     total = math.fsum(weights.values())
@@ -130,7 +130,7 @@ def _share(weights: dict[str, float], held: frozenset[str]) -> float:
         return 0.0
 
     shared = (
-        weight for term, weight in weights.items() if term in held or _SPELT.get(term) in held
+        weight for term, weight in weights.items() if term in words or _SPELT.get(term) in words
     )
     return math.fsum(shared) / total
 
@@ -166,12 +166,12 @@ def _found_dates(context: ContextIndex, ranking: Ranking) -> list[tuple[float, s
             break
 
         sentence, bearing = context.sentences[number], score / ranking.scores[0]
-        said = sentence.time.date() if sentence.time else None
-        named = [moment.text for moment in moments(sentence.text, said)]
+        said_on = sentence.time.date() if sentence.time else None
+        named = [moment.text for moment in moments(sentence.text, said_on)]
         dates += [(bearing, text) for text in named]
         # A sentence without a date is most likely about the day on which it was said.
-        if said and not named:
-            dates.append((0.7 * bearing, day_text(said)))
+        if said_on and not named:
+            dates.append((0.7 * bearing, day_text(said_on)))
 
     return dates
 
@@ -181,9 +181,9 @@ def _spell(choice: str) -> str:
     text = _ISO.sub(
         lambda match: f"{int(match[3])} {MONTHS[(int(match[2]) - 1) % 12]} {match[1]}", choice
     )
-    found = moments(text, None)
-    if found:
-        return f"{text[: found[-1].start]}{found[-1].text}".strip()
+    named = moments(text, None)
+    if named:
+        return f"{text[: named[-1].start]}{named[-1].text}".strip()
 
     return text.strip() if _YEAR.search(text) or _DAY_MONTH.search(text) else ""
 

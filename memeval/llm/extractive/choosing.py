@@ -85,8 +85,8 @@ def choice_scores(
 
 def _count_shared(question: str, choice: str) -> float:
     """The share of the choice's stems that also occur in the question."""
-    asked, said = _stems(question), _stems(choice)
-    return len(asked & said) / len(said) if said else 0.0
+    question_stems, choice_stems = _stems(question), _stems(choice)
+    return len(question_stems & choice_stems) / len(choice_stems) if choice_stems else 0.0
 
 
 def _stems(text: str) -> frozenset[str]:

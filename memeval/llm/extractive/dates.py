@@ -45,9 +45,9 @@ def month_text(year: int, month: int) -> str:
     return f"{MONTHS[index]} {year + years}"
 
 
-def moments(sentence: str, said: date | None) -> list[Moment]:
-    """All time expressions, in order and without overlaps; relative ones need `said`."""
-    found: list[Moment] = []
+def moments(sentence: str, said_on: date | None) -> list[Moment]:
+    """All time expressions, in order and without overlaps; relative ones need `said_on`."""
+    resolved: list[Moment] = []
     taken: list[tuple[int, int]] = []  # disjoint, in order
     lowered = sentence.lower()
 
@@ -59,20 +59,20 @@ def moments(sentence: str, said: date | None) -> list[Moment]:
             if any(match.start() < end and start < match.end() for start, end in neighbours):
                 continue
 
-            moment = _resolve(resolve, match, said)
+            moment = _resolve(resolve, match, said_on)
             if moment is not None:
                 taken.insert(index, match.span())
-                found.append(moment)
+                resolved.append(moment)
 
-    return sorted(found, key=lambda moment: moment.start)
+    return sorted(resolved, key=lambda moment: moment.start)
 
 
 Resolver = Callable[[re.Match[str], date | None], str | None]
 
 
-def _resolve(resolve: Resolver, match: re.Match[str], said: date | None) -> Moment | None:
+def _resolve(resolve: Resolver, match: re.Match[str], said_on: date | None) -> Moment | None:
     try:
-        text = resolve(match, said)
+        text = resolve(match, said_on)
     except (ValueError, OverflowError):  # the 31st of June, a million years ago
         return None
 
@@ -82,13 +82,13 @@ def _resolve(resolve: Resolver, match: re.Match[str], said: date | None) -> Mome
     return Moment(text, match.start(), match.end())
 
 
-def _full_date(match: re.Match[str], said: date | None) -> str | None:
+def _full_date(match: re.Match[str], said_on: date | None) -> str | None:
     day, month, year = match.group("day"), match.group("month"), match.group("year")
     number = _month_number(month)
-    if year is None and said is None:
+    if year is None and said_on is None:
         return None
 
-    chosen = int(year) if year else _nearest_year(number, said or date.min)
+    chosen = int(year) if year else _nearest_year(number, said_on or date.min)
     return day_text(date(chosen, number, int(day)))
 
 
@@ -96,15 +96,15 @@ def _month_year(match: re.Match[str], _: date | None) -> str | None:
     return month_text(int(match.group(2)), _month_number(match.group(1)))
 
 
-def _bare_month(match: re.Match[str], said: date | None) -> str | None:
-    if said is None:
+def _bare_month(match: re.Match[str], said_on: date | None) -> str | None:
+    if said_on is None:
         return None
 
     number = _month_number(match.group("month"))
     shift = {"last": -1, "next": 1}.get(match.group("which") or "", 0)
-    year = _nearest_year(number, said)
+    year = _nearest_year(number, said_on)
     if shift:
-        year = said.year + shift if (number - said.month) * shift <= 0 else said.year
+        year = said_on.year + shift if (number - said_on.month) * shift <= 0 else said_on.year
 
     return month_text(year, number)
 
@@ -116,50 +116,50 @@ def _year(match: re.Match[str], _: date | None) -> str | None:
 def _offset_day(days: int) -> Resolver:
     """A resolver for words that name a day a fixed number of days away."""
 
-    def resolve(_: re.Match[str], said: date | None) -> str | None:
-        return _shift(said, "day", days) if said else None
+    def resolve(_: re.Match[str], said_on: date | None) -> str | None:
+        return _shift(said_on, "day", days) if said_on else None
 
     return resolve
 
 
-def _shift(said: date, unit: str, number: int) -> str:
+def _shift(said_on: date, unit: str, number: int) -> str:
     """The day, month or year that is `number` units from the day of speaking; for weeks, a day."""
     if unit == "day":
-        return day_text(said + timedelta(days=number))
+        return day_text(said_on + timedelta(days=number))
     if unit == "week":
-        return day_text(said + timedelta(weeks=number))
+        return day_text(said_on + timedelta(weeks=number))
     if unit == "month":
-        return month_text(said.year, said.month + number)
+        return month_text(said_on.year, said_on.month + number)
 
-    return str(said.year + number)
+    return str(said_on.year + number)
 
 
 # LoCoMo's own golds are as vague as what was said: `The week before 9 June 2023` and its like are
 # 60 answers of category 2. A single day would not match them.
-def _ago(match: re.Match[str], said: date | None) -> str | None:
-    if said is None:
+def _ago(match: re.Match[str], said_on: date | None) -> str | None:
+    if said_on is None:
         return None
 
     count, unit = match.group(1), match.group(2)
     number = _number(count)
     if number is None or unit == "weekend":
-        return f"{count.capitalize()} {unit}s before {day_text(said)}"
+        return f"{count.capitalize()} {unit}s before {day_text(said_on)}"
     if unit != "week":
-        return _shift(said, unit, -number)
+        return _shift(said_on, unit, -number)
     if number > 1:
-        return f"{count.capitalize()} weeks before {day_text(said)}"
+        return f"{count.capitalize()} weeks before {day_text(said_on)}"
 
-    return f"The week before {day_text(said)}"
+    return f"The week before {day_text(said_on)}"
 
 
-def _ahead(match: re.Match[str], said: date | None) -> str | None:
+def _ahead(match: re.Match[str], said_on: date | None) -> str | None:
     number = _number(match.group(1))
-    return None if said is None or number is None else _shift(said, match.group(2), number)
+    return None if said_on is None or number is None else _shift(said_on, match.group(2), number)
 
 
-def _around(match: re.Match[str], said: date | None) -> str | None:
+def _around(match: re.Match[str], said_on: date | None) -> str | None:
     """`last week`, `next month`, `this year`, `last weekend`."""
-    if said is None:
+    if said_on is None:
         return None
 
     which, unit = match.group(1), match.group(2)
@@ -167,25 +167,25 @@ def _around(match: re.Match[str], said: date | None) -> str | None:
         which, 0
     )
     if unit in ("month", "year"):
-        return _shift(said, unit, shift)
+        return _shift(said_on, unit, shift)
     if unit in ("summer", "winter", "spring", "fall", "autumn"):
-        return f"{unit.capitalize()} {said.year + shift}"
+        return f"{unit.capitalize()} {said_on.year + shift}"
 
     relation = {-1: "before", 0: "of", 1: "after"}[shift]
 
-    return f"The {unit} {relation} {day_text(said)}"
+    return f"The {unit} {relation} {day_text(said_on)}"
 
 
-def _weekday(match: re.Match[str], said: date | None) -> str | None:
+def _weekday(match: re.Match[str], said_on: date | None) -> str | None:
     """The weekday before the day of speaking; after it for `next` and `this`."""
-    if said is None:
+    if said_on is None:
         return None
 
     name = next(day for day in WEEKDAYS if day.startswith(match.group("weekday")))
     if match.group("which") in ("next", "this", "coming"):
-        return f"The {name.capitalize()} after {day_text(said)}"
+        return f"The {name.capitalize()} after {day_text(said_on)}"
 
-    return f"The {name.capitalize()} before {day_text(said)}"
+    return f"The {name.capitalize()} before {day_text(said_on)}"
 
 
 def _month_number(name: str) -> int:
@@ -194,11 +194,11 @@ def _month_number(name: str) -> int:
     )
 
 
-def _nearest_year(month: int, said: date) -> int:
+def _nearest_year(month: int, said_on: date) -> int:
     """The year that puts the month nearest to the day of speaking."""
     return min(
-        (said.year - 1, said.year, said.year + 1),
-        key=lambda year: abs((year - said.year) * 12 + month - said.month),
+        (said_on.year - 1, said_on.year, said_on.year + 1),
+        key=lambda year: abs((year - said_on.year) * 12 + month - said_on.month),
     )
 
 

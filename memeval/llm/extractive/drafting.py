@@ -20,17 +20,17 @@ def propose(prompt: DraftPrompt) -> str:
     """A question about a date or number in the turns, the chosen turn first; null if none fits."""
     turns = [turn for session in prompt.sessions for turn in session.turns]
     for turn in sorted(turns, key=lambda turn: turn.turn_id != prompt.about):
-        said = None if turn.time is None else turn.time.date()
+        said_on = None if turn.time is None else turn.time.date()
         for sentence in read_chunk(turn.text):
             if sentence.asks or len(sentence.words) < FEWEST_WORDS:
                 continue
 
             text = sentence.text.strip().rstrip(".!")
-            found = _answer(prompt.kind, text, said)
-            if found is None:
+            answered = _answer(prompt.kind, text, said_on)
+            if answered is None:
                 continue
 
-            asked, answer, (start, end) = found
+            asked, answer, (start, end) = answered
             cut = " ".join(f"{text[:start]}{GAP}{text[end:]}".split())
             # A role, such as `user`, is not a name.
             who = f"the {turn.speaker}" if turn.speaker.islower() else turn.speaker
@@ -45,11 +45,11 @@ def propose(prompt: DraftPrompt) -> str:
     return json.dumps({"question": None})
 
 
-def _answer(kind: str, text: str, said: date | None) -> tuple[str, str, tuple[int, int]] | None:
+def _answer(kind: str, text: str, said_on: date | None) -> tuple[str, str, tuple[int, int]] | None:
     """Question word for the date or the number of a sentence, the answer, and its position."""
     if kind == "temporal":
-        found = moments(text, said)
-        return ("Which date", found[0].text, (found[0].start, found[0].end)) if found else None
+        dates = moments(text, said_on)
+        return ("Which date", dates[0].text, (dates[0].start, dates[0].end)) if dates else None
 
     number = _NUMBER.search(text)
     return ("Which number", number.group(), number.span()) if number else None

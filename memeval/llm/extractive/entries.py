@@ -32,8 +32,8 @@ class SourceSentence(Struct, frozen=True):
     @property
     def line(self) -> str:
         """The sentence as a separate chunk."""
-        said = f"{self.speaker}: {self.text}" if self.speaker else self.text
-        return f"[{self.stamp}] {said}" if self.stamp else said
+        line = f"{self.speaker}: {self.text}" if self.speaker else self.text
+        return f"[{self.stamp}] {line}" if self.stamp else line
 
 
 def entries(chunks: Iterable[str]) -> Iterator[SourceSentence]:

@@ -48,10 +48,10 @@ def event_day(event: str, context: ContextIndex) -> date | None:
         return None
 
     sentence = context.sentences[ranking.best[0]]
-    said = sentence.time.date() if sentence.time else None
-    days = (approximate_day(moment.text) for moment in moments(sentence.text, said))
+    said_on = sentence.time.date() if sentence.time else None
+    days = (approximate_day(moment.text) for moment in moments(sentence.text, said_on))
 
-    return next((day for day in days if day), said)
+    return next((day for day in days if day), said_on)
 
 
 def approximate_day(text: str) -> date | None:

@@ -67,10 +67,10 @@ def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...])
 
     scores = []
     for choice in choices:
-        own = grams(choice) - asked or grams(choice)
-        total = weight(own)
+        wanted = grams(choice) - asked or grams(choice)
+        total = weight(wanted)
         scores.append(
-            max(score / best[0][0] * weight(own & sentence) / total for score, sentence in best)
+            max(score / best[0][0] * weight(wanted & sentence) / total for score, sentence in best)
             if total
             else 0.0
         )

@@ -69,8 +69,8 @@ class ExtractiveModel(LanguageModel):
                 answered = replace(asked, context=prompt.seen)
                 return await self.complete(answered, role=role, seed=seed)
 
-            made = [f"{call.name} {call.arguments}" for call in calls]
-            usage = self._usage(role, shown, "\n".join([*made, text]).strip())
+            call_texts = [f"{call.name} {call.arguments}" for call in calls]
+            usage = self._usage(role, shown, "\n".join([*call_texts, text]).strip())
             latency = time.perf_counter() - start
             return Completion(text, usage, latency_s=latency, tool_calls=calls)
 

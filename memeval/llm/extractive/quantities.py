@@ -51,8 +51,8 @@ def count(sentence: str, question: str) -> str | None:
         match = _DURATION.search(sentence)
         return match.group() if match else None
 
-    found = (match.group() for match in _COUNT.finditer(sentence))
-    return next((number.rstrip(",.") for number in found if number.lower() not in _ONE), None)
+    numbers = (match.group() for match in _COUNT.finditer(sentence))
+    return next((number.rstrip(",.") for number in numbers if number.lower() not in _ONE), None)
 
 
 def asks_length(question: str) -> bool:

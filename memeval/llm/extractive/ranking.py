@@ -128,7 +128,7 @@ def rank(question: ParsedQuestion, context: ContextIndex, depth: int) -> Ranking
     if not context.sentences or total == 0:
         return Ranking((), (), (), 0.0, 0.0, weights)
 
-    own, turn, held = _overlap(weights, context)
+    own, turn, stem_counts = _overlap(weights, context)
     speaking = _speaking(named, context)
     same_turn = np.diff(context.turns) == 0
     evidence = np.column_stack(
@@ -152,7 +152,7 @@ def rank(question: ParsedQuestion, context: ContextIndex, depth: int) -> Ranking
         for number in np.argsort(-scores, kind="stable")[:depth]
         if np.isfinite(scores[number])
     ]
-    share = held / len(weights)
+    share = stem_counts / len(weights)
 
     return Ranking(
         best=tuple(best),
@@ -185,21 +185,21 @@ def _date(question: ParsedQuestion, context: ContextIndex) -> Scores:
 
 
 @lru_cache(maxsize=1 << 14)
-def _nearness(text: str, said: date) -> float:
+def _nearness(text: str, said_on: date) -> float:
     if text in (
-        day_text(said),
-        month_text(said.year, said.month),
-        str(said.year),
-        MONTHS[said.month - 1],
+        day_text(said_on),
+        month_text(said_on.year, said_on.month),
+        str(said_on.year),
+        MONTHS[said_on.month - 1],
     ):
         return 1.0
 
     return (
         0.5
         if any(
-            text == day_text(said - timedelta(days=days))
+            text == day_text(said_on - timedelta(days=days))
             for days in range(1, 15)
-            if said.toordinal() > days
+            if said_on.toordinal() > days
         )
         else 0.0
     )
@@ -233,7 +233,7 @@ def _overlap(weights: Mapping[str, float], context: ContextIndex) -> tuple[Score
     """Weight of the question's stems per sentence and per turn, and their number per turn."""
     own = np.zeros(len(context.sentences))
     turn = np.zeros(int(context.turns[-1]) + 1)
-    held = np.zeros_like(turn)
+    stem_counts = np.zeros_like(turn)
 
     for term, weight in weights.items():
         places = context.postings.get(term)
@@ -241,9 +241,9 @@ def _overlap(weights: Mapping[str, float], context: ContextIndex) -> tuple[Score
             own[places] += weight
             turns = np.unique(context.turns[places])
             turn[turns] += weight
-            held[turns] += 1
+            stem_counts[turns] += 1
 
-    return own, turn, held
+    return own, turn, stem_counts
 
 
 def _arrays(lists: Mapping[str, list[int]]) -> dict[str, Places]:

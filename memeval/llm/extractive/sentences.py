@@ -68,7 +68,7 @@ def read_chunk(text: str) -> tuple[Sentence, ...]:
 
 
 def _read(text: str) -> tuple[Sentence, ...]:
-    found: list[Sentence] = []
+    sentences: list[Sentence] = []
     time: datetime | None = None
 
     for number, line in enumerate(text.split("\n")):
@@ -82,10 +82,12 @@ def _read(text: str) -> tuple[Sentence, ...]:
             speaker, body = match[1].strip().lower(), body[match.end() :]
 
         sentence = partial(_sentence, speaker=speaker, time=time, line=number)
-        found += [sentence(part) for part in _END.split(_CAPTION.sub(" ", body)) if part.strip()]
-        found += [sentence(match[1], caption=True) for match in _CAPTION.finditer(body)]
+        sentences += [
+            sentence(part) for part in _END.split(_CAPTION.sub(" ", body)) if part.strip()
+        ]
+        sentences += [sentence(match[1], caption=True) for match in _CAPTION.finditer(body)]
 
-    return tuple(found)
+    return tuple(sentences)
 
 
 _read_short = lru_cache(maxsize=1 << 12)(_read)

@@ -32,29 +32,29 @@ def summarise(prompt: SummarisePrompt) -> str:
     ln(sentences that contain it) + 2 if it is a name or a number, and 0 if it is evaluative or
     vague. So every date keeps some sentences, and a repeated fact is kept once.
     """
-    found = list(dict.fromkeys([*entries([prompt.previous]), *entries(prompt.chunks)]))
-    chosen = _choose(found, prompt.budget_tokens)
-    while chosen and count_tokens(_report(found, chosen)) > prompt.budget_tokens:
+    sentences = list(dict.fromkeys([*entries([prompt.previous]), *entries(prompt.chunks)]))
+    chosen = _choose(sentences, prompt.budget_tokens)
+    while chosen and count_tokens(_report(sentences, chosen)) > prompt.budget_tokens:
         chosen.pop()
 
-    return _report(found, chosen)
+    return _report(sentences, chosen)
 
 
-def _report(found: Sequence[SourceSentence], chosen: Sequence[int]) -> str:
+def _report(sentences: Sequence[SourceSentence], chosen: Sequence[int]) -> str:
     """The chosen sentences in chronological order, which is the order of their numbers."""
-    return block(found[number] for number in sorted(chosen))
+    return block(sentences[number] for number in sorted(chosen))
 
 
-def _choose(found: Sequence[SourceSentence], budget: int) -> list[int]:
+def _choose(sentences: Sequence[SourceSentence], budget: int) -> list[int]:
     """Numbers of the chosen sentences, best first."""
-    weights = _weights(found)
-    costs = [count_tokens(entry.text) + 2 for entry in found]
-    remaining, chosen, spare_tokens = set(range(len(found))), [], budget
+    weights = _weights(sentences)
+    costs = [count_tokens(entry.text) + 2 for entry in sentences]
+    remaining, chosen, spare_tokens = set(range(len(sentences))), [], budget
     covered: set[str] = set()
     per_date: Counter[str] = Counter()
 
     def worth(number: int) -> float:
-        entry = found[number]
+        entry = sentences[number]
         # `fsum` does not depend on the order of the set, which changes with each process.
         gain = math.fsum(weights[term] for term in entry.terms - covered)
         gain /= math.sqrt(1 + per_date[entry.stamp])
@@ -64,7 +64,7 @@ def _choose(found: Sequence[SourceSentence], budget: int) -> list[int]:
         # Sorted, so that the earliest of equal sentences is taken.
         best = max(sorted(remaining), key=worth)
         remaining.discard(best)
-        stamp = found[best].stamp
+        stamp = sentences[best].stamp
         cost = costs[best]
         # The date is written once, before its first sentence.
         if stamp and not per_date[stamp]:
@@ -76,15 +76,15 @@ def _choose(found: Sequence[SourceSentence], budget: int) -> list[int]:
         if cost <= spare_tokens:
             chosen.append(best)
             spare_tokens -= cost
-            covered.update(found[best].terms)
+            covered.update(sentences[best].terms)
             per_date[stamp] += 1
 
     return chosen
 
 
-def _weights(found: Sequence[SourceSentence]) -> Mapping[str, float]:
-    counts = Counter(term for entry in found for term in entry.terms)
-    telling = {term for entry in found for term in entry.telling}
+def _weights(sentences: Sequence[SourceSentence]) -> Mapping[str, float]:
+    counts = Counter(term for entry in sentences for term in entry.terms)
+    telling = {term for entry in sentences for term in entry.telling}
     weights = {
         term: 1 + math.log(count) + (TELLING if term in telling else 0.0)
         for term, count in counts.items()

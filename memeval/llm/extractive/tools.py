@@ -64,34 +64,34 @@ def next_calls(prompt: ToolPrompt) -> tuple[ToolCall, ...]:
 
 def _search(prompt: ToolPrompt, question: str) -> ToolCall | None:
     """The next search; None if it is time to answer."""
-    made = [
+    searches = [
         call["function"]["arguments"]
         for message in prompt.exchange
         for call in message.get("tool_calls", ())
     ]
     tool = _search_among(prompt.tools)
-    if prompt.last or tool is None or len(made) >= MOST_SEARCHES:
+    if prompt.last or tool is None or len(searches) >= MOST_SEARCHES:
         return None
 
     words = rare_words(question)
-    if len(made) == 1 and prompt.seen:
+    if len(searches) == 1 and prompt.seen:
         words = _names(prompt.seen, words)
-    elif made:
+    elif searches:
         # With results, the names have been tried: time to answer. Without, single words are tried.
         if prompt.seen:
             return None
 
-        words = sorted(words, key=len, reverse=True)[len(made) - 1 :][:1]
+        words = sorted(words, key=len, reverse=True)[len(searches) - 1 :][:1]
 
     if not words:
         return None
 
     name, argument = tool
     arguments = json.dumps({argument: _query(words, argument)}, ensure_ascii=False)
-    if arguments in made:
+    if arguments in searches:
         return None
 
-    return ToolCall(call_id=f"call_{len(made) + 1}", name=name, arguments=arguments)
+    return ToolCall(call_id=f"call_{len(searches) + 1}", name=name, arguments=arguments)
 
 
 def rare_words(text: str) -> list[str]:
@@ -140,13 +140,13 @@ def _names(seen: Sequence[str], known: Sequence[str]) -> list[str]:
     of_question = {word.casefold() for word in known}
     counts: Counter[str] = Counter()
     for entry in seen:
-        said = _HEAD.sub("", entry).partition(": ")[2] or entry
+        text = _HEAD.sub("", entry).partition(": ")[2] or entry
         # The first word of a sentence is in capitals, too.
-        inside = re.findall(r"(?<=[a-z,] )[A-Z][a-z]+", said)
+        inside = re.findall(r"(?<=[a-z,] )[A-Z][a-z]+", text)
         counts.update(name for name in inside if name.casefold() not in STOP_WORDS | of_question)
 
-    found = [name for name, _ in counts.most_common(2)]
-    return [*found, *known[:2]] if found else []
+    new_names = [name for name, _ in counts.most_common(2)]
+    return [*new_names, *known[:2]] if new_names else []
 
 
 def _writing(session: SessionPrompt, tools: Sequence[Mapping[str, Any]]) -> Iterator[ToolCall]:
@@ -165,20 +165,20 @@ def _writing(session: SessionPrompt, tools: Sequence[Mapping[str, Any]]) -> Iter
         change = _change(entry.text, {str(tool["name"]) for tool in tools})
         if change is not None:
             changes += 1
-            name, given = change
-            made = json.dumps(given, ensure_ascii=False)
-            yield ToolCall(call_id=f"call_{changes}", name=name, arguments=made)
+            name, changed = change
+            change_json = json.dumps(changed, ensure_ascii=False)
+            yield ToolCall(call_id=f"call_{changes}", name=name, arguments=change_json)
         elif len(entry.terms) > 1:
             facts.append(entry)
 
     turns = groupby(facts, key=lambda entry: (entry.stamp, entry.speaker))
     for number, ((stamp, speaker), of_turn) in enumerate(turns, start=changes + 1):
-        said = " ".join(entry.text for entry in of_turn)
-        note = f"{speaker}: {said}" if speaker else said
+        statement = " ".join(entry.text for entry in of_turn)
+        note = f"{speaker}: {statement}" if speaker else statement
         if stamp and not keeps_date:
             note = f"[{stamp}] {note}"
 
-        label = " ".join(rare_words(f"{speaker} {said}"))
+        label = " ".join(rare_words(f"{speaker} {statement}"))
         arguments = fill_schema(tool["parameters"], note=note, label=label)
         yield ToolCall(
             call_id=f"call_{number}",

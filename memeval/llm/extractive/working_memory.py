@@ -73,15 +73,15 @@ def fill_form(prompt: WorkingMemoryPrompt) -> str:
     names = field_names(prompt.template)
     cues = {name: _cues(name) for name in names}
     before = read_form(prompt.template, prompt.previous)
-    held = {name: list(entries(before.get(name, ()))) for name in names}
+    kept = {name: list(entries(before.get(name, ()))) for name in names}
 
     for entry in entries(prompt.chunks):
         name = max(names, key=lambda field: _cue_count(entry, cues[field]), default=None)
         if name is not None and not entry.asks and _cue_count(entry, cues[name]):
-            held[name].append(entry)
+            kept[name].append(entry)
 
     return write_form(
-        prompt.template, {name: _keep(found, cues[name]) for name, found in held.items()}
+        prompt.template, {name: _keep(sentences, cues[name]) for name, sentences in kept.items()}
     )
 
 
@@ -96,12 +96,12 @@ def _cue_count(entry: SourceSentence, cues: frozenset[str]) -> int:
     return len(cues & words) or len(cues & entry.terms)
 
 
-def _keep(found: Sequence[SourceSentence], cues: frozenset[str]) -> list[str]:
+def _keep(sentences: Sequence[SourceSentence], cues: frozenset[str]) -> list[str]:
     def worth(number: int) -> tuple[float, int]:
-        entry = found[number]
+        entry = sentences[number]
         content = len(entry.terms - TEMPORAL)
         return 2 * _cue_count(entry, cues) + 2 * len(entry.telling) + min(content, 6), number
 
-    unique = [number for number, entry in enumerate(found) if entry not in found[:number]]
+    unique = [number for number, entry in enumerate(sentences) if entry not in sentences[:number]]
     best = sorted(unique, key=worth, reverse=True)[:PER_FIELD]
-    return [found[number].line for number in sorted(best)]
+    return [sentences[number].line for number in sorted(best)]

@@ -29,9 +29,9 @@ from memeval.pipeline.isolate.watch import Watched, build_watched
 from memeval.pipeline.open.called import OFFLINE
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import FailedMemory
-from memeval.pipeline.open.declared import SystemSource
 from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.retrieving import retrieves_only
+from memeval.pipeline.open.system_source import SystemSource
 from memeval.process.leftovers import sweep, sweep_temporary
 from memeval.records import EvalCase, MemoryChunk
 from memeval.systems.base import IS_ESTIMATE, LINES, QuickSystem, Reader, SystemContext
@@ -99,13 +99,13 @@ class Builder:
         config = self._cell.config
         # Planned on the whole case: the middle and the end of a part are elsewhere, and the memory
         # at a later checkpoint would depend on which earlier ones were asked.
-        whole = case.whole if isinstance(case, CaseUntil) else None
+        full_case = case.full_case if isinstance(case, CaseUntil) else None
         planned = plan_compressions(
             turn=config.compression_turn,
             unit=config.compression_unit,
             retain=config.retain_recent,
-            case=whole or case,
-            chunks=case_chunks if whole is None else self._chunks(whole),
+            case=full_case or case,
+            chunks=case_chunks if full_case is None else self._chunks(full_case),
         )
         return {after: keeps for after, keeps in planned.items() if after <= len(case_chunks)}
 

@@ -47,7 +47,7 @@ class CaseUntil(EvalCase):
 
     earlier: tuple[tuple[str, str], ...] = ()
     """The checkpoints before it, in order: each session's id, and the id of the case up to it."""
-    whole: EvalCase | None = None
+    full_case: EvalCase | None = None
     """The case with all its sessions."""
 
 
@@ -111,7 +111,7 @@ def cases_until(case: EvalCase) -> Iterator[EvalCase]:
             checkpoints=case.checkpoints,
             others=case.others,
             earlier=tuple((point, _id_until(case, point)) for point in before),
-            whole=case,
+            full_case=case,
         )
 
 
@@ -346,7 +346,7 @@ async def _operate(
 
 async def search_for(watched: Watched, probes: Sequence[str]) -> list[str] | None:
     """The first results of each probe; None if the system can't be searched."""
-    found: list[str] = []
+    texts: list[str] = []
     for words in probes:
         with metered(Ledger()):
             query = Query(text=words, user=watched.user)
@@ -355,6 +355,6 @@ async def search_for(watched: Watched, probes: Sequence[str]) -> list[str] | Non
         if results is None:
             return None
 
-        found += [chunk.text for chunk in results]
+        texts += [chunk.text for chunk in results]
 
-    return found
+    return texts

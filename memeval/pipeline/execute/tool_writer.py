@@ -111,7 +111,7 @@ class CaseWriter:
         calls = loop.calls
         self._changed |= any(call.name in (DELETE, UPDATE) for call in calls)
         writes = sum(call.fault is None and call.name in writing for call in calls)
-        made = step_rows(
+        made_steps = step_rows(
             loop.steps, lambda call: quotations.found_in("\n".join(entries_of(call.arguments)))
         )
         self._sessions.append(
@@ -122,7 +122,7 @@ class CaseWriter:
                 writes=writes,
                 faults=loop.count_faults(),
                 limited=loop.step_limit,
-                made=by_reference(made, clean),
+                made=by_reference(made_steps, clean),
                 times=step_times(loop),
             )
         )

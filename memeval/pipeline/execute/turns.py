@@ -22,7 +22,7 @@ class CaseTurns(Struct, frozen=True, dict=True):
     session_of: Mapping[str, str]
     """The session of each turn."""
     position_of: Mapping[str, int]
-    single_chunks: tuple[tuple[str], ...]
+    singles: tuple[tuple[str], ...]
     """Each turn's id as a chunk of this one turn, built once: rankings contain hundreds of them."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Text of each turn."""
@@ -34,13 +34,13 @@ class CaseTurns(Struct, frozen=True, dict=True):
         }
         ids = tuple(session_of)
         positions = {turn_id: position for position, turn_id in enumerate(ids)}
-        single_chunks = tuple((turn_id,) for turn_id in ids)
+        singles = tuple((turn_id,) for turn_id in ids)
         texts = {turn.turn_id: turn.text for session in case.sessions for turn in session.turns}
         return cls(
             ids=ids,
             session_of=session_of,
             position_of=positions,
-            single_chunks=single_chunks,
+            singles=singles,
             texts=texts,
         )
 
@@ -64,12 +64,12 @@ class CaseTurns(Struct, frozen=True, dict=True):
 
     def ranking(self, positions: Ranking) -> tuple[tuple[str, ...], ...]:
         """Positions as turn ids. Raises `IndexError` for an unknown position."""
-        single_chunks, ids = self.single_chunks, self.ids
+        singles, ids = self.singles, self.ids
         if set(map(type, positions)) <= {int}:
-            return tuple(map(single_chunks.__getitem__, cast("tuple[int, ...]", positions)))
+            return tuple(map(singles.__getitem__, cast("tuple[int, ...]", positions)))
 
         return tuple(
-            single_chunks[chunk] if isinstance(chunk, int) else tuple(map(ids.__getitem__, chunk))
+            singles[chunk] if isinstance(chunk, int) else tuple(map(ids.__getitem__, chunk))
             for chunk in positions
         )
 

@@ -15,10 +15,10 @@ from memeval.config.settings import SHARED_SETTINGS, TENANTS
 from memeval.datasets.contract import DatasetSettings
 from memeval.datasets.info import LoadedDataset
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.declared import IMPORTED, SystemSource
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.pipeline.open.opening import system_settings
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
+from memeval.pipeline.open.system_source import IMPORTED, SystemSource
 from memeval.pipeline.open.versions import code_version, git_state, versions
 from memeval.results import JudgeIdentity
 from memeval.results.judge import RECORDED

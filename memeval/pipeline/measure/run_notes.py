@@ -203,8 +203,8 @@ def _operation_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> I
 def _writer_notes(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     """A note on a writer that stored nothing."""
     written = [ingest.row.written for ingest in ingest_rows if ingest.row.written is not None]
-    calls, faults = sum(one.calls for one in written), sum(one.faults for one in written)
-    if written and not any(one.writes for one in written):
+    calls, faults = sum(case.calls for case in written), sum(case.faults for case in written)
+    if written and not any(case.writes for case in written):
         why = f"of its {calls:,} calls, {faults:,} failed or were not run"
         yield f"The writer stored nothing: {why}."
 

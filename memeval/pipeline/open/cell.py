@@ -18,8 +18,8 @@ from memeval.judges.contract import JudgeSettings
 from memeval.llm.prompts import PromptTemplate
 from memeval.pipeline.open.cell_prompts import Templates
 from memeval.pipeline.open.code import is_built_in
-from memeval.pipeline.open.declared import IMPORTED, Source, SystemSource
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
+from memeval.pipeline.open.system_source import IMPORTED, Source, SystemSource
 from memeval.results.files import memory_folders
 from memeval.text.names import file_name
 

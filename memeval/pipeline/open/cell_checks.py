@@ -13,7 +13,7 @@ from memeval.errors import UserError
 from memeval.judges.contract import Judge
 from memeval.judges.model import ModelJudge
 from memeval.judges.registry import applicable_judges, judge_type, usual_judge
-from memeval.pipeline.open.declared import IMPORTED, Source, SystemSource
+from memeval.pipeline.open.system_source import IMPORTED, Source, SystemSource
 from memeval.records import IN_WORDS
 from memeval.results.judge import RECORDED
 

@@ -14,7 +14,7 @@ from memeval.judges.contract import Judge
 from memeval.llm.prompts import PromptTemplate, from_file, load_builtin, load_from_package
 from memeval.pipeline.open.cell_checks import has_language_model
 from memeval.pipeline.open.code import class_digests
-from memeval.pipeline.open.declared import IMPORTED
+from memeval.pipeline.open.system_source import IMPORTED
 from memeval.records import AnswerForm
 
 AUTO, SHORT, CHAIN_OF_NOTES = "auto", "short", "con"

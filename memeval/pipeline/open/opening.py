@@ -40,9 +40,9 @@ from memeval.pipeline.open.cell_prompts import (
     writer_digests,
 )
 from memeval.pipeline.open.code import class_digests, figures_code, is_built_in, stage_code
-from memeval.pipeline.open.declared import IMPORTED, ImportedSource, Source, SystemSource
 from memeval.pipeline.open.models import MODELS
 from memeval.pipeline.open.retrieving import for_retrieval, retrieves_only
+from memeval.pipeline.open.system_source import IMPORTED, ImportedSource, Source, SystemSource
 from memeval.results.own_prices import PRICES_FILE, name_prices, prices_mark
 from memeval.retrieval.embedding.contract import EMBEDDERS
 from memeval.retrieval.rerank import NONE, RERANKERS
@@ -232,12 +232,12 @@ def system_settings(source: Source) -> dict[str, Any]:
     return settings
 
 
-def _resolve_system(given: Mapping[str, Any], source: Source) -> dict[str, Any]:
+def _resolve_system(values: Mapping[str, Any], source: Source) -> dict[str, Any]:
     """A system's YAML and settings, without shared settings that are not set."""
     settings = system_settings(source)
     kept = {
         name: value
-        for name, value in given.items()
+        for name, value in values.items()
         if name not in SHARED_SETTINGS or value is not None
     }
     if isinstance(source.settings, RerankedSettings):
@@ -259,9 +259,9 @@ def open_dataset(config: RunConfig) -> Dataset:
     return dataset
 
 
-def _resolve_dataset(given: Mapping[str, Any], settings: DatasetSettings) -> dict[str, Any]:
+def _resolve_dataset(values: Mapping[str, Any], settings: DatasetSettings) -> dict[str, Any]:
     """A data set's YAML with the resulting settings in YAML's types: lists, not tuples."""
-    resolved = dict(given)
+    resolved = dict(values)
     for name, value in asdict(settings).items():
         resolved[name] = list(value) if isinstance(value, tuple) else value
 

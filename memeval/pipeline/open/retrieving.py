@@ -19,7 +19,7 @@ from memeval.config.schema import (
 from memeval.datasets.contract import Dataset
 from memeval.errors import UserError
 from memeval.judges.registry import usual_judge
-from memeval.pipeline.open.declared import Source
+from memeval.pipeline.open.system_source import Source
 
 ALL, RETRIEVE = "all", "retrieve"
 

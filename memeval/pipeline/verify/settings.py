@@ -26,9 +26,9 @@ from memeval.pipeline.measure.provenance import (
     shown_settings,
 )
 from memeval.pipeline.open.cell import run_name
-from memeval.pipeline.open.declared import IMPORTED
 from memeval.pipeline.open.opening import stages_of
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
+from memeval.pipeline.open.system_source import IMPORTED
 from memeval.pipeline.verify.figures import same_figure
 from memeval.results import FOUND_NOTHING, RunSummary
 from memeval.results.judge import RECORDED

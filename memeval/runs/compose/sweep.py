@@ -170,8 +170,8 @@ def _may_share(words: Sequence[ParsedOverride]) -> bool:
     It can't if a field is both added and assigned: then the order of the overrides matters.
     """
     added = [f"{word.name}." for word in words if word.adds_field]
-    given = [f"{word.name}." for word in words if not word.is_composed]
+    assigned = [f"{word.name}." for word in words if not word.is_composed]
     is_given = any(
-        one.startswith(other) or other.startswith(one) for one in added for other in given
+        one.startswith(other) or other.startswith(one) for one in added for other in assigned
     )
     return all(word.may_share for word in words) and not is_given

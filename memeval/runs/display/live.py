@@ -90,13 +90,13 @@ class LiveFigures(Struct):
 
 def duration(seconds: float) -> str:
     """`45 s`, `3 min 20 s` or `2 h 5 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60} s"
 
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{rounded // 3600} h {rounded % 3600 // 60} min"
 
 
 def cost(usd: float | None) -> str:

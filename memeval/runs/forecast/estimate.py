@@ -18,8 +18,8 @@ from memeval.pipeline.execute.progress import Silent
 from memeval.pipeline.execute.repeat import Repeat, first_error
 from memeval.pipeline.execute.unit import ANSWER_ROW, VERDICT_ROW, Message, SentRows, SentTexts
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.declared import SystemSource
 from memeval.pipeline.open.models import Models
+from memeval.pipeline.open.system_source import SystemSource
 from memeval.records import EvalCase, Role, Status
 from memeval.results import AnswerRow, IngestRow, VerdictRow
 from memeval.results.rows import answer_or_ingest

@@ -68,8 +68,8 @@ def scripted_calls(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     if session := _SESSION.search(asked):
         functions = tuple(tool["function"] for tool in tools)
         prompt = ToolPrompt(SessionPrompt((session[2],)), instructions="", tools=functions)
-        made = [(call.call_id, call.name, call.arguments) for call in next_calls(prompt)]
-        return [call_message(*call) for call in made]
+        calls = [(call.call_id, call.name, call.arguments) for call in next_calls(prompt)]
+        return [call_message(*call) for call in calls]
 
     function = tools[0]["function"]
     properties = mapping_of(function["parameters"].get("properties"))
@@ -150,8 +150,8 @@ def _artifacts(text: str, _: Draw) -> str:
 
     turns = text.rpartition("\nTurns:\n")[2]
     notes = []
-    for number, speaker, said in _NUMBERED.findall(turns):
-        quote = " ".join(said.split()[:QUOTED_WORDS])
+    for number, speaker, turn_text in _NUMBERED.findall(turns):
+        quote = " ".join(turn_text.split()[:QUOTED_WORDS])
         note = {"type": "key_fact", "content": quote, "quote": quote, "chunk": int(number)}
         notes.append({**note, "date": "", "people": [speaker] if speaker else []})
 
@@ -165,12 +165,12 @@ def _form(text: str, draw: Draw) -> str | None:
     if not is_whole:
         return None
 
-    said = rest.rpartition("\nThis session:\n")[2].strip().splitlines() or ["nothing"]
+    session_lines = rest.rpartition("\nThis session:\n")[2].strip().splitlines() or ["nothing"]
     lines = []
     for line in template.splitlines():
         lines.append(line)
         if _FIELD.match(line):
-            lines.append(draw.choice(said))
+            lines.append(draw.choice(session_lines))
 
     return "\n".join(lines)
 
@@ -182,8 +182,8 @@ def _draft(text: str, draw: Draw) -> str | None:
         return None
 
     quotes = [
-        {"turn": turn, "quote": " ".join(said.split()[:QUOTED_WORDS])}
-        for turn, said in (turns[-1], turns[0])
+        {"turn": turn, "quote": " ".join(turn_text.split()[:QUOTED_WORDS])}
+        for turn, turn_text in (turns[-1], turns[0])
     ]
     word = quotes[1]["quote"].split()[0]
     about = " ".join(f"{draw.getrandbits(32):x}" for _ in range(QUOTED_WORDS))

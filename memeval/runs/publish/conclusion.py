@@ -104,7 +104,7 @@ class Conclusion(Struct, frozen=True):
 
         drawers = start_drawers() if plots else [Publisher(self.folder, track=False, plots=False)]
         with ThreadPoolExecutor(len(drawers)) as threads:
-            errors = [error for made in threads.map(draw_remaining, drawers) for error in made]
+            errors = [error for part in threads.map(draw_remaining, drawers) for error in part]
 
         return [f"not drawn: {error}" for error in dict.fromkeys(filter(None, errors))]
 
