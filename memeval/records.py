@@ -151,7 +151,7 @@ class Session:
 class Traces:
     """The values that answers and memories are searched for, grouped by what finding one means.
 
-    `memeval.text.given` says when a text gives a value.
+    `memeval.text.value_search` says when a text gives a value.
     """
 
     kind: str

@@ -116,9 +116,9 @@ def write_data(home: Path) -> Path:
 
 
 def open_cell_of(data: Path, address: str, number: int) -> Cell:
-    from memeval.api.running import open_one
+    from memeval.api.running import compose_cell
 
-    return open_one(
+    return compose_cell(
         [
             "dataset=synthetic",
             f"dataset.path={data}",

@@ -45,7 +45,7 @@ def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
     judged = [one for one in records if one.score is not None and one.hypothesis is not None]
     # Only one repeat, because a file of answers has one answer per question.
     drawn = _draw([one for one in judged if one.repeat == 0], count)
-    with _own_home() as home:
+    with _temporary_home() as home:
         config = _config(run, drawn, home)
         file = home / "answers.jsonl"
         lines = [
@@ -73,7 +73,7 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
 
     asked = [one for one in records if one.score is not None and one.repeat == 0]
     drawn = _draw(asked, count)
-    with _own_home() as home:
+    with _temporary_home() as home:
         again = _complete(open_cell(_config(run, drawn, home), ""))
 
     return _agreement("answers", drawn, again)
@@ -124,7 +124,7 @@ def _config(run: Run, drawn: Sequence[Record], home: Path) -> RunConfig:
 
 
 @contextmanager
-def _own_home() -> Iterator[Path]:
+def _temporary_home() -> Iterator[Path]:
     """A temporary home; the data folder stays the same."""
     data = str(data_dir())
     with (

@@ -35,7 +35,7 @@ _WORDS: Mapping[Any, tuple[str, str]] = {
 _NUMBERS = {int: Integral, float: Real}
 
 
-def checked(function: Callable[P, T]) -> Callable[P, T]:
+def check_types(function: Callable[P, T]) -> Callable[P, T]:
     """Makes a function raise `UserError` for an argument whose type does not match its annotation.
 
     Annotations that are not in `_WORDS` are not compared.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memeval.api.arguments import checked
+from memeval.api.arguments import check_types
 from memeval.api.notebook import Table, first_lines, list_html, paper_cells, table_html
 from memeval.api.selecting import run_word, select_run, select_runs
 from memeval.comparison.build import compare_runs
@@ -88,7 +88,7 @@ class Comparisons(tuple[Comparison, ...]):
         return pd.read_csv(io.StringIO(differences_csv(self)))
 
 
-@checked
+@check_types
 def compare(
     *runs: Run | str | Path | Sequence[Run | str | Path],
     baseline: Run | str | Path | None = None,
@@ -213,7 +213,7 @@ def refusal(comparison: Comparison) -> UserError:
     return UserError(message, *others)
 
 
-@checked
+@check_types
 def table(
     *runs: Run | str | Path | Sequence[Run | str | Path],
     columns: str | Sequence[str] = (),
@@ -261,7 +261,7 @@ def _names(words: str | Sequence[str]) -> list[str]:
     return [word.strip() for word in words if word.strip()]
 
 
-@checked
+@check_types
 def explain(run: Run | str | Path, claim: str) -> Explanation:
     """Why a run's figure differs from a published one: the differing parts, and the effect of each
     on the figure, as far as finished runs show it.

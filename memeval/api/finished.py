@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memeval.api.arguments import checked
+from memeval.api.arguments import check_types
 from memeval.api.notebook import LONGEST_LINE, Table, runs_html
 from memeval.comparison.paper.build import paper_table
 from memeval.errors import UserError
@@ -32,7 +32,7 @@ class FinishedRun(Run):
     def _repr_html_(self) -> str:
         return runs_html([self.summary])
 
-    @checked
+    @check_types
     def table(
         self, columns: Sequence[str] = (), *, rows: Sequence[str] = (), caption: str = ""
     ) -> Table:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memeval.api.arguments import checked
+from memeval.api.arguments import check_types
 from memeval.comparison.finding import check_records, usual_metric
 from memeval.comparison.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
 from memeval.comparison.gating.output import gate_json, gate_junit, gate_markdown, sentence
@@ -66,7 +66,7 @@ class Gate:
         return redacted
 
 
-@checked
+@check_types
 def gate(
     run: Run,
     baseline: str | Path,
@@ -105,7 +105,7 @@ def gate(
     return Gate(run, kept, chosen, rules, result)
 
 
-@checked
+@check_types
 def bless(
     run: Run,
     baseline: str | Path,

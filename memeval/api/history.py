@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memeval.api.arguments import checked
+from memeval.api.arguments import check_types
 from memeval.api.selecting import select_runs
 from memeval.comparison.build import compare_runs
 from memeval.comparison.finding import check_records, usual_metric
@@ -43,7 +43,7 @@ class History:
         return [*sentences(self.steps), *refusal_lines(self.steps)]
 
 
-@checked
+@check_types
 def history(*filters: str, metric: str | None = None, last: int | None = None) -> History:
     """The runs that match filters such as `"system=notes"` and `"dataset=demo"`, as a history.
 

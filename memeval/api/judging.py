@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memeval.api.arguments import checked
+from memeval.api.arguments import check_types
 from memeval.api.finished import FinishedRun
 from memeval.api.overrides import as_overrides
 from memeval.api.running import progress_of
@@ -42,7 +42,7 @@ SHIPPED = "demo"
 """The data set of the built-in items."""
 
 
-@checked
+@check_types
 def evaluate(
     answers: str | Path,
     *overrides: str,
@@ -105,7 +105,7 @@ def imported_run(
     if ranked and options:
         raise UserError(f"{RANKED} takes neither {ONLY_LISTED} nor {JUDGED_BY}NAME")
 
-    config = _composed(overrides)
+    config = _compose(overrides)
     if config.num_runs != 1 and not ranked:
         raise UserError(
             "num_runs must be 1 for evaluate: it can't repeat the answers of another program"
@@ -184,7 +184,7 @@ def repeated_command(arguments: Sequence[str], file: str) -> str:
     return redacted(shlex.join(["python", "-m", "memeval", "evaluate", *words]))
 
 
-@checked
+@check_types
 def judge_probe(
     *overrides: str,
     items: str | Path | Sequence[str | Path] = (),
@@ -215,7 +215,7 @@ def probe(
     from memeval.runs.spending import refuse_limits
 
     chosen = _chosen_items(files)
-    config = _composed(overrides)
+    config = _compose(overrides)
     if not files and config.dataset["name"] != SHIPPED:
         raise UserError(
             f"the shipped items are about dataset={SHIPPED}, not dataset={config.dataset['name']}",
@@ -229,7 +229,7 @@ def probe(
         return run_loop(probe_judge(cell, chosen, shown, inject=inject))
 
 
-@checked
+@check_types
 def calibrate(run: Run | str | Path, labels: str | Path, *, partial: bool = False) -> Calibration:
     """A run's accuracy, corrected for the judge's errors with a person's labels, and written to the
     run folder. Reports and comparisons then show it.
@@ -248,7 +248,7 @@ def calibrate(run: Run | str | Path, labels: str | Path, *, partial: bool = Fals
     return calibration
 
 
-def _composed(words: Sequence[str]) -> RunConfig:
+def _compose(words: Sequence[str]) -> RunConfig:
     from memeval.runs.compose.config import compose_config
 
     with composing():

@@ -93,7 +93,7 @@ def table_html(
         lines.append(line)
         shown += 1
 
-    left_out = list(_left_out(len(rows) - shown, len(header)))
+    left_out = list(_remainder_lines(len(rows) - shown, len(header)))
     return f"<table>{''.join(lines)}</table>{list_html(left_out)}"
 
 
@@ -121,7 +121,7 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def _left_out(rows: int, columns: int) -> Iterator[str]:
+def _remainder_lines(rows: int, columns: int) -> Iterator[str]:
     if rows:
         yield f"{rows:,} more rows: to_pandas()"
     if columns > MOST_COLUMNS:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from memeval.api.finished import FinishedRun
 from memeval.api.overrides import as_overrides, check_words
-from memeval.api.threads import awaited, composing, in_thread
+from memeval.api.threads import await_thread, composing, in_thread
 from memeval.config.overrides import MULTIRUN
 from memeval.config.paths import conf_dir
 from memeval.errors import UserError
@@ -29,7 +29,7 @@ def run(*overrides: str, progress: bool = True, **settings: Any) -> FinishedRun:
     has its own loop and thread. Raises `UserError` for settings that can't be run
     or make several runs, `WorldError` if the disk or the tracking store can't be written.
     """
-    words = words_of_one(overrides, settings)
+    words = single_run_words(overrides, settings)
     return in_thread(partial(run_here, words, progress=progress)).result()
 
 
@@ -40,11 +40,11 @@ async def arun(*overrides: str, progress: bool = True, **settings: Any) -> Finis
     Cancelling it ends the run as a first Ctrl-C does: model calls in progress finish, and the same
     call continues it.
     """
-    words = words_of_one(overrides, settings)
-    return await awaited(partial(run_here, words, progress=progress))
+    words = single_run_words(overrides, settings)
+    return await await_thread(partial(run_here, words, progress=progress))
 
 
-def words_of_one(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
+def single_run_words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
     """The overrides of one run. Raises `UserError` for those of a sweep, and for other types."""
     check_words(overrides)
     several = [word for word in overrides if word in MULTIRUN]
@@ -69,7 +69,7 @@ def run_here(words: Sequence[str], *, progress: bool) -> FinishedRun:
     from memeval.runs.spending import confirm_run
 
     check_writable()
-    cell = open_one(words)
+    cell = compose_cell(words)
     confirm_run(cell)
     summary = complete_cell(cell, progress_of(cell.name, progress)).summary
     refuse_stopped(summary)
@@ -84,7 +84,7 @@ def progress_of(name: str, shown: bool) -> Callable[[], AbstractContextManager[P
     return lambda: RunDisplay(name) if shown else nullcontext(Silent())
 
 
-def open_one(words: Sequence[str]) -> Cell:
+def compose_cell(words: Sequence[str]) -> Cell:
     """The cell that the overrides compose. Raises `UserError`."""
     from memeval.pipeline.open.opening import open_cell
     from memeval.runs.compose.config import compose_config

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from memeval.api.arguments import checked
+from memeval.api.arguments import check_types
 from memeval.api.finished import FinishedRun
 from memeval.comparison.finding import (
     Filters,
     check_records,
-    earliest,
+    earliest_time,
     finished_runs,
     labels_of,
     named_run,
@@ -141,7 +141,7 @@ def _filters(words: Sequence[str], known: Sequence[Run]) -> list[str]:
     ]
 
 
-@checked
+@check_types
 def load_run(which: str | Path) -> FinishedRun:
     """A finished run, by its key, the beginning of its key, its folder, or the name that `list`
     prints.
@@ -155,7 +155,7 @@ def load_run(which: str | Path) -> FinishedRun:
         raise UserError(f"{folder / RUN_FILE} can't be read: {error}") from error
 
 
-@checked
+@check_types
 def load_runs(
     *,
     sweep: str | None = None,
@@ -169,7 +169,7 @@ def load_runs(
     `since` is a time, a span up to now, or such a span as a string: `"7d"`, `"12h"`. A run whose
     `run.json` is damaged is left out, with a `RuntimeWarning`.
     """
-    start = earliest(since)
+    start = earliest_time(since)
     problems: list[str] = []
     found = finished_runs(outputs_dir() / "runs", problems.append)
     for problem in problems:

@@ -14,7 +14,7 @@ from memeval.api.comparing import Comparisons
 from memeval.api.finished import FinishedRun
 from memeval.api.notebook import LONGEST_LINE, Table, first_lines, list_html, runs_html
 from memeval.api.overrides import as_overrides, as_value, check_words, plain
-from memeval.api.threads import awaited, composing, in_thread
+from memeval.api.threads import await_thread, composing, in_thread
 from memeval.comparison.paper.build import paper_table
 from memeval.errors import RefusedError, UserError, WorldError, unknown
 from memeval.text.shown import counted, one_line
@@ -164,7 +164,7 @@ async def asweep(
     """
     words = _words(overrides, settings)
     work = partial(_sweep, words, progress=progress, keep_going=keep_going)
-    return await awaited(work)
+    return await await_thread(work)
 
 
 def plan(*overrides: str, exact: bool = False, **settings: Any) -> Forecast:
@@ -246,7 +246,7 @@ def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
         if outcome.error is not None and not isinstance(outcome.error, UserError | WorldError):
             raise outcome.error  # a bug in memeval
 
-    return _concluded(invocation)
+    return _conclude(invocation)
 
 
 def _compose(words: Sequence[str], folder: Path) -> tuple[Plan, Start]:
@@ -257,7 +257,7 @@ def _compose(words: Sequence[str], folder: Path) -> tuple[Plan, Start]:
         return compose_plan(words)
 
 
-def _concluded(invocation: Invocation) -> Sweep:
+def _conclude(invocation: Invocation) -> Sweep:
     from memeval.runs.publish.conclusion import conclude
 
     conclusion = conclude(invocation.folder, invocation.done_cells())

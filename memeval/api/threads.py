@@ -51,7 +51,7 @@ def in_thread(work: Callable[[], T], switch: StopSwitch | None = None) -> Future
     return future
 
 
-async def awaited(work: Callable[[], T]) -> T:
+async def await_thread(work: Callable[[], T]) -> T:
     """Returns the result of `work`, done in a new thread.
 
     If the caller is cancelled, the work ends as after a first Ctrl-C: model calls in progress

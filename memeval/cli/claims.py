@@ -107,7 +107,7 @@ def reproduce_claims(names: Sequence[str], chosen: Sequence[Claim]) -> int:
     for text in made.unmatched:
         lines += textwrap.wrap(f"- {text}", WIDTH, subsequent_indent="  ")
 
-    lines += ["", *cost_lines(made.planned)]
+    lines += ["", *cost_lines(made.cost_overrides)]
     print(folded("\n".join(lines), sys.stdout))
     return 0
 
@@ -140,8 +140,8 @@ def listing(chosen: Sequence[Claim]) -> Iterator[str]:
         yield from fold("source", claim.source)
         yield from fold("data", f"{claim.dataset}, sha256 {protocol.data_sha256 or NOT_DISCLOSED}")
         yield from fold("questions", f"{asked} (categories {categories})")
-        yield from fold("judge", _known(judge))
-        yield from fold("reader", _known(reader))
+        yield from fold("judge", _or_undisclosed(judge))
+        yield from fold("reader", _or_undisclosed(reader))
         k = NOT_DISCLOSED if protocol.k is None else str(protocol.k)
         yield from fold("retrieval", f"k {k}, {protocol.retrieval or NOT_DISCLOSED}")
         yield from fold("error", f"{repeats} repeats, {protocol.error or NOT_DISCLOSED}")
@@ -163,7 +163,7 @@ def dispute_lines(claim: Claim) -> Iterator[str]:
         yield from fold("disputed", f"{dispute.text} ({dispute.source})")
 
 
-def _known(parts: Sequence[str | None]) -> str:
+def _or_undisclosed(parts: Sequence[str | None]) -> str:
     return ", ".join(part for part in parts if part) or NOT_DISCLOSED
 
 
@@ -198,8 +198,8 @@ def verdict_lines(matches: Sequence[Match]) -> Iterator[str]:
     shown: dict[str, None] = {}
     for match in matches:
         reasons = "; ".join(match.reasons)
-        but_for = f", but for {match.but_for}" if match.verdict == "comparable" else ""
-        but_for = but_for if match.but_for else ""
+        but_for = f", but for {match.allowed_difference}" if match.verdict == "comparable" else ""
+        but_for = but_for if match.allowed_difference else ""
         shown[f"{match.verdict}{but_for}{': ' if reasons else ''}{reasons}"] = None
 
     for text in shown:
@@ -236,7 +236,7 @@ def run_json(run: Run, chosen: Sequence[Claim]) -> dict[str, object]:
                 "figure": as_plain(match.figure),
                 "own": match.own,
                 "verdict": match.verdict,
-                "but_for": match.but_for,
+                "but_for": match.allowed_difference,
                 "aspects": list(map(as_plain, match.aspects)),
                 "caveats": list(match.claim.caveats),
                 "disputes": list(map(as_plain, match.claim.disputes)),

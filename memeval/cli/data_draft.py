@@ -331,7 +331,9 @@ def _show_plan(job: _Job) -> int:
         connections = ImaginedConnections(Path(folder), tally)
         models = ImaginedModels(job.cell.config, "plan", connections)
         nowhere: list[DraftedQuestion] = []
-        drafting = Drafting(job.cell, models, job.cases, job.wanted, nowhere.extend, assumes=True)
+        drafting = Drafting(
+            job.cell, models, job.cases, job.wanted, nowhere.extend, estimate_only=True
+        )
         run_loop(_imagine(drafting, connections))
 
     sums: dict[tuple[Role, str, str, str], CallSums] = {}

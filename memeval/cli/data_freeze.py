@@ -73,9 +73,9 @@ def freeze(chosen: Namespace) -> int:
     return _write(content, _target(chosen.into, name, chosen.version))
 
 
-def join(chosen: Namespace) -> int:
+def merge_files(chosen: Namespace) -> int:
     """Writes frozen data sets as one data set."""
-    paths = [_found(word) for word in chosen.files]
+    paths = [_resolve_path(word) for word in chosen.files]
     cases, sides, manifests = merge(paths, keeps_split=chosen.split is None)
     content = FrozenContent(
         name=chosen.name,
@@ -94,7 +94,7 @@ def join(chosen: Namespace) -> int:
 
 def diff(chosen: Namespace) -> int:
     """Prints what changed from one version to another; exit status 1 if anything did."""
-    old, new = _found(chosen.old), _found(chosen.new)
+    old, new = _resolve_path(chosen.old), _resolve_path(chosen.new)
     changes = changes_between(read_checked(old)[1], read_checked(new)[1])
     for what, names in changes.lists.items():
         if names:
@@ -112,7 +112,7 @@ def diff(chosen: Namespace) -> int:
 
 def power(chosen: Namespace) -> int:
     """Prints which difference the data could show, and which difference more data could show."""
-    path = _found(chosen.file)
+    path = _resolve_path(chosen.file)
     reader, written = read_checked(path)
     cases = [_with_status(case, None, ACCEPTED, DRAFTED) for case in written]
     count = sum(bool(case["questions"]) for case in cases)
@@ -133,7 +133,7 @@ def power(chosen: Namespace) -> int:
         questions=MORE * questions,
         cases=count,
         runs=runs,
-        design_effect=_more_a_case(now),
+        design_effect=_larger_effect(now),
     )
     print(outlook_line(now))
     print(f"  with {MORE * count:,} such cases: {_difference(more_cases)}")
@@ -144,7 +144,7 @@ def power(chosen: Namespace) -> int:
     return 0
 
 
-def _more_a_case(outlook: Outlook) -> float | None:
+def _larger_effect(outlook: Outlook) -> float | None:
     """The design effect of `MORE` times the questions in the same cases.
 
     1 + (m - 1) ρ for m questions per case, if their correlation ρ stays the same. None with one
@@ -246,7 +246,7 @@ def _target(into: str | None, name: str, version: str) -> Path:
     return data_dir() / FROZEN / f"{name}@{version}"
 
 
-def _found(word: str) -> Path:
+def _resolve_path(word: str) -> Path:
     """A file or folder, or the folder of a frozen data set below the data folder."""
     path, named = Path(word), data_dir() / FROZEN / word
     return named if not path.exists() and is_frozen(named) else path

@@ -98,7 +98,7 @@ OWN_ACTIONS = {
     "grow": ("memeval.cli.data_draft:draft", GROW),
     "review": ("memeval.cli.data_review:review", REVIEW),
     "freeze": ("memeval.cli.data_freeze:freeze", FREEZE),
-    "merge": ("memeval.cli.data_freeze:join", MERGE),
+    "merge": ("memeval.cli.data_freeze:merge_files", MERGE),
     "diff": ("memeval.cli.data_freeze:diff", DIFF),
     "power": ("memeval.cli.data_freeze:power", POWER),
 }

@@ -42,7 +42,7 @@ def review(chosen: Namespace) -> int:
     if not opened.questions():
         document = OwnDocument.read(path)
         if chosen.disputed and any(case.questions for case in document.checked):
-            print(_undisputed(document, name))
+            print(_no_dispute_text(document, name))
             return 0
 
         raise UserError(
@@ -62,7 +62,7 @@ def review(chosen: Namespace) -> int:
     return 0
 
 
-def _undisputed(document: OwnDocument, reviewer: str) -> str:
+def _no_dispute_text(document: OwnDocument, reviewer: str) -> str:
     """Why `--disputed` shows a reviewer no question."""
     if any(pair.differing for pair in review_agreement(document.cases).pairs):
         return f"{reviewer} has decided every question that reviewers disagree on."

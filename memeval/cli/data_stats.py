@@ -46,15 +46,18 @@ def show_stats(chosen: Namespace) -> int:
         for category in sorted(stats.by_category, key=lambda category: natural_order(str(category)))
     }
     print(f"{name}: {dataset.info.title}\n")
-    show(header(stats, names), list(rows(stats, names)))
+    print_table(header(stats, names), list(rows(stats, names)))
     print()
-    for line in [*below(dataset, stats, names), *dict.fromkeys((*loaded.notes, *dataset.notes()))]:
+    for line in [
+        *footer_lines(dataset, stats, names),
+        *dict.fromkeys((*loaded.notes, *dataset.notes())),
+    ]:
         print(line)
 
     return 0
 
 
-def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+def print_table(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     """Prints a table: a plain Markdown one if the output is piped."""
     from rich import box
     from rich.console import Console
@@ -112,7 +115,7 @@ def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
                 title,
                 *counts,
                 *(f"{row.categories[category]:,}" for category in names),
-                *tail(row),
+                *last_columns(row),
             ]
 
         return
@@ -131,18 +134,18 @@ def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
             f"{row.tokens / row.cases:,.0f}",
             f"{row.most_tokens:,}",
             f"{row.questions:,}",
-            *tail(row),
+            *last_columns(row),
         ]
 
 
-def tail(row: StatsRow) -> list[str]:
+def last_columns(row: StatsRow) -> list[str]:
     """Evidence turns per question with evidence, share of answerable ones, first and last day."""
     evidence = f"{row.evidence / row.with_evidence:.2f}" if row.with_evidence else "–"
     share = f"{100 * row.answerable / row.questions:.0f} %" if row.questions else "–"
     return [evidence, share, *(f"{day:%Y-%m-%d}" if day else "–" for day in (row.first, row.last))]
 
 
-def below(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[str]:
+def footer_lines(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[str]:
     """Meaning of the columns, and the spread of questions over the facets."""
     if stats.by_case:
         if named := [

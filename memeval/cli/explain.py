@@ -49,8 +49,8 @@ def lines_of(explanation: Explanation) -> Iterator[str]:
         gap = figure(explanation.gap / 100, POINTS.name, signed=True)
         yield from fold("this run", f"{explanation.own:.1f}, a gap of {gap} points")
 
-    if match.but_for:
-        yield from fold("compared", match.but_for)
+    if match.allowed_difference:
+        yield from fold("compared", match.allowed_difference)
     yield from dispute_lines(match.claim)
 
     for part in DifferingPart:
@@ -73,14 +73,14 @@ def part_lines(explanation: Explanation, part: DifferingPart) -> Iterator[str]:
         yield from fold(str(aspect.sameness), aspect.text)
     for effect in explanation.effects:
         if effect.part is part:
-            yield from fold(moved(effect), effect.text)
+            yield from fold(change_text(effect), effect.text)
 
     if part in explanation.missing:
         way = explanation.missing[part]
         yield from fold("not measured here", f"it takes {way}" if way else "memeval can't")
 
 
-def moved(effect: Effect) -> str:
+def change_text(effect: Effect) -> str:
     """`−12.3 points [−15.0, −9.1], to 41.5`."""
     change = figure(effect.change / 100, POINTS.name, signed=True)
     ends = ""

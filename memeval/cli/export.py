@@ -28,7 +28,7 @@ def export(arguments: Sequence[str]) -> int:
     options = PARSER.parse_args(list(arguments))
     made = export_run(options.run, options.to, output=options.output, with_texts=options.with_texts)
     print(f"folder: {made.folder}")
-    print(f"open:   {opening(made)}")
+    print(f"open:   {open_command(made)}")
     if not made.has_texts:
         print(
             "texts:  left out, because the licence of the data may not allow passing them on "
@@ -38,7 +38,7 @@ def export(arguments: Sequence[str]) -> int:
     return 0
 
 
-def opening(made: Export) -> str:
+def open_command(made: Export) -> str:
     """The command or call that opens the exported files in the tool."""
     ways = {
         INSPECT: f"inspect view --log-dir {made.folder}",

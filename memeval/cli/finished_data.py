@@ -61,7 +61,7 @@ def _dataset(run: Run, data: str | None) -> Dataset:
         )
 
     if path and data is None:
-        data = _frozen(str(path))
+        data = _frozen_folder(str(path))
 
     if path and data is None:
         raise UserError(
@@ -73,7 +73,7 @@ def _dataset(run: Run, data: str | None) -> Dataset:
     return build(str(name), data_dir(), **settings, path=data)
 
 
-def _frozen(name: str) -> str | None:
+def _frozen_folder(name: str) -> str | None:
     """The user's frozen data set of this name in the data folder; None for a path."""
     from memeval.datasets.json.frozen import is_frozen
 

@@ -100,7 +100,7 @@ def _print_plugin(group: str, name: str) -> None:
             summary, fields = _summary(found.file), _fields(found.file, skip=(group,))
             fields = [] if group == SWEEP else fields
         else:
-            summary, fields = _described(group, found)
+            summary, fields = _describe_class(group, found)
     except UserError as error:
         print(f"     {name:<16} {error}")
         return
@@ -110,7 +110,7 @@ def _print_plugin(group: str, name: str) -> None:
         print(f"       {group}.{field}")
 
 
-def _described(group: str, found: Plugin) -> tuple[str, list[str]]:
+def _describe_class(group: str, found: Plugin) -> tuple[str, list[str]]:
     """The description of an option that is a class, and its fields with their defaults."""
     # Loaded here: loading Hydra takes longer than `--help` may take.
     from memeval.config.served import describe, served_fields

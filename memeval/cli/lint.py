@@ -50,7 +50,7 @@ def lint(arguments: Sequence[str]) -> int:
     results = []
     for run in selection.chosen:
         check_records(run)
-        material = gather(run, selection.known, options.data, options.prompt)
+        material = collect_run(run, selection.known, options.data, options.prompt)
         results.append((run, lint_run(material)))
 
     if options.json:
@@ -93,7 +93,9 @@ def finding_lines(finding: Finding) -> Iterator[str]:
     yield from fold(f"  questions ({len(finding.questions):,})", shown)
 
 
-def gather(run: Run, known: Sequence[Run], data: str | None, files: Sequence[str]) -> LintedRun:
+def collect_run(
+    run: Run, known: Sequence[Run], data: str | None, files: Sequence[str]
+) -> LintedRun:
     """Collects everything that is known about a run on this machine."""
     records = run.read_records()
     cases, why = data_of(run, {record.case_id for record in records}, data)
@@ -103,7 +105,7 @@ def gather(run: Run, known: Sequence[Run], data: str | None, files: Sequence[str
         records=records,
         prompts=prompts_of(run, records),
         cases=cases,
-        missing=(*((why,) if why else ()), *unopened(run.summary, files)),
+        missing=(*((why,) if why else ()), *unopened_files(run.summary, files)),
         memories=memories_of(run.summary, {record.case_id for record in records}),
         settings=settings_of(run.summary, files),
         siblings=siblings,
@@ -181,7 +183,7 @@ def settings_of(summary: RunSummary, prompts: Sequence[str]) -> dict[str, str]:
     return texts
 
 
-def unopened(summary: RunSummary, prompts: Sequence[str]) -> Iterator[str]:
+def unopened_files(summary: RunSummary, prompts: Sequence[str]) -> Iterator[str]:
     """Reports prompt files that a run names but that were not given with `--prompt`."""
     for name in _FILES:
         path = summary.params.get(name)

@@ -27,15 +27,15 @@ def plan_lines(result: Forecast) -> list[str]:
 
 def _unit_rows(result: Forecast) -> list[list[str]]:
     rows = [["", "all", "finished", "left"]]
-    rows.append(_left_of("runs", result.cells, result.finished_cells))
+    rows.append(_remainder_row("runs", result.cells, result.finished_cells))
     for stage, name in STAGES.items():
         units = result.units[stage]
-        rows.append(_left_of(name, units.count, units.finished))
+        rows.append(_remainder_row(name, units.count, units.finished))
 
     return rows
 
 
-def _left_of(name: str, whole: int, finished: int) -> list[str]:
+def _remainder_row(name: str, whole: int, finished: int) -> list[str]:
     return [name, count(whole), count(finished), count(whole - finished)]
 
 

@@ -44,10 +44,10 @@ def register(arguments: Sequence[str]) -> int:
 
     check_folder_of("--output", options.output)
 
-    from memeval.api.running import open_one
+    from memeval.api.running import compose_cell
     from memeval.metrics.registry import metric_named, metrics
     from memeval.packages.cleaning import Cleaner
-    from memeval.packages.register import said_bytes, said_of
+    from memeval.packages.register import make_statement, statement_bytes
     from memeval.packages.signing import sign
     from memeval.results import RUN_FILE, SEAL, write_atomically
     from memeval.results.files import writing
@@ -63,9 +63,9 @@ def register(arguments: Sequence[str]) -> int:
     cells = []
     for system in systems:
         words = [*options.words, *([f"system={system}"] if system else [])]
-        cells.append(open_one(words))
+        cells.append(compose_cell(words))
 
-    said = said_of(
+    said = make_statement(
         cells,
         metric=metric,
         direction=options.direction,
@@ -74,12 +74,12 @@ def register(arguments: Sequence[str]) -> int:
         clean=Cleaner({}).ours,
     )
     with writing(options.output):
-        write_atomically(options.output, said_bytes(said).decode())
+        write_atomically(options.output, statement_bytes(said).decode())
 
     if options.sign is not None:
         note = options.output.with_name(f"{options.output.name}.sig")
         with writing(note):
-            write_atomically(note, sign(said_bytes(said), options.sign).decode())
+            write_atomically(note, sign(statement_bytes(said), options.sign).decode())
 
     print(f"wrote:  {options.output}, digest {said[SEAL]}")
     for cell in cells:

@@ -20,7 +20,7 @@ NONE, APART = "-", "|"
 def review_in_terminal(opened: ReviewFile) -> None:
     """Asks until all questions are decided, the user ends it, or the input ends."""
     questions = opened.questions()
-    place = next_left(questions, -1)
+    place = next_undecided(questions, -1)
     is_new, since = True, 0.0
     while True:
         if is_new:
@@ -86,7 +86,7 @@ def turn_lines(case: EvalCase, chosen: Sequence[int] | None) -> Iterator[str]:
         yield from wrap(f"turn {place}, {turns[place].speaker}", turns[place].text)
 
 
-def next_left(questions: Sequence[ShownQuestion], place: int) -> int:
+def next_undecided(questions: Sequence[ShownQuestion], place: int) -> int:
     """Position of the next undecided question after `place`, wrapping around; else `place`."""
     order = [*range(place + 1, len(questions)), *range(place + 1)]
     return next((at for at in order if questions[at].is_left), max(place, 0))
@@ -100,15 +100,15 @@ def _act(
     if key == "a":
         accepted = ReviewChange(decision="accepted", seconds=seconds)
         opened.save(question.name, question.version, accepted)
-        return next_left(opened.questions(), place)
+        return next_undecided(opened.questions(), place)
 
     if key == "r":
         rejected = ReviewChange(decision="rejected", reason=_ask("  why? ") or "", seconds=seconds)
         opened.save(question.name, question.version, rejected)
-        return next_left(opened.questions(), place)
+        return next_undecided(opened.questions(), place)
 
     if key == "e":
-        opened.save(question.name, question.version, _typed())
+        opened.save(question.name, question.version, _ask_change())
     elif key == "t":
         for line in turn_lines(opened.case(question.case), None):
             print(line)
@@ -128,7 +128,7 @@ def _act(
     return place
 
 
-def _typed() -> ReviewChange:
+def _ask_change() -> ReviewChange:
     """Input for the fields of a question; an empty line leaves a field as it is.
 
     Raises `UserError` for evidence that is not a list of numbers.

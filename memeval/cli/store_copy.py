@@ -26,13 +26,13 @@ def copy(home: Home, chosen: argparse.Namespace) -> int:
     """
     from memeval.store.copying import Copying
     from memeval.store.copying_memories import copy_memories
-    from memeval.store.inventory import Way
+    from memeval.store.inventory import CopyDirection
     from memeval.store.postgres.database import open_database
     from memeval.store.postgres.store import PostgresStore
 
     url = chosen.to or vars(chosen)["from"]  # `from` is a keyword of Python
     check_store(url, chosen.memories)
-    way = Way.TO_DATABASE if chosen.to else Way.FROM_DATABASE
+    direction = CopyDirection.TO_DATABASE if chosen.to else CopyDirection.FROM_DATABASE
     settings = StoreConfig(url=url, memories=chosen.memories)
     database = open_database(url, settings.patience_s, print)
     shared = open_memories(settings, print)
@@ -40,23 +40,23 @@ def copy(home: Home, chosen: argparse.Namespace) -> int:
 
     def parts() -> Iterator[Copied]:
         yield from Copying(
-            home, PostgresStore(database, home.cache), way, do_it=chosen.yes, items=items
+            home, PostgresStore(database, home.cache), direction, do_it=chosen.yes, items=items
         ).run()
         if shared is not None:
-            yield from copy_memories(home, items, shared, way, do_it=chosen.yes)
+            yield from copy_memories(home, items, shared, direction, do_it=chosen.yes)
 
     new: Counter[str] = Counter()
-    there: Counter[str] = Counter()
+    present: Counter[str] = Counter()
     problems = 0
     for part in parts():
         new[part.kind] += part.new if not part.problem else 0
-        there[part.kind] += part.there
+        present[part.kind] += part.present
         problems += bool(part.problem)
         if part.new or part.problem:
             print(_describe(part, do_it=chosen.yes))
 
     if not problems or any(new.values()):
-        _print_sums(new, there, do_it=chosen.yes)
+        _print_sums(new, present, do_it=chosen.yes)
     if problems:
         print(f"{problems} could not be copied; the same command retries them")
 
@@ -73,9 +73,9 @@ def _describe(part: Copied, *, do_it: bool) -> str:
     return f"copied        {part.kind:<9} {part.new:>9,}  {name}  (sha256 {part.digest})"
 
 
-def _print_sums(new: Counter[str], there: Counter[str], *, do_it: bool) -> None:
+def _print_sums(new: Counter[str], present: Counter[str], *, do_it: bool) -> None:
     total = sum(new.values())
-    already = sum(there.values())
+    already = sum(present.values())
     if not total:
         print(f"nothing to copy: {already:,} already exist")
     elif do_it:

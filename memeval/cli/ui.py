@@ -98,8 +98,8 @@ def serve(host: str, port: int, store: TrackingStore, root: Path, *, opens: bool
     with os.fdopen(
         open_private(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8"
     ) as output:
-        command = server(host, port)
-        variables = surroundings(store.uri, store.artifacts or "")
+        command = server_command(host, port)
+        variables = server_environment(store.uri, store.artifacts or "")
         pipes: Any = {
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
@@ -169,7 +169,7 @@ def is_loopback(host: str) -> bool:
     return bool(host) and all(ipaddress.ip_address(address).is_loopback for address in addresses)
 
 
-def server(host: str, port: int) -> list[str]:
+def server_command(host: str, port: int) -> list[str]:
     """The command line of MLflow's server: one worker is enough for one user, and needs a third of
     the memory of four.
     """
@@ -177,7 +177,7 @@ def server(host: str, port: int) -> list[str]:
     return [sys.executable, "-m", "mlflow", "server", *listening, "--workers", "1"]
 
 
-def surroundings(uri: str, artifacts: str) -> dict[str, str]:
+def server_environment(uri: str, artifacts: str) -> dict[str, str]:
     """The server's environment.
 
     The store's URI may contain a password, which every user of the machine could read on a command

@@ -55,7 +55,7 @@ def compare_runs(
         scores = shared_scores(scores)
         left_out = asked - len(scores[0].questions)
 
-    allowed = _allowed(force=force, common=common)
+    allowed = _overridden_kinds(force=force, common=common)
     pairs = _pairs(len(runs), baseline, all_pairs=all_pairs, steps=steps)
     kept, refusals = _admit(pairs, runs, scores, metric, allowed)
     if left_out:
@@ -93,7 +93,7 @@ def _read_scores(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
     return scores
 
 
-def _allowed(*, force: bool, common: bool) -> frozenset[NoteKind]:
+def _overridden_kinds(*, force: bool, common: bool) -> frozenset[NoteKind]:
     """The kinds of reasons against a comparison that are overridden."""
     if force:
         return ALL_KINDS

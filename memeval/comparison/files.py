@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.comparison.records import Comparison, Difference
-from memeval.comparison.sentences import lead, sentence
+from memeval.comparison.sentences import lead_sentences, sentence
 from memeval.comparison.tables import (
     CATEGORIES_TITLE,
     Cells,
@@ -76,7 +76,11 @@ def comparison_markdown(comparison: Comparison) -> str:
     lines = []
     if comparison.differences:
         first, *others = headline(comparison)
-        lines = [f"## {inline(first)}", "", *(f"{inline(line)}\n" for line in lead(comparison))]
+        lines = [
+            f"## {inline(first)}",
+            "",
+            *(f"{inline(line)}\n" for line in lead_sentences(comparison)),
+        ]
         # Two spaces at the end of a line of Markdown keep the line break.
         lines += [inline(line) + "  " for line in others]
         lines += [
@@ -84,7 +88,7 @@ def comparison_markdown(comparison: Comparison) -> str:
             *(f"- {inline(_describe(comparison, pair))}" for pair in comparison.differences),
         ]
         for cells in result_tables(comparison):
-            lines += ["", *_table(_flat(cells))]
+            lines += ["", *_table(_one_line_cells(cells))]
 
         lines += _categories(comparison)
         lines += ["", *(f"- {inline(line)}" for line in legend(comparison))]
@@ -97,7 +101,7 @@ def _describe(comparison: Comparison, difference: Difference) -> str:
     return f"{sentence(comparison, difference)} {describe_counts(comparison, difference)}"
 
 
-def _flat(cells: Cells) -> Cells:
+def _one_line_cells(cells: Cells) -> Cells:
     """A table whose cells have one line each, and whose last column has a heading."""
     header, *rows = [[cell.replace("\n", " ") for cell in row] for row in cells]
     return [[cell or "letters" for cell in header], *rows]
@@ -171,7 +175,7 @@ def comparison_tex(comparison: Comparison) -> str:
 
     for cells in result_tables(comparison):
         columns = len(cells[0])
-        first, *body = [tex_row(list(map(tex, row))) for row in _flat(cells)]
+        first, *body = [tex_row(list(map(tex, row))) for row in _one_line_cells(cells)]
         lines += [rf"\begin{{tabular}}{{l{'r' * (columns - 1)}}}", r"\toprule", first, r"\midrule"]
         lines += [*body, r"\bottomrule"]
         if comparison.forced:

@@ -48,10 +48,10 @@ class Filters(Struct, frozen=True):
         if self.since is not None and summary.ended < self.since:
             return False
 
-        return all(_holds(summary, name, value) for name, value in self.settings.items())
+        return all(_has_value(summary, name, value) for name, value in self.settings.items())
 
 
-def _holds(summary: RunSummary, name: str, value: str) -> bool:
+def _has_value(summary: RunSummary, name: str, value: str) -> bool:
     """Whether a run has this value of a setting, or of a user's tag (`tags.version`)."""
     if name.startswith(OWN_TAG):
         return summary.tags.get(name) == value
@@ -140,12 +140,12 @@ def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:
     for name in values:
         if name not in settings:
             options = {"sweep", "dataset", "since", *settings}
-            raise _unknown("filter", name, sorted(options), "use:  dataset=locomo since=7d")
+            raise _unknown_error("filter", name, sorted(options), "use:  dataset=locomo since=7d")
 
     return Filters(
         sweep=sweep,
         dataset=dataset,
-        since=earliest(since),
+        since=earliest_time(since),
         settings=values,
     )
 
@@ -159,7 +159,7 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
     """
     by_key = [run for run in known if run.key == word]
     if word.startswith("@"):
-        return _referred(word, known)
+        return _resolve_reference(word, known)
 
     matching = (
         by_key
@@ -168,7 +168,7 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
         or [run for run in known if run.name == word]
         or [run for run in known if word in read_tracked(run.folder).values()]
         or _run_at(word)
-        or _labelled(word, known)
+        or _runs_labelled(word, known)
     )
     if len(matching) == 1:
         return matching[0]
@@ -180,10 +180,10 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
             f"{len(matching)} runs are named '{one_line(word)}': {shown}{more}", LIST_HINT
         )
 
-    raise UserError(f"unknown run '{one_line(word)}'.{_nearest(word, known)}", LIST_HINT)
+    raise UserError(f"unknown run '{one_line(word)}'.{_suggestion(word, known)}", LIST_HINT)
 
 
-def _referred(word: str, known: Sequence[Run]) -> Run:
+def _resolve_reference(word: str, known: Sequence[Run]) -> Run:
     """The run that `@last`, `@previous` (the newest one before it with the same data set and
     system) or `@label:NAME` refers to.
 
@@ -234,7 +234,7 @@ def run_among(word: str, chosen: Sequence[Run]) -> Run | None:
     matching = (
         [run for run in chosen if run.summary.params.get("system") == word]
         or [run for run in chosen if word and run.key.startswith(word)]
-        or _labelled(word, chosen)
+        or _runs_labelled(word, chosen)
     )
     return matching[0] if len(matching) == 1 else None
 
@@ -257,7 +257,7 @@ def without_warning(word: str) -> str:
     return word
 
 
-def _labelled(word: str, known: Sequence[Run]) -> list[Run]:
+def _runs_labelled(word: str, known: Sequence[Run]) -> list[Run]:
     """The runs whose label is the word, or otherwise those whose label or name begins with it."""
     wanted = without_warning(word).strip()
     if not wanted:
@@ -269,7 +269,7 @@ def _labelled(word: str, known: Sequence[Run]) -> list[Run]:
     ]
 
 
-def _nearest(word: str, known: Sequence[Run]) -> str:
+def _suggestion(word: str, known: Sequence[Run]) -> str:
     """The runs whose key, name or system is most similar to a word, as the end of a sentence."""
     shown = {}
     for run in known:
@@ -290,7 +290,7 @@ def dataset_names(summary: RunSummary) -> set[str]:
     return {summary.dataset, str(summary.params.get("dataset", summary.dataset))}
 
 
-def earliest(since: datetime | timedelta | str | None) -> datetime | None:
+def earliest_time(since: datetime | timedelta | str | None) -> datetime | None:
     """The earliest time at which a run counts, with a time zone.
 
     `since` is a time, a span of time before now, or such a span as a string: `7d`, `12h`. Raises
@@ -328,7 +328,7 @@ def _run_at(word: str) -> list[Run]:
     return [run] if run else []
 
 
-def _unknown(what: str, name: str, known: Sequence[str], hint: str) -> UserError:
+def _unknown_error(what: str, name: str, known: Sequence[str], hint: str) -> UserError:
     """Like `unknown`, but without the long list of all names."""
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     guess = f" Did you mean: {', '.join(map(one_line, near))}?" if near else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memeval.comparison.records import Comparison, Difference
-from memeval.comparison.sentences import lead, sentence
+from memeval.comparison.sentences import lead_sentences, sentence
 from memeval.comparison.tables import pair_label
 from memeval.comparison.words import (
     adjusted_how,
@@ -36,7 +36,7 @@ def page_content(comparison: Comparison, runs: int) -> ComparisonData | None:
     return ComparisonData(
         metric=comparison.metric,
         unit=comparison.unit,
-        sentences=(*lead(comparison), *dominating_conversations(comparison)),
+        sentences=(*lead_sentences(comparison), *dominating_conversations(comparison)),
         baseline=comparison.baseline,
         differences=tuple(_row(comparison, pair) for pair in comparison.differences),
         forest=forest_panel(difference_rows(comparison), comparison.unit),

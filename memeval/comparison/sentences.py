@@ -49,7 +49,7 @@ def sentences(comparison: Comparison, most: int | None = None) -> list[str]:
         widest = widest_of(results)
         alike = [pair for pair in comparison.differences if pair.sent_alike]
         return [
-            f"{limits(widest, comparison.unit)}.",
+            f"{detection_limit(widest, comparison.unit)}.",
             *(sentence(comparison, pair) for pair in alike[:most]),
         ]
 
@@ -74,10 +74,10 @@ def details(comparison: Comparison, most: int) -> list[str]:
 
 def findings(comparison: Comparison) -> list[str]:
     """The lead and the sentences after it, on at most `MOST_SENTENCES` differences."""
-    return [*lead(comparison), *details(comparison, MOST_SENTENCES)]
+    return [*lead_sentences(comparison), *details(comparison, MOST_SENTENCES)]
 
 
-def lead(comparison: Comparison) -> list[str]:
+def lead_sentences(comparison: Comparison) -> list[str]:
     """First sentences, without statistics: `A 50.8 % · B 50.0 % are higher than C 37.7 %.`
 
     A sentence for each group of runs that were compared with each other.
@@ -90,21 +90,21 @@ def _lead_of(comparison: Comparison, keys: Container[str]) -> str:
     pairs = [pair for pair in comparison.differences if pair.first in keys]
     runs = [run for run in comparison.runs if run.key in keys and run.result is not None]
     runs.sort(key=_mean, reverse=True)
-    about = "" if comparison.metric == "accuracy" else f"{_measured(comparison)}: "
-    ranked = _ranked(runs)
+    about = "" if comparison.metric == "accuracy" else f"{_metric_words(comparison)}: "
+    ranked = _rank_groups(runs)
     if len(ranked) > 1:
-        return f"{about}{higher([_values(comparison, group) for group in ranked])}."
+        return f"{about}{ranking_text([_figures(comparison, group) for group in ranked])}."
 
     # Two runs may differ from each other although neither differs from the baseline.
-    apart = _told_apart(runs)
+    apart = _lower_runs(runs)
     if apart or any(pair.is_shown for pair in pairs):
         return f"{about}{_against_baseline(comparison, pairs, apart)}."
 
     results = [pair.result for pair in pairs]
-    return f"{about}{no_difference(_values(comparison, runs), results, comparison.unit)}."
+    return f"{about}{no_difference(_figures(comparison, runs), results, comparison.unit)}."
 
 
-def _measured(comparison: Comparison) -> str:
+def _metric_words(comparison: Comparison) -> str:
     """The metric, followed by `per question` unless it is a share: `tokens per question`."""
     per = "" if comparison.unit == POINTS.name else " per question"
     return f"{comparison.metric}{per}"
@@ -114,7 +114,7 @@ def _mean(run: ComparedRun) -> float:
     return run.result.mean if run.result else 0.0
 
 
-def _ranked(runs: list[ComparedRun]) -> list[list[ComparedRun]]:
+def _rank_groups(runs: list[ComparedRun]) -> list[list[ComparedRun]]:
     """Groups of runs in descending order, each higher than the next; one group if their letters
     overlap.
     """
@@ -131,7 +131,7 @@ def _ranked(runs: list[ComparedRun]) -> list[list[ComparedRun]]:
     return [runs] if overlap or interleaved else ranked
 
 
-def _told_apart(runs: list[ComparedRun]) -> dict[str, list[ComparedRun]]:
+def _lower_runs(runs: list[ComparedRun]) -> dict[str, list[ComparedRun]]:
     """By label, the lower runs that share no letter with a run; `runs` are in descending order."""
     apart: dict[str, list[ComparedRun]] = {}
     for at, run in enumerate(runs):
@@ -143,12 +143,12 @@ def _told_apart(runs: list[ComparedRun]) -> dict[str, list[ComparedRun]]:
     return apart
 
 
-def higher(groups: list[list[str]]) -> str:
+def ranking_text(groups: list[list[str]]) -> str:
     """`A is higher than B · C, which are higher than D`."""
-    parts = [_joined(groups[0])]
+    parts = [_join_names(groups[0])]
     for before, group in pairwise(groups):
         which = ", which" if len(parts) > 1 else ""
-        parts.append(f"{which} {_is(len(before))} higher than {_joined(group)}")
+        parts.append(f"{which} {_verb(len(before))} higher than {_join_names(group)}")
 
     return "".join(parts)
 
@@ -167,20 +167,23 @@ def _against_baseline(
     lower = [comparison.run(pair.first) for pair in shown if pair.result.mean < 0]
     others = [comparison.run(pair.first) for pair in pairs if not pair.is_shown]
     baseline = comparison.run(comparison.baseline)
-    (against,) = _values(comparison, [baseline])
+    (against,) = _figures(comparison, [baseline])
     parts = [
-        f"{_joined(_values(comparison, runs))} {_is(len(runs))} {direction} than {against}"
+        f"{_join_names(_figures(comparison, runs))} {_verb(len(runs))} {direction} than {against}"
         for direction, runs in (("higher", higher), ("lower", lower))
         if runs
     ]
     if others:
-        named, of = _joined(_values(comparison, others)), against if not shown else baseline.label
+        named, of = (
+            _join_names(_figures(comparison, others)),
+            against if not shown else baseline.label,
+        )
         # Capitalised at the start of the sentence, unless the name of a metric comes first.
         no = "No" if not parts and comparison.metric == "accuracy" else "no"
         parts.append(f"{no} difference from {of} is shown for {named}")
     if not shown:
         parts += [
-            f"{label} is higher than {_joined([run.label for run in lower])}"
+            f"{label} is higher than {_join_names([run.label for run in lower])}"
             for label, lower in apart.items()
         ][:MOST_NAMES]
 
@@ -189,8 +192,8 @@ def _against_baseline(
 
 def no_difference(values: list[str], results: Sequence[ClusteredDifference], unit: str) -> str:
     """`A 37.6 % · B 35.5 %: no difference shown; 3 conversations are too few, …`."""
-    said = f"{_joined(values)}: no difference shown"
-    if all(result.is_too_few for result in results):
+    said = f"{_join_names(values)}: no difference shown"
+    if all(result.has_too_few_clusters for result in results):
         widest = widest_of(results)
         more = larger_data(widest, unit).replace(";", ",")
         return f"{said}; {_too_few(widest)}{more}"
@@ -201,7 +204,7 @@ def no_difference(values: list[str], results: Sequence[ClusteredDifference], uni
         or least.mde <= abs(least.mean)
         or (unit == POINTS.name and least.mde >= 1)
     ):
-        return f"{said}; {limits(least, unit)}"
+        return f"{said}; {detection_limit(least, unit)}"
 
     able = f"{counted(least.groups, 'conversation')} can"
     return f"{said}; {able} show about {figure(least.mde, unit)} {_word(unit)}"
@@ -212,7 +215,7 @@ def widest_of(results: Sequence[ClusteredDifference]) -> ClusteredDifference:
     return max(results, key=lambda result: (result.groups, result.largest_error or 0.0))
 
 
-def _values(comparison: Comparison, runs: list[ComparedRun]) -> list[str]:
+def _figures(comparison: Comparison, runs: list[ComparedRun]) -> list[str]:
     """`bm25 37.7 %` for each run."""
     return [
         f"{run.label} {with_unit(run.result.mean if run.result else None, comparison.unit)}"
@@ -236,7 +239,7 @@ def _word(unit: str) -> str:
     return DOLLARS.word if unit == DOLLARS.name else unit
 
 
-def _joined(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     """Names separated by dots; of many, only the first ones and the number of the others."""
     left = len(names) - MOST_NAMES
     if left < 2:
@@ -245,20 +248,20 @@ def _joined(names: list[str]) -> str:
     return f"{' · '.join(names[:MOST_NAMES])} and {left} more"
 
 
-def _is(count: int) -> str:
+def _verb(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
 def are_too_few(comparison: Comparison) -> bool:
     """Whether each difference has too few conversations to be shown."""
-    return all(difference.result.is_too_few for difference in comparison.differences)
+    return all(difference.result.has_too_few_clusters for difference in comparison.differences)
 
 
 def sentence(comparison: Comparison, difference: Difference) -> str:
     """Sentence on a difference: words first, figures after."""
     result, unit = difference.result, comparison.unit
     names = [comparison.run(key).label for key in (difference.first, difference.second)]
-    measured = "" if comparison.metric == "accuracy" else f" in {_measured(comparison)}"
+    measured = "" if comparison.metric == "accuracy" else f" in {_metric_words(comparison)}"
     if difference.sent_alike:
         alike = f"{difference.sent_alike:,} of {result.count:,} questions"
         rest = "" if difference.same_prompts else ", and no question has a different value"
@@ -271,16 +274,16 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
         return f"{names[0]} and {names[1]} have the same value{measured} on every question."
 
     amount = f"{figure(result.mean, unit, signed=True)} {_word(unit)}"
-    if result.is_too_few:
+    if result.has_too_few_clusters:
         few = _too_few(result)
         return f"{few} to show any difference{pair}: {amount}{larger_data(result, unit)}."
 
     amount = " ".join([amount, interval(result, unit)])
     if not difference.is_shown and not is_significant(result.p):
-        return f"No difference shown{pair}: {amount}; {limits(result, unit)}."
+        return f"No difference shown{pair}: {amount}; {detection_limit(result, unit)}."
 
     direction = "higher" if result.mean > 0 else "lower"
-    upwards = result if result.mean >= 0 else result.turned()
+    upwards = result if result.mean >= 0 else result.reversed()
     amount = f"{figure(upwards.mean, unit)} {_word(unit)} {interval(upwards, unit)}"
     said = f"{names[0]} is {direction} than {names[1]}{measured} by {amount}"
     p, adjusted = probability(result.p), probability(difference.adjusted_p)
@@ -294,9 +297,9 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
     return f"{said} (p {p}{more})."
 
 
-def limits(result: ClusteredDifference, unit: str) -> str:
+def detection_limit(result: ClusteredDifference, unit: str) -> str:
     """End of a sentence about a difference not shown: which difference the data could show."""
-    if result.is_too_few:
+    if result.has_too_few_clusters:
         return f"{_too_few(result)} to show any difference{larger_data(result, unit)}"
     if result.mde is None and result.mean:
         return "every question differs by the same amount, so this data shows no spread"
@@ -329,7 +332,7 @@ def larger_data(result: ClusteredDifference, unit: str) -> str:
 
 def _too_few(result: ClusteredDifference) -> str:
     """`3 conversations are too few`."""
-    return f"{counted(result.groups, 'conversation')} {_is(result.groups)} too few"
+    return f"{counted(result.groups, 'conversation')} {_verb(result.groups)} too few"
 
 
 def adjusted_name(comparison: Comparison) -> str:

@@ -64,7 +64,7 @@ def letters_of(
     groups = []
     for members in groups_of(differences):
         own = [differences[pair].result for pair in differences if pair[0] in members]
-        if not all(result.is_too_few for result in own):
+        if not all(result.has_too_few_clusters for result in own):
             groups.append(sorted(members, key=lambda number: -_mean(scores[number])))
 
     ranked = [number for group in groups for number in group]
@@ -80,14 +80,14 @@ def letters_of(
     different = set(combinations(ranked, 2))
     for group in groups:
         pairs = [pair for pair in combinations(group, 2) if may_be_compared(*pair)]
-        different -= set(_alike(pairs, differences, scores))
+        different -= set(_alike_pairs(pairs, differences, scores))
 
     place = {number: index for index, number in enumerate(ranked)}
     apart = [(place[high], place[low]) for high, low in sorted(different)]
     return dict(zip(ranked, compact_letters(len(ranked), apart), strict=True))
 
 
-def _alike(
+def _alike_pairs(
     pairs: Sequence[Pair], differences: Mapping[Pair, Difference], scores: Sequence[RunScores]
 ) -> list[Pair]:
     """The pairs of one group that can't be told apart."""

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from memeval.comparison.records import ComparedRun, Comparison, Difference
-from memeval.comparison.sentences import details, lead, sentence, with_interval
+from memeval.comparison.sentences import details, lead_sentences, sentence, with_interval
 from memeval.comparison.words import (
     corrections,
     describe_counts,
@@ -30,7 +30,7 @@ HEADER = ["run", "n", "value\n[95 %]", "re-run\nstd", "Δ\n[95 %]", "p", "adj.",
 
 def sentences_text(comparison: Comparison, most: int) -> str:
     """Words before any figure: the lead, and up to `most` sentences if a difference is shown."""
-    lines = _wrap(filter(None, [*lead(comparison), comparison.warning]))
+    lines = _wrap(filter(None, [*lead_sentences(comparison), comparison.warning]))
     # Of the corrections, only the line that differences are not corrected: the table has the rest.
     uncorrected = corrections(comparison)[-1:]
     said = [*details(comparison, most), *dominating_conversations(comparison), *uncorrected]
@@ -80,7 +80,7 @@ def _run_row(comparison: Comparison, run: ComparedRun, difference: Difference | 
     own = [
         run.label,
         f"{result.count:,}" if result else "0",
-        _below(with_interval(result, unit)) if result else NONE,
+        _break_interval(with_interval(result, unit)) if result else NONE,
         figure(run.rerun_std, unit),
     ]
     return [*own, *_difference_cells(comparison, difference), run.letters]
@@ -103,14 +103,14 @@ def _difference_cells(comparison: Comparison, difference: Difference | None) -> 
     unit, result = comparison.unit, difference.result
     mark = "*" if result.mde_from_independent else ""
     return [
-        _below(with_interval(result, unit, signed=True)),
+        _break_interval(with_interval(result, unit, signed=True)),
         probability(difference.p),
         probability(difference.adjusted_p),
         figure(result.mde, unit) + mark,
     ]
 
 
-def _below(value: str) -> str:
+def _break_interval(value: str) -> str:
     """A value with its interval on the next line: side by side, they are too wide."""
     return value.replace(" ", "\n", 1)
 
@@ -128,7 +128,7 @@ def category_lines(comparison: Comparison) -> list[str]:
         rows = [
             [
                 pair_label(comparison, pair),
-                *map(_below, category_cells(comparison, pair, some)),
+                *map(_break_interval, category_cells(comparison, pair, some)),
             ]
             for pair in comparison.differences
         ]

@@ -11,8 +11,8 @@ from memeval.config.overrides import INTEGER_GROUPS
 from memeval.config.paths import conf_dir
 from memeval.config.served import package_fields, package_options
 from memeval.errors import UserError
-from memeval.text.beside import load_yaml
 from memeval.text.shown import some_of
+from memeval.text.yaml_files import load_yaml
 
 _OUTPUTS = ("output", "outputs", "output_dir", "out", "out_dir", "results_dir")
 _OUTPUTS_HINT = "results go to outputs/ of the home; to set it:  export MEMEVAL_HOME=FOLDER"

@@ -25,7 +25,7 @@ from memeval import __version__
 from memeval.config.overrides import GROUPS
 from memeval.config.paths import conf_dir, sweeps_dir
 from memeval.errors import UserError
-from memeval.text.beside import load_yaml
+from memeval.text.yaml_files import load_yaml
 
 PARTS = {
     "system": "memeval.systems",

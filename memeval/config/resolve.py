@@ -35,8 +35,8 @@ from memeval.config.schema import EmbedderConfig, JudgeModelConfig, LlmConfig, R
 from memeval.config.settings import REQUIRED
 from memeval.config.validation import check
 from memeval.errors import UserError
-from memeval.text.beside import load_yaml
 from memeval.text.shown import one_line
+from memeval.text.yaml_files import load_yaml
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 _WITHOUT_EMBEDDINGS = ("api.anthropic.com", "api.groq.com")

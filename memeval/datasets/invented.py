@@ -8,8 +8,8 @@ from random import Random
 import msgspec
 
 from memeval.datasets.chance import pick
-from memeval.text.beside import load_beside
-from memeval.text.given import is_given, plain
+from memeval.text.value_search import occurs_in, plain
+from memeval.text.yaml_files import load_sibling
 
 EMAIL, CODE, PHONE, LATIN = "email", "code", "phone", "latin"
 """Kinds of values; any other is a made-up word in the script of the language."""
@@ -67,7 +67,7 @@ class InventedWords(msgspec.Struct, frozen=True):
     languages: Mapping[str, Language]
 
 
-WORDS = load_beside(__file__, "invented.yaml", InventedWords)
+WORDS = load_sibling(__file__, "invented.yaml", InventedWords)
 
 
 class Values:
@@ -96,7 +96,7 @@ class Values:
         """Whether a value is unlike all drawn ones; if so, it counts as drawn afterwards."""
         bare = plain(value)
         for other in self._taken:
-            if bare in plain(other) or plain(other) in bare or is_given(value, other):
+            if bare in plain(other) or plain(other) in bare or occurs_in(value, other):
                 return False
 
         self._taken.append(value)

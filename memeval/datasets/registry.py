@@ -15,8 +15,8 @@ from memeval.config.options import Registry, built_in_classes
 from memeval.config.plugins import plugins
 from memeval.datasets.contract import Dataset, DatasetInfo
 from memeval.errors import UserError, unknown
-from memeval.text.beside import load_beside
 from memeval.text.typed import convert
+from memeval.text.yaml_files import load_sibling
 
 GROUP = "dataset"
 ADAPTERS = Registry(GROUP, Dataset, noun="data set")  # type: ignore[type-abstract]
@@ -26,7 +26,7 @@ adapter_class = ADAPTERS.load
 def _infos() -> Iterator[DatasetInfo]:
     """The entries of each benchmark's `info.yaml`."""
     for path in sorted(Path(__file__).parent.glob("*/info.yaml")):
-        entries = load_beside(str(path), path.name, dict[str, dict[str, Any]])
+        entries = load_sibling(str(path), path.name, dict[str, dict[str, Any]])
         for name, entry in entries.items():
             if "files" in entry:
                 entry["files"] = _files(path.with_name("files.tsv"), **entry["files"])

@@ -41,11 +41,12 @@ class Checker:
     """Checks the questions of one case."""
 
     def __init__(
-        self, cell: Cell, models: Models, case: EvalCase, *, assumes: bool = False
+        self, cell: Cell, models: Models, case: EvalCase, *, estimate_only: bool = False
     ) -> None:
-        """`assumes` treats each check as passed after its requests were made, for an estimate."""
+        """`estimate_only` treats each check as passed after its requests were made."""
         self.usages: list[Usage] = []
-        self._cell, self._models, self._case, self._assumes = cell, models, case, assumes
+        self._cell, self._models, self._case = cell, models, case
+        self._estimate_only = estimate_only
         self._chunks = chunks(case, cell.granularity)
         self._memories: dict[tuple[str, int], MemorySystem] = {}
         self._building = asyncio.Lock()
@@ -170,7 +171,7 @@ class Checker:
         if row.verdict is None or row.verdict.label is Label.UNSCORED:
             raise _UnscoredError
 
-        return expected if self._assumes else row.verdict.label is Label.CORRECT
+        return expected if self._estimate_only else row.verdict.label is Label.CORRECT
 
     async def _memory(self, name: str, vote: int = 0) -> MemorySystem:
         """The memory of the case in a system, built once."""

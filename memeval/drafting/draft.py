@@ -76,7 +76,7 @@ class Drafting(Struct, dict=True):
     wanted: DraftRequest
     save: Callable[[Sequence[DraftedQuestion]], None]
     """Called with the questions that each wave keeps."""
-    assumes: bool = False
+    estimate_only: bool = False
     """Treats each check as passed after its requests were made, for an estimate."""
     dropped: Counter[Reason] = field(default_factory=Counter)
     failure: str = ""
@@ -275,7 +275,7 @@ class Drafting(Struct, dict=True):
     def _work_of(self, slot: QuestionSlot) -> _Work:
         if slot.case not in self._work:
             case = self.cases[slot.case]
-            checker = Checker(self.cell, self.models, case, assumes=self.assumes)
+            checker = Checker(self.cell, self.models, case, estimate_only=self.estimate_only)
             self._work[slot.case] = _Work(case, checker)
 
         return self._work[slot.case]

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from memeval.judges.objects import only_object
 from memeval.records import EvalQuestion, Turn
-from memeval.text.given import is_given, plain
+from memeval.text.value_search import occurs_in, plain
 from memeval.text.words import search_terms
 
 UNANSWERABLE, MULTI_HOP, UPDATE = "unanswerable", "multi_hop", "update"
@@ -170,7 +170,7 @@ _NO_NAMES = frozenset(
 
 def check_question(proposal: Proposal) -> Reason | None:
     """Checks that the question is complete on its own and does not give its answer away."""
-    if any(is_given(gold, proposal.question) for gold in proposal.golds):
+    if any(occurs_in(gold, proposal.question) for gold in proposal.golds):
         return Reason.GIVEN
     if _NAMES_TEXT.search(proposal.question):
         return Reason.NAMES_TEXT
@@ -239,7 +239,7 @@ def _check_older(proposal: Proposal, order: Sequence[str]) -> Reason | None:
     """Checks that each older value is in its quotation, from a turn before the current value's."""
     now = max(map(order.index, proposal.evidence_ids))
     is_older = proposal.stale and all(
-        is_given(value, quote.text)
+        occurs_in(value, quote.text)
         and order.index(quote.turn_id) < now
         and plain(value) not in map(plain, proposal.golds)
         for value, quote in proposal.stale

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memeval.text.remembered import remember_short
+from memeval.text.short_cache import cache_short
 from memeval.text.words import canonical, is_latin, is_unspaced, search_terms
 
 # The list of the published code.
@@ -18,7 +18,7 @@ PASS_MARK = 0.6
 """Minimum share of the gold's keywords with which an answer passes."""
 
 
-@remember_short
+@cache_short
 def keywords(text: str) -> tuple[str, ...]:
     """Words of the lower-cased text with two letters or more, without stop words; repeats kept.
 

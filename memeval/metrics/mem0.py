@@ -8,7 +8,7 @@ from collections import Counter
 from math import exp
 
 from memeval.metrics.nltk_words import words as lower_case_words
-from memeval.text.remembered import remember_short
+from memeval.text.short_cache import cache_short
 from memeval.text.words import spread
 
 MARKS = str.maketrans(".,!?", "    ")
@@ -44,7 +44,7 @@ def bleu1(prediction: str, gold: str) -> float:
     return brevity * matches / len(predicted)
 
 
-@remember_short
+@cache_short
 def words(text: str) -> tuple[str, ...]:
     """Tokens of the lower-cased text by NLTK's `word_tokenize`, as in mem0's evaluation."""
     return tuple(lower_case_words(text.lower()))

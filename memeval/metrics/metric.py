@@ -195,7 +195,7 @@ class Metric:
         return unit.full(value)
 
 
-def with_ends(name: str, result: ClusteredMean | None) -> dict[str, float | None]:
+def interval_figures(name: str, result: ClusteredMean | None) -> dict[str, float | None]:
     """A mean and the ends of its 95 % interval, by name; empty if it was not measured."""
     if result is None:
         return {}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from memeval.metrics.formats import NONE
-from memeval.metrics.metric import PAGE, REPORT, SHOW, Metric, Unit, percent_of, with_ends
+from memeval.metrics.metric import PAGE, REPORT, SHOW, Metric, Unit, interval_figures, percent_of
 from memeval.results.rows import StoredItems
 from memeval.statistics.means import scored_mean
 
@@ -38,7 +38,7 @@ def stored_measures(stored: Iterable[tuple[str, StoredItems]]) -> dict[str, floa
         shares = {case: pair for case, pair in shares.items() if pair[1]}
         values = [part / whole for part, whole in shares.values()]
         weights = [float(whole) for _, whole in shares.values()]
-        measures |= with_ends(name, scored_mean(values, list(shares), weights))
+        measures |= interval_figures(name, scored_mean(values, list(shares), weights))
 
     return measures
 

@@ -10,7 +10,7 @@ import string
 from collections import Counter
 
 from memeval.metrics.porter import stem
-from memeval.text.remembered import remember_short
+from memeval.text.short_cache import cache_short
 from memeval.text.words import is_unspaced, spread
 
 # With "and", as in the official scorer.
@@ -18,7 +18,7 @@ ARTICLES = re.compile(r"\b(a|an|the|and)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-@remember_short
+@cache_short
 def normalise(text: str) -> str:
     """Lower case without ASCII punctuation and the words a, an, the, and.
 
@@ -30,7 +30,7 @@ def normalise(text: str) -> str:
     return " ".join(ARTICLES.sub(" ", bare).split())
 
 
-@remember_short
+@cache_short
 def stems(text: str) -> tuple[str, ...]:
     """Porter stems of the normalised text's words."""
     return tuple(map(stem, normalise(text).split()))

@@ -61,7 +61,7 @@ class StatementContent(Struct, frozen=True, forbid_unknown_fields=True):
     """Time in UTC according to the signer's clock; only a date in earlier files."""
 
 
-def said_of(
+def make_statement(
     cells: Sequence[Cell],
     *,
     metric: str,
@@ -86,7 +86,7 @@ def said_of(
             )
         )
 
-    said = StatementContent(
+    statement = StatementContent(
         format=1,
         cells=tuple(listed),
         metric=metric,
@@ -95,15 +95,15 @@ def said_of(
         stopping=one_line(stopping, 1_000),
         said_on=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
     )
-    return sealed(json.loads(as_json(as_plain(said))))
+    return sealed(json.loads(as_json(as_plain(statement))))
 
 
-def said_bytes(said: Mapping[str, Any]) -> bytes:
+def statement_bytes(statement: Mapping[str, Any]) -> bytes:
     """The content of a statement's file, which a signature signs."""
-    return (as_json(said, indent=1) + "\n").encode()
+    return (as_json(statement, indent=1) + "\n").encode()
 
 
-def read_said(path: Path) -> Json:
+def read_statement(path: Path) -> Json:
     """The statement in a file. Raises `UserError` if `register` did not write exactly this file."""
     try:
         if path.stat().st_size > LARGEST_SMALL:
@@ -125,14 +125,14 @@ def entry_of_package(path: Path, packed: Sequence[Run], known: Sequence[Run]) ->
     """The entry `register.json`: the statement, its signature, the commit that contains it, and the
     runs left out. Raises `UserError` for a signature of another file.
     """
-    said, note = read_said(path), path.with_name(f"{path.name}.sig")
+    statement, note = read_statement(path), path.with_name(f"{path.name}.sig")
     signature = None
     if note.is_file():
         signature = note.read_bytes()[:LARGEST_SIGNATURE].decode("ascii", "replace")
-        signer_of(said_bytes(said), signature.encode(), allowed_signers=None)
+        signer_of(statement_bytes(statement), signature.encode(), allowed_signers=None)
 
     return {
-        "said": said,
+        "said": statement,
         "signature": signature,
         "commit": _commit_of(path),
         "left_out": _left_out(packed, known),
@@ -144,12 +144,15 @@ def signed_words(entry: Mapping[str, Any], allowed_signers: Path | None) -> str:
 
     Raises `UserError` for a signature of another statement, or a signer who is not in the file.
     """
-    said, signature = entry.get("said"), entry.get("signature")
-    if not isinstance(said, dict) or not isinstance(signature, str):
+    statement, signature = entry.get("said"), entry.get("signature")
+    if not isinstance(statement, dict) or not isinstance(signature, str):
         return ""
 
-    signer = signer_of(said_bytes(said), signature.encode(), allowed_signers) or "an unknown key"
-    return f", signed by {signer}, dated {one_line(said.get('said_on'), 10)}"
+    signer = (
+        signer_of(statement_bytes(statement), signature.encode(), allowed_signers)
+        or "an unknown key"
+    )
+    return f", signed by {signer}, dated {one_line(statement.get('said_on'), 10)}"
 
 
 def register_problems(
@@ -161,14 +164,14 @@ def register_problems(
 ) -> Iterator[str]:
     """Deviations of the runs from the statement."""
     try:
-        said = _parse(entry.get("said"))
+        statement = _parse(entry.get("said"))
     except ValueError as error:
         yield f"register.json: {one_line(error, 200)}"
         return
 
-    registered = {cell.key for cell in said.cells}
+    registered = {cell.key for cell in statement.cells}
     by_key = {run.key: run for run in runs}
-    for cell in said.cells:
+    for cell in statement.cells:
         run = by_key.pop(cell.key, None)
         if run is None:
             yield (
@@ -176,8 +179,9 @@ def register_problems(
             )
             continue
 
-        if _began_before(run, said.said_on):
-            yield f"{cell.key}: it began before it was registered, on {one_line(said.said_on, 20)}"
+        if _began_before(run, statement.said_on):
+            date = one_line(statement.said_on, 20)
+            yield f"{cell.key}: it began before it was registered, on {date}"
 
         answers = rows[run.key].answers.values()
         others = [answer.origin for answer in answers if answer.origin not in registered]

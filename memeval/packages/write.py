@@ -70,7 +70,7 @@ from memeval.results.summary import PACKAGE_TAG
 from memeval.results.texts import WITHHELD, Joined, reference
 from memeval.text.shown import one_line
 
-_OURS = ("error", "notes")
+_TEXT_FREE_MEMBERS = ("error", "notes")
 """Members of a row that contain no text of data or of a reply."""
 Json = dict[str, Any]
 
@@ -392,7 +392,7 @@ class _Repeat:
 def _cleaned(cleaner: Cleaner, row: Json) -> Json:
     """A row or a record, fit to be handed over."""
     return {
-        name: cleaner.ours(value) if name in _OURS else cleaner.measured(value)
+        name: cleaner.ours(value) if name in _TEXT_FREE_MEMBERS else cleaner.measured(value)
         for name, value in row.items()
     }
 

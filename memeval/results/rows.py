@@ -249,7 +249,7 @@ class StoredItems(Struct, frozen=True):
     """Turns of the conversation that were ingested."""
     items: Count
     repeated: Count
-    """Items with the same text as an earlier one, normalised as by `memeval.text.given`."""
+    """Items with the same text as an earlier one, normalised as by `memeval.text.value_search`."""
     without_fact: Count
     """Items without a rare word of the conversation."""
     placed: Count

@@ -9,7 +9,7 @@ from typing import Protocol
 class SharedRows(Protocol):
     """Lines of a file of rows. Raises `StorageError` if the store can't be read or written."""
 
-    def hold(self) -> bool:
+    def acquire(self) -> bool:
         """Makes this process the only one that may append; False if another process is."""
 
     def read(self) -> bytes:
@@ -25,7 +25,7 @@ class SharedRows(Protocol):
     def flush(self) -> None:
         """Returns when all lines are stored."""
 
-    def give(self) -> None:
+    def release(self) -> None:
         """Stores the remaining lines, and lets another process append."""
 
 

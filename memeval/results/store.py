@@ -58,7 +58,7 @@ class SoundRows(Struct, Generic[R]):
     """Earlier rows with the same ids, and their seals, in the order in which they were replaced."""
     dropped: int = 0
     """Lines that are torn, damaged, edited, from the file of another key, or not valid rows."""
-    headed: bool = False
+    has_header: bool = False
     """Whether the file has the expected header."""
 
 
@@ -97,7 +97,7 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
         content_of_line = _object(body) if is_sound else None
 
         if content_of_line == expected:
-            rows.headed = True
+            rows.has_header = True
             continue
 
         row = None if content_of_line is None else _row(content_of_line, parse)
@@ -203,7 +203,7 @@ class RowStore(Generic[R]):
                 self._hold()
                 self._read()
                 self._file = open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-                if not self._found.headed:
+                if not self._found.has_header:
                     self._write({"header": dict(self.header)})
         except BaseException:
             # The `with` block never begins, so nothing else closes the file and releases the lock.
@@ -222,7 +222,7 @@ class RowStore(Generic[R]):
 
         if self._shared is None:
             return
-        if not self._shared.hold():
+        if not self._shared.acquire():
             raise FileIsBusyError(self.path)
 
         copy = self.path.read_bytes() if self.path.exists() else b""
@@ -234,7 +234,7 @@ class RowStore(Generic[R]):
         known = read_rows(content, self.header, self._parse)
         own = read_rows(copy, self.header, self._parse)
         lines = {line[-18:-2].decode(errors="replace"): line for line in copy.split(b"\n")}
-        new = [] if known.headed or not own.headed else [copy.partition(b"\n")[0]]
+        new = [] if known.has_header or not own.has_header else [copy.partition(b"\n")[0]]
         seals = [own.seals[row_id] for row_id in own.rows if row_id not in known.rows]
         new += [lines[seal] for seal in seals if seal in lines]
         for line in new:
@@ -296,7 +296,7 @@ class RowStore(Generic[R]):
 
         try:
             if self._shared is not None:
-                self._shared.give()
+                self._shared.release()
         finally:
             self._lock.release()
 

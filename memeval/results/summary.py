@@ -41,7 +41,7 @@ HYPOTHESES_FILE = "hypotheses.jsonl"
 """
 LARGEST_TRACKED = 65_536
 """Maximum bytes read of a `tracked.json`, which contains one id per store."""
-_OURS = ("command", "params", "tags", "notes", "judge")
+_REDACTED_MEMBERS = ("command", "params", "tags", "notes", "judge")
 """Members from which anything that looks like a secret is removed."""
 RunKey = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,100}\Z")]
 """The key names a folder: an edited one must not lead elsewhere."""
@@ -245,7 +245,7 @@ class RunSummary:
 
         return summary
 
-    def misfits(self, folder: Path) -> list[str]:
+    def find_damage(self, folder: Path) -> list[str]:
         """Parts of the run folder that differ from this summary, one line each; empty if none."""
         problems = []
         for name in dict.fromkeys((RECORDS_FILE, CONFIG_FILE, *self.files)):
@@ -294,7 +294,7 @@ def _clean(summary: dict[str, Any]) -> dict[str, Any]:
     clean: dict[str, Any] = without_known_in(summary)
     return {
         **clean,
-        **{name: redacted_in(clean[name]) for name in _OURS},
+        **{name: redacted_in(clean[name]) for name in _REDACTED_MEMBERS},
     }
 
 

@@ -118,7 +118,7 @@ class VectorIndex:
 
         self._chroma, self._rows, self.size = None, _NO_ROWS, 0
         if self._bytes >= TRIM_FROM_BYTES:
-            give_pages_back()
+            release_free_memory()
 
 
 class ChromaVectors:
@@ -175,7 +175,7 @@ class ChromaVectors:
         started.remove_folder(self._folder)
 
 
-def give_pages_back() -> None:
+def release_free_memory() -> None:
     """Returns freed memory to the operating system.
 
     Otherwise glibc keeps it, in arenas of threads that have ended. Without glibc, nothing happens.

@@ -56,7 +56,7 @@ class ClusteredDifference(Struct, frozen=True):
     mde_from_independent: bool
     """Whether `mde` is based on `independent_se`, because that is larger than `se`."""
 
-    def turned(self) -> ClusteredDifference:
+    def reversed(self) -> ClusteredDifference:
         """The difference with the opposite sign."""
         return replace(
             self,
@@ -66,7 +66,7 @@ class ClusteredDifference(Struct, frozen=True):
         )
 
     @property
-    def is_too_few(self) -> bool:
+    def has_too_few_clusters(self) -> bool:
         """Whether no difference between these clusters could be shown, however large."""
         return self.groups < FEWEST_CLUSTERS
 

@@ -21,7 +21,7 @@ from memeval.results.private import FILE_MODE, make_folder, open_private
 from memeval.results.store import sound_lines
 from memeval.results.texts import TEXTS_SUFFIX, Texts, TextStore
 from memeval.store.contract import FileStore
-from memeval.store.inventory import Copied, Home, StoredItem, StoredKind, Way, digest_of
+from memeval.store.inventory import Copied, CopyDirection, Home, StoredItem, StoredKind, digest_of
 from memeval.store.postgres.lines import PostgresRows
 from memeval.store.postgres.store import PostgresStore
 
@@ -96,13 +96,14 @@ class Copying:
         self,
         home: Home,
         database: PostgresStore,
-        way: Way,
+        direction: CopyDirection,
         *,
         do_it: bool,
         items: Sequence[StoredItem],
     ) -> None:
         """`items` are those of the home. Without `do_it` nothing is changed."""
-        self._home, self._database, self._way, self._do_it = home, database, way, do_it
+        self._home, self._database, self._do_it = home, database, do_it
+        self._to_database = direction is CopyDirection.TO_DATABASE
         self._files = FileStore(home.cache)
         self._items = items
 
@@ -116,7 +117,7 @@ class Copying:
 
     def _line_files(self) -> list[str]:
         """Names of the files to copy, such as `answers/<key>.jsonl`."""
-        if self._way is Way.FROM_DATABASE:
+        if not self._to_database:
             names: Iterable[str] = self._database.names()
         else:
             kinds = (StoredKind.ANSWERS, StoredKind.TEXTS, StoredKind.VERDICTS)
@@ -126,7 +127,7 @@ class Copying:
         return [name for name in names if _ROWS_NAME.fullmatch(name) or _TEXTS_NAME.fullmatch(name)]
 
     def _caches(self) -> list[str]:
-        if self._way is Way.FROM_DATABASE:
+        if not self._to_database:
             names: Iterable[str] = self._database.caches()
         else:
             names = [item.paths[0].stem for item in self._items if item.kind is StoredKind.CACHES]
@@ -146,36 +147,38 @@ class Copying:
 
                 return self._copy_rows(kind, name, path, rows)
         except _InUseError:
-            return Copied(kind, name, new=0, there=0, problem="in use by a running process")
+            return Copied(kind, name, new=0, present=0, problem="in use by a running process")
 
     def _copy_rows(self, kind: StoredKind, name: str, path: Path, rows: PostgresRows) -> Copied:
         own: CopiedLines = HomeLines(path)
-        source, target = (own, rows) if self._way is Way.TO_DATABASE else (rows, own)
+        source, target = (own, rows) if self._to_database else (rows, own)
         before = sound_lines(source.read())
-        new, there = missing_lines(before, target.read())
+        new, present = missing_lines(before, target.read())
         if not new or not self._do_it:
-            return Copied(kind, name, new=len(new), there=there)
+            return Copied(kind, name, new=len(new), present=present)
 
         target.append_all(new)
         after = set(target.read().splitlines(keepends=True))
         problem = "" if after.issuperset(new) else "the copy can't be read back"
-        return Copied(kind, name, new=len(new), there=there, digest=digest_of(new), problem=problem)
+        return Copied(
+            kind, name, new=len(new), present=present, digest=digest_of(new), problem=problem
+        )
 
     def _copy_texts(self, name: str, path: Path) -> Copied:
         shared, own = self._database.texts(path), HomeTexts(path)
-        source, target = (own, shared) if self._way is Way.TO_DATABASE else (shared, own)
+        source, target = (own, shared) if self._to_database else (shared, own)
         known, there = source.references(), target.references()
         new = sorted(known - there)
         already = len(known) - len(new)
         if not new or not self._do_it:
-            return Copied(StoredKind.TEXTS, name, new=len(new), there=already)
+            return Copied(StoredKind.TEXTS, name, new=len(new), present=already)
 
         lines = _readable(source.read(new))
         target.put(lines)
         problem = "" if target.read(list(lines)) == lines else "the copy can't be read back"
         digest = digest_of(lines[ref] for ref in sorted(lines))
         return Copied(
-            StoredKind.TEXTS, name, new=len(lines), there=already, digest=digest, problem=problem
+            StoredKind.TEXTS, name, new=len(lines), present=already, digest=digest, problem=problem
         )
 
     def _copy_cache(self, name: str) -> Copied:
@@ -183,10 +186,10 @@ class Copying:
         # Opening a cache creates its file, which a dry run must not do.
         if not self._do_it and not path.exists():
             count = len(self._database.cache(name, None).keys())
-            return Copied(StoredKind.CACHES, name, new=count, there=0)
+            return Copied(StoredKind.CACHES, name, new=count, present=0)
 
         own, shared = self._files.cache(name, None), self._database.cache(name, None)
-        source, target = (own, shared) if self._way is Way.TO_DATABASE else (shared, own)
+        source, target = (own, shared) if self._to_database else (shared, own)
         try:
             return self._copy_entries(name, source, target)
         finally:
@@ -198,7 +201,7 @@ class Copying:
         new = sorted(known - target.keys())
         already = len(known) - len(new)
         if not new or not self._do_it:
-            return Copied(StoredKind.CACHES, name, new=len(new), there=already)
+            return Copied(StoredKind.CACHES, name, new=len(new), present=already)
 
         sums = sha256()
         problem = ""
@@ -215,7 +218,7 @@ class Copying:
 
         digest = sums.hexdigest()[:16]
         return Copied(
-            StoredKind.CACHES, name, new=len(new), there=already, digest=digest, problem=problem
+            StoredKind.CACHES, name, new=len(new), present=already, digest=digest, problem=problem
         )
 
 
@@ -225,13 +228,13 @@ def missing_lines(source: Sequence[bytes], target: bytes) -> tuple[list[bytes], 
     If the target is the beginning of the source, these are the rest. Otherwise the target keeps its
     own rows: the last row of a question counts, so an added row could replace one of them.
     """
-    there = target.splitlines(keepends=True)
-    if list(source[: len(there)]) == there:
-        return list(source[len(there) :]), len(there)
+    kept = target.splitlines(keepends=True)
+    if list(source[: len(kept)]) == kept:
+        return list(source[len(kept) :]), len(kept)
 
-    present = set(there)
-    ids = {_id_of(line) for line in there}
-    new = [line for line in source if line not in present and _id_of(line) not in ids]
+    known = set(kept)
+    ids = {_id_of(line) for line in kept}
+    new = [line for line in source if line not in known and _id_of(line) not in ids]
     return new, len(source) - len(new)
 
 
@@ -280,7 +283,7 @@ def _hold(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
         raise _InUseError from busy
 
     try:
-        while not rows.hold():
+        while not rows.acquire():
             if not rows.is_left_behind():
                 raise _InUseError
 
@@ -290,6 +293,6 @@ def _hold(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
         try:
             yield
         finally:
-            rows.give()
+            rows.release()
     finally:
         lock.release()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memeval.results.files import MANIFEST, file_digests, memory_folders
 from memeval.results.private import make_folder
-from memeval.store.inventory import Copied, Home, StoredItem, StoredKind, Way, digest_of
+from memeval.store.inventory import Copied, CopyDirection, Home, StoredItem, StoredKind, digest_of
 from memeval.store.memories import SharedMemories
 
 COPIED = "copied"
@@ -19,10 +19,15 @@ _CASE = re.compile(r"[\w.-]{1,200}")
 
 
 def copy_memories(
-    home: Home, items: Sequence[StoredItem], shared: SharedMemories, way: Way, *, do_it: bool
+    home: Home,
+    items: Sequence[StoredItem],
+    shared: SharedMemories,
+    direction: CopyDirection,
+    *,
+    do_it: bool,
 ) -> Iterator[Copied]:
     """Copies saved memories to or from a shared URL. Raises `StorageError`."""
-    if way is Way.TO_DATABASE:
+    if direction is CopyDirection.TO_DATABASE:
         for item in items:
             if item.kind is StoredKind.MEMORIES and (item.paths[0] / MANIFEST).is_file():
                 yield asyncio.run(_put_memory(item.paths[0], item.key, shared, do_it=do_it))
@@ -36,14 +41,14 @@ def copy_memories(
 async def _put_memory(folder: Path, key: str, shared: SharedMemories, *, do_it: bool) -> Copied:
     own = file_digests(folder)
     name = f"{key}/{folder.name}"
-    there = await shared.manifest(folder, key)
-    if there == (folder / MANIFEST).read_bytes():
-        return Copied(StoredKind.MEMORIES, name, new=0, there=len(own))
-    if there is not None:
+    shared_manifest = await shared.manifest(folder, key)
+    if shared_manifest == (folder / MANIFEST).read_bytes():
+        return Copied(StoredKind.MEMORIES, name, new=0, present=len(own))
+    if shared_manifest is not None:
         # Another machine built it: memories with one key are interchangeable; the first one stays.
-        return Copied(StoredKind.MEMORIES, name, new=0, there=1)
+        return Copied(StoredKind.MEMORIES, name, new=0, present=1)
     if not do_it:
-        return Copied(StoredKind.MEMORIES, name, new=len(own), there=0)
+        return Copied(StoredKind.MEMORIES, name, new=len(own), present=0)
 
     await shared.put(folder, key)
     return _compare(name, own, await shared.digests(folder, key))
@@ -56,17 +61,17 @@ async def _fetch_memory(
     saved = memory_folders(home.prepared, key)
     folder = (saved[0] if saved else home.prepared / COPIED / f"memory-{key}") / case
     if (folder / MANIFEST).is_file():
-        return Copied(StoredKind.MEMORIES, name, new=0, there=1)
+        return Copied(StoredKind.MEMORIES, name, new=0, present=1)
 
     theirs = await shared.digests(folder, key)
     if MANIFEST not in theirs or not do_it:
         return Copied(
-            StoredKind.MEMORIES, name, new=len(theirs) if MANIFEST in theirs else 0, there=0
+            StoredKind.MEMORIES, name, new=len(theirs) if MANIFEST in theirs else 0, present=0
         )
 
     make_folder(folder.parent)
     if not await shared.fetch(folder, key):
-        return Copied(StoredKind.MEMORIES, name, new=0, there=0, problem="it can't be fetched")
+        return Copied(StoredKind.MEMORIES, name, new=0, present=0, problem="it can't be fetched")
 
     return _compare(name, theirs, file_digests(folder))
 
@@ -78,7 +83,7 @@ def _compare(name: str, source: dict[str, str], target: dict[str, str]) -> Copie
         StoredKind.MEMORIES,
         name,
         new=len(source),
-        there=0,
+        present=0,
         digest=digest_of(f"{file} {source[file]} ".encode() for file in sorted(source)),
         problem="" if same else "the copy can't be read back",
     )

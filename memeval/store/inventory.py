@@ -192,7 +192,7 @@ def _listed(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-class Way(StrEnum):
+class CopyDirection(StrEnum):
     """Direction of a copy."""
 
     TO_DATABASE = "to"
@@ -206,7 +206,7 @@ class Copied(Struct, frozen=True):
     name: str
     new: int
     """Rows, texts, entries or files that were, or would be, copied."""
-    there: int
+    present: int
     """Those that the target already had."""
     digest: str = ""
     """Digest of the copy, as it was read back; empty in a dry run, and if nothing was copied."""

@@ -1,9 +1,9 @@
 """The simple rule by which all built-in systems forget and correct.
 
-A chunk is forgotten if it gives every word that the request is about, as `memeval.text.given` reads
-words; every chunk is forgotten if the request names no words, or its scope is the user. So a fact
-stated in other words stays, and a second fact in the same chunk is removed. To correct, the old
-value is replaced with the new one in every chunk that gives it letter for letter.
+A chunk is forgotten if it gives every word that the request is about, by the rule of
+`memeval.text.value_search`; every chunk is forgotten if the request names no words, or its scope is
+the user. So a fact stated in other words stays, and a second fact in the same chunk is removed. To
+correct, the old value is replaced with the new one in every chunk that gives it letter for letter.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memeval.records import CorrectRequest, ForgetRequest, MemoryChunk, Scope
-from memeval.text.given import replace_given, values_in
+from memeval.text.value_search import replace_value, values_in
 
 
 def is_meant(request: ForgetRequest, text: str) -> bool:
@@ -36,7 +36,7 @@ def without(chunks: Iterable[MemoryChunk], request: ForgetRequest) -> list[Memor
 def corrected(chunks: Iterable[MemoryChunk], request: CorrectRequest) -> list[MemoryChunk]:
     """The chunks with the new value in place of the old one."""
     return [
-        replace(chunk, content=replace_given(chunk.content, request.old, request.new))
+        replace(chunk, content=replace_value(chunk.content, request.old, request.new))
         if chunk.user == request.user
         else chunk
         for chunk in chunks

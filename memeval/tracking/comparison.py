@@ -17,7 +17,7 @@ from memeval.tracking.experiment import sweep_run, update_experiment
 from memeval.tracking.home import home_id
 from memeval.tracking.payload import DESCRIPTION, TAG_LIMIT, cut
 from memeval.tracking.store import WORKFLOW, TrackingStore, faults
-from memeval.tracking.sweep_end import COMPARED, PAGE, SweepEnd, described_below
+from memeval.tracking.sweep_end import COMPARED, PAGE, SweepEnd, replace_own_part
 from memeval.tracking.view import VIEW, VIEW_TAG, figures_of_view, view_tag
 
 FILES = ("comparison*", "differences*", "conversations*", "curve_*", "haystack_*")
@@ -86,7 +86,7 @@ def _log_to_experiment(
     figures = figures_of_view(experiment.tags.get(VIEW_TAG, ""))
     created_ms = min(int(run.info.start_time or 0) for run in runs.values())
     tags = {
-        DESCRIPTION: described_below(
+        DESCRIPTION: replace_own_part(
             experiment.tags.get(DESCRIPTION, ""), text, view, EXPERIMENT_LIMIT
         ),
         VIEW_TAG: view_tag(

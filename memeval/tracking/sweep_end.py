@@ -86,12 +86,12 @@ def short_names(labels: Sequence[str]) -> list[str]:
     return names
 
 
-def described_below(own: str, text: str, view: str, limit: int) -> str:
+def replace_own_part(old: str, text: str, view: str, limit: int) -> str:
     """A description with memeval's part replaced; the user's text above it stays.
 
     `view`, the link to the table, is never cut.
     """
-    above = own.partition(HEADING)[0].rstrip()
+    above = old.partition(HEADING)[0].rstrip()
     before = f"{above}\n\n" if above else ""
     room = limit - len(before) - len(HEADING) - len(view) - 4
     lines = text.splitlines()

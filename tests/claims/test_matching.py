@@ -233,7 +233,7 @@ def test_recall_is_comparable_only_if_the_whole_configuration_matches(
     every = claim("ranking_recall_at_5", categories=(1, 2, 5), questions=44, settings=settings)
     (match,) = match_claim(every, run(params=own, metrics={"ranking_recall_at_5": 0.4}))
     assert match.verdict == verdict and words in " ".join(match.reasons)
-    assert match.but_for == ""
+    assert match.allowed_difference == ""
 
 
 def test_same_number_of_questions_in_other_categories_is_not_comparable() -> None:
@@ -262,4 +262,4 @@ def test_judge_request_is_part_of_a_claim(claimed: Any, verdict: str) -> None:
 def test_comparable_accuracy_names_the_system_that_differs() -> None:
     (match,) = match_claim(claim(), run())
     assert match.verdict == "comparable"
-    assert match.but_for == "the system: system=rag top_k=7 here, rag there"
+    assert match.allowed_difference == "the system: system=rag top_k=7 here, rag there"

@@ -19,7 +19,7 @@ from memeval.comparison.page import page_content
 from memeval.comparison.protocol import reasons_against
 from memeval.comparison.records import Comparison
 from memeval.comparison.scores import read_scores
-from memeval.comparison.sentences import lead, limits, sentence
+from memeval.comparison.sentences import detection_limit, lead_sentences, sentence
 from memeval.comparison.tables import WIDTH, comparison_text, sentences_text
 from memeval.comparison.words import legend, refusal_lines
 from memeval.errors import UserError
@@ -330,7 +330,7 @@ def test_sentences_for_differences_that_are_shown_and_not_shown(tmp_path: Path) 
     assert "±" not in text
     lower = one_line_of(compared([runs[1], runs[0]]))
     assert "weak is lower than good by 26.2 points [25.0, 29.2] (p .002)." in lower
-    (first,) = lead(compared(runs))
+    (first,) = lead_sentences(compared(runs))
     others = "weak 31.2 % · same 31.2 % · alike 31.2 %"
     assert first == f"good 57.5 % is higher than {others}."
     words = sentences_text(compared(runs), 1).split("\n\n")
@@ -354,7 +354,7 @@ def test_too_few_conversations_are_reported_with_how_many_suffice(cells: list[Ru
     )
     few = ": no difference shown; 5 conversations are too few, 10 would show about"
     # The whole text before the table at the end of a sweep, and the first on a page.
-    (first,) = lead(compared(cells))
+    (first,) = lead_sentences(compared(cells))
     assert few in first and " ".join(sentences_text(compared(cells), 12).split()) == first
 
 
@@ -387,7 +387,7 @@ def test_difference_between_two_runs_but_not_from_the_baseline_is_named(tmp_path
     ]
     comparison = compared(runs)
     assert not any(pair.is_shown for pair in comparison.differences)
-    assert lead(comparison) == [
+    assert lead_sentences(comparison) == [
         "No difference from base 45.8 % is shown for low 33.3 % · high 58.3 %; high is higher than "
         "low."
     ]
@@ -401,7 +401,7 @@ def test_all_right_and_all_wrong_are_not_called_equal(tmp_path: Path) -> None:
         made_run(tmp_path, "some", in_conversations([4, 0, 4, 0, 4, 4], 4)),
     ]
     for pair in compared(runs[:2]).differences:
-        assert "different value" not in limits(pair.result, "points")
+        assert "different value" not in detection_limit(pair.result, "points")
     text = one_line_of(compared(runs))
     assert "no question has a different value" not in text
     assert "all is higher than none by 100.0 points [100.0, 100.0]" in text

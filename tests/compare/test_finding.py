@@ -9,7 +9,7 @@ from made_runs import example, made_run
 
 from memeval.api.selecting import select_runs
 from memeval.comparison.finding import (
-    earliest,
+    earliest_time,
     finished_runs,
     labels_of,
     named_run,
@@ -133,11 +133,11 @@ def test_invalid_filters_are_refused(known: list[Run], word: str, message: str) 
 
 def test_earliest_reads_spans_of_time() -> None:
     now = datetime.now().astimezone()
-    week = earliest("1w")
+    week = earliest_time("1w")
     assert week is not None and abs(now - week - timedelta(days=7)) < timedelta(minutes=1)
-    assert earliest(None) is None
-    assert earliest(datetime(2026, 1, 1)) is not None
-    assert earliest("999999w") is not None
+    assert earliest_time(None) is None
+    assert earliest_time(datetime(2026, 1, 1)) is not None
+    assert earliest_time("999999w") is not None
 
 
 def test_missing_folder_has_no_runs(tmp_path: Path) -> None:

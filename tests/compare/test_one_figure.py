@@ -212,7 +212,7 @@ def test_statements_about_small_data_are_consistent(tmp_path: Path) -> None:
 def check_difference(comparison: Comparison, pair: Difference) -> None:
     """Asserts that interval, p, sentence, letters and MDE agree."""
     result, words = pair.result, sentence(comparison, pair)
-    assert (result.mde is None) is (result.is_too_few or is_same(result))
+    assert (result.mde is None) is (result.has_too_few_clusters or is_same(result))
     if result.low is not None and result.high is not None:
         assert result.p is not None
         assert (result.low <= 0 <= result.high) is (result.p > 0.05)
@@ -237,7 +237,7 @@ def check_difference(comparison: Comparison, pair: Difference) -> None:
     if letters[0] and letters[1]:
         assert letters[0].isdisjoint(letters[1]) is pair.is_shown
     else:
-        assert result.is_too_few and not (letters[0] or letters[1])
+        assert result.has_too_few_clusters and not (letters[0] or letters[1])
 
 
 def is_same(result: ClusteredDifference) -> bool:

@@ -15,7 +15,7 @@ from memeval.errors import UserError
 from memeval.metrics.lifecycle import life_measures, trace_metrics
 from memeval.records import EvalCase, EvalQuestion, Session, Traces, Turn
 from memeval.results import Record
-from memeval.text.given import is_given
+from memeval.text.value_search import occurs_in
 
 TALK = ("We planted raspberries behind the shed.", "", "The train to Utrecht was late again.")
 
@@ -53,10 +53,10 @@ def test_each_canary_is_a_turn_of_its_own_and_nothing_else_changes(texts: tuple[
     assert traces is not None and traces.kind == CANARY
     assert len(set(traces.foreign)) == len(set(traces.planted)) == 4
     for value in (*traces.foreign, *traces.planted):
-        assert [is_given(value, turn.text) for turn in planted.turns].count(True) == 1
+        assert [occurs_in(value, turn.text) for turn in planted.turns].count(True) == 1
 
     # Facts are said by another user; orders are passed on by the speaker of the previous turn.
-    facts = [turn for turn in new if any(is_given(value, turn.text) for value in traces.foreign)]
+    facts = [turn for turn in new if any(occurs_in(value, turn.text) for value in traces.foreign)]
     assert all(turn.speaker != "Ines" for turn in facts)
     assert all(turn.speaker == "Ines" for turn in new if turn not in facts)
     for session in planted.sessions:

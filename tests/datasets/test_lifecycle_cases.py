@@ -6,9 +6,9 @@ import pytest
 
 from memeval.datasets.invented import WORDS
 from memeval.datasets.lifecycle.case import LifecycleSettings, make_case, tenant_fact
-from memeval.metrics.lifecycle import Outcome, outcome
+from memeval.metrics.lifecycle import AnswerOutcome, outcome
 from memeval.records import EvalCase, EvalQuestion
-from memeval.text.given import is_given
+from memeval.text.value_search import occurs_in
 
 LANGUAGES = tuple(WORDS.languages)
 
@@ -42,7 +42,7 @@ def test_right_and_deleted_values_never_overlap(language: str) -> None:
         traces = [question.traces for question in case.questions if question.traces]
         unwanted = {value for trace in traces for value in trace.deleted}
         right = {value for trace in traces for value in trace.right}
-        assert not [(a, b) for a in unwanted for b in right if is_given(a, b) or is_given(b, a)]
+        assert not [(a, b) for a in unwanted for b in right if occurs_in(a, b) or occurs_in(b, a)]
 
 
 @pytest.mark.parametrize(
@@ -72,4 +72,4 @@ def test_denied_expiry_does_not_count_as_right(language: str, answer: str, is_ri
     (expired,) = of_kind(make_case(1, settings(0, language)), "expired")
     assert expired.traces is not None
     found = outcome(answer, expired.traces)
-    assert found == (Outcome.RIGHT if is_right else Outcome.STALE)
+    assert found == (AnswerOutcome.RIGHT if is_right else AnswerOutcome.STALE)

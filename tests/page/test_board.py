@@ -44,7 +44,7 @@ from memeval.packages.board.records import (
     PublishedFigure,
     Setting,
 )
-from memeval.packages.board.tables import published_beside, told_apart
+from memeval.packages.board.tables import distinguish_tables, published_beside
 from memeval.packages.board.write import site_files, write_board
 from memeval.packages.read import open_package
 from memeval.results import Record
@@ -173,12 +173,12 @@ def test_published_figures_are_matched_to_runs_with_their_differences(
 def test_protocols_with_equal_words_get_distinguishing_words(board: Board) -> None:
     tables = [board.tables[0], board.tables[0]]
     tables[1] = structs.replace(tables[1], protocol={**tables[1].protocol, "labels": "corrected"})
-    first, second = told_apart(tables)
+    first, second = distinguish_tables(tables)
     assert (first.words.split(" · ")[-1], second.words.split(" · ")[-1]) == (
         "labels original",
         "labels corrected",
     )
-    assert told_apart(board.tables) == board.tables
+    assert distinguish_tables(board.tables) == board.tables
 
 
 def test_plot_marks_the_frontier_and_names_most_points(board: Board) -> None:

@@ -15,7 +15,7 @@ from postgres_server import PROGRAMS, Server
 
 from memeval.results.store import sealed_line
 from memeval.store.copying import Copying, missing_lines
-from memeval.store.inventory import Home, Way, list_items
+from memeval.store.inventory import CopyDirection, Home, list_items
 from memeval.store.postgres import leases
 from memeval.store.postgres.database import Database
 from memeval.store.postgres.store import PostgresStore
@@ -146,7 +146,7 @@ def test_copy_takes_over_the_lock_of_a_killed_process(
     lock = {"name": f"rows-{name}"}
     database.run("INSERT INTO memeval_locks VALUES (:name, 0, 'dead')", lock)
     store = PostgresStore(database, home.cache)
-    copying = Copying(home, store, Way.TO_DATABASE, do_it=True, items=list_items(home))
+    copying = Copying(home, store, CopyDirection.TO_DATABASE, do_it=True, items=list_items(home))
     (copied,) = copying.run()
     database.close()
     assert (copied.name, copied.new, copied.problem) == (name, 2, "")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sample_runs import summary, write_folder
 
-from memeval.comparison.gating.baseline import spent
+from memeval.comparison.gating.baseline import tokens_and_usd
 from memeval.metrics.metric import TAGS
 from memeval.metrics.registry import texts_at
 from memeval.report.markdown import report, write_report
@@ -82,7 +82,10 @@ def test_cost_of_imported_answers_is_unknown() -> None:
     assert "A fresh run, without memeval's cache: unknown." in text
     # The judge's cost is known, so it is billed.
     assert "| billed | $0.02 |" in text
-    assert spent(imported) == (None, None) and spent(replace(cell, metrics=judged))[1] == 0.02
+    assert (
+        tokens_and_usd(imported) == (None, None)
+        and tokens_and_usd(replace(cell, metrics=judged))[1] == 0.02
+    )
     (tile,) = [tile for tile in cell_data([imported])[0].tiles if tile.title.startswith("Cost")]
     assert (tile.value, tile.text) == (None, "unknown")
     assert texts_at(TAGS, imported)["cost"] == ""

@@ -277,7 +277,7 @@ def test_rows_without_seals_are_skipped_and_counted() -> None:
     header = json.dumps({"header": HEADER}).encode() + b"\n"
     row = json.dumps(ANSWER).encode() + b"\n"
     read = read_rows(header + row, HEADER, answer_or_ingest)
-    assert (list(read.rows), read.headed, read.dropped) == ([], False, 2)
+    assert (list(read.rows), read.has_header, read.dropped) == ([], False, 2)
     later = sealed_line(HEADER, {"header": HEADER}) + sealed_line(HEADER, ANSWER) + row
     assert read_rows(later, HEADER, answer_or_ingest).dropped == 1
 

@@ -39,7 +39,7 @@ def test_worked_example_has_documented_figures_and_no_interval(
     assert found.se == pytest.approx(se, rel=1e-14)
     assert found.independent_se == pytest.approx(independent, rel=1e-14)
     # With five conversations no difference can be shown, however much they agree.
-    assert found.is_too_few and found.low is found.high is found.mde is None
+    assert found.has_too_few_clusters and found.low is found.high is found.mde is None
 
 
 def test_t_intervals_of_the_worked_example_match_their_definition() -> None:
@@ -128,7 +128,7 @@ def test_interval_p_and_mde_never_contradict_each_other(rows: list[tuple[float, 
     values, clusters = [value for value, _ in rows], [cluster for _, cluster in rows]
     found = clustered_difference(values, clusters, most=1.0)
     assert found is not None
-    assert (found.low is None) == (found.high is None) == found.is_too_few
+    assert (found.low is None) == (found.high is None) == found.has_too_few_clusters
     if found.low is None or found.high is None:
         assert found.mde is None and (found.p is None or found.p > 0.05)
     else:

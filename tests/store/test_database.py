@@ -170,7 +170,7 @@ def test_lease_that_lapsed_while_the_server_was_unresponsive_is_kept(
         {"one": one.holder},
     )
     assert not any(wanted.take(7) for _ in range(20))
-    held.give(7)
+    held.release(7)
     assert wanted.take(7)
     one.close()
     other.close()
@@ -284,7 +284,7 @@ def test_cancelled_request_releases_a_lease_that_it_was_taking(
 
 def test_rows_are_sent_in_the_background_in_order(hurried: Server, database: Database) -> None:
     rows = PostgresStore(database, Path()).rows(Path("answers/some.jsonl"))
-    assert rows.hold() and rows.read() == b""
+    assert rows.acquire() and rows.read() == b""
     hurried.freeze()
     began = time.monotonic()
     for number in range(500):
@@ -295,14 +295,14 @@ def test_rows_are_sent_in_the_background_in_order(hurried: Server, database: Dat
     hurried.thaw()
     rows.flush()
     assert rows.read() == b"".join(b"%d\n" % number for number in range(500))
-    rows.give()
+    rows.release()
 
 
 def test_rows_that_were_not_stored_are_reported_by_the_next_call(
     hurried: Server, database: Database
 ) -> None:
     rows = PostgresStore(database, Path()).rows(Path("answers/other.jsonl"))
-    assert rows.hold() and rows.read() == b""
+    assert rows.acquire() and rows.read() == b""
     database.run("INSERT INTO memeval_rows VALUES ('answers/other.jsonl', 0, 'of another')")
     rows.append(b"ours\n")
     with pytest.raises(StorageError, match="another process appends to"):
@@ -312,11 +312,11 @@ def test_rows_that_were_not_stored_are_reported_by_the_next_call(
         rows.append(b"ours\n")
 
     with pytest.raises(StorageError, match="another process"):
-        rows.give()
+        rows.release()
 
-    assert rows.hold(), "its lock was given back nevertheless"
+    assert rows.acquire(), "its lock was given back nevertheless"
     with pytest.raises(StorageError):
-        rows.give()
+        rows.release()
 
 
 def test_a_forgotten_entry_is_gone_at_the_next_look(

@@ -19,7 +19,7 @@ from memeval.tracking.comparison import log_comparison
 from memeval.tracking.known import shows_comparison
 from memeval.tracking.log import log_run
 from memeval.tracking.store import TrackingStore
-from memeval.tracking.sweep_end import SweepEnd, described_below
+from memeval.tracking.sweep_end import SweepEnd, replace_own_part
 
 SWEEP_ID = "curve-1"
 SENTENCE = "rag is higher than bm25 by 4.1 points [0.9, 7.3] (p .008)."
@@ -120,7 +120,7 @@ def test_experiment_description_has_the_last_comparison(
 def test_long_description_is_shortened_by_whole_sentences() -> None:
     sentences = [f"Sentence {number} of many." for number in range(300)]
     end = SweepEnd("s", {Path("a"): "a"}, settings=[], sentences=sentences)
-    shown = described_below("Mine.", end.text("#/page"), "\n\n[All runs](#/runs)", 5000)
+    shown = replace_own_part("Mine.", end.text("#/page"), "\n\n[All runs](#/runs)", 5000)
     assert len(shown) <= 5000 and shown.endswith("[All runs](#/runs)")
     assert "[comparison.html](#/page)" in shown
     assert all(line.endswith(".") for line in shown.splitlines() if line.startswith("- "))

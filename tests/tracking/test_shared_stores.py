@@ -49,14 +49,14 @@ def any_shared(
     if request.param == "sqlite":
         yield shared
         return
-    from memeval.cli.ui import check_free, end, server, surroundings, wait_for
+    from memeval.cli.ui import check_free, end, server_command, server_environment, wait_for
 
     port = free_port()
     check_free("127.0.0.1", port)
-    command = server("127.0.0.1", port)
+    command = server_command("127.0.0.1", port)
     log = tmp_path / "server.log"
     with log.open("w") as output:
-        place = surroundings(shared.uri, shared.artifacts or "")
+        place = server_environment(shared.uri, shared.artifacts or "")
         words = [*command, "--serve-artifacts"]
         process = subprocess.Popen(words, stdout=output, stderr=output, process_group=0, env=place)
         try:

@@ -95,7 +95,7 @@ def effects_of(match: Match, run: Run, known: Sequence[Run]) -> tuple[float | No
         return match.own, [] if match.own is None else list(_of_retrieval(match, run))
 
     asked = _read(run, metric_named(match.figure.metric))
-    own = _figure(_claimed(asked, match))
+    own = _mean_percent(_claimed_answers(asked, match))
     return own, [] if own is None else list(_of_answers(match, run, asked, known))
 
 
@@ -122,7 +122,7 @@ def _read(run: Run, metric: Metric) -> dict[str, _Answer]:
     return answers
 
 
-def _claimed(answers: Answers, match: Match) -> dict[str, _Answer]:
+def _claimed_answers(answers: Answers, match: Match) -> dict[str, _Answer]:
     """The answers in the categories of a claim."""
     categories = match.claim.protocol.categories
     if categories is None:
@@ -132,7 +132,7 @@ def _claimed(answers: Answers, match: Match) -> dict[str, _Answer]:
     return {name: own for name, own in answers.items() if own.category in wanted}
 
 
-def _figure(answers: Answers) -> float | None:
+def _mean_percent(answers: Answers) -> float | None:
     """The mean over questions, in per cent."""
     scored = [own for own in answers.values() if own.value is not None]
     value = mean([own.value for own in scored], [own.weight for own in scored])
@@ -141,14 +141,14 @@ def _figure(answers: Answers) -> float | None:
 
 def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) -> Iterator[Effect]:
     """Measured effects on a share of right answers."""
-    answers = _claimed(asked, match)
+    answers = _claimed_answers(asked, match)
     if match.figure.metric in JUDGED:
         yield from _by_judges(match, run, answers, known)
 
     if len(answers) < len(asked):
         others = {own.category for own in asked.values()} - _categories(answers)
         text = f"with category {', '.join(map(one_line, sorted(others, key=natural_order)))}"
-        yield from _effect(DifferingPart.CATEGORIES, text, _figure(asked), answers)
+        yield from _effect(DifferingPart.CATEGORIES, text, _mean_percent(asked), answers)
         yield from _effect(
             DifferingPart.CATEGORIES,
             f"{text} in the numerator only",
@@ -159,7 +159,7 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
         for category in sorted(_categories(answers), key=natural_order):
             rest = {name: own for name, own in answers.items() if own.category != category}
             text = f"without category {one_line(category)}"
-            yield from _effect(DifferingPart.CATEGORIES, text, _figure(rest), answers)
+            yield from _effect(DifferingPart.CATEGORIES, text, _mean_percent(rest), answers)
 
     for text, key in (
         ("mean of the categories' means", lambda own: own.category),
@@ -179,7 +179,7 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
 
 def _above_the_line(asked: Answers, answers: Answers) -> float | None:
     """All right answers divided by the claimed questions, in per cent: as in a published 84 %."""
-    whole, claimed = _figure(asked), _figure(answers)
+    whole, claimed = _mean_percent(asked), _mean_percent(answers)
     if whole is None or claimed is None:
         return None
 
@@ -199,18 +199,18 @@ def _mean_of_means(answers: Answers, key: Callable[[_Answer], str]) -> float | N
     for name, own in answers.items():
         groups.setdefault(key(own), {})[name] = own
 
-    return None if len(groups) < 2 else mean([_figure(group) for group in groups.values()])
+    return None if len(groups) < 2 else mean([_mean_percent(group) for group in groups.values()])
 
 
 def _effect(
     part: DifferingPart, text: str, value: float | None, answers: Answers
 ) -> Iterator[Effect]:
-    own = _figure(answers)
+    own = _mean_percent(answers)
     if value is not None and own is not None:
         yield Effect(part, text, value, value - own)
 
 
-def _paired(
+def _paired_effect(
     part: DifferingPart, text: str, answers: Answers, others: Mapping[str, float]
 ) -> Iterator[Effect]:
     """The change on the questions that have both values, with its interval."""
@@ -242,7 +242,7 @@ def _by_judges(match: Match, run: Run, answers: Answers, known: Sequence[Run]) -
     judges = _other_judges(run, known)
     for judge, other in judges.items():
         text = f"the same answers by {one_line(judge)} (run {other.key})"
-        yield from _paired(DifferingPart.JUDGE, text, answers, _values(match, other))
+        yield from _paired_effect(DifferingPart.JUDGE, text, answers, _values(match, other))
 
     yield from _by_rules(answers, run, judges)
 
@@ -262,7 +262,7 @@ def _by_rules(answers: Answers, run: Run, judged: Container[str]) -> Iterator[Ef
 
         if name != own and name not in judged and others:
             text = f"the same answers by judge={name}"
-            yield from _paired(DifferingPart.JUDGE, text, answers, others)
+            yield from _paired_effect(DifferingPart.JUDGE, text, answers, others)
 
 
 def _other_judges(run: Run, known: Sequence[Run]) -> dict[str, Run]:
@@ -286,15 +286,15 @@ def _by_other_runs(
     for other in known:
         part = _only_part(run, other)
         if part is not None and is_same_judge(run.summary.judge, other.summary.judge):
-            found[part, _described(run, other)] = other
+            found[part, _describe_params(run, other)] = other
 
     for (part, text), other in found.items():
-        yield from _paired(part, f"{text} (run {other.key})", answers, _values(match, other))
+        yield from _paired_effect(part, f"{text} (run {other.key})", answers, _values(match, other))
 
 
 def _only_part(run: Run, other: Run) -> DifferingPart | None:
     """The only part in which two runs differ; None if they differ in another way, or not at all."""
-    names = _differing(run, other)
+    names = _differing_params(run, other)
     if not names or run.summary.dataset != other.summary.dataset:
         return None
 
@@ -305,20 +305,20 @@ def _only_part(run: Run, other: Run) -> DifferingPart | None:
     return None
 
 
-def _differing(run: Run, other: Run) -> list[str]:
+def _differing_params(run: Run, other: Run) -> list[str]:
     own, others = run.summary.params, other.summary.params
     return [name for name in {**own, **others} if own.get(name) != others.get(name)]
 
 
-def _described(run: Run, other: Run) -> str:
-    names = _differing(run, other)
+def _describe_params(run: Run, other: Run) -> str:
+    names = _differing_params(run, other)
     # A model has many settings: its name says most.
     told = [name for name in names if name.endswith(("model", "top_k", "labels"))] or names[:2]
     return ", ".join(f"{name}={one_line(shown(other.summary, name), 60)}" for name in told)
 
 
 def _values(match: Match, other: Run) -> dict[str, float]:
-    answers = _claimed(_read(other, metric_named(match.figure.metric)), match)
+    answers = _claimed_answers(_read(other, metric_named(match.figure.metric)), match)
     return {name: own.value for name, own in answers.items() if own.value is not None}
 
 

@@ -67,7 +67,7 @@ class Explanation(Struct, frozen=True):
 
     def aspects(self, part: DifferingPart) -> list[Aspect]:
         """Known facts about a part that differ or are unknown."""
-        return [aspect for aspect in _others(self.match) if _PART_OF[aspect.name] is part]
+        return [aspect for aspect in _open_aspects(self.match) if _PART_OF[aspect.name] is part]
 
 
 def explain_match(match: Match, run: Run, known: Sequence[Run]) -> Explanation:
@@ -78,25 +78,25 @@ def explain_match(match: Match, run: Run, known: Sequence[Run]) -> Explanation:
     own, effects = effects_of(match, run, known)
     measured = {effect.part for effect in effects}
     missing = {}
-    for aspect in _others(match):
+    for aspect in _open_aspects(match):
         part = _PART_OF[aspect.name]
         if part not in measured:
-            missing[part] = _way(part, match, run)
+            missing[part] = _next_step(part, match, run)
 
     return Explanation(run.key, match, own, tuple(effects), missing)
 
 
-def _others(match: Match) -> list[Aspect]:
+def _open_aspects(match: Match) -> list[Aspect]:
     """Aspects that differ or are unknown, except the settings of another system."""
     return [
         aspect
         for aspect in match.aspects
         if aspect.sameness is not Sameness.SAME
-        and not (match.but_for and _PART_OF[aspect.name] is DifferingPart.SYSTEM)
+        and not (match.allowed_difference and _PART_OF[aspect.name] is DifferingPart.SYSTEM)
     ]
 
 
-def _way(part: DifferingPart, match: Match, run: Run) -> str:
+def _next_step(part: DifferingPart, match: Match, run: Run) -> str:
     if part in _OF_THE_PROGRAM and is_imported(run.summary):
         return ""
 

@@ -70,7 +70,7 @@ class Match(Struct, frozen=True):
         return "can't be said" if Sameness.NOT_DISCLOSED in kinds else "comparable"
 
     @property
-    def but_for(self) -> str:
+    def allowed_difference(self) -> str:
         """The difference that the comparison allows: the system, if the claim is about one outside
         memeval; else empty.
         """
@@ -89,7 +89,7 @@ class Match(Struct, frozen=True):
         return tuple(aspect.text for aspect in self.aspects if aspect.sameness is kind)
 
 
-def _compared(name: str, is_same: bool, text: str) -> Aspect:
+def _known_aspect(name: str, is_same: bool, text: str) -> Aspect:
     """An aspect known on both sides."""
     return Aspect(name, Sameness.SAME if is_same else Sameness.OTHER, text)
 
@@ -241,13 +241,13 @@ def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) 
     is_same = claimed <= own if figure.metric in JUDGED else claimed == own
     here = ", ".join(map(one_line, sorted(own)))
     text = f"categories {here} here, {', '.join(sorted(claimed, key=natural_order))} there"
-    return _compared("categories", is_same, text)
+    return _known_aspect("categories", is_same, text)
 
 
 def _configuration(claim: Claim, figure: ClaimedFigure, summary: RunSummary) -> Iterator[Aspect]:
     """Every setting of data and system, against those of the claim."""
     claimed = {**(claim.protocol.settings or {}), **(figure.settings or {})}
-    # If the system is from outside memeval, it is the allowed difference, see `Match.but_for`.
+    # A system from outside memeval is the allowed difference: see `Match.allowed_difference`.
     if not claimed and rests_on_answers(figure.metric):
         return
 
@@ -255,7 +255,7 @@ def _configuration(claim: Claim, figure: ClaimedFigure, summary: RunSummary) -> 
     for name, value in claimed.items():
         here = own.get(name)
         shown = "has no value" if here is None else f"is {one_line(here)}"
-        yield _compared("settings", here == value, f"{name} {shown} here, {value} there")
+        yield _known_aspect("settings", here == value, f"{name} {shown} here, {value} there")
 
     for name, value in own.items():
         if name not in claimed and _counts(name, figure):
@@ -289,8 +289,8 @@ def _judge(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
 
     yield _judge_prompt(protocol, own, summary)
     yield _judge_model(protocol, own)
-    yield _stated("judge's requests", protocol.judge_request, dict(own.request))
-    yield _stated("judgings of each answer", protocol.judge_repeats, own.repeats)
+    yield _stated_aspect("judge's requests", protocol.judge_request, dict(own.request))
+    yield _stated_aspect("judgings of each answer", protocol.judge_repeats, own.repeats)
 
 
 def _depth(claimed: int, summary: RunSummary) -> Aspect:
@@ -298,15 +298,17 @@ def _depth(claimed: int, summary: RunSummary) -> Aspect:
         text = f"the answer file does not say how much was retrieved; k is {claimed} there"
         return Aspect("k", Sameness.NOT_DISCLOSED, text)
 
-    return _stated("k", claimed, summary.params.get("top_k"))
+    return _stated_aspect("k", claimed, summary.params.get("top_k"))
 
 
-def _stated(what: str, claimed: Any, own: Any) -> Aspect:
+def _stated_aspect(what: str, claimed: Any, own: Any) -> Aspect:
     """Compares something that the source states or leaves open."""
     if claimed is None:
         return Aspect(what, Sameness.NOT_DISCLOSED, f"the source does not state the {what}")
 
-    return _compared(what, own == claimed, f"{what}: {one_line(own, 200)} here, {claimed} there")
+    return _known_aspect(
+        what, own == claimed, f"{what}: {one_line(own, 200)} here, {claimed} there"
+    )
 
 
 def _recorded_judge(protocol: Protocol, own: JudgeIdentity) -> Iterator[Aspect]:
@@ -336,7 +338,7 @@ def _judge_prompt(protocol: Protocol, own: JudgeIdentity, summary: RunSummary) -
 
     if protocol.judge_prompt_sha256 is not None:
         is_same = own.prompt_sha256 == protocol.judge_prompt_sha256
-        return _compared("judge", is_same, f"the judge's prompt: {described} there")
+        return _known_aspect("judge", is_same, f"the judge's prompt: {described} there")
 
     if summary.params.get("judge.prompt_file") is not None:
         text = f"it can't be checked whether your judge's prompt equals the source's ({described})"
@@ -369,12 +371,12 @@ def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
         yield Aspect("prompt", Sameness.NOT_DISCLOSED, text)
     else:
         is_same = sha256 == summary.tags.get("prompt_sha256")
-        yield _compared("prompt", is_same, "the answer prompt")
+        yield _known_aspect("prompt", is_same, "the answer prompt")
 
     own_settings = {
         name: as_yaml(summary.params.get(name)) for name in protocol.reader_settings or ()
     }
-    yield _stated("reader's settings", protocol.reader_settings, own_settings)
+    yield _stated_aspect("reader's settings", protocol.reader_settings, own_settings)
 
 
 def _same_model(name: str, verb: str, own: str, claimed: str) -> Aspect:

@@ -36,7 +36,7 @@ class Reproduction(Struct, frozen=True):
         return shlex.join(["python", "-m", "memeval", *self.words])
 
     @property
-    def planned(self) -> list[str]:
+    def cost_overrides(self) -> list[str]:
         """The overrides for which the cost is estimated."""
         stand_in = [] if self.system else [f"system={STAND_IN}"]
         return [*(word for word in self.words if word != "system=YOURS"), *stand_in]

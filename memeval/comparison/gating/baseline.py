@@ -83,7 +83,7 @@ def settings_of(run: Run) -> dict[str, str]:
     }
 
 
-def spent(summary: RunSummary) -> tuple[float | None, float | None]:
+def tokens_and_usd(summary: RunSummary) -> tuple[float | None, float | None]:
     """Tokens and US dollars of a run; None if unknown, as for imported answers."""
     return metrics()["tokens"].of_summary(summary), run_cost_usd(summary)
 
@@ -103,7 +103,7 @@ def baseline_of(run: Run, metric: Metric, scores: RunScores, must_pass: Iterable
             )
 
     summary = run.summary
-    tokens, cost_usd = spent(summary)
+    tokens, cost_usd = tokens_and_usd(summary)
     questions = {
         name: BaselineQuestion(
             case_id=asked.case_id,

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from memeval.comparison.gating.baseline import Baseline, settings_of, spent
+from memeval.comparison.gating.baseline import Baseline, settings_of, tokens_and_usd
 from memeval.comparison.gating.verdict import (
     BROKEN_STATUS,
     FINE,
@@ -18,7 +18,7 @@ from memeval.comparison.gating.verdict import (
     MustPass,
     is_loss,
 )
-from memeval.comparison.sentences import limits, with_interval, with_unit
+from memeval.comparison.sentences import detection_limit, with_interval, with_unit
 from memeval.metrics.formats import NONE, count, dollars, figure, probability
 from memeval.metrics.metric import POINTS, Metric
 from memeval.report.escaping import inline
@@ -41,7 +41,7 @@ def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
         return f"Broken: not comparable with the baseline: {'; '.join(result.reasons)}."
 
     amount = f"{_points(result.change)} points of {metric.name}"
-    failed = [one_line(question.question_id, 80) for question in _failed(result)]
+    failed = [one_line(question.question_id, 80) for question in _failed_questions(result)]
     limit = figure(rules.non_inferior, POINTS.name)
     difference = result.change.result
     lost = is_loss(difference, metric)
@@ -65,7 +65,7 @@ def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
     words = sentences[result.outcome]
     # If a loss is shown, the smallest detectable difference is irrelevant.
     if result.outcome in (GateOutcome.INCONCLUSIVE, GateOutcome.INFERIOR) and not lost:
-        ending = limits(difference, POINTS.name)
+        ending = detection_limit(difference, POINTS.name)
         words = f"{words} {ending[0].upper()}{ending[1:]}."
 
     return words
@@ -87,7 +87,7 @@ def _points(change: GatedChange) -> str:
     return with_interval(change.result, POINTS.name, signed=True)
 
 
-def _failed(result: GateResult) -> list[MustPass]:
+def _failed_questions(result: GateResult) -> list[MustPass]:
     return [question for question in result.must_pass if not question.passes]
 
 
@@ -95,7 +95,7 @@ def gate_markdown(
     result: GateResult, baseline: Baseline, run: Run, metric: Metric, rules: GateRules
 ) -> str:
     """The verdict with its figures, for a terminal and for the summary of a CI step."""
-    tokens, cost_usd = spent(run.summary)
+    tokens, cost_usd = tokens_and_usd(run.summary)
     lines = [f"## memeval gate: {MARKS[result.status]}", ""]
     for words in filter(None, [headline(result, baseline), sentence(result, metric, rules)]):
         lines += [inline(words), ""]
@@ -120,7 +120,7 @@ def gate_markdown(
             lines += ["", f"{title}, by question ({len(names):,}): {shown}."]
 
     if result.must_pass:
-        passed = len(result.must_pass) - len(_failed(result))
+        passed = len(result.must_pass) - len(_failed_questions(result))
         lines += ["", f"Must pass: {passed} of {len(result.must_pass)} pass."]
 
     changed = changed_settings(baseline, run)
@@ -165,7 +165,7 @@ def gate_json(
     result: GateResult, baseline: Baseline, run: Run, metric: Metric, rules: GateRules
 ) -> dict[str, Any]:
     """The verdict for programs. Shares are in [0, 1]."""
-    tokens, cost_usd = spent(run.summary)
+    tokens, cost_usd = tokens_and_usd(run.summary)
     return {
         "version": JSON_VERSION,
         "outcome": result.outcome.value,

@@ -138,7 +138,7 @@ def judge_run(
 
 def as_gain(result: ClusteredDifference, metric: Metric) -> ClusteredDifference:
     """A difference oriented so that more is better."""
-    return result if metric.more_is_better else result.turned()
+    return result if metric.more_is_better else result.reversed()
 
 
 def is_loss(result: ClusteredDifference, metric: Metric) -> bool:

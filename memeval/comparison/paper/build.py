@@ -9,7 +9,7 @@ from itertools import chain
 from memeval.comparison.build import compare_runs
 from memeval.comparison.paper.records import PaperCell, PaperColumn, PaperTable
 from memeval.comparison.records import ComparedRun, Comparison
-from memeval.comparison.sentences import are_too_few, interval, limits, widest_of
+from memeval.comparison.sentences import are_too_few, detection_limit, interval, widest_of
 from memeval.comparison.words import dominating_conversations, refusal_lines
 from memeval.errors import UserError, unknown
 from memeval.metrics.formats import NONE, count, figure
@@ -289,6 +289,6 @@ def _notes_on_differences(
             continue
         if are_too_few(comparison):
             results = [difference.result for difference in comparison.differences]
-            yield f"{comparison.metric}: {limits(widest_of(results), comparison.unit)}."
+            yield f"{comparison.metric}: {detection_limit(widest_of(results), comparison.unit)}."
 
         yield from dominating_conversations(comparison)

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from memeval.datasets.chance import draw, seeded_random
 from memeval.datasets.incidents.table import Incident
-from memeval.text.beside import load_beside
+from memeval.text.yaml_files import load_sibling
 
-STEPS = load_beside(__file__, "steps.yaml", tuple[str, ...])
+STEPS = load_sibling(__file__, "steps.yaml", tuple[str, ...])
 """Steps with no word in common, so that no judge mistakes one procedure for another."""
 
 STEPS_EACH = 2

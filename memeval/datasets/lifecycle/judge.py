@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from memeval.judges.contract import Judge, Metrics
-from memeval.metrics.lifecycle import Outcome, outcome
+from memeval.metrics.lifecycle import AnswerOutcome, outcome
 from memeval.records import EvalQuestion, Label, Verdict
 
-LABELS = {Outcome.RIGHT: Label.CORRECT, Outcome.REFUSED: Label.ABSTAINED}
+LABELS = {AnswerOutcome.RIGHT: Label.CORRECT, AnswerOutcome.REFUSED: Label.ABSTAINED}
 """Labels of outcomes; all other outcomes are wrong."""
 
 
@@ -28,5 +28,5 @@ class LifecycleJudge(Judge):
 
         result = outcome(answer, question.traces)
         label = LABELS.get(result, Label.WRONG)
-        score = float(result is Outcome.RIGHT)
+        score = float(result is AnswerOutcome.RIGHT)
         return Verdict(judge=self.name, label=label, score=score, reason=result.value)

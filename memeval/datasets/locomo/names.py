@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from memeval.errors import UserError, unknown
 from memeval.records import CategoryId
-from memeval.text.beside import load_beside
+from memeval.text.yaml_files import load_sibling
 
 MULTI_HOP, TEMPORAL, OPEN_DOMAIN, SINGLE_HOP, ADVERSARIAL = 1, 2, 3, 4, 5
 
@@ -21,7 +21,7 @@ LOCOMO_HEADLINE: frozenset[CategoryId] = frozenset({1, 2, 3, 4})
 # The numbers behind a published name are derived from the table's own weighted mean over the sizes
 # of the categories (282, 321, 96, 841). The official names fit the data: 95 % of category 1 needs
 # evidence of several sessions, and 0.1 % of category 4.
-LOCOMO_NAMES = load_beside(__file__, "names.yaml", dict[str, dict[CategoryId, str]])
+LOCOMO_NAMES = load_sibling(__file__, "names.yaml", dict[str, dict[CategoryId, str]])
 """Names of the categories, by naming."""
 
 WITHDRAWN = {"zep": "mirix"}

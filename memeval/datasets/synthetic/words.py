@@ -10,7 +10,7 @@ from random import Random
 import msgspec
 
 from memeval.datasets.chance import pick
-from memeval.text.beside import load_beside
+from memeval.text.yaml_files import load_sibling
 
 
 class SyntheticWords(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class SyntheticWords(msgspec.Struct, frozen=True):
     mentions: Sequence[str]
 
 
-WORDS = load_beside(__file__, "words.yaml", SyntheticWords)
+WORDS = load_sibling(__file__, "words.yaml", SyntheticWords)
 
 PERSON, PLACE, NUMBER = "person", "place", "number"
 ATTRIBUTES = [(name, kind) for kind, names in WORDS.attributes.items() for name in names]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memeval.errors import UserError
 from memeval.packages.board.checking import failed_level
-from memeval.packages.board.collect import packages_in, places_of
+from memeval.packages.board.collect import packages_in, system_protocol_pairs
 from memeval.packages.form import SUFFIX
 from memeval.packages.levels import verify_package
 from memeval.packages.read import Package, open_package
@@ -43,7 +43,7 @@ def check_package(path: Path, *, most_bytes: int) -> list[str]:
 def _problems_beside(new: Package) -> list[str]:
     """Conflicts with packages of the same systems and protocols that it does not replace."""
     problems: list[str] = []
-    replaced, places, known = new.manifest.supersedes, places_of(new), set[str]()
+    replaced, places, known = new.manifest.supersedes, system_protocol_pairs(new), set[str]()
     for path in packages_in(new.path.parent):
         if path == new.path:
             continue
@@ -62,7 +62,7 @@ def _problems_beside(new: Package) -> list[str]:
 
 
 def _problems_with(new: Package, places: set[tuple[str, str]], other: Package) -> Iterator[str]:
-    name, own = one_line(other.path.name), places_of(other)
+    name, own = one_line(other.path.name), system_protocol_pairs(other)
     if other.id == new.id:
         yield f"{name} is the same package"
     elif other.id == new.manifest.supersedes:

@@ -20,7 +20,7 @@ from memeval.packages.board.records import (
     LevelResult,
     PackageData,
 )
-from memeval.packages.board.tables import table_of, told_apart
+from memeval.packages.board.tables import distinguish_tables, table_of
 from memeval.packages.form import SUFFIX
 from memeval.packages.levels import Level
 from memeval.packages.read import Package
@@ -44,7 +44,7 @@ def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = 
     kept, replaced = _newest(sound)
     groups = entries_of([(one.package, one.scores) for one in kept])
     claims = load_claims()
-    tables = told_apart([table_of(name, own, claims) for name, own in groups.items()])
+    tables = distinguish_tables([table_of(name, own, claims) for name, own in groups.items()])
     apart = [one for table in tables for one in packages_apart(table, groups[table.id])]
     questions = {table.id: questions_of(groups[table.id], table.rows) for table in tables}
     return Board(
@@ -101,10 +101,12 @@ def _newest(sound: Sequence[Checked]) -> tuple[list[Checked], list[LeftOut]]:
 
 def _replaces(new: Package, old: Package) -> bool:
     """Whether a package replaces another one, and contains all its systems and protocols."""
-    return new.manifest.supersedes == old.id and places_of(new) >= places_of(old)
+    return new.manifest.supersedes == old.id and system_protocol_pairs(
+        new
+    ) >= system_protocol_pairs(old)
 
 
-def places_of(package: Package) -> set[tuple[str, str]]:
+def system_protocol_pairs(package: Package) -> set[tuple[str, str]]:
     """System and protocol of each run: no two packages of a board may have the same pair."""
     return {(name_of(run.summary), protocol_id(package, run.key)) for run in package.runs}
 

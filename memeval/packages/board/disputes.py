@@ -72,7 +72,7 @@ def packages_apart(table: BoardTable, entries: Sequence[BoardEntry]) -> Iterator
         by_key = {other.run.key: other for other in others}
         for difference in compared.differences:
             if difference.is_shown:
-                result, other = difference.result.turned(), by_key[difference.first]
+                result, other = difference.result.reversed(), by_key[difference.first]
                 yield Apart(
                     table=table.id,
                     dataset=table.dataset,

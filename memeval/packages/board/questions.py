@@ -23,7 +23,7 @@ LONGEST_TEXT = 2_000
 FEWEST_ALIKE = 3
 """Fewest wrong answers that can make a gold suspect."""
 
-Given = dict[tuple[str, str], dict[str, None]]
+RunsByAnswer = dict[tuple[str, str], dict[str, None]]
 """Runs that gave an answer, by outcome and text."""
 
 
@@ -40,7 +40,7 @@ def questions_of(
         return ()
 
     asked: dict[str, Record] = {}
-    given: dict[str, Given] = {}
+    runs_by_answer: dict[str, RunsByAnswer] = {}
     labels = {row.key: row.label for row in rows}
     by_package: dict[Path, list[BoardEntry]] = {}
     for entry in entries:
@@ -52,10 +52,10 @@ def questions_of(
                 asked.setdefault(record.question_id, record)
 
             key = _outcome(record), _text(record.hypothesis or "")
-            answers = given.setdefault(record.question_id, {})
+            answers = runs_by_answer.setdefault(record.question_id, {})
             answers.setdefault(key, {})[labels[entry.run.key]] = None
 
-    return tuple(question_of(record, given[name]) for name, record in asked.items())
+    return tuple(question_of(record, runs_by_answer[name]) for name, record in asked.items())
 
 
 def _records_of(entries: Sequence[BoardEntry]) -> Iterator[tuple[BoardEntry, list[Record]]]:
@@ -74,10 +74,12 @@ def _records_of(entries: Sequence[BoardEntry]) -> Iterator[tuple[BoardEntry, lis
             )
 
 
-def question_of(record: Record, given: Given) -> BoardQuestion:
+def question_of(record: Record, runs_by_answer: RunsByAnswer) -> BoardQuestion:
     """A question with all answers, the right ones first."""
     order = (RIGHT, WRONG, ABSTAINED, UNSCORED)
-    answers = [BoardAnswer(outcome, text, tuple(who)) for (outcome, text), who in given.items()]
+    answers = [
+        BoardAnswer(outcome, text, tuple(who)) for (outcome, text), who in runs_by_answer.items()
+    ]
     answers.sort(key=lambda one: (order.index(one.outcome), -len(one.systems), one.text))
     return BoardQuestion(
         id=one_line(record.question_id),

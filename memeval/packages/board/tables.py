@@ -163,7 +163,7 @@ def _protocol_words(protocol: Mapping[str, object], summary: RunSummary) -> str:
     return " · ".join(one_line(part, 120) for part in parts)
 
 
-def told_apart(tables: Sequence[BoardTable]) -> tuple[BoardTable, ...]:
+def distinguish_tables(tables: Sequence[BoardTable]) -> tuple[BoardTable, ...]:
     """The tables; equal words are extended by what differs in their protocols."""
     alike: dict[tuple[str, str], list[dict[str, str]]] = {}
     for table in tables:

@@ -25,10 +25,10 @@ from memeval.results.fields import as_plain, read_as
 from memeval.results.files import MANIFEST, as_json, file_digests
 from memeval.results.private import make_folder
 from memeval.results.rows import OperationDone, StoredItems, Written, check_health
-from memeval.text.given import plain
 from memeval.text.names import digest_name
 from memeval.text.redaction import without_known_in
 from memeval.text.shown import one_line
+from memeval.text.value_search import plain
 from memeval.text.words import search_terms
 
 META = "meta.json"

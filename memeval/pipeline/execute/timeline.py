@@ -29,8 +29,8 @@ from memeval.records import (
 )
 from memeval.results.record import TimelineEvent
 from memeval.results.rows import OperationDone
-from memeval.text.given import values_in
 from memeval.text.shown import one_line
+from memeval.text.value_search import values_in
 
 PROBE_DEPTH = 5
 """Number of search results that a probe looks at."""

@@ -12,7 +12,7 @@ from memeval.pipeline.execute.timeline import search_for
 from memeval.pipeline.isolate.returned import plain_notes
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import Answer, Traces
-from memeval.text.given import values_in
+from memeval.text.value_search import values_in
 
 
 async def find_traces(

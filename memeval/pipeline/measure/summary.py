@@ -125,7 +125,7 @@ def read_earlier(cell: Cell) -> EarlierRun:
             damage=(one_line(error.strerror if isinstance(error, OSError) else error),)
         )
 
-    misfits = summary.misfits(cell.folder)
+    misfits = summary.find_damage(cell.folder)
     if summary.run_key != cell.run_key:
         misfits.insert(0, f"{RUN_FILE} is that of another run, {summary.run_key}")
     if misfits:

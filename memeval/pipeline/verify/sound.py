@@ -109,7 +109,7 @@ class FolderCheck:
         self.name = summary.name
         self._form(summary)
         self.problems += tag_problems(summary)
-        self.problems += summary.misfits(self.folder)
+        self.problems += summary.find_damage(self.folder)
         self.problems += filter(None, [calibration_problem(summary, self.folder)])
         if self.folder.parent.name == "runs" and self.folder.name != summary.run_key:
             self.problems.append(
@@ -176,7 +176,7 @@ class FolderCheck:
         try:
             content = (self.folder / RECORDS_FILE).read_bytes()
         except OSError:
-            return []  # already among the misfits
+            return []  # already among the damage
 
         for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
             try:
@@ -362,7 +362,7 @@ class FolderCheck:
                 f"{name}: {rows.dropped} lines are torn, damaged, edited or from another key"
             )
 
-        if not rows.headed:
+        if not rows.has_header:
             self.problems.append(f"{name}: the header of its key is missing")
         if rows_digest(ids, rows.seals) != summary.rows.get(name):
             self.problems.append(f"{name}: the rows differ from the run's rows")

@@ -87,7 +87,7 @@ class LeasedLocks:
         """Whether the last `take` found a lapsed lease: the lock can soon be taken over."""
         return number in self._lapses
 
-    def give(self, number: int) -> None:
+    def release(self, number: int) -> None:
         """Releases a lock that this process holds."""
         with self._guard:
             if number not in self._held:
@@ -132,4 +132,4 @@ class RowLeases:
     def _give(self, keys: Iterable[str]) -> None:
         for key in keys:
             name, number = lock_of(key)
-            self._locks(name).give(number)
+            self._locks(name).release(number)

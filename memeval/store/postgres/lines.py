@@ -64,12 +64,12 @@ class PostgresRows:
         self._count = 0
         self._outbox = _Outbox(database, self.append_all)
 
-    def hold(self) -> bool:
+    def acquire(self) -> bool:
         """Makes this the process that appends; returns False if another process is."""
         return self._lock.take(0)
 
     def is_left_behind(self) -> bool:
-        """Whether the process that appends has died, according to the last `hold`."""
+        """Whether the process that appends has died, according to the last `acquire`."""
         return self._lock.has_lapsed(0)
 
     def read(self) -> bytes:
@@ -112,12 +112,12 @@ class PostgresRows:
 
             self._count += len(some)
 
-    def give(self) -> None:
+    def release(self) -> None:
         """Stores the remaining lines, and lets another process append."""
         try:
             self.flush()
         finally:
-            self._lock.give(0)
+            self._lock.release(0)
 
 
 class PostgresTexts:

@@ -33,7 +33,7 @@ from memeval.systems.cogcanvas.settings import CogCanvasSettings
 from memeval.systems.forgetting import corrected, count_changed, is_meant, without
 from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankingSystem
-from memeval.text.given import replace_given
+from memeval.text.value_search import replace_value
 
 REPLY_LOSSES = {"unreadable": "unreadable", "cut": "broken off"}
 """Counts of replies that each answer's notes show if above 0, with their wording."""
@@ -278,7 +278,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
 def _with_new_value(artifact: Artifact, request: CorrectRequest) -> Artifact:
     """An artifact with the new value in place of the old one."""
     content, quote = (
-        replace_given(text, request.old, request.new) for text in (artifact.content, artifact.quote)
+        replace_value(text, request.old, request.new) for text in (artifact.content, artifact.quote)
     )
     return structs.replace(artifact, content=content, quote=quote)
 

@@ -40,8 +40,8 @@ from memeval.systems.external.letta_reply import LettaReply
 from memeval.systems.external.letta_server import PERSONA_LABEL, Agent, pool
 from memeval.systems.forgetting import corrected, is_meant
 from memeval.systems.tools import Tool, object_schema, search_tool
-from memeval.text.given import replace_given
 from memeval.text.redaction import keep_secret
+from memeval.text.value_search import replace_value
 
 PERSONA = (
     "I answer questions about a conversation that took place before. All of it is in my archival "
@@ -184,7 +184,7 @@ class Letta(MemorySystem):
         if self._agent is None:
             return None
 
-        changed = self._agent.correct(lambda text: replace_given(text, request.old, request.new))
+        changed = self._agent.correct(lambda text: replace_value(text, request.old, request.new))
         self._chunks = corrected(self._chunks, request)
         self._meter_embedding(changed)
         return len(changed)

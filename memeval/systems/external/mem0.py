@@ -53,8 +53,8 @@ from memeval.systems.external.mem0_library import (
     prepare_import,
 )
 from memeval.systems.forgetting import is_meant
-from memeval.text.given import replace_given
 from memeval.text.shown import one_line
+from memeval.text.value_search import replace_value
 
 _log = logging.getLogger(__name__)
 
@@ -257,14 +257,14 @@ class Mem0(RecallSystem):
     def correct(self, request: CorrectRequest) -> int | None:
         """Replaces the old value in the memories that give it, with mem0's own `update`."""
         if self._cloud is not None:
-            return self._cloud.correct(lambda text: replace_given(text, request.old, request.new))
+            return self._cloud.correct(lambda text: replace_value(text, request.old, request.new))
         if self._memory is None:
             return None
 
         changed = 0
         for row in self._rows_of(request.user):
             before = row.payload["data"]
-            after = replace_given(before, request.old, request.new)
+            after = replace_value(before, request.old, request.new)
             if after != before:
                 self._memory.update(str(row.id), text=after)
                 changed += 1

@@ -30,7 +30,7 @@ from memeval.systems.base import DumpItem, RecallSystem
 from memeval.systems.chunk_file import ChunkSystem, read_state, write_state
 from memeval.systems.forgetting import corrected, is_meant, without
 from memeval.systems.tools import Tool, ToolResult, object_schema
-from memeval.text.given import replace_given
+from memeval.text.value_search import replace_value
 from memeval.text.words import search_terms
 
 INDEX = "index.txt"
@@ -85,7 +85,7 @@ class Files(ChunkSystem, RecallSystem):
     def correct(self, request: CorrectRequest) -> int:
         before = self._entries()
         self._chunks = corrected(self._chunks, request)
-        self._change_notes(lambda line: replace_given(line, request.old, request.new))
+        self._change_notes(lambda line: replace_value(line, request.old, request.new))
         return sum(old != new for old, new in zip(before, self._entries(), strict=False))
 
     def _change_notes(self, change: Callable[[str], str | None]) -> None:

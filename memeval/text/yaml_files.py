@@ -10,7 +10,7 @@ from memeval.text.typed import convert
 T = TypeVar("T")
 
 
-def load_beside(module_file: str, name: str, content: type[T]) -> T:
+def load_sibling(module_file: str, name: str, content: type[T]) -> T:
     """The YAML file `name` in the folder of `module_file` (a module's `__file__`), as `content`.
 
     A file that a module names in quotes is part of the stages' keys: see `memeval.config.sources`.

@@ -14,12 +14,12 @@ LONGEST = 400
 Read = TypeVar("Read")
 
 
-def remember_short(read: Callable[[str], Read]) -> Callable[[str], Read]:
+def cache_short(read: Callable[[str], Read]) -> Callable[[str], Read]:
     """Makes a function of one text run once per short text; its result must not be modified."""
-    kept = lru_cache(maxsize=MOST)(read)
+    cached = lru_cache(maxsize=MOST)(read)
 
     @wraps(read)
-    def remembered(text: str) -> Read:
-        return kept(text) if len(text) <= LONGEST else read(text)
+    def cached_read(text: str) -> Read:
+        return cached(text) if len(text) <= LONGEST else read(text)
 
-    return remembered
+    return cached_read

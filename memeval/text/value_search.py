@@ -46,7 +46,7 @@ def _plain_character(character: str) -> str:
     return character
 
 
-def is_given(value: str, text: str) -> bool:
+def occurs_in(value: str, text: str) -> bool:
     """Whether a text contains a value. No text contains an empty value."""
     return _occurs(value, plain(text))
 
@@ -54,15 +54,15 @@ def is_given(value: str, text: str) -> bool:
 def values_in(values: Iterable[str], *texts: str) -> tuple[str, ...]:
     """The values that any of the texts contains, in their order, each once."""
     searched = [plain(text) for text in texts]
-    given: dict[str, None] = {}
+    occurring: dict[str, None] = {}
     for value in values:
         if any(_occurs(value, text) for text in searched):
-            given[value] = None
+            occurring[value] = None
 
-    return tuple(given)
+    return tuple(occurring)
 
 
-def replace_given(text: str, old: str, new: str) -> str:
+def replace_value(text: str, old: str, new: str) -> str:
     """The text with each exact occurrence of the old value replaced by the new one."""
     if not old:
         return text
