@@ -100,9 +100,9 @@ class Sweep:
         """
         import pandas as pd
 
-        from memeval.report.differences import differing
+        from memeval.report.differences import differing_settings
 
-        settings = differing([run.summary for run in self.runs])
+        settings = differing_settings([run.summary for run in self.runs])
         rows = []
         for run in self.runs:
             row: dict[str, Any] = {

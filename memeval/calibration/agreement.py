@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from memeval.calibration.scored import JudgedAnswer, read_answers
 from memeval.errors import UserError
-from memeval.report.differences import distinct
+from memeval.report.differences import unique_labels
 from memeval.results import judge_shown
 from memeval.results.fields import as_plain
 from memeval.results.run import Run
@@ -138,7 +138,7 @@ def _units(of_runs: Sequence[Sequence[JudgedAnswer]]) -> dict[UnitKey, list[bool
 def _names(runs: Sequence[Run]) -> list[str]:
     """The judges, each under a distinct name."""
     names = [one_line(judge_shown(run.summary.judge)) for run in runs]
-    return distinct(names, [run.summary for run in runs])
+    return unique_labels(names, [run.summary for run in runs])
 
 
 def _pair(rows: Sequence[Sequence[bool | None]], first: int, second: int) -> PairAgreement:

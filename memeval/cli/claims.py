@@ -16,7 +16,7 @@ from memeval.comparison.claims.reproducing import reproduce
 from memeval.comparison.tables import WIDTH, align
 from memeval.errors import UserError, unknown
 from memeval.metrics.formats import NONE
-from memeval.report.disclosure import disclosed
+from memeval.report.disclosure import disclosures
 from memeval.results.fields import as_plain
 from memeval.results.run import Run
 from memeval.runs.display.terminal import folded
@@ -170,7 +170,7 @@ def _or_undisclosed(parts: Sequence[str | None]) -> str:
 def run_lines(run: Run, chosen: Sequence[Claim]) -> Iterator[str]:
     """Disclosures of a run, and each claim about its data set."""
     yield f"{one_line(run.name)}  {run.key}"
-    for name, text in disclosed(run.summary).items():
+    for name, text in disclosures(run.summary).items():
         yield from fold(name, text)
 
     own = claims_of(run, chosen)
@@ -228,7 +228,7 @@ def run_json(run: Run, chosen: Sequence[Claim]) -> dict[str, object]:
     return {
         "run_key": run.key,
         "name": run.name,
-        "disclosed": disclosed(run.summary),
+        "disclosed": disclosures(run.summary),
         "claims": [
             {
                 "claim": match.claim.name,

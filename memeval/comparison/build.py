@@ -16,7 +16,7 @@ from memeval.metrics.accuracy import corrected_text
 from memeval.metrics.metric import POINTS, Metric
 from memeval.metrics.registry import unknown_metric
 from memeval.report.categories import category_titles
-from memeval.report.differences import differing, distinct, labels, shown
+from memeval.report.differences import differing_settings, labels, setting_value, unique_labels
 from memeval.report.flags import flags
 from memeval.results import NoteKind, RunSummary, judge_shown, run_cost_usd
 from memeval.results.run import Run
@@ -189,7 +189,7 @@ def _questions(scores: Sequence[RunScores]) -> dict[str, dict[str, str]]:
 def compared_runs(
     summaries: Sequence[RunSummary], scores: Sequence[RunScores], metric: Metric
 ) -> list[ComparedRun]:
-    columns, names = differing(summaries), distinct(labels(summaries), summaries)
+    columns, names = differing_settings(summaries), unique_labels(labels(summaries), summaries)
     compared = []
     for summary, own, label in zip(summaries, scores, names, strict=True):
         get = summary.metrics.get
@@ -200,7 +200,7 @@ def compared_runs(
             sweep=summary.sweep,
             dataset=summary.dataset,
             judge=one_line(judge_shown(summary.judge)),
-            settings={name: one_line(shown(summary, name)) for name in columns},
+            settings={name: one_line(setting_value(summary, name)) for name in columns},
             flags=tuple(flags(summary)),
             asked=len(own.questions),
             result=clustered_mean(

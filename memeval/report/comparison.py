@@ -11,7 +11,7 @@ from memeval.metrics.formats import NONE, count, percent
 from memeval.metrics.metric import TABLE, with_interval_of
 from memeval.metrics.registry import texts_at
 from memeval.report.categories import Titles, columns_of, rows_of, titles_of
-from memeval.report.differences import differing, shown, system_of
+from memeval.report.differences import differing_settings, setting_value, system_of
 from memeval.report.escaping import inline
 from memeval.report.fitting import (
     ACCURACY,
@@ -166,7 +166,7 @@ def area_lines(summaries: Sequence[RunSummary]) -> list[str]:
     """What `context_tokens` are worth to each configuration, if the runs differ in them: the area
     below its frontier, from the lowest budget at which all have a run to the highest.
     """
-    columns = differing(summaries)
+    columns = differing_settings(summaries)
     if CONTEXT_TOKENS not in columns:
         return []
 
@@ -174,7 +174,7 @@ def area_lines(summaries: Sequence[RunSummary]) -> list[str]:
     for summary in summaries:
         tokens, accuracy = (summary.metrics.get(name) for name in (CONTEXT_TOKENS, "accuracy"))
         if summary.valid and tokens and accuracy is not None:
-            own = [shown(summary, key) for key in columns if key != CONTEXT_TOKENS]
+            own = [setting_value(summary, key) for key in columns if key != CONTEXT_TOKENS]
             name = " ".join(filter(None, own)) or system_of(summary)
             points.setdefault(name, []).append((tokens, 100 * accuracy))
 
@@ -217,7 +217,7 @@ def comparison_csv(summaries: Sequence[RunSummary]) -> str:
 
     A figure that was not measured is empty.
     """
-    columns = differing(summaries)
+    columns = differing_settings(summaries)
     titles = titles_of(summaries)
     measured = [_metrics_by_title(summary, titles) for summary in summaries]
     metrics = sorted({name for own in measured for name in own}, key=natural_order)
@@ -226,7 +226,7 @@ def comparison_csv(summaries: Sequence[RunSummary]) -> str:
     for summary, own in zip(summaries, measured, strict=True):
         found = [own.get(name) for name in metrics]
         figures = ["" if value is None else value for value in found]
-        values = [shown(summary, key) if key in summary.params else "" for key in columns]
+        values = [setting_value(summary, key) if key in summary.params else "" for key in columns]
         words = [summary.run_key, summary.name, summary.dataset, *map(redacted, values)]
         rows.append([*words, *figures, ", ".join(flags(summary))])
 
@@ -251,7 +251,7 @@ def cells(
 
     Columns of figures that no cell has are left out, and so are the flags in `left_out`.
     """
-    columns = differing(summaries)
+    columns = differing_settings(summaries)
     leading = list(columns.values()) or ["run"]
     categories = titles_of(summaries)
     abilities = abilities_of(summaries)
@@ -266,7 +266,7 @@ def cells(
 
     rows = []
     for summary, row in zip(summaries, measured, strict=True):
-        settings = [shown(summary, key) for key in columns] or [summary.name]
+        settings = [setting_value(summary, key) for key in columns] or [summary.name]
         rows.append([*settings, *(row[name] for name in kept)])
 
     return len(leading), [*leading, *kept], rows
@@ -357,11 +357,11 @@ def fold(header: str) -> str:
     lines = []
     for word in words:
         fits = len(word) <= LONGEST_WORD or word.endswith("_")
-        lines += [word] if fits else "-\n".join(pieces(word)).split("\n")
+        lines += [word] if fits else "-\n".join(split_word(word)).split("\n")
 
     return "\n".join(lines)
 
 
-def pieces(word: str) -> list[str]:
+def split_word(word: str) -> list[str]:
     """A long word in parts of five letters, the last of at most seven: `contr adict ion`."""
-    return [word] if len(word) <= 7 else [word[:5], *pieces(word[5:])]
+    return [word] if len(word) <= 7 else [word[:5], *split_word(word[5:])]

@@ -40,7 +40,7 @@ UNNAMED = {"num_runs", "seed"}
 """Settings that labels leave out: how often a cell was measured, not what was measured."""
 
 
-def differing(summaries: Sequence[RunSummary]) -> dict[str, str]:
+def differing_settings(summaries: Sequence[RunSummary]) -> dict[str, str]:
     """The settings that take more than one value over the cells, and the short header of each.
 
     For a setting that only some cells have, only their values count: one system's own settings
@@ -84,7 +84,7 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
     """
     columns = [
         (key, short.removeprefix("top_"))
-        for key, short in differing(summaries).items()
+        for key, short in differing_settings(summaries).items()
         if key not in UNNAMED
     ]
     usual: dict[str, str] = {}
@@ -92,7 +92,7 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
         columns.sort(key=lambda column: not _names_option(column[0]))
         # A setting that some cells lack is always named: nothing else tells these apart.
         usual = {
-            key: _usual(summaries, key)
+            key: _usual_value(summaries, key)
             for key, _ in columns
             if not _names_option(key) and not _some_lack(key, summaries)
         }
@@ -106,18 +106,20 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
     for summary in summaries:
         parts = [system_of(summary)] if has_versions else []
         parts += [
-            files[shown(summary, key)] if key == IMPORTED_FILE else named(summary, key, short)
+            files[setting_value(summary, key)]
+            if key == IMPORTED_FILE
+            else setting_label(summary, key, short)
             for key, short in columns
-            if key in summary.params and shown(summary, key) != usual.get(key)
+            if key in summary.params and setting_value(summary, key) != usual.get(key)
         ]
         names.append(one_line(" ".join(parts) or summary.name, LONGEST_LABEL))
 
-    return _apart(names, summaries) if apart else names
+    return _extend_equal(names, summaries) if apart else names
 
 
 def _names_of_files(summaries: Sequence[RunSummary]) -> dict[str, str]:
     """The names of imported files by path, with as many folders as each needs to be unique."""
-    paths = {shown(summary, IMPORTED_FILE) for summary in summaries}
+    paths = {setting_value(summary, IMPORTED_FILE) for summary in summaries}
     parts = {path: (*PurePath(path).parent.parts, PurePath(path).stem) for path in paths}
 
     names = {}
@@ -132,7 +134,7 @@ def _names_of_files(summaries: Sequence[RunSummary]) -> dict[str, str]:
     return names
 
 
-def distinct(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
+def unique_labels(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
     """Unique labels: a key is added if two runs ended in the same second."""
     return [
         f"{name} {summary.run_key[:6]}" if names.count(name) > 1 else name
@@ -140,27 +142,27 @@ def distinct(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]
     ]
 
 
-def _apart(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
+def _extend_equal(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
     """The names; equal ones are extended by what else differs: repeats, seed, or time."""
     alike: dict[str, list[RunSummary]] = {}
     for name, summary in zip(names, summaries, strict=True):
         alike.setdefault(name, []).append(summary)
 
     return [
-        " ".join([name, *_told_apart(summary, alike[name])])
+        " ".join([name, *_distinctions(summary, alike[name])])
         for name, summary in zip(names, summaries, strict=True)
     ]
 
 
-def _told_apart(summary: RunSummary, alike: Sequence[RunSummary]) -> list[str]:
+def _distinctions(summary: RunSummary, alike: Sequence[RunSummary]) -> list[str]:
     """Settings that distinguish a cell among those of one name."""
     values: dict[str, list[str]] = {}
     for key in sorted(UNNAMED):
-        own = [shown(other, key) for other in alike]
+        own = [setting_value(other, key) for other in alike]
         if len(set(own)) > 1:
             values[key] = own
 
-    parts = [f"{key}={shown(summary, key)}" for key in values]
+    parts = [f"{key}={setting_value(summary, key)}" for key in values]
     if len(set(zip(*values.values(), strict=True)) or {()}) < len(alike):
         parts.append(f"of {summary.ended:%Y-%m-%d %H:%M:%S}")
 
@@ -172,9 +174,9 @@ def _names_option(key: str) -> bool:
     return key in GROUPS or key.endswith(".name")
 
 
-def _usual(summaries: Sequence[RunSummary], key: str) -> str:
+def _usual_value(summaries: Sequence[RunSummary], key: str) -> str:
     """The most common value among the cells that have the setting."""
-    values = Counter(shown(summary, key) for summary in summaries if key in summary.params)
+    values = Counter(setting_value(summary, key) for summary in summaries if key in summary.params)
     return values.most_common(1)[0][0]
 
 
@@ -184,14 +186,14 @@ def system_of(summary: RunSummary) -> str:
     return summary.name if name is None else str(name)
 
 
-def shown(summary: RunSummary, key: str) -> str:
+def setting_value(summary: RunSummary, key: str) -> str:
     """A setting's value in a table: a dash if the cell has no such setting."""
     return as_yaml(summary.params.get(key, "–"))
 
 
-def named(summary: RunSummary, key: str, short: str) -> str:
+def setting_label(summary: RunSummary, key: str, short: str) -> str:
     """A setting in a label: only the value if it is a name, else also the setting's header."""
-    value = shown(summary, key)
+    value = setting_value(summary, key)
     is_option = key in GROUPS and not value[:1].isdigit()
     is_name = key.endswith("name") or key == "label" or is_option
 

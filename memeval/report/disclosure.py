@@ -19,7 +19,7 @@ _LIMITS = (
 """Settings that restrict a run to a part of the questions."""
 
 
-def disclosed(summary: RunSummary) -> dict[str, str]:
+def disclosures(summary: RunSummary) -> dict[str, str]:
     """Disclosures of a run, by aspect."""
     return {
         "data": _data(summary),

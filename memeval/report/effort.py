@@ -17,7 +17,7 @@ STAGES = ("ingest", "answer", "judge", "embed")
 SOUND = (Status.OK, Status.RETRIEVED)
 
 
-def tokens(summary: RunSummary) -> list[str]:
+def tokens_section(summary: RunSummary) -> list[str]:
     """Tokens by stage, and their cost with and without memeval's response cache."""
     get = summary.metrics.get
     rows = []
@@ -47,7 +47,7 @@ def tokens(summary: RunSummary) -> list[str]:
     return ["## Tokens and cost", "", *table(header, rows), "", uncached]
 
 
-def latency(summary: RunSummary) -> list[str]:
+def latency_section(summary: RunSummary) -> list[str]:
     """Latency by stage; a reply from memeval's cache counts with its original time."""
     get = summary.metrics.get
     rows = [
@@ -83,7 +83,7 @@ def latency(summary: RunSummary) -> list[str]:
     return ["## Latency", *lines] if lines else []
 
 
-def statuses(summary: RunSummary, failures: Sequence[Record]) -> list[str]:
+def status_section(summary: RunSummary, failures: Sequence[Record]) -> list[str]:
     """How far the questions got, and the first that failed."""
     if not summary.statuses:
         return []

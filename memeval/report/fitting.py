@@ -59,8 +59,8 @@ def fit(
         least.append(min(size, narrowest) if folds else size)
 
     shown = list(range(len(header)))
-    equal = _equal(header, rows, settings)
-    others = [column for column in _by_need(header, settings) if column not in equal]
+    equal = _equal_columns(header, rows, settings)
+    others = [column for column in _drop_order(header, settings) if column not in equal]
     for column in [*equal, *others]:
         if sum(least[kept] + GAP for kept in shown) - GAP <= width:
             break
@@ -84,7 +84,9 @@ def fit(
     )
 
 
-def _equal(header: Sequence[str], rows: Sequence[Sequence[str]], settings: int) -> list[int]:
+def _equal_columns(
+    header: Sequence[str], rows: Sequence[Sequence[str]], settings: int
+) -> list[int]:
     """The columns of figures with the same value in all rows, so that one line can state them."""
     equal = []
     for column, values in enumerate(zip(*rows, strict=True)):
@@ -95,7 +97,7 @@ def _equal(header: Sequence[str], rows: Sequence[Sequence[str]], settings: int) 
     return equal
 
 
-def _by_need(header: Sequence[str], settings: int) -> list[int]:
+def _drop_order(header: Sequence[str], settings: int) -> list[int]:
     """The columns that may be dropped, the least needed first."""
     figures = range(settings, len(header))
     first = [header.index(name) for name in DROPPED_FIRST if name in header[settings:]]

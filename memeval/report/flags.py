@@ -28,7 +28,7 @@ def asked_flags(summary: RunSummary) -> list[str]:
     ]
 
 
-def of_sessions(summary: RunSummary) -> list[str]:
+def session_flags(summary: RunSummary) -> list[str]:
     """The flag on recalls of sessions, with the lowest k that can't miss: `R@10 of 8 sessions`."""
     fewest = summary.tags.get(FEWEST_SESSIONS, "")
     if not fewest.isdecimal():
@@ -78,7 +78,7 @@ def flags(summary: RunSummary) -> list[str]:
     }
     flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]
     flagged += asked_flags(summary)
-    flagged += of_sessions(summary)
+    flagged += session_flags(summary)
     flagged += filter(None, [summary.tags.get("system_flags")])
 
     return [*warning(summary), *flagged]

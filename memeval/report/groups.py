@@ -16,12 +16,12 @@ VALUES_SHOWN = 40
 MEASURED = ("n", "scored", "accuracy %", "95 % interval", "std", "token F1 %")
 
 
-def by_category(summary: RunSummary) -> list[str]:
+def category_section(summary: RunSummary) -> list[str]:
     """Accuracy by category; those that are not in the headline are last, and marked."""
     rows = []
     for row in sorted(summary.categories, key=lambda row: not row.headline):
         remark = "" if row.headline else " (not in accuracy)"
-        rows.append(measured(summary, row, f"{inline(row.name)}{remark}"))
+        rows.append(measured_row(summary, row, f"{inline(row.name)}{remark}"))
 
     lines = ["## By category", "", *table(("category", *MEASURED), rows)]
     abstained = abstentions(summary)
@@ -44,7 +44,7 @@ def abstentions(summary: RunSummary) -> list[str]:
     ]
 
 
-def by_facet(summary: RunSummary, facet: str) -> list[str]:
+def facet_section(summary: RunSummary, facet: str) -> list[str]:
     """Accuracy by the values of a further grouping, in their order.
 
     If there are more than `VALUES_SHOWN`, only those with the most questions.
@@ -54,7 +54,7 @@ def by_facet(summary: RunSummary, facet: str) -> list[str]:
         shown = sorted(rows, key=lambda row: (-row.n, row.category))[:VALUES_SHOWN]
 
     title = summary.facet_titles.get(facet, facet)
-    cells = [measured(summary, row, text(row.category)) for row in shown]
+    cells = [measured_row(summary, row, text(row.category)) for row in shown]
     lines = [f"## By {inline(title)}", "", *table((text(title), *MEASURED), cells)]
     if len(shown) < len(rows):
         lines += ["", f"The {len(shown)} largest of {len(rows)}."]
@@ -62,7 +62,7 @@ def by_facet(summary: RunSummary, facet: str) -> list[str]:
     return lines
 
 
-def by_protocol(summary: RunSummary) -> list[str]:
+def protocol_section(summary: RunSummary) -> list[str]:
     """The metrics of the data set's own protocol, by their names in MLflow."""
     rows = [
         (code(name), f"{value:.4g}")
@@ -75,7 +75,7 @@ def by_protocol(summary: RunSummary) -> list[str]:
     return ["## By the data set's own protocol", "", *table(("metric", "value"), rows)]
 
 
-def measured(summary: RunSummary, row: CategoryResult, title: str) -> tuple[str, ...]:
+def measured_row(summary: RunSummary, row: CategoryResult, title: str) -> tuple[str, ...]:
     """A row of a table of groups of questions, in the columns of `MEASURED`."""
     return (
         title,
@@ -88,7 +88,7 @@ def measured(summary: RunSummary, row: CategoryResult, title: str) -> tuple[str,
     )
 
 
-def repeats(summary: RunSummary) -> list[str]:
+def repeats_section(summary: RunSummary) -> list[str]:
     """One line per repeat, if there are several."""
     if len(summary.repeats) < 2:
         return []
@@ -104,7 +104,7 @@ def repeats(summary: RunSummary) -> list[str]:
     return ["## Repeats", "", *table(header, rows)]
 
 
-def retrieval(summary: RunSummary) -> list[str]:
+def retrieval_section(summary: RunSummary) -> list[str]:
     """Retrieval against the evidence, by turn and by session.
 
     For systems that show their retrieval.

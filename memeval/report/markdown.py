@@ -12,11 +12,17 @@ from memeval.metrics.accuracy import corrected_text, deviation
 from memeval.metrics.formats import NONE, count, interval, percent, span
 from memeval.metrics.metric import REPORT
 from memeval.metrics.registry import texts_at
-from memeval.report.disclosure import disclosed
-from memeval.report.effort import failed_rows, latency, statuses, tokens
+from memeval.report.disclosure import disclosures
+from memeval.report.effort import failed_rows, latency_section, status_section, tokens_section
 from memeval.report.escaping import code, fenced, inline
 from memeval.report.flags import flags
-from memeval.report.groups import by_category, by_facet, by_protocol, repeats, retrieval
+from memeval.report.groups import (
+    category_section,
+    facet_section,
+    protocol_section,
+    repeats_section,
+    retrieval_section,
+)
 from memeval.report.stamp import REPORT_FILE
 from memeval.report.tables import table, text
 from memeval.results import RECORDS_FILE, NoteKind, Record, RunSummary, write_atomically
@@ -63,15 +69,15 @@ def report(
         banner(summary),
         headline(summary),
         *([f"![{Path(plot).stem.replace('_', ' ')}]({plot})"] for plot in plots),
-        by_category(summary),
-        *(by_facet(summary, facet) for facet in summary.facets),
-        by_protocol(summary),
+        category_section(summary),
+        *(facet_section(summary, facet) for facet in summary.facets),
+        protocol_section(summary),
         positions,
-        repeats(summary),
-        retrieval(summary),
-        tokens(summary),
-        latency(summary),
-        statuses(summary, failures),
+        repeats_section(summary),
+        retrieval_section(summary),
+        tokens_section(summary),
+        latency_section(summary),
+        status_section(summary, failures),
         notes(summary),
         disclosure(summary),
         ["## Repeat it", "", *fenced(redacted(summary.command), "sh")],
@@ -145,7 +151,7 @@ def notes(summary: RunSummary) -> list[str]:
 
 def disclosure(summary: RunSummary) -> list[str]:
     """The six things to quote with the run's accuracy."""
-    rows = [(name, text(value)) for name, value in disclosed(summary).items()]
+    rows = [(name, text(value)) for name, value in disclosures(summary).items()]
     return ["## Quote the accuracy with", "", *table(("what", "this run"), rows, figures=False)]
 
 

@@ -13,7 +13,7 @@ import pytest
 import memeval
 from memeval.api import as_overrides
 from memeval.errors import UserError
-from memeval.report.flags import of_sessions
+from memeval.report.flags import session_flags
 from memeval.runs.compose.config import compose_config
 
 SMALL = ("dataset.limit_cases=1", "dataset.limit_questions=4", "tracking=none")
@@ -62,7 +62,7 @@ def test_recall_counts_sessions_only_if_the_system_retrieves_sessions(
     """`rag` cuts its own chunks, which outnumber the sessions."""
     cells = (*SMALL, "stages=retrieve", "granularity=session")
     run = memeval.run(*cells, system=system, top_k=5, progress=False)
-    assert of_sessions(run.summary) == expected
+    assert session_flags(run.summary) == expected
 
 
 def test_override_that_is_not_a_string_is_refused() -> None:

@@ -11,7 +11,7 @@ from memeval.comparison.claims.matching import Sameness, match_claim
 from memeval.comparison.claims.reading import load_claims, read_claims
 from memeval.comparison.claims.records import Claim, ClaimedFigure, Protocol
 from memeval.datasets.registry import DATASETS
-from memeval.report.disclosure import disclosed
+from memeval.report.disclosure import disclosures
 from memeval.results import CategoryResult, RunSummary
 from memeval.results.judge import JudgeIdentity
 
@@ -177,7 +177,7 @@ def test_invalid_claims_file_is_named_in_the_error(tmp_path: Path) -> None:
 
 
 def test_six_protocol_items_are_disclosed_and_hostile_text_is_escaped() -> None:
-    words = disclosed(run(judge=JudgeIdentity("a\x1b[31m\nb")))
+    words = disclosures(run(judge=JudgeIdentity("a\x1b[31m\nb")))
     assert list(words) == ["data", "questions", "judge", "reader", "retrieval", "error"]
     assert all(words.values())
     assert "\x1b" not in words["judge"] and "\n" not in words["judge"]
@@ -201,7 +201,7 @@ def test_imported_and_recorded_runs_disclose_only_what_is_known() -> None:
 
     (match,) = match_claim(claim(judge_model="large"), imported)
     assert match.reasons[0] == "judged by small here, by large there"
-    shown = disclosed(imported)
+    shown = disclosures(imported)
     assert shown["judge"].startswith("small, recorded in the answer file")
     assert "dataset.sample=40" in shown["questions"]
     assert shown["retrieval"].startswith("another program")
@@ -211,7 +211,7 @@ def test_retrieval_only_run_reports_that_nothing_was_answered() -> None:
     only = run(tags={"data_sha256": SHA, "stages": "retrieve"}, params={"system": "rag"})
     (match,) = match_claim(claim(), only)
     assert match.reasons == ["nothing was answered here (stages=retrieve)"]
-    assert disclosed(only)["judge"] == "none: nothing was judged"
+    assert disclosures(only)["judge"] == "none: nothing was judged"
 
 
 @pytest.mark.parametrize(

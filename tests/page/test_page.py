@@ -25,7 +25,12 @@ from memeval.metrics.formats import figure
 from memeval.records import Label, Status, Verdict
 from memeval.report.page import write_page
 from memeval.report.page.build import conversation_data, page_data
-from memeval.report.page.questions import end_of, mark, question_data, shown
+from memeval.report.page.questions import (
+    answer_letter,
+    evidence_letter,
+    outcome_letter,
+    question_data,
+)
 from memeval.report.page.runs import PageRun, questions_of
 from memeval.report.page.write import render, shade
 from memeval.report.plots.model import Panel
@@ -98,7 +103,7 @@ def test_index_contains_every_question_with_its_outcome_in_each_run(
 
     for marks, folder in zip(index["marks"], folders, strict=True):
         rows = list(read_records(folder / RECORDS_FILE))
-        assert marks == "".join(map(end_of, rows))
+        assert marks == "".join(map(answer_letter, rows))
         assert marks.count("r") == sum(row.score == 1.0 for row in rows) > 0
 
 
@@ -207,7 +212,7 @@ def test_policy_allows_only_the_pages_own_script_and_style(page: str) -> None:
     ],
 )
 def test_mark_of_a_question(rows: list[Record], expected: str) -> None:
-    assert mark(rows) == expected
+    assert outcome_letter(rows) == expected
 
 
 @pytest.mark.parametrize(
@@ -217,10 +222,10 @@ def test_share_of_the_evidence_that_the_reader_was_shown(
     turns: tuple[str, ...], expected: str
 ) -> None:
     row = record(evidence=("D1", "D2"), retrieved=(RetrievedChunk(turns),))
-    assert shown([row]) == expected
+    assert evidence_letter([row]) == expected
     assert (
-        shown([structs.replace(row, retrieved=None)])
-        == shown([structs.replace(row, evidence=())])
+        evidence_letter([structs.replace(row, retrieved=None)])
+        == evidence_letter([structs.replace(row, evidence=())])
         == "-"
     )
 

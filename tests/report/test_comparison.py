@@ -19,7 +19,7 @@ from memeval.report.comparison import (
     judged_by,
     shorten,
 )
-from memeval.report.differences import differing, labels
+from memeval.report.differences import differing_settings, labels
 from memeval.results import RunSummary
 from memeval.results.judge import JudgeIdentity
 
@@ -123,8 +123,8 @@ def test_empty_comparison_can_be_written_and_printed() -> None:
 
 
 def test_only_settings_that_differ_are_columns() -> None:
-    assert differing([summary("bm25"), summary("bm25")]) == {}
-    assert differing([summary("bm25", 5), summary("rag", 10)]) == {
+    assert differing_settings([summary("bm25"), summary("bm25")]) == {}
+    assert differing_settings([summary("bm25", 5), summary("rag", 10)]) == {
         "system": "system",
         "top_k": "top_k",
     }
@@ -145,25 +145,28 @@ def test_setting_of_one_system_is_a_column_only_if_it_varies_there() -> None:
         for size in (128, 256)
     ]
     bm25 = summary("bm25", params={"system": "bm25", "top_k": 10})
-    assert differing([rag[0], bm25]) == {"system": "system"}
-    assert differing([*rag, bm25]) == {"system": "system", "system.chunk_size": "chunk_size"}
+    assert differing_settings([rag[0], bm25]) == {"system": "system"}
+    assert differing_settings([*rag, bm25]) == {
+        "system": "system",
+        "system.chunk_size": "chunk_size",
+    }
     assert labels([*rag, bm25]) == ["rag chunk_size=128", "rag chunk_size=256", "bm25"]
 
 
 def test_a_setting_that_only_some_runs_of_a_system_have_tells_them_apart() -> None:
     bm25 = summary("bm25", params={"system": "bm25", "top_k": 10})
     shared = summary("bm25", params={"system": "bm25", "system.tenants": "shared", "top_k": 10})
-    assert differing([bm25, shared]) == {"system.tenants": "tenants"}
+    assert differing_settings([bm25, shared]) == {"system.tenants": "tenants"}
     rag = summary("rag", params={"system": "rag", "top_k": 10})
     assert labels([bm25, shared, rag]) == ["bm25", "bm25 tenants=shared", "rag"]
-    assert differing([shared, rag]) == {"system": "system"}
+    assert differing_settings([shared, rag]) == {"system": "system"}
 
 
 def test_a_setting_that_only_some_runs_of_a_data_set_have_tells_them_apart() -> None:
     usual = {"dataset": "demo", "system": "bm25"}
     planted = {**usual, "dataset.canaries": 5, "dataset.canary_seed": 0}
     cells = [summary(params=usual), summary(params=planted)]
-    assert differing(cells) == {"dataset.canaries": "canaries"}
+    assert differing_settings(cells) == {"dataset.canaries": "canaries"}
     other = summary(params={**usual, "dataset": "locomo"})
     assert labels([*cells, other]) == ["demo", "demo canaries=5", "locomo"]
 
@@ -189,7 +192,7 @@ def test_settings_of_the_same_last_name_keep_their_groups() -> None:
         )
         for model, embedder in (("a", "x"), ("a", "y"), ("b", "x"))
     ]
-    assert list(differing(cells).values()) == ["llm.model", "embedder.model"]
+    assert list(differing_settings(cells).values()) == ["llm.model", "embedder.model"]
 
 
 def test_setting_without_a_value_is_labelled_null() -> None:

@@ -15,7 +15,7 @@ from memeval.comparison.claims.records import JUDGED
 from memeval.metrics.metric import Metric
 from memeval.metrics.registry import metric_named
 from memeval.metrics.retrieval import CUTOFFS
-from memeval.report.differences import shown
+from memeval.report.differences import setting_value
 from memeval.results import (
     HYPOTHESES_FILE,
     Record,
@@ -314,7 +314,7 @@ def _describe_params(run: Run, other: Run) -> str:
     names = _differing_params(run, other)
     # A model has many settings: its name says most.
     told = [name for name in names if name.endswith(("model", "top_k", "labels"))] or names[:2]
-    return ", ".join(f"{name}={one_line(shown(other.summary, name), 60)}" for name in told)
+    return ", ".join(f"{name}={one_line(setting_value(other.summary, name), 60)}" for name in told)
 
 
 def _values(match: Match, other: Run) -> dict[str, float]:

@@ -18,7 +18,7 @@ from memeval.metrics.metric import POINTS, Metric
 from memeval.metrics.registry import metric_named
 from memeval.report.categories import columns_of, rows_of, titles_of
 from memeval.report.comparison import judged_by
-from memeval.report.differences import differing, labels, shown
+from memeval.report.differences import differing_settings, labels, setting_value
 from memeval.report.flags import flags, recall_warnings
 from memeval.results import CategoryResult, RunSummary
 from memeval.results.run import Run
@@ -118,17 +118,19 @@ def _named_rows(
         known = {name for summary in summaries for name in summary.params}
         for name in rows:
             if name not in known:
-                raise unknown("setting", one_line(name), differing(summaries) or {"system"})
+                raise unknown(
+                    "setting", one_line(name), differing_settings(summaries) or {"system"}
+                )
 
         names = []
         for summary in summaries:
-            names.append(tuple(one_line(shown(summary, row)) for row in rows))
+            names.append(tuple(one_line(setting_value(summary, row)) for row in rows))
 
         headings = tuple(row.removesuffix(".name") for row in rows)
 
     for own in names:
         if names.count(own) > 1:
-            more = [row for row in differing(summaries) if row not in rows]
+            more = [row for row in differing_settings(summaries) if row not in rows]
             chosen = ",".join([*rows, *more[:1]]) or "system"
             raise UserError(
                 f"{names.count(own)} runs are named {' '.join(own)}",

@@ -10,7 +10,7 @@ from memeval.metrics.metric import PAGE, TILE
 from memeval.metrics.registry import metrics_at
 from memeval.report.categories import columns_of, rows_of, titles_of
 from memeval.report.compared import ComparisonData
-from memeval.report.differences import differing, labels, shown
+from memeval.report.differences import differing_settings, labels, setting_value
 from memeval.report.flags import flags
 from memeval.report.page.data import (
     CategoryData,
@@ -174,11 +174,13 @@ def _difference(
 def setting_data(summaries: Sequence[RunSummary]) -> dict[str, list[str]]:
     """The settings in which the runs differ; for a single run, all that have a value."""
     if len(summaries) > 1:
-        names = list(differing(summaries))
+        names = list(differing_settings(summaries))
     else:
         names = [key for key, value in summaries[0].params.items() if value is not None]
 
-    return {name: [redacted(shown(summary, name)) for summary in summaries] for name in names}
+    return {
+        name: [redacted(setting_value(summary, name)) for summary in summaries] for name in names
+    }
 
 
 def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, ...]:

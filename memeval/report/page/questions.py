@@ -52,8 +52,8 @@ def question_data(runs: Sequence[PageRun]) -> QuestionData:
         "category": _positions(categories, [record.category_name for record in questions.values()]),
         "text": [record.question for record in questions.values()],
         "gold": ["\n".join(_gold(record)) for record in questions.values()],
-        "marks": [_letters(run, questions, mark) for run in runs],
-        "shown": [_letters(run, questions, shown) for run in runs],
+        "marks": [_letters(run, questions, outcome_letter) for run in runs],
+        "shown": [_letters(run, questions, evidence_letter) for run in runs],
         "disagree": [int(_is_disputed(runs, name)) for name in questions],
         "block": places,
     }
@@ -67,16 +67,16 @@ def _letters(
     return "".join(letter_of(run.records.get(name, ())) for name in questions)
 
 
-def mark(records: Sequence[Record]) -> str:
+def outcome_letter(records: Sequence[Record]) -> str:
     """How the answers of a cell to one question ended, over its repeats."""
-    ends = {end_of(record) for record in records}
+    ends = {answer_letter(record) for record in records}
     if not ends:
         return NOT_ASKED
 
     return ends.pop() if len(ends) == 1 else MIXED
 
 
-def end_of(record: Record) -> str:
+def answer_letter(record: Record) -> str:
     """How one answer ended."""
     # The record has an answer, although its status is not `ok`: it is unscored, and not failed.
     if record.status is Status.UNPARSED:
@@ -87,7 +87,7 @@ def end_of(record: Record) -> str:
     return LABELS[record.verdict.label] if record.verdict else UNSCORED
 
 
-def shown(records: Sequence[Record]) -> str:
+def evidence_letter(records: Sequence[Record]) -> str:
     """How much of the evidence the reader was shown, in the first repeat."""
     if not records or not records[0].evidence or records[0].retrieved is None:
         return UNKNOWN
@@ -252,7 +252,7 @@ def _question(record: Record) -> dict[str, Any]:
 def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, Any]:
     """One answer with its verdict, and its cost."""
     answer: dict[str, Any] = {
-        "end": end_of(record),
+        "end": answer_letter(record),
         "answer": record.hypothesis,
         "tokens": record.context_tokens,
         "cost": _round(total_cost_usd(record.usage, billed=False)),

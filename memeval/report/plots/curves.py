@@ -12,15 +12,15 @@ from typing import TypeGuard
 from msgspec import Struct, structs
 
 from memeval.metrics.formats import percent
-from memeval.report.differences import UNNAMED, differing, labels, system_of
+from memeval.report.differences import UNNAMED, differing_settings, labels, system_of
 from memeval.report.plots.model import (
     Axis,
     Panel,
     Plot,
     accuracy_axis,
-    looks_of,
     mark_of,
     name_datasets,
+    styles_of,
     wrap_title,
 )
 from memeval.results import RunSummary
@@ -68,7 +68,7 @@ def curves_of(summaries: Sequence[RunSummary]) -> list[Curves]:
     """The numbers that the cells vary, each with its lines of two points or more."""
     measured = [cell for cell in summaries if cell.metrics.get("accuracy") is not None]
     drawable = []
-    for setting in differing(measured):
+    for setting in differing_settings(measured):
         if setting in UNNAMED:
             continue
 
@@ -105,7 +105,7 @@ def by_line(cells: Sequence[RunSummary], setting: str) -> Lines:
 
     # If nothing else differs, a label is a run's own name, which contains the number.
     names = labels(without_number, apart=False)
-    if not differing(without_number):
+    if not differing_settings(without_number):
         names = list(map(system_of, cells))
 
     lines: dict[str, list[RunSummary]] = {}
@@ -132,7 +132,7 @@ def curve_plot(curves: Curves) -> Plot:
     best_last = sorted(
         curves.lines, key=lambda name: curves.lines[name][-1].metrics["accuracy"] or 0
     )
-    looks = looks_of(curves.lines)
+    styles = styles_of(curves.lines)
     title = f"accuracy against {curves.setting}, {name_datasets(curves.cells)}"
     if not all(cell.valid for cell in curves.cells):
         title += "; hollow: INVALID"
@@ -142,22 +142,22 @@ def curve_plot(curves: Curves) -> Plot:
         panels=[[curve_panel(curves)]],
         width=8.4,
         height=4.6,
-        legend={name: looks[name] for name in reversed(best_last)},
+        legend={name: styles[name] for name in reversed(best_last)},
     )
 
 
 def curve_panel(curves: Curves) -> Panel:
     """The lines over one number."""
     across = number_axis(curves)
-    looks = looks_of(curves.lines)
-    sides = asides(len(curves.lines), [across.at(value) for value in curves.values])
+    styles = styles_of(curves.lines)
+    sides = sideways_shifts(len(curves.lines), [across.at(value) for value in curves.values])
     lines = []
     for (name, line), aside in zip(curves.lines.items(), sides, strict=True):
         marks = []
         for cell in line:
             value = value_of(cell, curves.setting)
-            text = f"{short(value)}, {percent(cell.metrics['accuracy'])} %"
-            mark = mark_of(cell, value, looks[name], name, text)
+            text = f"{short_number(value)}, {percent(cell.metrics['accuracy'])} %"
+            mark = mark_of(cell, value, styles[name], name, text)
             marks.append(structs.replace(mark, aside=aside))
 
         lines.append(marks)
@@ -181,17 +181,17 @@ def number_axis(curves: Curves) -> Axis:
         if not kept or axis.at(value) - axis.at(kept[-1]) >= TICK:
             kept.append(value)
 
-    return structs.replace(axis, ticks={value: short(value) for value in kept})
+    return structs.replace(axis, ticks={value: short_number(value) for value in kept})
 
 
-def asides(count: int, places: Sequence[float]) -> list[float]:
+def sideways_shifts(count: int, places: Sequence[float]) -> list[float]:
     """Sideways shift of each line, in per cent of the width, small enough to read its value."""
     steps = [right - left for left, right in pairwise(places)]
     most = min(ASIDE * (count - 1), min(steps) / 6)
     return [most * (2 * index / (count - 1) - 1) if count > 1 else 0.0 for index in range(count)]
 
 
-def short(value: float) -> str:
+def short_number(value: float) -> str:
     """A number as a tick label: `0.5`, `500`, `10k`, `2.5M`."""
     for factor, letter in ((1_000_000, "M"), (1_000, "k")):
         if value >= factor:

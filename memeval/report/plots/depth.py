@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from memeval.report.differences import labels
-from memeval.report.plots.curves import TOKENS, asides, by_line, short, value_of
+from memeval.report.plots.curves import TOKENS, by_line, short_number, sideways_shifts, value_of
 from memeval.report.plots.model import (
     Mark,
     MarkStyle,
@@ -15,9 +15,9 @@ from memeval.report.plots.model import (
     Panel,
     Plot,
     accuracy_axis,
-    looks_of,
     name_datasets,
     named_axis,
+    styles_of,
     wrap_title,
 )
 from memeval.results import RunSummary
@@ -57,7 +57,7 @@ def depth_map(cells: Sequence[RunSummary]) -> Plot:
     lines = by_line(cells, TOKENS) if len(sizes) > 1 else {}
     panels = []
     for name, line in list(lines.items())[:MOST_PANELS]:
-        panel = map_panel(across(line, sizes), depths, "haystack, tokens")
+        panel = map_panel(map_columns(line, sizes), depths, "haystack, tokens")
         panels.append(replace(panel, title=wrap_title(name, 26)))
 
     if not panels:
@@ -75,10 +75,10 @@ def depth_map(cells: Sequence[RunSummary]) -> Plot:
     )
 
 
-def across(line: Sequence[RunSummary], sizes: Sequence[float]) -> list[Column]:
+def map_columns(line: Sequence[RunSummary], sizes: Sequence[float]) -> list[Column]:
     """A panel's columns: every size, with the accuracies of the line's cell of that size."""
     by_size = {value_of(cell, TOKENS): accuracy_by_depth(cell) for cell in line}
-    return [(short(tokens), by_size.get(tokens, {})) for tokens in sizes]
+    return [(short_number(tokens), by_size.get(tokens, {})) for tokens in sizes]
 
 
 def map_panel(columns: Sequence[Column], depths: Sequence[str], title: str = "") -> Panel:
@@ -121,20 +121,20 @@ def depth_curves(cells: Sequence[RunSummary]) -> Plot:
     names = [depth.replace("-", "–") for depth in depths]
     axis = named_axis(names, "depth of the evidence", room=0.4)
     # Side by side, so that no interval covers another.
-    sides = asides(len(lines), [axis.at(0), axis.at(1)])
-    looks = looks_of(lines)
+    sides = sideways_shifts(len(lines), [axis.at(0), axis.at(1)])
+    styles = styles_of(lines)
 
     by_size: dict[float, list[list[Mark]]] = {tokens: [] for tokens in sizes}
     for (name, line), aside in zip(lines.items(), sides, strict=True):
         for cell in line:
-            marks = depth_marks(cell, depths, looks[name], aside)
+            marks = depth_marks(cell, depths, styles[name], aside)
             if marks and value_of(cell, TOKENS) in by_size:
                 by_size[value_of(cell, TOKENS)].append(marks)
 
     up = accuracy_axis(mark for drawn in by_size.values() for marks in drawn for mark in marks)
     panels = []
     for tokens, drawn in by_size.items():
-        title = f"{short(tokens)} tokens" if tokens else ""
+        title = f"{short_number(tokens)} tokens" if tokens else ""
         panels.append(Panel(axis, up, title, lines=drawn))
 
     return Plot(
@@ -142,12 +142,12 @@ def depth_curves(cells: Sequence[RunSummary]) -> Plot:
         panels=[panels],
         width=2.6 + 3.0 * len(sizes),
         height=4.2,
-        legend=looks,
+        legend=styles,
     )
 
 
 def depth_marks(
-    cell: RunSummary, depths: Sequence[str], look: MarkStyle, aside: float
+    cell: RunSummary, depths: Sequence[str], style: MarkStyle, aside: float
 ) -> list[Mark]:
     """A cell's accuracies over the depths."""
     marks = []
@@ -155,6 +155,6 @@ def depth_marks(
         value, low, high = row.share.percent
         if value is not None:
             x = depths.index(row.category)
-            marks.append(Mark(x, value, look, low, high, aside=aside))
+            marks.append(Mark(x, value, style, low, high, aside=aside))
 
     return marks

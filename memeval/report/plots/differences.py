@@ -48,7 +48,7 @@ class DifferenceRow(Struct, frozen=True):
 
 def forest_plot(rows: Sequence[DifferenceRow], title: str, unit: str) -> Plot:
     """Differences with their 95 % intervals, the highest on top."""
-    ranked = rank(rows)
+    ranked = sorted_rows(rows)
     panel = forest_panel(ranked, f"difference, {unit}, with its 95 % interval")
     legend = {"told apart (adjusted p ≤ .05)": SHOWN, "no difference shown": NOT_SHOWN}
     return row_plot(title, panel, legend)
@@ -58,8 +58,8 @@ def forest_panel(rows: Sequence[DifferenceRow], title: str) -> Panel:
     """A row per difference, from the bottom up."""
     marks = []
     for height, row in enumerate(rows):
-        look = SHOWN if row.is_shown else NOT_SHOWN
-        marks.append(Mark(row.delta, height, look, row.low, row.high, text=figures_of(row)))
+        style = SHOWN if row.is_shown else NOT_SHOWN
+        marks.append(Mark(row.delta, height, style, row.low, row.high, text=figures_of(row)))
 
     ends = [end for row in rows for end in (row.delta, row.low, row.high) if end is not None]
     return row_panel(rows, ends, title, marks)
@@ -67,7 +67,7 @@ def forest_panel(rows: Sequence[DifferenceRow], title: str) -> Panel:
 
 def strip_plot(rows: Sequence[DifferenceRow], title: str, unit: str) -> Plot:
     """The difference within each conversation, and over all questions."""
-    ranked = rank(rows)
+    ranked = sorted_rows(rows)
     marks = []
     for height, row in enumerate(ranked):
         marks += [Mark(case, height, CASE) for case in row.cases]
@@ -78,7 +78,7 @@ def strip_plot(rows: Sequence[DifferenceRow], title: str, unit: str) -> Plot:
     return row_plot(title, panel, legend)
 
 
-def rank(rows: Sequence[DifferenceRow]) -> list[DifferenceRow]:
+def sorted_rows(rows: Sequence[DifferenceRow]) -> list[DifferenceRow]:
     """The rows from the lowest difference up, as the axis is drawn; equal ones by name."""
     return sorted(rows, key=lambda row: (row.delta, row.name))
 

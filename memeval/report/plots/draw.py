@@ -115,8 +115,14 @@ def draw_figure(plot: Plot) -> InlineFigure:
 def add_legend(figure: Figure, legend: dict[str, MarkStyle], *, below: bool) -> None:
     """Adds a legend of the looks, to the right of the plot or below, before the layout is done."""
     handles = [
-        Line2D([], [], linestyle="none", label=wrap_title(name, 60 if below else 28), **style(look))
-        for name, look in legend.items()
+        Line2D(
+            [],
+            [],
+            linestyle="none",
+            label=wrap_title(name, 60 if below else 28),
+            **mark_options(style),
+        )
+        for name, style in legend.items()
     ]
     figure.legend(
         handles=handles,
@@ -127,16 +133,16 @@ def add_legend(figure: Figure, legend: dict[str, MarkStyle], *, below: bool) -> 
     )
 
 
-def style(look: MarkStyle) -> dict[str, Any]:
+def mark_options(style: MarkStyle) -> dict[str, Any]:
     """How matplotlib draws a mark."""
-    edge = look.edge or look.colour
+    edge = style.edge or style.colour
     return {
-        "marker": look.mark,
-        "color": look.colour,
-        "markersize": 11.0 if look.mark == "|" else 6.0,
+        "marker": style.mark,
+        "color": style.colour,
+        "markersize": 11.0 if style.mark == "|" else 6.0,
         "markeredgecolor": edge,
-        "markeredgewidth": 1.8 if look.mark == "|" else 1.0,
-        "markerfacecolor": "white" if look.is_hollow else look.colour,
+        "markeredgewidth": 1.8 if style.mark == "|" else 1.0,
+        "markerfacecolor": "white" if style.is_hollow else style.colour,
     }
 
 
@@ -192,19 +198,19 @@ def draw_contents(axes: Axes, panel: Panel) -> None:
     if panel.has_bars:
         bottom, width = up.at(0), across.at(0.7) - across.at(0)
         for mark in panel.marks:
-            top, colour = up.at(mark.y), mark.look.colour
+            top, colour = up.at(mark.y), mark.style.colour
             axes.bar(across.at(mark.x), top - bottom, width, bottom, color=colour, zorder=2)
 
     for cell in panel.cells:
         draw_cell(axes, cell, across, up)
 
     for line in panel.lines:
-        look = line[0].look
+        style = line[0].style
         axes.plot(
             [across.at(mark.x) + mark.aside for mark in line],
             [up.at(mark.y) for mark in line],
-            look.line,
-            color=look.colour,
+            style.line,
+            color=style.colour,
             linewidth=1.6,
             zorder=3,
         )
@@ -222,14 +228,14 @@ def draw_contents(axes: Axes, panel: Panel) -> None:
 
 def draw_marks(axes: Axes, panel: Panel) -> None:
     """Draws the marks and their intervals, with one call per look, since each call is slow."""
-    by_look: dict[MarkStyle, list[Mark]] = {}
+    by_style: dict[MarkStyle, list[Mark]] = {}
     for mark in panel.all_marks:
-        by_look.setdefault(mark.look, []).append(mark)
+        by_style.setdefault(mark.style, []).append(mark)
 
-    for look, marks in by_look.items():
+    for style, marks in by_style.items():
         xs = [panel.across.at(mark.x) + mark.aside for mark in marks]
         ys = [panel.up.at(mark.y) for mark in marks]
-        axes.plot(xs, ys, linestyle="none", zorder=4, **style(look))
+        axes.plot(xs, ys, linestyle="none", zorder=4, **mark_options(style))
 
         along = panel.across if panel.has_rows else panel.up
         intervals = [
@@ -238,14 +244,14 @@ def draw_marks(axes: Axes, panel: Panel) -> None:
             if mark.low is not None and mark.high is not None
         ]
         if intervals:
-            draw_intervals(axes, intervals, panel, look)
+            draw_intervals(axes, intervals, panel, style)
 
 
 def draw_intervals(
     axes: Axes,
     intervals: Sequence[tuple[float, float, float, float]],
     panel: Panel,
-    look: MarkStyle,
+    style: MarkStyle,
 ) -> None:
     """Draws intervals, given as x, y and both ends: along the rows if there are any, else up."""
     xs, ys, lows, highs = zip(*intervals, strict=True)
@@ -260,7 +266,7 @@ def draw_intervals(
         ys,
         yerr=[below, above],
         fmt="none",
-        ecolor=INK if panel.has_bars else look.colour,
+        ecolor=INK if panel.has_bars else style.colour,
         # Paler than a line through the points.
         alpha=0.45 if panel.lines else 1.0,
         capsize=2.5,
@@ -312,16 +318,16 @@ def add_names(axes: Axes, panel: Panel) -> None:
     """
     pixels = DPI / 72
     frame = axes.get_window_extent()
-    room = PlotArea((frame.x0, frame.y0, frame.x1, frame.y1))
+    area = PlotArea((frame.x0, frame.y0, frame.x1, frame.y1))
     for mark in panel.marks:
         left, middle = pixels_of(axes, panel, mark.x, mark.y)
-        room.taken.append(
+        area.taken.append(
             (left - 4 * pixels, middle - 5 * pixels, left + 4 * pixels, middle + 5 * pixels)
         )
         if mark.low is not None and mark.high is not None:
             bottom = pixels_of(axes, panel, mark.x, mark.low)[1]
             top = pixels_of(axes, panel, mark.x, mark.high)[1]
-            room.taken.append((left - 2 * pixels, bottom, left + 2 * pixels, top))
+            area.taken.append((left - 2 * pixels, bottom, left + 2 * pixels, top))
 
     for mark in panel.marks:
         # On its mark at first, to measure its size.
@@ -336,7 +342,7 @@ def add_names(axes: Axes, panel: Panel) -> None:
             zorder=4,
             path_effects=[withStroke(linewidth=3, foreground="white")],
         )
-        place_label(axes, label, room)
+        place_label(axes, label, area)
 
 
 def pixels_of(axes: Axes, panel: Panel, x: float, y: float) -> tuple[float, float]:
@@ -345,7 +351,7 @@ def pixels_of(axes: Axes, panel: Panel, x: float, y: float) -> tuple[float, floa
     return left, up
 
 
-def place_label(axes: Axes, label: Annotation, room: PlotArea) -> None:
+def place_label(axes: Axes, label: Annotation, area: PlotArea) -> None:
     """Moves a name to the nearest free place, or removes it if there is none."""
     pixels = DPI / 72
     extent = label.get_window_extent()
@@ -355,10 +361,10 @@ def place_label(axes: Axes, label: Annotation, room: PlotArea) -> None:
     for dx, dy in offsets(width, height):
         left, bottom = x + dx * pixels, y + dy * pixels - extent.height / 2
         box: Box = (left, bottom, left + extent.width, bottom + extent.height)
-        if not room.has_place(box):
+        if not area.has_place(box):
             continue
 
-        room.taken.append(box)
+        area.taken.append(box)
         label.set_position((dx, dy))
         # A name that is not next to its point needs a line to it.
         if abs(dy) > 1.6 * height:

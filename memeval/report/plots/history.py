@@ -24,7 +24,7 @@ TITLES = {
     "cost": "cost of a fresh run, $",
     "latency_ms/answer/p50": "time of an answer (p50), ms",
 }
-LOOK = MarkStyle(BLUE, "o")
+STYLE = MarkStyle(BLUE, "o")
 MOST_LETTERS = 14
 """Characters per line of a version's name."""
 
@@ -59,9 +59,9 @@ def _mark(summary: RunSummary, x: int, metric: str) -> Mark | None:
     if value is None:
         return None
 
-    look = replace(LOOK, is_hollow=not summary.valid)
+    style = replace(STYLE, is_hollow=not summary.valid)
     if not TITLES[metric].endswith("%"):
-        return Mark(x, value, look)
+        return Mark(x, value, style)
 
     _, low, high = summary.share(metric).percent
-    return Mark(x, 100 * value, look, low, high)
+    return Mark(x, 100 * value, style, low, high)

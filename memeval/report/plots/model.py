@@ -44,7 +44,7 @@ class Mark(Struct, frozen=True):
 
     x: float
     y: float
-    look: MarkStyle
+    style: MarkStyle
     low: float | None = None
     high: float | None = None
     """Ends of the interval: along the rows of a panel that has rows, else vertical."""
@@ -185,26 +185,26 @@ def accuracy_axis(marks: Iterable[Mark]) -> Axis:
     return replace(axis, ticks={value: f"{value:g}" for value in axis.round_values(about=8)})
 
 
-def looks_of(names: Iterable[str]) -> dict[str, MarkStyle]:
+def styles_of(names: Iterable[str]) -> dict[str, MarkStyle]:
     """A look for each name, in the order in which the names first occur."""
-    looks = {}
+    styles = {}
     for index, name in enumerate(dict.fromkeys(names)):
         lap = index // len(COLOURS)
-        looks[name] = MarkStyle(
+        styles[name] = MarkStyle(
             colour=COLOURS[index % len(COLOURS)],
             # In the second lap each colour gets another shape.
             mark=MARKS[(index + lap) % len(MARKS)],
             line="--" if lap % 2 else "-",
         )
 
-    return looks
+    return styles
 
 
-def mark_of(cell: RunSummary, x: float, look: MarkStyle, name: str, text: str = "") -> Mark:
+def mark_of(cell: RunSummary, x: float, style: MarkStyle, name: str, text: str = "") -> Mark:
     """The mark of a run that has an accuracy; hollow if the run is invalid."""
     value, low, high = cell.share().percent
-    look = replace(look, is_hollow=not cell.valid)
-    return Mark(x, value or 0.0, look, low, high, name, text, run_key=cell.run_key)
+    style = replace(style, is_hollow=not cell.valid)
+    return Mark(x, value or 0.0, style, low, high, name, text, run_key=cell.run_key)
 
 
 def wrap_name(name: str) -> str:

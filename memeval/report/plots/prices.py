@@ -19,9 +19,9 @@ from memeval.report.plots.model import (
     Panel,
     Plot,
     accuracy_axis,
-    looks_of,
     mark_of,
     name_datasets,
+    styles_of,
     wrap_title,
 )
 from memeval.results import RunSummary
@@ -45,36 +45,39 @@ def sweep_plot(summaries: Sequence[RunSummary], price: str = "context") -> Plot:
     """
     metric = prices()[price]
     cells = [summary for summary in summaries if has_position(summary, metric)]
-    looks = looks_of(system_of(cell) for cell in cells)
-    panel = price_panel(cells, labels(cells), looks, metric)
+    styles = styles_of(system_of(cell) for cell in cells)
+    panel = price_panel(cells, labels(cells), styles, metric)
 
     title = wrap_title(f"accuracy against {price}, {name_datasets(cells)}", width=86)
     if not all(cell.valid for cell in cells):
         title += "; hollow: INVALID"
 
     title += f"\ndashed: {panel.area}" if panel.steps and panel.area else ""
-    has_legend = len(looks) > 1
+    has_legend = len(styles) > 1
     return Plot(
         title=title,
         panels=[[panel]],
         width=7.2 + LEGEND * has_legend,
         height=4.8,
-        legend=looks if has_legend else {},
+        legend=styles if has_legend else {},
     )
 
 
 def price_panels(cells: Sequence[RunSummary], names: Sequence[str]) -> list[Panel]:
     """Accuracy against each price in which the cells differ."""
-    looks = looks_of(system_of(cell) for cell in cells)
+    styles = styles_of(system_of(cell) for cell in cells)
     return [
-        price_panel(cells, names, looks, metric)
+        price_panel(cells, names, styles, metric)
         for metric in prices().values()
-        if differ_in(cells, metric)
+        if prices_differ(cells, metric)
     ]
 
 
 def price_panel(
-    cells: Sequence[RunSummary], names: Sequence[str], looks: Mapping[str, MarkStyle], price: Metric
+    cells: Sequence[RunSummary],
+    names: Sequence[str],
+    styles: Mapping[str, MarkStyle],
+    price: Metric,
 ) -> Panel:
     """The accuracies of those cells that have both figures, against a price."""
     marks, fair = [], []
@@ -84,7 +87,7 @@ def price_panel(
 
         cost = price.of_summary(cell) or 0.0
         text = f"{percent(cell.metrics['accuracy'])} %, {price.unit.short(cost)}"
-        marks.append(mark_of(cell, cost, looks[system_of(cell)], name, text))
+        marks.append(mark_of(cell, cost, styles[system_of(cell)], name, text))
         fair.append(is_fair(cell))
 
     return frontier_panel(marks, fair, price, title=price.titles[PRICE])
@@ -164,6 +167,6 @@ def has_position(summary: RunSummary, price: Metric) -> bool:
     return price.of_summary(summary) is not None and summary.metrics.get("accuracy") is not None
 
 
-def differ_in(cells: Sequence[RunSummary], price: Metric) -> bool:
+def prices_differ(cells: Sequence[RunSummary], price: Metric) -> bool:
     """Whether the runs that have both figures differ in price."""
     return len({price.of_summary(cell) for cell in cells if has_position(cell, price)}) > 1

@@ -28,7 +28,7 @@ from memeval.report.plots.model import (
     wrap_name,
     wrap_title,
 )
-from memeval.report.plots.prices import differ_in, prices, sweep_plot
+from memeval.report.plots.prices import prices, prices_differ, sweep_plot
 from memeval.results import RunSummary
 from memeval.results.summary import Share
 from memeval.text.shown import one_line
@@ -50,7 +50,7 @@ def sweep_plots(summaries: Sequence[RunSummary], suffix: str = "") -> dict[str, 
         f"comparison{suffix}": sweep_plot(summaries),
         f"comparison{suffix}_ranked": ranked_plot(summaries),
     }
-    if differ_in(summaries, prices()["cost"]):
+    if prices_differ(summaries, prices()["cost"]):
         plots[f"comparison{suffix}_cost"] = sweep_plot(summaries, "cost")
 
     for curves in curves_of(summaries):
@@ -110,5 +110,5 @@ def mark_row(cell: RunSummary, height: int, share: Share) -> list[Mark]:
         return []
 
     is_control = system_of(cell) in CONTROLS
-    look = MarkStyle(ORANGE, "s") if is_control else MarkStyle(BLUE, "o")
-    return [Mark(value, height, replace(look, is_hollow=not cell.valid), low, high)]
+    style = MarkStyle(ORANGE, "s") if is_control else MarkStyle(BLUE, "o")
+    return [Mark(value, height, replace(style, is_hollow=not cell.valid), low, high)]

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from memeval.config.paths import project_root
 from memeval.config.schema import TrackingConfig
 from memeval.errors import UserError
-from memeval.report.differences import differing, labels, system_of
+from memeval.report.differences import differing_settings, labels, system_of
 from memeval.results import RunSummary, read_tracked
 from memeval.results.calibration import read_shown_summary
 from memeval.results.run import Run
@@ -158,7 +158,7 @@ class Conclusion(Struct, frozen=True):
         for group in self.compared:
             folders = [run.folder for run in group.runs]
             names |= zip(folders, full_labels(group.summaries), strict=True)
-            settings |= dict.fromkeys(differing(group.summaries))
+            settings |= dict.fromkeys(differing_settings(group.summaries))
 
         shown = [run for run in names if run in tracked]
         return SweepEnd(

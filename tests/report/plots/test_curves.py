@@ -10,7 +10,7 @@ from sample_runs import summary
 
 from memeval.report.plots.curves import curve_name, curve_panel, curves_of
 from memeval.report.plots.draw import draw_all
-from memeval.report.plots.model import looks_of
+from memeval.report.plots.model import styles_of
 from memeval.report.plots.sweep import sweep_plots
 from memeval.results import RunSummary
 
@@ -91,6 +91,6 @@ def test_cells_with_a_cost_are_plotted_against_cost(tmp_path: Path) -> None:
 
 
 def test_looks_of_34_systems_differ_in_colour_or_mark() -> None:
-    looks = looks_of(f"system {number}" for number in range(34))
+    looks = styles_of(f"system {number}" for number in range(34))
     assert len({(look.colour, look.mark) for look in looks.values()}) == 34
     assert len({look.mark for look in list(looks.values())[:8]}) == 8

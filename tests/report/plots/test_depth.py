@@ -10,8 +10,15 @@ from matplotlib.image import imread
 from sample_runs import summary
 
 from memeval.report.markdown import report
-from memeval.report.plots.curves import TOKENS, by_line, curve_plot, curves_of, short, value_of
-from memeval.report.plots.depth import across
+from memeval.report.plots.curves import (
+    TOKENS,
+    by_line,
+    curve_plot,
+    curves_of,
+    short_number,
+    value_of,
+)
+from memeval.report.plots.depth import map_columns
 from memeval.report.plots.draw import draw, draw_all
 from memeval.report.plots.sweep import sweep_plots
 from memeval.results import CategoryResult, RunSummary
@@ -90,14 +97,14 @@ def test_line_contains_the_cells_that_differ_only_in_size() -> None:
         "bm25": [1_000, 100_000],
         "rag": [1_000, 100_000],
     }
-    assert across(lines["bm25"][:1], [1_000, 100_000]) == [
+    assert map_columns(lines["bm25"][:1], [1_000, 100_000]) == [
         ("1k", dict.fromkeys(DEPTHS, 0.5)),
         ("100k", {}),
     ]
 
 
 def test_sizes_are_abbreviated_and_depths_sorted() -> None:
-    assert [short(tokens) for tokens in (10, 999, 1_000, 2_500, 1_000_000, 10_000_000)] == [
+    assert [short_number(tokens) for tokens in (10, 999, 1_000, 2_500, 1_000_000, 10_000_000)] == [
         "10",
         "999",
         "1k",

@@ -116,7 +116,10 @@ def test_mark_shape_and_fill_show_controls_and_invalid_cells() -> None:
     control = summary("oracle", params={"system": "oracle"})
     invalid = summary("rag", params={"system": "rag"}, valid=False)
     marks = [*mark_row(control, 0, Share(0.5)), *mark_row(invalid, 1, Share(0.5, 0.4, 0.6))]
-    assert [(mark.look.mark, mark.look.is_hollow) for mark in marks] == [("s", False), ("o", True)]
+    assert [(mark.style.mark, mark.style.is_hollow) for mark in marks] == [
+        ("s", False),
+        ("o", True),
+    ]
     assert [(mark.low, mark.high) for mark in marks] == [(None, None), (40.0, 60.0)]
     assert mark_row(control, 2, Share(None)) == []
 
