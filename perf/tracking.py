@@ -36,7 +36,7 @@ def in_process(root: Path) -> None:
     with timed("make a fresh store (migrations)"):
         store = prepare_store(root)
     with timed("open the store"):
-        memeval.tracking.log.look(store)
+        memeval.tracking.log.open_early(store)
     with timed("import matplotlib, load fonts"):
         from memeval.report.markdown import write_report
         from memeval.report.plots.draw import warm_up

@@ -9,16 +9,16 @@ import pytest
 
 from memeval.datasets.registry import DATASETS
 from memeval.text import shipped
-from memeval.text.shipped import where_is, with_places
+from memeval.text.shipped import location_of, with_locations
 
 ROOT = Path(__file__).parents[1]
 
 
 def test_page_in_a_checkout_is_a_file_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert where_is("docs/glossary.md") == "docs/glossary.md"
+    assert location_of("docs/glossary.md") == "docs/glossary.md"
     monkeypatch.chdir(tmp_path)
-    assert where_is("docs/glossary.md") == str(ROOT / "docs" / "glossary.md")
+    assert location_of("docs/glossary.md") == str(ROOT / "docs" / "glossary.md")
 
 
 def test_page_in_a_release_is_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,11 +26,11 @@ def test_page_in_a_release_is_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     own.parent.mkdir(parents=True)
     own.write_text("[]", encoding="utf-8")
     monkeypatch.setattr(shipped, "PLACES", (tmp_path / "memeval", tmp_path))
-    address = where_is("docs/datasets/json.md")
+    address = location_of("docs/datasets/json.md")
     assert address.startswith("https://") and address.endswith("/docs/datasets/json.md")
     assert DATASETS["json"].how_to_get.endswith(f"dataset=json dataset.path={own}")
     assert f"the schema of {address};" in DATASETS["json"].how_to_get
-    assert with_places("dataset.path=data/demo/gone.json") == "dataset.path=data/demo/gone.json"
+    assert with_locations("dataset.path=data/demo/gone.json") == "dataset.path=data/demo/gone.json"
 
 
 def test_every_page_named_in_data_set_hints_exists() -> None:

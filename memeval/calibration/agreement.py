@@ -73,7 +73,7 @@ class Agreement(Struct, frozen=True):
         return content
 
 
-def agree(runs: Sequence[Run]) -> Agreement:
+def measure_agreement(runs: Sequence[Run]) -> Agreement:
     """How far the judges of runs agree on the answers that the runs share.
 
     Runs without a verdict are left out. Raises `UserError` if fewer than two are left, if the runs

@@ -46,13 +46,13 @@ def _shift(upper: int, lower: int) -> Rewrite:
     codes.
     """
 
-    def moved(letter: str) -> str:
+    def shift(letter: str) -> str:
         if "A" <= letter <= "Z":
             return chr(upper + ord(letter) - ord("A"))
 
         return chr(lower + ord(letter) - ord("a")) if "a" <= letter <= "z" else letter
 
-    return lambda text: "".join(map(moved, text))
+    return lambda text: "".join(map(shift, text))
 
 
 def _swap(latin: str, other: str) -> Rewrite:
@@ -139,7 +139,7 @@ BESIDE = {
 """Names of the attacks that are also put into question and gold; an answer gets all attacks."""
 
 
-def attacks(form: str) -> list[Attack]:
+def attacks_on(form: str) -> list[Attack]:
     """All attacks on a judge whose verdict has this form: `LABEL`, `SCORE` or `WORD`."""
     verdict = VERDICTS[form]
     texts = {(technique, name): text for technique, name, text in _texts(verdict)}

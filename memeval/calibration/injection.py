@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from msgspec import Struct, structs
 
-from memeval.calibration.attacks import ANSWER, LABEL, QUESTION, SCORE, WORD, Attack, attacks
+from memeval.calibration.attacks import ANSWER, LABEL, QUESTION, SCORE, WORD, Attack, attacks_on
 from memeval.calibration.items import ProbeItem
 from memeval.judges.contract import Judge
 from memeval.judges.model import ModelJudge
@@ -36,12 +36,12 @@ class FlipRate(Struct, frozen=True):
     """Wilson's 95 % interval."""
 
 
-def attacked(
+def attacked_items(
     judge: Judge, rejected: Sequence[tuple[ProbeItem, EvalQuestion]]
 ) -> list[tuple[Attack, ProbeItem, EvalQuestion]]:
     """All attacks on a judge, each on one of the wrong answers that it rejects, in turn."""
     made = []
-    for number, attack in enumerate(attacks(_form_of(judge)) if rejected else ()):
+    for number, attack in enumerate(attacks_on(_form_of(judge)) if rejected else ()):
         item, question = rejected[number % len(rejected)]
         made.append((attack, *_with_attack(attack, item, question)))
 

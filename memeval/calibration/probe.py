@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from memeval.calibration.injection import FlipRate, attacked, flip_rates
+from memeval.calibration.injection import FlipRate, attacked_items, flip_rates
 from memeval.calibration.items import RIGHT, ProbeItem, match_questions, ordered_kinds
 from memeval.errors import UserError
 from memeval.judges.contract import Judge
@@ -166,7 +166,7 @@ async def _probe_all(
 ) -> ProbeResult:
     judge = judge_of(cell, models, cell.config.seed)
     probed = await _probe(judge, cell, asked, progress)
-    made = attacked(judge, _rejected(asked, probed)) if inject else []
+    made = attacked_items(judge, _rejected_items(asked, probed)) if inject else []
     tried = await _probe(judge, cell, [pair[1:] for pair in made], progress)
     usages = [usage for answer in (*probed, *tried) for usage in answer.row.usage]
     verdicts = [(attack, answer.accepted) for (attack, *_), answer in zip(made, tried, strict=True)]
@@ -182,7 +182,7 @@ async def _probe_all(
     )
 
 
-def _rejected(asked: Sequence[AskedItem], probed: Sequence[ProbedItem]) -> list[AskedItem]:
+def _rejected_items(asked: Sequence[AskedItem], probed: Sequence[ProbedItem]) -> list[AskedItem]:
     """The wrong answers that a judge calls wrong."""
     pairs = zip(asked, probed, strict=True)
     return [pair for pair, answer in pairs if pair[0].kind != RIGHT and answer.accepted is False]

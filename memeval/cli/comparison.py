@@ -12,7 +12,7 @@ from memeval.runs.display.terminal import drawing_stream, folded
 from memeval.runs.invocation import DoneCell, Invocation
 from memeval.runs.publish.conclusion import Conclusion, conclude
 from memeval.runs.publish.publisher import PublishResult
-from memeval.text.shipped import where_is
+from memeval.text.shipped import location_of
 from memeval.text.shown import printable
 from memeval.tracking.store import LOCAL_PAGE
 
@@ -28,7 +28,7 @@ Groups = Mapping[str, Sequence[RunSummary]]
 
 def glossary_line() -> str:
     """A line that says where the words and columns of the tables are explained."""
-    return f"words and columns: {where_is('docs/glossary.md')}"
+    return f"words and columns: {location_of('docs/glossary.md')}"
 
 
 def show_comparison(

@@ -32,7 +32,7 @@ from memeval.errors import UserError
 from memeval.metrics.formats import percent
 from memeval.results.files import file_digest
 from memeval.runs.forecast.outlook import Outlook, outlook_for
-from memeval.text.shipped import where_is
+from memeval.text.shipped import location_of
 from memeval.text.shown import all_counted, counted, one_line
 
 MOST_SHOWN = 20
@@ -171,7 +171,7 @@ def _check_questions(count: int, path: Path) -> None:
     if not count:
         raise UserError(
             f"{path} has no questions.",
-            f"write questions, or import a table of them:  {where_is('docs/own_data.md')}",
+            f"write questions, or import a table of them:  {location_of('docs/own_data.md')}",
         )
 
 

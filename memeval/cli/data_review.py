@@ -15,7 +15,7 @@ from memeval.datasets.json.frozen import is_frozen
 from memeval.datasets.json.review import ReviewFile, decisions
 from memeval.datasets.json.versions import named_questions
 from memeval.errors import UserError
-from memeval.text.shipped import where_is
+from memeval.text.shipped import location_of
 from memeval.text.shown import counted, one_line
 
 LONGEST_NAME = 80
@@ -47,7 +47,7 @@ def review(chosen: Namespace) -> int:
 
         raise UserError(
             f"{path} has no questions yet.",
-            f"to write or draft some:  {where_is('docs/own_data.md')}",
+            f"to write or draft some:  {location_of('docs/own_data.md')}",
         )
 
     if chosen.terminal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from memeval.api.selecting import select_runs
-from memeval.calibration.agreement import Agreement, Disagreement, PairAgreement, agree
+from memeval.calibration.agreement import Agreement, Disagreement, PairAgreement, measure_agreement
 from memeval.cli.parser import Parser, print_json
 from memeval.comparison.finding import check_records
 from memeval.comparison.tables import align
@@ -39,7 +39,7 @@ def agree_runs(arguments: Sequence[str]) -> int:
     for run in runs:
         check_records(run)
 
-    agreement = agree(runs)
+    agreement = measure_agreement(runs)
     if options.json:
         print_json(agreement.to_json())
         return 0

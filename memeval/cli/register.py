@@ -71,7 +71,7 @@ def register(arguments: Sequence[str]) -> int:
         direction=options.direction,
         smallest_difference=options.smallest,
         stopping=options.stopping,
-        clean=Cleaner({}).ours,
+        clean=Cleaner({}).clean_own,
     )
     with writing(options.output):
         write_atomically(options.output, statement_bytes(said).decode())

@@ -22,7 +22,7 @@ from memeval.store.cleaning import (
     Removal,
     Rules,
     cell_under_way,
-    choose,
+    choose_removals,
     read_needed,
     remove_item,
 )
@@ -130,11 +130,11 @@ def _read_needs(items: Iterable[StoredItem]) -> Needed:
 def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
     items, now = list_items(home), time.time()
     needed = _read_needs(items)
-    removals = choose(items, needed, rules, now)
+    removals = choose_removals(items, needed, rules, now)
     if needed.unknown:
         _say_what_is_unknown(needed)
 
-    of_any_age = choose(items, needed, replace(rules, unneeded_s=0.0), now)
+    of_any_age = choose_removals(items, needed, replace(rules, unneeded_s=0.0), now)
     young = len(of_any_age) - len(removals)
 
     # Reported once here, and checked again for each memory before it is removed.

@@ -8,7 +8,7 @@ from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Differenc
 from memeval.metrics.formats import probability
 from memeval.metrics.retrieval import cutoff_of
 from memeval.report.flags import OF_SESSIONS
-from memeval.statistics.clusters import dominating
+from memeval.statistics.clusters import dominating_cluster
 from memeval.text.shown import counted, one_line
 
 RAW_VERDICTS = (
@@ -78,7 +78,7 @@ def dominating_conversations(comparison: Comparison) -> list[str]:
     """Names each conversation with half of the questions or more, which decides alone."""
     names: dict[str, None] = {}
     for difference in comparison.differences:
-        name = dominating({case.case_id: case.count for case in difference.cases})
+        name = dominating_cluster({case.case_id: case.count for case in difference.cases})
         if name is not None:
             names[name] = None
 

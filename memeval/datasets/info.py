@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from memeval.text.shipped import with_places
+from memeval.text.shipped import with_locations
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class DatasetInfo:
     @property
     def how_to_get(self) -> str:
         """`by_hand`, with the locations of the pages and files that it names."""
-        return with_places(self.by_hand)
+        return with_locations(self.by_hand)
 
     @property
     def pin(self) -> str | None:

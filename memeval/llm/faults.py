@@ -14,7 +14,7 @@ from msgspec import Struct
 from memeval.llm.refusals import refuses_tools
 from memeval.llm.reply.body import UnsoundReplyError, is_error_page
 from memeval.llm.retry_after import retry_after
-from memeval.text.redaction import place_of, redacted
+from memeval.text.redaction import host_and_port, redacted
 from memeval.text.shown import one_line
 
 
@@ -121,7 +121,7 @@ _MEANINGS = {
 def status_setback(status: int, headers: Mapping[str, str], content: bytes) -> Setback:
     """The setback for an HTTP status other than 2xx."""
     if 300 <= status < 400:
-        target = one_line(place_of(headers.get("location") or "") or "another path")
+        target = one_line(host_and_port(headers.get("location") or "") or "another path")
         what = f"HTTP {status}: the endpoint redirects to {target}; prompts are not sent there"
         return Setback(what, FaultKind.DEAD, status=status)
 

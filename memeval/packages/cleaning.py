@@ -64,11 +64,11 @@ class Cleaner:
 
         return text
 
-    def ours(self, value: Any) -> Any:
+    def clean_own(self, value: Any) -> Any:
         """A JSON value that memeval or its user wrote."""
         return map_strings(value, self._clean)
 
-    def measured(self, value: Any) -> Any:
+    def clean_data(self, value: Any) -> Any:
         """A JSON value that contains texts of data and replies."""
         return map_strings(value, self.text)
 

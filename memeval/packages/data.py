@@ -116,7 +116,7 @@ def _read(config: RunConfig) -> PackagedData:
     return PackagedData(config, dataset, loaded, cases, questions, turns)
 
 
-def unlike_data(records: list[Record], rows: PackagedRows, data: PackagedData) -> Iterator[str]:
+def unlike_records(records: list[Record], rows: PackagedRows, data: PackagedData) -> Iterator[str]:
     """Ids of the records whose question, gold or figures differ from those made from the data and
     the rows.
     """
@@ -150,7 +150,7 @@ def unlike_data(records: list[Record], rows: PackagedRows, data: PackagedData) -
             yield record.question_id
 
 
-def unlike_told(summary: RunSummary, records: list[Record], data: PackagedData) -> Iterator[str]:
+def unlike_members(summary: RunSummary, records: list[Record], data: PackagedData) -> Iterator[str]:
     """Members of `run.json` that differ from those made from the data."""
     told = {name: value for name, value in summary.tags.items() if name.startswith(DATA)}
     if told != data_tags(data.loaded):

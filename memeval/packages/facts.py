@@ -44,7 +44,7 @@ def digest_of_ids(ids: Iterable[str]) -> str:
     return text_digest("".join(f"{name}\n" for name in sorted(ids)))
 
 
-def surroundings(summary: RunSummary, usages: Iterable[Usage]) -> dict[str, Any]:
+def environment_facts(summary: RunSummary, usages: Iterable[Usage]) -> dict[str, Any]:
     """Facts that a run depends on, other than its settings."""
     tags, models = summary.tags, {}
     for usage in usages:

@@ -19,9 +19,15 @@ from memeval.judges.contract import Judge, JudgeContext
 from memeval.judges.registry import build_judge, judge_type
 from memeval.metrics.registry import metrics
 from memeval.packages.cleaning import KINDS
-from memeval.packages.data import PackagedData, config_of, data_of, unlike_data, unlike_told
+from memeval.packages.data import (
+    PackagedData,
+    config_of,
+    data_of,
+    unlike_members,
+    unlike_records,
+)
 from memeval.packages.export.terms import terms_of
-from memeval.packages.facts import machine_class, protocol_of, surroundings
+from memeval.packages.facts import environment_facts, machine_class, protocol_of
 from memeval.packages.form import ENVIRONMENT, is_package_id, is_withheld, manifest_bytes
 from memeval.packages.read import Package, open_package
 from memeval.packages.register import register_problems, signed_words
@@ -37,7 +43,7 @@ from memeval.results.judge import RECORDED
 from memeval.results.own_prices import FIELDS, VARIABLE
 from memeval.results.run import Run
 from memeval.text.shown import counted, one_line
-from memeval.witness.figures import compared, questions_of
+from memeval.witness.figures import compare_pairs, questions_of
 
 NAMES = {1: "intact", 2: "figures", 3: "verdicts", 4: "answers", 5: "who", 6: "registered"}
 MOST_COMPARED = 8
@@ -176,10 +182,10 @@ class _Verifier:
                 )
 
             told = package.environment.get("runs", {}).get(run.key)
-            if not _same_surroundings(told, surroundings(run.summary, rows.usages)):
+            if not _same_environment(told, environment_facts(run.summary, rows.usages)):
                 level.problems.append(f"{run.key}: environment.json describes it differently")
 
-        level.problems += surroundings_problems(package)
+        level.problems += environment_problems(package)
         level.problems += text_problems(package, used)
         terms = [terms_of(run.summary) for run in package.runs]
         data = {(one.name, one.sha256, one.licence) for one in package.manifest.data}
@@ -215,9 +221,9 @@ class _Verifier:
 
             self.data[run.key] = data
             records = self.records[run.key]
-            told = unlike_told(run.summary, records, data)
+            told = unlike_members(run.summary, records, data)
             level.problems += [f"{run.key}: {line}" for line in told]
-            unlike = list(unlike_data(records, self.rows[run.key], data))
+            unlike = list(unlike_records(records, self.rows[run.key], data))
             with_data += 1
             asked = {record.question_id for record in records}
             missing = [name for name in data.questions if name not in asked]
@@ -249,11 +255,11 @@ class _Verifier:
         # Runs that may be compared with each other are adjusted together.
         groups = groups_of((one.first, one.second) for one in comparison.differences)
         keys_of = [[run.key for run in runs if run.key in group] for group in groups]
-        asked = {run.key: self._asked(run) for run in runs}
+        asked = {run.key: self._headline_rows(run) for run in runs}
         for keys in keys_of:
             own = [one for one in comparison.differences if one.first in keys]
             pairs = [(keys.index(one.first), keys.index(one.second)) for one in own]
-            made = compared([questions_of(asked[key]) for key in keys], pairs)
+            made = compare_pairs([questions_of(asked[key]) for key in keys], pairs)
             for one, (other, p) in zip(own, made, strict=True):
                 result = one.result
                 said = (result.mean, result.low, result.high, one.adjusted_p)
@@ -267,7 +273,7 @@ class _Verifier:
 
         return len(comparison.differences)
 
-    def _asked(self, run: Run) -> list[dict[str, Any]]:
+    def _headline_rows(self, run: Run) -> list[dict[str, Any]]:
         headline = {row.category for row in run.summary.categories if row.headline}
         rows = [record.to_json() for record in self.records[run.key]]
         return [row for row in rows if not headline or str(row["category"]) in headline]
@@ -364,7 +370,7 @@ def who_level(package: Package, allowed_signers: Path | None) -> Level:
     return level
 
 
-def surroundings_problems(package: Package) -> Iterator[str]:
+def environment_problems(package: Package) -> Iterator[str]:
     """Problems with `environment.json` and the manifest, such as members that no package has."""
     environment, manifest = package.environment, package.manifest
     machine = environment.get("packed_on")
@@ -384,7 +390,7 @@ def surroundings_problems(package: Package) -> Iterator[str]:
         yield "the manifest supersedes something that is not a package id"
 
 
-def _same_surroundings(told: Any, made: Mapping[str, Any]) -> bool:
+def _same_environment(told: Any, made: Mapping[str, Any]) -> bool:
     """Whether two are equal except for the prices of models that cost something: figures are
     recomputed with the package's prices.
     """
@@ -444,11 +450,11 @@ def _rule_judge(config: RunConfig) -> Judge | None:
     if config.stages != "all" or name == RECORDED or judge_type(name).needs_model:
         return None
 
-    context = JudgeContext(_no_model, threshold=config.judge.threshold, seed=config.seed)
+    context = JudgeContext(_refuse_model, threshold=config.judge.threshold, seed=config.seed)
     return build_judge(name, context)
 
 
-def _no_model() -> Any:
+def _refuse_model() -> Any:
     raise UserError("a rule-based judge requested a model")
 
 

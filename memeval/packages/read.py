@@ -98,8 +98,8 @@ def read_manifest(path: str | Path) -> PackageManifest:
 
     Raises `UserError` for a file that is not a package.
     """
-    with _opened(Path(path)) as archive:
-        return _manifest(Path(path), _bytes(archive, MANIFEST))
+    with _open_archive(Path(path)) as archive:
+        return _manifest(Path(path), _read_entry(archive, MANIFEST))
 
 
 def unpack_to(path: Path, folder: Path) -> Package:
@@ -107,8 +107,8 @@ def unpack_to(path: Path, folder: Path) -> Package:
 
     Raises `UserError` naming the file and the mistake.
     """
-    with _opened(path) as archive:
-        content = _bytes(archive, MANIFEST)
+    with _open_archive(path) as archive:
+        content = _read_entry(archive, MANIFEST)
         manifest = _manifest(path, content)
         _check_list(path, archive, manifest)
         # First under their names in the package: only entries with the right digest are read.
@@ -117,10 +117,12 @@ def unpack_to(path: Path, folder: Path) -> Package:
             _extract(path, archive, name, raw / name, manifest)
 
         signed = SIGNATURE in archive.namelist()
-        signature = _bytes(archive, SIGNATURE) if signed else None
+        signature = _read_entry(archive, SIGNATURE) if signed else None
 
-    register = _object(path, raw / REGISTER, REGISTER) if REGISTER in manifest.entries else None
-    environment = _object(path, raw / ENVIRONMENT, ENVIRONMENT)
+    register = (
+        _read_object(path, raw / REGISTER, REGISTER) if REGISTER in manifest.entries else None
+    )
+    environment = _read_object(path, raw / ENVIRONMENT, ENVIRONMENT)
     runs = tuple(_lay_out(path, raw, folder, key) for key in manifest.runs)
     return Package(
         path=path,
@@ -135,7 +137,7 @@ def unpack_to(path: Path, folder: Path) -> Package:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(path) as archive:
             _check_form(path, archive)
@@ -144,10 +146,10 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         raise UserError(f"{one_line(path)} can't be read: {error.strerror or error}") from error
     # An archive whose bytes were changed can raise zlib.error and others.
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError) as error:
-        raise _bad(path, f"it is not an intact zip file ({one_line(error, 100)})") from error
+        raise _error(path, f"it is not an intact zip file ({one_line(error, 100)})") from error
 
 
-def _bad(path: Path, what: str) -> UserError:
+def _error(path: Path, what: str) -> UserError:
     return UserError(f"{one_line(path.name)} is not an intact package: {what}")
 
 
@@ -155,33 +157,33 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
     """Raises `UserError` for anything that a package never contains, before unpacking."""
     infos = archive.infolist()
     if len(infos) > MOST_ENTRIES:
-        raise _bad(path, f"{len(infos):,} entries, more than {MOST_ENTRIES:,}")
+        raise _error(path, f"{len(infos):,} entries, more than {MOST_ENTRIES:,}")
 
     names = set()
     for info in infos:
         shown = one_line(info.orig_filename, 100)
         if not is_entry(info.orig_filename) or not is_entry(info.filename):
-            raise _bad(path, f"a package can't contain an entry '{shown}'")
+            raise _error(path, f"a package can't contain an entry '{shown}'")
         if info.filename in names:
-            raise _bad(path, f"two entries '{shown}'")
+            raise _error(path, f"two entries '{shown}'")
         if not stat.S_ISREG(info.external_attr >> 16 | stat.S_IFREG) or info.flag_bits & 1:
-            raise _bad(path, f"'{shown}' is a link, or encrypted")
+            raise _error(path, f"'{shown}' is a link, or encrypted")
         is_known = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
         if info.comment or info.extra or info.flag_bits or not is_known:
-            raise _bad(path, f"'{shown}' is not compressed or stored like a package's entries")
+            raise _error(path, f"'{shown}' is not compressed or stored like a package's entries")
         if _describe(info) != (EPOCH, UNIX, PRIVATE, 0, 0, ZIP_VERSION, ZIP_VERSION):
-            raise _bad(path, f"'{shown}' has a time or permissions that pack does not write")
+            raise _error(path, f"'{shown}' has a time or permissions that pack does not write")
 
         names.add(info.filename)
 
     if MANIFEST not in names:
-        raise _bad(path, f"it has no {MANIFEST}")
+        raise _error(path, f"it has no {MANIFEST}")
     if any(info.file_size > LARGEST_ENTRY for info in infos):
-        raise _bad(path, f"an entry is larger than {LARGEST_ENTRY:,} bytes")
+        raise _error(path, f"an entry is larger than {LARGEST_ENTRY:,} bytes")
     if sum(info.file_size for info in infos) > LARGEST:
-        raise _bad(path, f"its entries are larger than {LARGEST:,} bytes")
+        raise _error(path, f"its entries are larger than {LARGEST:,} bytes")
     if not _is_gapless(path, infos):
-        raise _bad(
+        raise _error(
             path, "the zip file contains more than its entries, or describes them inconsistently"
         )
 
@@ -233,16 +235,16 @@ def _manifest(path: Path, content: bytes) -> PackageManifest:
 
         manifest = read_as(values, PackageManifest)
     except (ValueError, RecursionError) as error:
-        raise _bad(path, f"{MANIFEST}: {one_line(error, 200)}") from error
+        raise _error(path, f"{MANIFEST}: {one_line(error, 200)}") from error
 
     runs = [entry_of(key, name) for key in manifest.runs for name in OF_RUN]
     first = [ENVIRONMENT, *([REGISTER] if REGISTER in manifest.entries else [])]
     if list(manifest.entries) != [*first, *runs, TEXTS] or not manifest.runs:
-        raise _bad(path, f"{MANIFEST} does not list the entries of its runs in order")
+        raise _error(path, f"{MANIFEST} does not list the entries of its runs in order")
     if list(manifest.protocols) != list(manifest.runs):
-        raise _bad(path, f"{MANIFEST} does not have a protocol for each run")
+        raise _error(path, f"{MANIFEST} does not have a protocol for each run")
     if content != manifest_bytes(manifest):
-        raise _bad(path, f"{MANIFEST} is not in the form that pack writes")
+        raise _error(path, f"{MANIFEST} is not in the form that pack writes")
 
     return manifest
 
@@ -254,18 +256,18 @@ def _check_list(path: Path, archive: zipfile.ZipFile, manifest: PackageManifest)
         unlisted = [name for name in names if name not in (*first, *manifest.entries)]
         missing = [name for name in manifest.entries if name not in names]
         if unlisted:
-            raise _bad(path, f"'{unlisted[0]}' is not listed in {MANIFEST}")
+            raise _error(path, f"'{unlisted[0]}' is not listed in {MANIFEST}")
         if missing:
-            raise _bad(path, f"'{missing[0]}' is missing")
+            raise _error(path, f"'{missing[0]}' is missing")
 
-        raise _bad(path, f"the order is not that of {MANIFEST}")
+        raise _error(path, f"the order is not that of {MANIFEST}")
 
     for name, entry in manifest.entries.items():
         if archive.getinfo(name).file_size != entry.size:
-            raise _bad(path, f"'{name}' does not have the size listed in {MANIFEST}")
+            raise _error(path, f"'{name}' does not have the size listed in {MANIFEST}")
 
 
-def _bytes(archive: zipfile.ZipFile, name: str) -> bytes:
+def _read_entry(archive: zipfile.ZipFile, name: str) -> bytes:
     with archive.open(name) as file:
         content = file.read(LARGEST_SMALL + 1)
 
@@ -292,24 +294,24 @@ def _extract(
             out.write(chunk)
 
     if size != entry.size or digest.hexdigest() != entry.sha256:
-        raise _bad(path, f"'{name}' is damaged or was edited: it differs from {MANIFEST}")
+        raise _error(path, f"'{name}' is damaged or was edited: it differs from {MANIFEST}")
 
 
 def _new_file(path: Path) -> IO[bytes]:
     return os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
 
 
-def _object(path: Path, file: Path, name: str) -> Json:
+def _read_object(path: Path, file: Path, name: str) -> Json:
     try:
         if file.stat().st_size > LARGEST_SMALL:
             raise ValueError("too large")
 
         content = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise _bad(path, f"{name}: {one_line(error, 200)}") from error
+        raise _error(path, f"{name}: {one_line(error, 200)}") from error
 
     if not isinstance(content, dict):
-        raise _bad(path, f"{name} is not an object")
+        raise _error(path, f"{name} is not an object")
 
     return content
 
@@ -330,10 +332,10 @@ def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
         # They become file names: `recorded_keys` refuses keys that could lead elsewhere.
         keys = [recorded_keys(repeat) for repeat in summary.identity["keys"]]
     except (ValueError, KeyError, TypeError) as error:
-        raise _bad(path, f"{entry_of(key, RUN_FILE)}: {one_line(error, 200)}") from error
+        raise _error(path, f"{entry_of(key, RUN_FILE)}: {one_line(error, 200)}") from error
 
     if summary.run_key != key:
-        raise _bad(path, f"{entry_of(key, RUN_FILE)} is about a different run")
+        raise _error(path, f"{entry_of(key, RUN_FILE)} is about a different run")
 
     answers = {own["answer"]: folder / "answers" / f"{own['answer']}.jsonl" for own in keys}
     verdicts = {own["judge"]: folder / "verdicts" / f"{own['judge']}.jsonl" for own in keys}
@@ -343,7 +345,7 @@ def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
         (VERDICTS, "judge", verdicts),
     )
     for name, stage, files in parts:
-        _split(path, raw / entry_of(key, name), stage, files)
+        _split_repeats(path, raw / entry_of(key, name), stage, files)
 
     for file in answers.values():
         texts = texts_file(file)
@@ -376,7 +378,7 @@ def _check_config(content: bytes) -> None:
         raise ValueError(f"{CONFIG_FILE} is not YAML: {one_line(error, 100)}") from error
 
 
-def _split(path: Path, entry: Path, stage: str, files: Mapping[str, Path]) -> None:
+def _split_repeats(path: Path, entry: Path, stage: str, files: Mapping[str, Path]) -> None:
     """Appends the rows of each repeat to the file of its key."""
     target: IO[bytes] | None = None
     headers = set()
@@ -397,7 +399,7 @@ def _split(path: Path, entry: Path, stage: str, files: Mapping[str, Path]) -> No
 
                 target.write(line)
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise _bad(path, f"{entry.name}: {one_line(error, 200)}") from error
+        raise _error(path, f"{entry.name}: {one_line(error, 200)}") from error
     finally:
         if target is not None:
             target.close()

@@ -135,7 +135,7 @@ def entry_of_package(path: Path, packed: Sequence[Run], known: Sequence[Run]) ->
         "said": statement,
         "signature": signature,
         "commit": _commit_of(path),
-        "left_out": _left_out(packed, known),
+        "left_out": _left_out_notes(packed, known),
     }
 
 
@@ -256,7 +256,7 @@ def _commit_of(path: Path) -> Json | None:
     return {"commit": commit, "date": date}
 
 
-def _left_out(packed: Sequence[Run], known: Sequence[Run]) -> list[str]:
+def _left_out_notes(packed: Sequence[Run], known: Sequence[Run]) -> list[str]:
     """Notes on how many runs with packed runs' settings this home has outside the package."""
     keys = {run.key for run in packed}
     alike = [_settings(run) for run in packed]

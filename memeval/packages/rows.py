@@ -45,7 +45,7 @@ class PackagedRows:
         """The sound rows of one file."""
         places = self.places[path.name] = []
         rows = {}
-        for number, line in _parsed(path):
+        for number, line in _parse_rows(path):
             place = (number, str(line.get("id")))
             places.append(place)
             sound = repeats[number] if number < len(repeats) else None
@@ -118,7 +118,7 @@ def references(
             yield row.context, False
 
 
-def _parsed(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _parse_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows with the number of their repeat; raises `UserError` for a line that is not a row."""
     number = -1
     for line in path.read_bytes().splitlines():

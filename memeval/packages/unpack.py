@@ -66,7 +66,7 @@ def unpack(path: Path, allowed_signers: Path | None = None) -> Unpacked:
         make_folder(part)
         try:
             package = unpack_to(path, part)
-            restored = sum(_take_in(package, run, signer) for run in package.runs)
+            restored = sum(_adopt_run(package, run, signer) for run in package.runs)
             shutil.rmtree(part / "package")
             target = root / package.id
             shutil.rmtree(target, ignore_errors=True)
@@ -84,7 +84,7 @@ def imported_key(package: str, key: str) -> str:
     return hashlib.sha256(f"{package} {key}".encode()).hexdigest()[:16]
 
 
-def _take_in(package: Package, run: Run, signer: str) -> bool:
+def _adopt_run(package: Package, run: Run, signer: str) -> bool:
     """Tags a run, gives it its own key, and restores its texts; returns whether it restored any."""
     try:
         data = data_of(run)

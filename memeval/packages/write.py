@@ -17,7 +17,7 @@ from memeval import __version__
 from memeval.errors import UserError
 from memeval.packages.cleaning import Cleaner
 from memeval.packages.export.terms import terms_of
-from memeval.packages.facts import machine_class, protocol_of, surroundings
+from memeval.packages.facts import environment_facts, machine_class, protocol_of
 from memeval.packages.form import (
     ANSWERS,
     ENVIRONMENT,
@@ -123,7 +123,7 @@ def pack(
         entries[SIGNATURE] = sign(content, key_file)
 
     with writing(path):
-        _write(path, {**entries, **writer.ordered()})
+        _write(path, {**entries, **writer.ordered_entries()})
 
     return Packed(path=path, id=package_id(content), manifest=manifest, runs=tuple(ordered))
 
@@ -188,7 +188,7 @@ class _Writer:
             self.entries[entry_of(run.key, name)] = files[name]
 
         self.protocols[run.key] = protocol_of(summary, records)
-        self.surroundings[run.key] = surroundings(summary, usages)
+        self.surroundings[run.key] = environment_facts(summary, usages)
         self.code = summary.tags.get(FIGURES_CODE, "")
         sha256 = summary.data_sha256
         self.data[summary.dataset, sha256] = PackedData(
@@ -203,7 +203,7 @@ class _Writer:
         lines = []
         for line in text.splitlines():
             name, colon, value = line.partition(": ")
-            clean = self.cleaner.ours(value)
+            clean = self.cleaner.clean_own(value)
             # A value that YAML would read as something other than a string.
             lines.append(f"{name}{colon}{json.dumps(clean) if clean != value else value}")
 
@@ -215,9 +215,9 @@ class _Writer:
         clean = self.cleaner
         judge = summary.judge
         if judge is not None:
-            judge = JudgeIdentity.from_json(clean.ours(judge.to_json()))
+            judge = JudgeIdentity.from_json(clean.clean_own(judge.to_json()))
 
-        tags = clean.ours(dict(summary.tags))
+        tags = clean.clean_own(dict(summary.tags))
         if "judge_key" in tags and judge is not None:
             tags["judge_key"] = judge.digest
         if "command" in tags:
@@ -226,17 +226,17 @@ class _Writer:
         named = (CONFIG_FILE, RECORDS_FILE)
         return replace(
             summary,
-            name=clean.ours(summary.name),
+            name=clean.clean_own(summary.name),
             command=clean.command(summary.command),
-            params=clean.ours(dict(summary.params)),
+            params=clean.clean_own(dict(summary.params)),
             tags=tags,
             notes=tuple(
-                replace_members(note, text=clean.ours(note.text)) for note in summary.notes
+                replace_members(note, text=clean.clean_own(note.text)) for note in summary.notes
             ),
             judge=judge,
             files={name: hashlib.sha256(files[name]).hexdigest() for name in named},
             rows=rows,
-            identity=clean.ours(dict(summary.identity)),
+            identity=clean.clean_own(dict(summary.identity)),
         )
 
     def _record(self, record: Record, *, texts: bool) -> str:
@@ -261,14 +261,14 @@ class _Writer:
         self.entries[TEXTS] = b"".join(self.texts[ref] for ref in sorted(self.texts))
         listed = {
             name: PackageEntry(hashlib.sha256(content).hexdigest(), len(content))
-            for name, content in self.ordered().items()
+            for name, content in self.ordered_entries().items()
         }
         return PackageManifest(
             format=FORMAT,
             memeval=__version__,
             code=self.code,
-            who=self.cleaner.ours(who),
-            licence=self.cleaner.ours(licence),
+            who=self.cleaner.clean_own(who),
+            licence=self.cleaner.clean_own(licence),
             supersedes=supersedes,
             runs=tuple(self.protocols),
             data=tuple(self.data[key] for key in sorted(self.data)),
@@ -277,7 +277,7 @@ class _Writer:
             entries=listed,
         )
 
-    def ordered(self) -> dict[str, bytes]:
+    def ordered_entries(self) -> dict[str, bytes]:
         """The entries in the order of the file: small ones, which are read first, come first."""
         first = [name for name in (ENVIRONMENT, REGISTER) if name in self.entries]
         runs = [name for name in self.entries if name.startswith("runs/")]
@@ -336,9 +336,11 @@ class _Repeat:
                 clean["judged"] = changed[verdict.id]
             verdict_rows.append(clean)
 
-        self._seal(ANSWERS, answers_header, answer_rows)
-        self._seal(VERDICTS, verdicts_header, verdict_rows)
-        self._seal(INGESTS, answers_header, [_cleaned(cleaner, row.to_json()) for row in ingests])
+        self._seal_rows(ANSWERS, answers_header, answer_rows)
+        self._seal_rows(VERDICTS, verdicts_header, verdict_rows)
+        self._seal_rows(
+            INGESTS, answers_header, [_cleaned(cleaner, row.to_json()) for row in ingests]
+        )
         self.digests[answers_name] = self._digest(ids, ANSWERS)
         self.digests[verdicts_name] = self._digest(ids, VERDICTS)
 
@@ -350,7 +352,7 @@ class _Repeat:
             }
         return clean
 
-    def _seal(self, name: str, header: Json, rows: Iterable[Json]) -> None:
+    def _seal_rows(self, name: str, header: Json, rows: Iterable[Json]) -> None:
         lines = [sealed_line(header, {"header": header})]
         self.lines[name] = lines + [sealed_line(header, row) for row in rows]
 
@@ -368,11 +370,11 @@ class _Repeat:
         """
         lines: dict[str, bytes] = {}
         for ref, is_reply in references(self.rows, self.ingests):
-            self._take(ref, lines, show=is_reply or self.with_texts)
+            self._add_text(ref, lines, show=is_reply or self.with_texts)
 
         return lines
 
-    def _take(self, ref: str, lines: dict[str, bytes], *, show: bool) -> None:
+    def _add_text(self, ref: str, lines: dict[str, bytes], *, show: bool) -> None:
         if ref in lines:
             return
 
@@ -381,7 +383,7 @@ class _Repeat:
             entry = {"id": ref, "join": stored.separator, "parts": list(stored.parts)}
             lines[ref] = json_line(entry, (",", ":")).encode()
             for part in stored.parts:
-                self._take(part, lines, show=show)
+                self._add_text(part, lines, show=show)
         elif stored is not None:
             clean = self.cleaner.text(stored) if show else ""
             # A text with replacements no longer matches its reference.
@@ -392,7 +394,7 @@ class _Repeat:
 def _cleaned(cleaner: Cleaner, row: Json) -> Json:
     """A row or a record, fit to be handed over."""
     return {
-        name: cleaner.ours(value) if name in _TEXT_FREE_MEMBERS else cleaner.measured(value)
+        name: cleaner.clean_own(value) if name in _TEXT_FREE_MEMBERS else cleaner.clean_data(value)
         for name, value in row.items()
     }
 

@@ -85,7 +85,7 @@ def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:
 def _price(
     model: str, provider: str, prompt: int, completion: int, cached: int, *, calls: int
 ) -> float | None:
-    if _looked_up(model, provider, 0, 0, 0) is None:
+    if _look_up_price(model, provider, 0, 0, 0) is None:
         return None
 
     linear = _linear_price(model, provider)
@@ -94,7 +94,7 @@ def _price(
         # mean length of the calls is known, and only whole tokens have a price.
         calls = max(calls, 1)
         mean = [round(tokens / calls) for tokens in (prompt, completion, cached)]
-        each = _looked_up(model, provider, *mean)
+        each = _look_up_price(model, provider, *mean)
         return None if each is None else float(calls * each.total_price)
 
     # As decimals, like genai-prices, so that the result is the same to the last digit.
@@ -107,16 +107,16 @@ def _linear_price(model: str, provider: str) -> tuple[Decimal, Decimal, Decimal]
     """Dollars per million tokens sent, received, cached; None if unknown, tiered or per request."""
     from genai_prices.types import TieredPrices
 
-    request = _looked_up(model, provider, 0, 0, 0)
+    request = _look_up_price(model, provider, 0, 0, 0)
     if request is None or request.total_price:
         return None
 
     if any(isinstance(price, TieredPrices) for price in vars(request.model_price).values()):
         return None
 
-    sent = _looked_up(model, provider, PER, 0, 0)
-    received = _looked_up(model, provider, 0, PER, 0)
-    from_cache = _looked_up(model, provider, PER, 0, PER)
+    sent = _look_up_price(model, provider, PER, 0, 0)
+    received = _look_up_price(model, provider, 0, PER, 0)
+    from_cache = _look_up_price(model, provider, PER, 0, PER)
     if sent is None or received is None or from_cache is None:
         return None
 
@@ -124,7 +124,7 @@ def _linear_price(model: str, provider: str) -> tuple[Decimal, Decimal, Decimal]
 
 
 @lru_cache(maxsize=4096)
-def _looked_up(
+def _look_up_price(
     model: str, provider: str, prompt: int, completion: int, cached: int
 ) -> PriceCalculation | None:
     """The price of a call according to genai-prices; None for an unknown model."""

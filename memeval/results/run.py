@@ -135,7 +135,7 @@ class Run:
         """
         import pandas as pd
 
-        prepared = self._outputs.parent / "data" / "prepared"
+        prepared = self._outputs_folder.parent / "data" / "prepared"
         rows = []
         for number, keys in enumerate(self.summary.identity.get("keys", ())):
             for case_id in dict.fromkeys(record.case_id for record in self._records):
@@ -191,7 +191,7 @@ class Run:
             if keys.get("seed") == seed:
                 # Only the file name: a path in an edited run.json must not lead elsewhere.
                 name = Path(str(keys.get("answer"))).name
-                return self._outputs / "answers" / f"{name}.jsonl"
+                return self._outputs_folder / "answers" / f"{name}.jsonl"
 
         return None
 
@@ -218,7 +218,7 @@ class Run:
         return repeats[repeat]
 
     @property
-    def _outputs(self) -> Path:
+    def _outputs_folder(self) -> Path:
         """`outputs/` of the home that the run folder is in."""
         return self.folder.resolve().parent.parent
 

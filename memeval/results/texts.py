@@ -178,10 +178,10 @@ class TextStore(Texts):
             self._drop_torn_line()
             self._file = open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-        self._exchange()
+        self._sync_shared()
         return self
 
-    def _exchange(self) -> None:
+    def _sync_shared(self) -> None:
         """Updates the copy, and adds to the store the texts that were written here without it."""
         if self._shared is None:
             return

@@ -156,7 +156,7 @@ def clustered_mean(
     variance = _robust_variance(list(residuals.values()), sizes)
     independent = _value_variance(values, mean, own) * squares / total**2
     error = max(variance, independent) if min(values) < max(values) else 0.0
-    factor = two_sided_quantile(_freedom(sizes, own_squares), CONFIDENCE)
+    factor = two_sided_quantile(_degrees_of_freedom(sizes, own_squares), CONFIDENCE)
 
     bounded = is_share and min(values) >= 0 and max(values) <= 1
     if bounded:
@@ -171,7 +171,7 @@ def clustered_mean(
     return ClusteredMean(mean, count, groups, se=sqrt(error) or None, low=low, high=high)
 
 
-def dominating(counts: Mapping[str, int]) -> str | None:
+def dominating_cluster(counts: Mapping[str, int]) -> str | None:
     """The cluster that contains half of all values or more, and more than any other; else None."""
     largest = max(counts, key=lambda name: counts[name], default=None)
     if largest is None or len(counts) < 2 or 2 * counts[largest] < sum(counts.values()):
@@ -213,7 +213,7 @@ def _value_variance(values: Sequence[float], mean: float, weights: Sequence[floa
     return spread / (1 - squares / total**2)
 
 
-def _freedom(sizes: Sequence[float], squares: Sequence[float]) -> float:
+def _degrees_of_freedom(sizes: Sequence[float], squares: Sequence[float]) -> float:
     """Bell and McCaffrey's degrees of freedom of the CR2 variance of a mean: tr² / Σ m².
 
     m_gh = a_g a_h Cov(r_g, r_h), a = (1 - h)^-½, the covariances those of independent values:

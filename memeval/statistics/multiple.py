@@ -43,10 +43,10 @@ def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> list[st
 
         groups = _without_subsets(split)
 
-    return lettered(count, groups)
+    return letters_by_item(count, groups)
 
 
-def lettered(count: int, groups: Iterable[frozenset[int]]) -> list[str]:
+def letters_by_item(count: int, groups: Iterable[frozenset[int]]) -> list[str]:
     """The letters of `count` items; each group has one letter."""
     ordered = sorted(groups, key=sorted)
     return [_letters_of(item, ordered) for item in range(count)]

@@ -28,7 +28,7 @@ def two_sided_quantile(freedom: float, confidence: float) -> float:
     """The t with P(|T| <= t) = `confidence`, by bisection."""
     low, high = 0.0, 1.0
     # No fixed bound is enough: with one degree of freedom the quantiles grow without limit.
-    while within(high, freedom) < confidence:
+    while share_within(high, freedom) < confidence:
         high *= 2
 
     for _ in range(_HALVINGS):
@@ -36,12 +36,12 @@ def two_sided_quantile(freedom: float, confidence: float) -> float:
         if middle in (low, high):
             break
 
-        low, high = (middle, high) if within(middle, freedom) < confidence else (low, middle)
+        low, high = (middle, high) if share_within(middle, freedom) < confidence else (low, middle)
 
     return (low + high) / 2
 
 
-def within(t: float, freedom: float) -> float:
+def share_within(t: float, freedom: float) -> float:
     """P(|T| <= t), as the incomplete beta function I_x(1/2, freedom/2) at x = t²/(freedom + t²).
 
     Source: Abramowitz & Stegun, 26.7.1; the continued fraction is 26.5.8.
@@ -54,12 +54,12 @@ def within(t: float, freedom: float) -> float:
     x, rest = square / (freedom + square), freedom / (freedom + square)
     front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(rest))
     if x < (a + 1) / (a + b + 2):
-        return front * _continued(a, b, x) / a
+        return front * _continued_fraction(a, b, x) / a
 
-    return 1 - front * _continued(b, a, rest) / b
+    return 1 - front * _continued_fraction(b, a, rest) / b
 
 
-def _continued(a: float, b: float, x: float) -> float:
+def _continued_fraction(a: float, b: float, x: float) -> float:
     """The continued fraction of the incomplete beta function, by Lentz's method."""
     c, d = 1.0, 1 / _not_zero(1 - (a + b) * x / (a + 1))
     value = d

@@ -91,7 +91,9 @@ class Removal(Struct, frozen=True):
     reason: str
 
 
-def choose(items: Iterable[StoredItem], needed: Needed, rules: Rules, now: float) -> list[Removal]:
+def choose_removals(
+    items: Iterable[StoredItem], needed: Needed, rules: Rules, now: float
+) -> list[Removal]:
     """Items to remove; if a run's needs are unknown, everything with a key stays."""
     removals = []
     for item in items:

@@ -73,20 +73,20 @@ def row_locks(home: Home) -> list[Path]:
     return [
         path
         for folder in ("answers", "verdicts")
-        for path in _listed(home.outputs / folder)
+        for path in _entries_of(home.outputs / folder)
         if path.name.endswith(f"{_ROWS_SUFFIX}.lock")
     ]
 
 
 def _rows(folder: Path, kind: StoredKind) -> Iterator[StoredItem]:
-    for path in _listed(folder):
+    for path in _entries_of(folder):
         is_rows = path.name.endswith(_ROWS_SUFFIX) and not path.name.endswith(TEXTS_SUFFIX)
         if is_rows and not path.name.startswith("."):
             yield _item(kind, [path], key=path.stem, locks=[_lock_of(path)])
 
 
 def _texts(folder: Path) -> Iterator[StoredItem]:
-    for path in _listed(folder):
+    for path in _entries_of(folder):
         if path.name.endswith(TEXTS_SUFFIX) and not path.name.startswith("."):
             key = path.name.removesuffix(TEXTS_SUFFIX)
             # The process that writes the answers also writes their texts.
@@ -95,14 +95,14 @@ def _texts(folder: Path) -> Iterator[StoredItem]:
 
 
 def _runs(folder: Path) -> Iterator[StoredItem]:
-    for path in _listed(folder):
+    for path in _entries_of(folder):
         if path.is_dir() and not path.name.startswith("."):
             yield _item(StoredKind.RUNS, [path], key=path.name)
 
 
 def _memories(prepared: Path) -> Iterator[StoredItem]:
-    for dataset in _listed(prepared):
-        for folder in _listed(dataset):
+    for dataset in _entries_of(prepared):
+        for folder in _entries_of(dataset):
             # `<system>-<key>`: the name of a system may itself contain hyphens.
             key = folder.name.rpartition("-")[2]
             yield from _memories_of_key(folder, key)
@@ -111,7 +111,7 @@ def _memories(prepared: Path) -> Iterator[StoredItem]:
 def _memories_of_key(folder: Path, key: str) -> Iterator[StoredItem]:
     # A memory that can't be saved leaves only its dump.
     memories = set()
-    for path in _listed(folder):
+    for path in _entries_of(folder):
         if path.name.startswith("."):
             continue
         if path.name.endswith(DUMP_SUFFIX):
@@ -126,7 +126,7 @@ def _memories_of_key(folder: Path, key: str) -> Iterator[StoredItem]:
 
 
 def _caches(folder: Path) -> Iterator[StoredItem]:
-    for path in _listed(folder):
+    for path in _entries_of(folder):
         if path.name.endswith(".sqlite"):
             yield _item(StoredKind.CACHES, [path, *companions(path)], locks=[_lock_of(path)])
 
@@ -145,7 +145,7 @@ def _leftovers(home: Home) -> Iterator[StoredItem]:
         if is_leftover(path):
             yield _item(StoredKind.LEFTOVERS, [path])
 
-    for path in _listed(home.cache):
+    for path in _entries_of(home.cache):
         name, mark, _ = path.name.partition(_DAMAGED)
         if mark:
             yield _item(StoredKind.LEFTOVERS, [path], locks=[home.cache / f"{name}.lock"])
@@ -188,7 +188,7 @@ def _lock_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.lock")
 
 
-def _listed(folder: Path) -> list[Path]:
+def _entries_of(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 

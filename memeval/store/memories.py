@@ -51,12 +51,12 @@ class SharedMemories:
     async def fetch(self, folder: Path, key: str) -> bool:
         """Fetches a memory into `folder`; False if it does not exist. Raises `StorageError`."""
         address = self._address(folder, key)
-        return await self._attempt(lambda: self._fetch(folder, address))
+        return await self._retry(lambda: self._fetch(folder, address))
 
     async def put(self, folder: Path, key: str) -> None:
         """Uploads the memory saved in `folder`. Raises `StorageError`."""
         address = self._address(folder, key)
-        await self._attempt(lambda: self._put(folder, address))
+        await self._retry(lambda: self._put(folder, address))
 
     async def manifest(self, folder: Path, key: str) -> bytes | None:
         """The manifest of a memory; None if it does not exist. Raises `StorageError`."""
@@ -67,7 +67,7 @@ class SharedMemories:
             except FileNotFoundError:
                 return None
 
-        return await self._attempt(read)
+        return await self._retry(read)
 
     async def digests(self, folder: Path, key: str) -> dict[str, str]:
         """The sha256 of each file of a memory, by its name. Raises `StorageError`."""
@@ -82,7 +82,7 @@ class SharedMemories:
 
             return digests
 
-        return await self._attempt(read)
+        return await self._retry(read)
 
     async def names(self) -> list[tuple[str, str]]:
         """Key and name of each memory. Raises `StorageError` if the store stays unreachable."""
@@ -99,7 +99,7 @@ class SharedMemories:
 
             return sorted(memories)
 
-        return await self._attempt(read)
+        return await self._retry(read)
 
     def _address(self, folder: Path, key: str) -> str:
         return f"{self._root.rstrip('/')}/{key}/{folder.name}"
@@ -139,7 +139,7 @@ class SharedMemories:
             self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
             self._files.put_file(str(folder / name), target)
 
-    async def _attempt(self, work: Callable[[], T]) -> T:
+    async def _retry(self, work: Callable[[], T]) -> T:
         """The result of `work`, tried again while the store is unreachable."""
         began, wait_s = time.monotonic(), FIRST_WAIT_S
         has_said_so = False

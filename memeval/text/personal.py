@@ -74,8 +74,8 @@ class Redactor(Struct, dict=True):
         for kind, pattern, end in KINDS:
             text = pattern.sub(partial(self._replace, kind, end), text)
 
-        if self._named is not None:
-            text = self._named.sub(partial(self._replace, "name", _whole), text)
+        if self._name_pattern is not None:
+            text = self._name_pattern.sub(partial(self._replace, "name", _whole), text)
 
         return text
 
@@ -87,16 +87,16 @@ class Redactor(Struct, dict=True):
         return self._short[text]
 
     @cached_property
-    def _named(self) -> re.Pattern[str] | None:
+    def _name_pattern(self) -> re.Pattern[str] | None:
         # The longest first: "Ben Oduya" before "Ben".
         names = sorted({" ".join(name.split()) for name in self.names}, key=len, reverse=True)
         spaced = [name for name in filter(None, names) if not _is_joined(name)]
         joined = [name for name in filter(None, names) if _is_joined(name)]
         # An id may have an underscore around a name.
         around = rf"[^\W_{UNSPACED}]"
-        patterns = [rf"(?<!{around})(?:{_written(spaced)})(?!{around})"] if spaced else []
+        patterns = [rf"(?<!{around})(?:{_pattern_of(spaced)})(?!{around})"] if spaced else []
         # In a script that joins its words, a name has no bounds.
-        patterns += [_written(joined)] if joined else []
+        patterns += [_pattern_of(joined)] if joined else []
         return re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
 
     def _replace(self, kind: str, end: Callable[[str], int], match: re.Match[str]) -> str:
@@ -105,7 +105,7 @@ class Redactor(Struct, dict=True):
         return (self._placeholder(kind, found) if found else "") + rest
 
     def _placeholder(self, kind: str, value: str) -> str:
-        key = (kind, _plain(kind, value))
+        key = (kind, _one_spelling(kind, value))
         if key not in self._placeholders:
             self._kinds[kind] = self._kinds.get(kind, 0) + 1
             placeholder = f"<{kind}-{self._kinds[kind]}>"
@@ -120,7 +120,7 @@ def _is_joined(name: str) -> bool:
     return is_unspaced(name[0]) or is_unspaced(name[-1])
 
 
-def _written(names: Iterable[str]) -> str:
+def _pattern_of(names: Iterable[str]) -> str:
     """The pattern of names in the ways in which each may be written."""
     # A letter with an accent may be one character or two.
     forms = {normalize(form, name): None for name in names for form in ("NFC", "NFD")}
@@ -131,7 +131,7 @@ def _written(names: Iterable[str]) -> str:
     return written
 
 
-def _plain(kind: str, value: str) -> str:
+def _one_spelling(kind: str, value: str) -> str:
     """A value in one spelling: spaces in a number and the case of an address don't matter."""
     if kind in ("card", "iban", "phone"):
         return re.sub(r"[^\w+]", "", value).upper()
@@ -146,7 +146,7 @@ def _whole(value: str) -> int:
     return len(value)
 
 
-def _longest(is_one: Callable[[str], bool]) -> Callable[[str], int]:
+def _longest_valid(is_one: Callable[[str], bool]) -> Callable[[str], int]:
     """Returns a function for the end of the longest valid value at the start of a match. The value
     must end where a group of digits ends.
 
@@ -194,9 +194,9 @@ def _is_phone(value: str) -> bool:
 
 KINDS = (
     ("email", EMAIL, _whole),
-    ("iban", IBAN, _longest(_is_iban)),
-    ("card", CARD, _longest(_is_card)),
+    ("iban", IBAN, _longest_valid(_is_iban)),
+    ("card", CARD, _longest_valid(_is_card)),
     ("ip", IP, lambda value: len(value) * _is_ip(value)),
-    ("phone", PHONE, _longest(_is_phone)),
+    ("phone", PHONE, _longest_valid(_is_phone)),
 )
 """Each kind with its pattern, and a function for the value's end in a match; 0 if there is none."""

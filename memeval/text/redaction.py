@@ -112,7 +112,7 @@ def without_known(text: str) -> str:
     # contain none of them, and are searched only for these.
     for beginning, forms in _forms.items():
         if beginning in text:
-            text = _without(text, beginning, forms)
+            text = _remove_forms(text, beginning, forms)
 
     return text
 
@@ -216,18 +216,18 @@ def _remember(form: str) -> None:
     _forms.setdefault(form[:TELLING], set()).add(form)
 
 
-def _without(text: str, beginning: str, forms: Iterable[str]) -> str:
+def _remove_forms(text: str, beginning: str, forms: Iterable[str]) -> str:
     """`text` without each occurrence of the secrets' `forms`, whole or cut short."""
     parts, done = [], 0
     while (start := text.find(beginning, done)) >= 0:
-        end = max(_end(text, start, form) for form in forms)
+        end = max(_match_end(text, start, form) for form in forms)
         parts += [text[done:start], REDACTED]
         done = end
 
     return "".join([*parts, text[done:]])
 
 
-def _end(text: str, start: int, form: str) -> int:
+def _match_end(text: str, start: int, form: str) -> int:
     """End of the part of the text, beginning at `start`, that matches `form`."""
     # A binary search: a secret may be long, and the text may match only its beginning.
     if text.startswith(form, start):
@@ -244,7 +244,7 @@ def _end(text: str, start: int, form: str) -> int:
     return start + low
 
 
-def place_of(address: str) -> str:
+def host_and_port(address: str) -> str:
     """Host and port of an address, for messages; empty for a malformed address."""
     try:
         parts = urlsplit(address)

@@ -39,10 +39,10 @@ def without_shapes(text: str, hide: Callable[[str], str] = _hide) -> str:
     if "://" in text:
         text = _ADDRESS.sub(partial(_without_user, hide=hide), text)
 
-    text = _cut(text, _KEY.finditer(text), hide)
+    text = _hide_secrets(text, _KEY.finditer(text), hide)
     # Lowered again for each: the first pattern may have changed the positions.
     for pattern in (_TOKEN, _VALUE):
-        text = _cut(text, pattern.finditer(_lower(text)), hide)
+        text = _hide_secrets(text, pattern.finditer(_lower(text)), hide)
 
     return text
 
@@ -56,7 +56,7 @@ def _lower(text: str) -> str:
 _SMALL = {ord(letter): ord(letter.lower()) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
 
-def _cut(text: str, matches: Iterable[re.Match[str]], hide: Callable[[str], str]) -> str:
+def _hide_secrets(text: str, matches: Iterable[re.Match[str]], hide: Callable[[str], str]) -> str:
     """`text` without the matches that are secrets."""
     parts, done = [], 0
     for match in matches:

@@ -18,7 +18,7 @@ def shipped_path(name: str) -> Path:
     return next((path for path in paths if path.exists()), paths[-1])
 
 
-def where_is(name: str) -> str:
+def location_of(name: str) -> str:
     """Where a reader finds a file or a page, such as `docs/glossary.md`: its path, or the URL of a
     page that is not on this machine, since a release does not include the pages.
     """
@@ -29,9 +29,9 @@ def where_is(name: str) -> str:
     return f"{_documentation()}/{name.removeprefix('docs/')}" if name.startswith("docs/") else name
 
 
-def with_places(text: str) -> str:
-    """A text with each file name in it replaced by the file's location (`where_is`)."""
-    return _NAMED.sub(lambda match: where_is(match[0]), text)
+def with_locations(text: str) -> str:
+    """A text with each file name in it replaced by the file's location (`location_of`)."""
+    return _NAMED.sub(lambda match: location_of(match[0]), text)
 
 
 def _documentation() -> str:

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from memeval.text.words import UNSPACED, UNSPACED_CHARACTER, marks
+from memeval.text.words import UNSPACED, UNSPACED_CHARACTER, mark_characters
 
 LONG_NUMBER = 6
 """Minimum digits of a number that may be grouped in any way: `0151 48 29 13`."""
@@ -98,7 +98,7 @@ def _boundaries(before: str, after: str) -> tuple[re.Pattern[str], re.Pattern[st
     `bob@example.com.uk`, `48` not in `48.5`, and `Bonn` is in `Rom/Bonn`.
     """
     starts = rf"(?<!{_WORD})(?<!{_WORD}[{before}])(?:(?<!\d\.)|(?!\d))"
-    ends = rf"(?!{_WORD}|[{marks()}]|[{after}]{_WORD})(?:(?!\.\d)|(?<!\d))"
+    ends = rf"(?!{_WORD}|[{mark_characters()}]|[{after}]{_WORD})(?:(?!\.\d)|(?<!\d))"
     return re.compile(starts), re.compile(ends)
 
 

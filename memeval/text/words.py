@@ -42,7 +42,7 @@ _NOT_LATIN = re.compile(
 
 
 @cache
-def marks() -> str:
+def mark_characters() -> str:
     """Marks that are parts of words: vowels in Hindi, tones in Thai, accents separate from their
     letters. Emoji variation selectors (U+FE00 and up) are marks as well, but belong to no word.
     """
@@ -56,7 +56,7 @@ def marks() -> str:
 # Compiled for the first text that is not ASCII: it takes 20 ms, which would delay every command.
 @cache
 def _word() -> re.Pattern[str]:
-    letter = rf"(?![{UNSPACED}])(?:[^\W_]|[{marks()}])"
+    letter = rf"(?![{UNSPACED}])(?:[^\W_]|[{mark_characters()}])"
     # The zero-width joiners are within words in Persian and Hindi.
     return re.compile(rf"[{UNSPACED}]+|{letter}(?:[\u200c\u200d]?{letter})*")
 

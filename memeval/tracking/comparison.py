@@ -16,7 +16,7 @@ from memeval.tracking.earlier import active_runs
 from memeval.tracking.experiment import sweep_run, update_experiment
 from memeval.tracking.home import home_id
 from memeval.tracking.payload import DESCRIPTION, TAG_LIMIT, cut
-from memeval.tracking.store import WORKFLOW, TrackingStore, faults
+from memeval.tracking.store import WORKFLOW, TrackingStore, store_errors
 from memeval.tracking.sweep_end import COMPARED, PAGE, SweepEnd, replace_own_part
 from memeval.tracking.view import VIEW, VIEW_TAG, figures_of_view, view_tag
 
@@ -38,7 +38,7 @@ def log_comparison(folder: Path, store: TrackingStore, end: SweepEnd) -> list[st
     Returns the URLs of these runs; none if no cell is logged to this store. Raises `WorldError` if
     the store can't be read or written.
     """
-    with faults(store):
+    with store_errors(store):
         client = MlflowClient(store.uri)
         ids = {cell: read_tracked(cell).get(store.name) or "" for cell in end.names}
         runs = active_runs(client, ids.values())

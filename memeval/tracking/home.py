@@ -19,7 +19,7 @@ HOME_FILE = ".home-id"
 HOME_ID = re.compile(r"[0-9a-f]{32}")
 
 
-def remember(folder: Path, store: TrackingStore, run_id: str) -> None:
+def record_tracked(folder: Path, store: TrackingStore, run_id: str) -> None:
     """Records in the folder where it was logged."""
     known = read_tracked(folder)
     if known.get(store.name) == run_id:

@@ -36,16 +36,16 @@ WHERE runs.run_uuid = ? AND experiment_tags.key = ?
 """
 
 
-def logged_before(filings: Mapping[Path, Filing], store: TrackingStore) -> dict[Path, str]:
+def logged_urls(filings: Mapping[Path, Filing], store: TrackingStore) -> dict[Path, str]:
     """URLs of the run folders for which the store has a complete run with exactly these results,
     logged by this home and filed as requested.
 
     Folders in doubt are left out: logging them decides.
     """
     urls = {}
-    with suppress(sqlite3.Error), _reading(store) as connection:
+    with suppress(sqlite3.Error), _open_database(store) as connection:
         for folder, filing in filings.items():
-            url = _logged(connection, store, folder, filing)
+            url = _logged_url(connection, store, folder, filing)
             if url is not None:
                 urls[folder] = url
 
@@ -54,7 +54,7 @@ def logged_before(filings: Mapping[Path, Filing], store: TrackingStore) -> dict[
 
 def shows_comparison(cells: Iterable[Path], digest: str, store: TrackingStore) -> bool:
     """Whether the experiments of these run folders show the end of a sweep with this digest."""
-    with suppress(sqlite3.Error), _reading(store) as connection:
+    with suppress(sqlite3.Error), _open_database(store) as connection:
         ids = [read_tracked(cell).get(store.name) for cell in cells]
         shown = {connection.execute(_COMPARED, (run_id, COMPARED)).fetchone() for run_id in ids}
         return shown == {(digest,)}
@@ -63,7 +63,7 @@ def shows_comparison(cells: Iterable[Path], digest: str, store: TrackingStore) -
 
 
 @contextmanager
-def _reading(store: TrackingStore) -> Iterator[sqlite3.Connection]:
+def _open_database(store: TrackingStore) -> Iterator[sqlite3.Connection]:
     """The store's database. Raises `sqlite3.Error` if it is not a file, or can't be read."""
     if store.database is None:
         raise sqlite3.OperationalError("not an SQLite store")
@@ -73,7 +73,7 @@ def _reading(store: TrackingStore) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def _logged(
+def _logged_url(
     connection: sqlite3.Connection, store: TrackingStore, folder: Path, filing: Filing
 ) -> str | None:
     """The URL of a folder's run; None if something is left to log."""

@@ -29,12 +29,12 @@ from memeval.tracking.experiment import (
     put_below_sweep,
     update_tags,
 )
-from memeval.tracking.home import home_id, remember
+from memeval.tracking.home import home_id, record_tracked
 from memeval.tracking.inputs import dataset_input
 from memeval.tracking.known import is_as_logged
 from memeval.tracking.labels import collect_labels
 from memeval.tracking.payload import COMPLETE, CONTENT, DESCRIPTION, NOTE, ORIGIN, PREFIX, RUN_KEY
-from memeval.tracking.store import LOCK_WAIT_S, TrackingStore, faults
+from memeval.tracking.store import LOCK_WAIT_S, TrackingStore, store_errors
 from memeval.tracking.view import join_name, run_name
 
 BY_DATA_SET = Filing()
@@ -64,7 +64,7 @@ def log_run(folder: Path, store: TrackingStore, filing: Filing = BY_DATA_SET) ->
     Raises `WorldError` if the store or the folder can't be read or written. Files on disk stay
     unchanged, and the same call logs them later.
     """
-    with faults(store), FileLock(folder / f".{TRACKED_FILE}.lock", timeout=LOCK_WAIT_S):
+    with store_errors(store), FileLock(folder / f".{TRACKED_FILE}.lock", timeout=LOCK_WAIT_S):
         summary = read_shown_summary(folder)
         client = MlflowClient(store.uri)
         # MLflow refuses runs in a deleted experiment, and its name can't be given to another.
@@ -101,7 +101,7 @@ def log_run(folder: Path, store: TrackingStore, filing: Filing = BY_DATA_SET) ->
             put_below_sweep(client, run, folder, home=home, sweep_id=filing.sweep_id)
 
         # Last: a crash before this line leaves a run that the next call finds by its tags.
-        remember(folder, store, run_id)
+        record_tracked(folder, store, run_id)
 
         url = store.run_page(experiment_id, run_id)
         return Tracked(run_id=run_id, experiment_id=experiment_id, url=url, created=current is None)
@@ -131,8 +131,8 @@ def log_cell(
     """
     started = payload.milliseconds(summary.started_at)
     ended = payload.milliseconds(summary.finished_at)
-    status = ended_as(summary)
-    who = {"mlflow.user": user()}
+    status = mlflow_status(summary)
+    who = {"mlflow.user": user_name()}
     name = run_name(summary)
     run_id = str(client.create_run(experiment_id, started, {**own_tags, **who}, name).info.run_id)
 
@@ -179,7 +179,7 @@ def log_data_set(client: MlflowClient, run_id: str, summary: RunSummary) -> None
                 raise
 
 
-def ended_as(summary: RunSummary) -> str:
+def mlflow_status(summary: RunSummary) -> str:
     """How a run ended, in MLflow's words."""
     if summary.is_stopped:
         return "KILLED"
@@ -260,7 +260,7 @@ def delete(client: MlflowClient, run: Run, home: str) -> None:
     client.delete_run(run.info.run_id)
 
 
-def user() -> str:
+def user_name() -> str:
     """The name of the user who logs; a container may lack one."""
     try:
         return getpass.getuser()
@@ -268,7 +268,7 @@ def user() -> str:
         return "unknown"
 
 
-def look(store: TrackingStore) -> None:
+def open_early(store: TrackingStore) -> None:
     """Opens the store, so that the first run doesn't wait for it."""
-    with faults(store):
+    with store_errors(store):
         MlflowClient(store.uri).search_experiments(max_results=1)

@@ -62,7 +62,7 @@ DESCRIBED = (
 )
 
 
-def legal(name: str) -> str:
+def legal_name(name: str) -> str:
     """A name that MLflow accepts for a metric, a param or a tag.
 
     Characters that it refuses become `_`.
@@ -90,7 +90,7 @@ def param_name(setting: str) -> str:
     have differs whenever the option does, and says nothing more.
     """
     is_choice = "." not in setting.removesuffix(".name") or setting in CHOICES
-    return legal(setting if is_choice else f"{OF_OPTIONS}{setting}")
+    return legal_name(setting if is_choice else f"{OF_OPTIONS}{setting}")
 
 
 def params(summary: RunSummary) -> dict[str, str]:
@@ -119,7 +119,7 @@ def runtime_tags(summary: RunSummary) -> dict[str, str]:
 def metrics(values: Mapping[str, float | None]) -> dict[str, float]:
     """The metrics that were measured; None and numbers that are not finite are left out."""
     return {
-        legal(name): float(value)
+        legal_name(name): float(value)
         for name, value in values.items()
         if value is not None and math.isfinite(value)
     }
@@ -151,7 +151,9 @@ def tags(summary: RunSummary, report: str, own_note: str = "") -> dict[str, str]
     if commit := summary.tags.get("git_commit"):
         shown["mlflow.source.git.commit"] = commit
 
-    return {legal(key): cut(redacted(value), TAG_LIMIT) for key, value in {**ours, **shown}.items()}
+    return {
+        legal_name(key): cut(redacted(value), TAG_LIMIT) for key, value in {**ours, **shown}.items()
+    }
 
 
 def rounded_figures(summary: RunSummary) -> dict[str, str]:

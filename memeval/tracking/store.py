@@ -99,10 +99,10 @@ def prepare_store(root: Path, uri: str | None = None) -> TrackingStore:
     check_store(store)
     keep_address(store.uri)  # its password is removed from all further output
     if store.database is not None and not exists(store.database):
-        with faults(store):
+        with store_errors(store):
             create(store.database, store.artifacts)
     elif store.uri.partition(":")[0].split("+")[0] in DATABASE_SERVERS:
-        with faults(store):
+        with store_errors(store):
             refuse_foreign(store, tables_on_server(store.uri))
 
     if store.own and store.database is not None:
@@ -233,7 +233,7 @@ def create(database: Path, artifacts: str | None) -> None:
 
         # Two names: MLflow remembers what it has opened under a name, even if it was not a store.
         copied, migrated = (
-            cleared(database.with_name(f".{database.name}.{end}")) for end in ("copy", "new")
+            clear_remains(database.with_name(f".{database.name}.{end}")) for end in ("copy", "new")
         )
         made = copied
         if not copy_empty(copied, artifacts):
@@ -260,7 +260,7 @@ def copy_empty(copied: Path, artifacts: str | None) -> bool:
     return True
 
 
-def cleared(unfinished: Path) -> Path:
+def clear_remains(unfinished: Path) -> Path:
     """The path, cleared of the remains of a killed process: SQLite would replay its journal."""
     unfinished.unlink(missing_ok=True)
     unfinished.with_name(f"{unfinished.name}-journal").unlink(missing_ok=True)
@@ -313,7 +313,7 @@ def exists(database: Path) -> bool:
 
 
 @contextmanager
-def faults(store: TrackingStore) -> Iterator[None]:
+def store_errors(store: TrackingStore) -> Iterator[None]:
     """Turns errors of MLflow, its database, the network or the disk into a one-line `WorldError`.
 
     A missing driver of a database is a `UserError`.
@@ -340,7 +340,7 @@ def faults(store: TrackingStore) -> Iterator[None]:
         OSError,
         ValueError,
     ) as error:
-        raise WorldError(f"MLflow store {store.name}: {plainly(error)}") from error
+        raise WorldError(f"MLflow store {store.name}: {plain_cause(error)}") from error
 
 
 CAUSES = (
@@ -379,7 +379,7 @@ CAUSES = (
 """Phrases in errors, in lower case, and their meaning."""
 
 
-def plainly(error: Exception) -> str:
+def plain_cause(error: Exception) -> str:
     """The cause on one line; the error's own words if the cause is unknown."""
     message = one_line(error, 4000)
     # The error also says "max retries", but the server did answer.

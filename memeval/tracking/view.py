@@ -13,7 +13,7 @@ from memeval.text.redaction import redacted
 from memeval.tracking.payload import (
     ROUNDED,
     RUN_KEY,
-    legal,
+    legal_name,
     milliseconds,
     param_name,
     rounded_figures,
@@ -111,7 +111,7 @@ def experiment_tags(summary: RunSummary, present: Mapping[str, str]) -> dict[str
     """
     before = viewed_columns(present.get(VIEW_TAG, ""))
     settings = [column for column in before if not _is_figure(column)]
-    figures = [f"tags.`{legal(name)}`" for name in rounded_figures(summary)]
+    figures = [f"tags.`{legal_name(name)}`" for name in rounded_figures(summary)]
     view = view_tag(
         settings or setting_columns(summary),
         [*figures_of_view(present.get(VIEW_TAG, "")), *figures],

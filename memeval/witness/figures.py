@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memeval.witness.flips import adjusted, flipped
+from memeval.witness.flips import adjusted_ps, flip_test
 from memeval.witness.share import share_interval, weighted_mean
 
 Figures = dict[str, float | None]
@@ -132,15 +132,15 @@ def difference(
         sums[case] = sums.get(case, 0.0) + own * delta
         sizes[case] = sizes.get(case, 0.0) + own
 
-    p, low, high = flipped(list(sums.values()), list(sizes.values()))
+    p, low, high = flip_test(list(sums.values()), list(sizes.values()))
     return PairedDifference(sum(sums.values()) / sum(sizes.values()), low, high, p, sums)
 
 
-def compared(
+def compare_pairs(
     runs: Sequence[Mapping[str, ScoredQuestion]], pairs: Sequence[tuple[int, int]]
 ) -> list[tuple[PairedDifference | None, float | None]]:
     """The difference of each pair of runs (by position), and its p adjusted over all pairs."""
     found = [difference(runs[first], runs[second]) for first, second in pairs]
     known = [one for one in found if one is not None]
-    ps = iter(adjusted([one.sums for one in known]))
+    ps = iter(adjusted_ps([one.sums for one in known]))
     return [(one, None if one is None else max(next(ps), one.p)) for one in found]

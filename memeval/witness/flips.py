@@ -11,14 +11,14 @@ DRAWS, SEED, AT_ONCE = 9_999, 20_260_101, 2_048
 _TIE = 1e-9
 
 
-def flipped(
+def flip_test(
     sums: Sequence[float], sizes: Sequence[float]
 ) -> tuple[float, float | None, float | None]:
     """p and the ends of the 95 % interval; the ends are None for fewer than six conversations."""
     total, count = sum(sums), sum(sizes)
     least = abs(total) - _TIE * sum(map(abs, sums))
     reached, lows, highs = 0, [], []
-    for signs in vectors(len(sums)):
+    for signs in sign_vectors(len(sums)):
         a = sum(sign * own for sign, own in zip(signs, sums, strict=True))
         b = sum(sign * own for sign, own in zip(signs, sizes, strict=True))
         reaches = abs(a) >= least
@@ -45,7 +45,7 @@ def flipped(
     return p, sorted(lows)[k], sorted(highs, reverse=True)[k]
 
 
-def adjusted(sums: Sequence[dict[str, float]]) -> list[float]:
+def adjusted_ps(sums: Sequence[dict[str, float]]) -> list[float]:
     """Step-down max-T: p of each comparison, adjusted over all, with the same flips for all."""
     cases = list(dict.fromkeys(case for own in sums for case in own))
     rows = [[own.get(case, 0.0) for case in cases] for own in sums]
@@ -53,7 +53,7 @@ def adjusted(sums: Sequence[dict[str, float]]) -> list[float]:
     rows = [rows[number] for number in order]
     least = [abs(sum(row)) - _TIE * sum(map(abs, row)) for row in rows]
     reached, count = [0] * len(rows), 0
-    for signs in vectors(len(cases)):
+    for signs in sign_vectors(len(cases)):
         count += 1
         largest = 0.0
         # Starting with the last: each is compared with the maximum of itself and of those after it.
@@ -73,7 +73,7 @@ def adjusted(sums: Sequence[dict[str, float]]) -> list[float]:
     return ps
 
 
-def vectors(groups: int) -> Iterator[tuple[int, ...]]:
+def sign_vectors(groups: int) -> Iterator[tuple[int, ...]]:
     """All vectors of signs, without opposite ones; for many groups, random draws."""
     if groups <= MOST_COUNTED:
         for number in range(2 ** max(groups - 1, 0)):

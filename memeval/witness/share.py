@@ -50,7 +50,7 @@ def share_interval(
     if min(values) < max(values) and spread > 0 and error > 0:
         effective = spread / error
 
-    t = student(_freedom([size[g] for g in names], [square[g] for g in names]))
+    t = student(_degrees_of_freedom([size[g] for g in names], [square[g] for g in names]))
     return _wilson(min(max(mean, 0.0), 1.0), effective, t)
 
 
@@ -71,7 +71,7 @@ def _wilson(p: float, n: float, t: float) -> Interval:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _freedom(sizes: Sequence[float], squares: Sequence[float]) -> float:
+def _degrees_of_freedom(sizes: Sequence[float], squares: Sequence[float]) -> float:
     """Bell and McCaffrey's degrees of freedom: tr² / Σ m² of the whole matrix, by cluster pairs."""
     total, all_squares = sum(sizes), sum(squares)
     scale = [(1 - size / total) ** -0.5 for size in sizes]

@@ -20,7 +20,7 @@ from made_runs import made_run
 
 import memeval
 from memeval.errors import UserError
-from memeval.packages.export.rows import clean
+from memeval.packages.export.rows import clean_row
 from memeval.packages.export.terms import terms_of
 from memeval.records import Status
 
@@ -118,7 +118,7 @@ def read(code: str, *arguments: object, tool: str, home: Path) -> Any:
 
 
 def test_lone_surrogate_becomes_the_replacement_character() -> None:
-    assert clean({"text": "a\ud800"}) == {"text": "a\ufffd"}
+    assert clean_row({"text": "a\ud800"}) == {"text": "a\ufffd"}
 
 
 def only_json(folder: Path) -> dict[str, Any]:

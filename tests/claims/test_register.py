@@ -115,7 +115,7 @@ def test_comparable_run_of_each_claim_can_be_composed(name: str) -> None:
         return
 
     made = reproduce(claim, claim.figures[0])
-    config = compose_config(made.planned)
+    config = compose_config(made.cost_overrides)
     assert config.dataset["name"] == claim.dataset
     assert shlex.split(made.command)[:3] == ["python", "-m", "memeval"]
     # A source that states no sha256 leaves the data file unmatched.

@@ -13,7 +13,7 @@ from doubles.endpoint import Faults, ScriptedEndpoint
 from ports import free_port
 
 from memeval.api.judging import ITEMS_FILE
-from memeval.calibration.attacks import LABEL, VERDICTS, attacks
+from memeval.calibration.attacks import LABEL, VERDICTS, attacks_on
 from memeval.text.shipped import shipped_path
 
 
@@ -108,7 +108,7 @@ def gullible(body: Mapping[str, Any]) -> str:
 def echoing(body: Mapping[str, Any]) -> str:
     """A judge that repeats, decoded, any verdict that the data tries to inject."""
     asked = str(body["messages"][-1]["content"])
-    if any(attack.text in asked for attack in attacks(LABEL)):
+    if any(attack.text in asked for attack in attacks_on(LABEL)):
         return VERDICTS[LABEL]
 
     return robust(body)

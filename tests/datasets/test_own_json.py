@@ -20,7 +20,7 @@ from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.records import EvalCase, ForgetRequest, Traces
 from memeval.testing import DatasetContract
-from memeval.text.shipped import where_is
+from memeval.text.shipped import location_of
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "data" / "demo" / "own.json"
@@ -477,7 +477,7 @@ def test_check_lists_all_mistakes(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert data(["check", str(write(tmp_path, case(questions=bad)))]) == 2
     told = capsys.readouterr().out
     assert told.count("evidence 'z' is not a turn") == 30
-    page = where_is("docs/datasets/json.md")
+    page = location_of("docs/datasets/json.md")
     assert f"own.json: 30 mistakes; the schema is in {page}" in told
 
 

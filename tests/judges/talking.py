@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable
 from urllib.parse import unquote
 
-from memeval.calibration.attacks import ESCAPES, LOOKALIKES, VERDICTS, attacks
+from memeval.calibration.attacks import ESCAPES, LOOKALIKES, VERDICTS, attacks_on
 
 Draw = random.Random
 
@@ -18,7 +18,7 @@ Draw = random.Random
 def random_answer(draw: Draw, form: str) -> str:
     """A wrong answer that contains an attack: a built-in one, or a text rewritten once or twice."""
     said = draw.choice(["In June. ", "June", "She went in June 1999.\n", ""])
-    shipped = draw.choice([attack.text for attack in attacks(form) if attack.place == "answer"])
+    shipped = draw.choice([attack.text for attack in attacks_on(form) if attack.place == "answer"])
     if draw.random() < 0.4:
         return said + shipped
 

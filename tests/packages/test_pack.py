@@ -91,7 +91,7 @@ def test_paths_hosts_and_secrets_are_replaced_and_counted(
         (f"Bearer {KEY}", "Bearer [redacted]"),
         ("3/4 of and/or 12:30", "3/4 of and/or 12:30"),
     ):
-        assert cleaner.ours(given) == expected
+        assert cleaner.clean_own(given) == expected
     # A measured text keeps what only looks like a path.
     assert cleaner.text("it is in /etc/hosts") == "it is in /etc/hosts"
     assert cleaner.text("ask llm.corp.example") == f"ask {host_digest('llm.corp.example:8000')}"
@@ -111,7 +111,7 @@ def test_common_host_name_and_folders_are_not_replaced(
     monkeypatch.chdir("/")
     monkeypatch.setattr(socket, "gethostname", lambda: "box")
     cleaner = Cleaner({})
-    assert cleaner.text("Tea, in a box.") == cleaner.ours("Tea, in a box.") == "Tea, in a box."
+    assert cleaner.text("Tea, in a box.") == cleaner.clean_own("Tea, in a box.") == "Tea, in a box."
     assert not cleaner.counts
 
 

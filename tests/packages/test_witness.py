@@ -15,7 +15,7 @@ from memeval.statistics.clusters import clustered_mean
 from memeval.statistics.differences import clustered_difference
 from memeval.statistics.flips import max_t_ps
 from memeval.witness.figures import ScoredQuestion, difference
-from memeval.witness.flips import adjusted, flipped
+from memeval.witness.flips import adjusted_ps, flip_test
 from memeval.witness.share import share_interval
 
 CLOSE = pytest.approx
@@ -55,7 +55,7 @@ def test_intervals_of_a_share(right: str, asked: str, low: float, high: float) -
 def test_p_and_interval_by_sign_flips(
     sums: str, sizes: str, p: float, low: float | None, high: float | None
 ) -> None:
-    own = flipped([float(one) for one in sums.split()], [float(one) for one in sizes.split()])
+    own = flip_test([float(one) for one in sums.split()], [float(one) for one in sizes.split()])
     assert own == CLOSE((p, low, high))
 
 
@@ -88,7 +88,7 @@ def test_random_weighted_runs_agree_with_the_other_implementation() -> None:
             assert (own.low, own.high) == CLOSE((result.low, result.high))
             rows.append(own.sums)
 
-        assert adjusted(rows) == CLOSE(max_t_ps([list(row.values()) for row in rows]))
+        assert adjusted_ps(rows) == CLOSE(max_t_ps([list(row.values()) for row in rows]))
 
 
 def test_witness_is_small_and_imports_nothing_else_of_memeval() -> None:

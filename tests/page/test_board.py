@@ -35,16 +35,16 @@ from memeval.packages.board.entries import entries_of, kind_of
 from memeval.packages.board.pictures import pictures
 from memeval.packages.board.questions import question_of, questions_of
 from memeval.packages.board.records import (
-    Apart,
     Board,
     BoardAnswer,
     BoardQuestion,
     BoardRow,
     DisputeNote,
+    PackageDifference,
     PublishedFigure,
     Setting,
 )
-from memeval.packages.board.tables import distinguish_tables, published_beside
+from memeval.packages.board.tables import distinguish_tables, published_figures
 from memeval.packages.board.write import site_files, write_board
 from memeval.packages.read import open_package
 from memeval.results import Record
@@ -162,7 +162,7 @@ def test_published_figures_are_matched_to_runs_with_their_differences(
 
     summary = memeval.load_runs()[0].summary
     summary = replace(summary, dataset="locomo", params={**summary.params, "system": "mem0"})
-    found = list(published_beside(summary, load_claims()))
+    found = list(published_figures(summary, load_claims()))
     paper = next(one for one in found if one.value == 66.9)
     assert paper.verdict == "not comparable"
     assert any("1,540 there" in reason for reason in paper.differs)
@@ -516,7 +516,7 @@ def hostile(board: Board) -> Board:
         questions={tables[0].id: (question,)},
         disputes=(DisputeNote(HOSTILE, HOSTILE, HOSTILE),),
         apart=(
-            Apart(
+            PackageDifference(
                 table=tables[0].id,
                 dataset=HOSTILE,
                 system=HOSTILE,

@@ -12,7 +12,7 @@ from memeval.statistics.clusters import (
     ClusteredMean,
     clustered_mean,
     clustered_se,
-    dominating,
+    dominating_cluster,
     independent_se,
 )
 
@@ -132,9 +132,14 @@ def test_values_above_1_are_not_treated_as_shares() -> None:
 
 
 def test_conversation_with_half_of_the_questions_is_named() -> None:
-    assert dominating({"a": 10, "b": 30, "c": 20}) == "b"
-    assert dominating({"a": 10, "b": 29, "c": 20}) is None
-    assert dominating({"a": 10, "b": 10}) is dominating({"a": 10}) is dominating({}) is None
+    assert dominating_cluster({"a": 10, "b": 30, "c": 20}) == "b"
+    assert dominating_cluster({"a": 10, "b": 29, "c": 20}) is None
+    assert (
+        dominating_cluster({"a": 10, "b": 10})
+        is dominating_cluster({"a": 10})
+        is dominating_cluster({})
+        is None
+    )
 
 
 def test_standard_error_with_four_interleaved_clusters() -> None:

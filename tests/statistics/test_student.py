@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy.special import stdtrit
 
-from memeval.statistics.student import two_sided_quantile, within
+from memeval.statistics.student import share_within, two_sided_quantile
 
 
 @pytest.mark.parametrize(
@@ -15,4 +15,4 @@ from memeval.statistics.student import two_sided_quantile, within
 def test_quantiles_equal_scipys(freedom: float, confidence: float) -> None:
     found = two_sided_quantile(freedom, confidence)
     assert found == pytest.approx(float(stdtrit(freedom, (1 + confidence) / 2)), rel=1e-9)
-    assert within(found, freedom) == pytest.approx(confidence, abs=1e-12)
+    assert share_within(found, freedom) == pytest.approx(confidence, abs=1e-12)

@@ -20,7 +20,7 @@ from memeval.config.filing import Filing
 from memeval.report.markdown import write_report
 from memeval.report.stamp import has_report, stamp_report
 from memeval.results import Note, NoteKind, RunSummary
-from memeval.tracking.known import logged_before
+from memeval.tracking.known import logged_urls
 from memeval.tracking.log import log_run
 from memeval.tracking.store import TrackingStore
 
@@ -39,9 +39,9 @@ def execute(store: TrackingStore, statement: str) -> None:
 
 
 def test_logged_run_is_recognised_with_its_url(store: TrackingStore, folder: Path) -> None:
-    assert logged_before({folder: Filing()}, store) == {}
+    assert logged_urls({folder: Filing()}, store) == {}
     tracked = log_run(folder, store)
-    assert logged_before({folder: Filing()}, store) == {folder: tracked.url}
+    assert logged_urls({folder: Filing()}, store) == {folder: tracked.url}
     assert not log_run(folder, store).created
 
 
@@ -79,7 +79,7 @@ def test_run_with_anything_left_to_log_is_not_recognised(
 ) -> None:
     log_run(folder, store)
     CHANGES[change](store, folder)
-    assert logged_before({folder: Filing()}, store) == {}
+    assert logged_urls({folder: Filing()}, store) == {}
 
 
 def test_another_store_does_not_recognise_a_run(
@@ -89,8 +89,8 @@ def test_another_store_does_not_recognise_a_run(
     assert store.database is not None
     copy = tmp_path / "copy.db"
     shutil.copy(store.database, copy)
-    assert logged_before({folder: Filing()}, TrackingStore(f"sqlite:///{copy}", None)) == {}
-    assert logged_before({folder: Filing()}, TrackingStore("http://127.0.0.1:9", None)) == {}
+    assert logged_urls({folder: Filing()}, TrackingStore(f"sqlite:///{copy}", None)) == {}
+    assert logged_urls({folder: Filing()}, TrackingStore("http://127.0.0.1:9", None)) == {}
 
 
 def test_importing_known_loads_no_mlflow() -> None:
@@ -122,7 +122,7 @@ def test_run_with_changed_filing_is_not_recognised_until_it_is_logged(
     store: TrackingStore, folder: Path, filing: Filing
 ) -> None:
     log_run(folder, store)
-    assert logged_before({folder: filing}, store) == {}
+    assert logged_urls({folder: filing}, store) == {}
     tracked = log_run(folder, store, filing)
-    assert logged_before({folder: filing}, store) == {folder: tracked.url}
-    assert logged_before({folder: Filing()}, store) == {folder: tracked.url}
+    assert logged_urls({folder: filing}, store) == {folder: tracked.url}
+    assert logged_urls({folder: Filing()}, store) == {folder: tracked.url}

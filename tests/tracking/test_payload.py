@@ -22,7 +22,7 @@ DOCUMENTED = Path(__file__).parents[2] / "docs" / "metrics.md"
     "name", sorted(set(re.findall(r"`([a-z0-9_/]+)`", DOCUMENTED.read_text(encoding="utf-8"))))
 )
 def test_documented_metric_names_are_logged_as_they_are(name: str) -> None:
-    assert payload.legal(name) == name
+    assert payload.legal_name(name) == name
     _validate_metric_name(name)
 
 
@@ -37,8 +37,8 @@ def test_metric_names_of_the_sample_run_are_legal_and_unchanged() -> None:
 
 @given(st.text(max_size=300))
 def test_any_name_becomes_a_legal_one(name: str) -> None:
-    _validate_metric_name(payload.legal(name))
-    _validate_param_name(payload.legal(name))
+    _validate_metric_name(payload.legal_name(name))
+    _validate_param_name(payload.legal_name(name))
 
 
 def test_unmeasured_and_infinite_metrics_are_left_out() -> None:

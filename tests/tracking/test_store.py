@@ -19,7 +19,7 @@ from mlflow import MlflowClient
 from ports import free_port
 
 from memeval.errors import UserError, WorldError
-from memeval.tracking.store import TrackingStore, faults, locate, prepare_store
+from memeval.tracking.store import TrackingStore, locate, prepare_store, store_errors
 
 START = "import sys; from pathlib import Path; from memeval.tracking.store import prepare_store; "
 
@@ -59,7 +59,7 @@ def test_passwords_are_not_shown() -> None:
     assert TrackingStore("http://me:secret@host:5000", None).page == "http://host:5000"
     with (
         pytest.raises(WorldError) as caught,
-        faults(TrackingStore("postgresql://me:secret@host/db", None)),
+        store_errors(TrackingStore("postgresql://me:secret@host/db", None)),
     ):
         raise OSError("Connection refused")
     assert "secret" not in str(caught.value)
@@ -142,17 +142,17 @@ def test_full_disk_is_reported_and_leaves_no_database(tmp_path: Path) -> None:
 
 
 def test_unreachable_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    from memeval.tracking.log import look
+    from memeval.tracking.log import open_early
 
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     port = free_port()
     with pytest.raises(WorldError) as caught:
-        look(TrackingStore(f"http://127.0.0.1:{port}", None))
+        open_early(TrackingStore(f"http://127.0.0.1:{port}", None))
     assert str(caught.value) == f"MLflow store http://127.0.0.1:{port}: the server can't be reached"
 
 
 def test_error_status_of_a_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    from memeval.tracking.log import look
+    from memeval.tracking.log import open_early
 
     class Failing(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -167,7 +167,7 @@ def test_error_status_of_a_server_is_reported(monkeypatch: pytest.MonkeyPatch) -
     with HTTPServer(("127.0.0.1", 0), Failing) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with pytest.raises(WorldError, match="the server answers with status 503"):
-            look(TrackingStore(f"http://127.0.0.1:{server.server_port}", None))
+            open_early(TrackingStore(f"http://127.0.0.1:{server.server_port}", None))
         server.shutdown()
 
 
@@ -212,14 +212,14 @@ def test_redirect_sends_no_body_to_another_host(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_damaged_database_is_reported(tmp_path: Path) -> None:
-    from memeval.tracking.log import look
+    from memeval.tracking.log import open_early
 
     (tmp_path / "mlruns").mkdir()
     (tmp_path / "mlruns" / "mlflow.db").write_text(
         "not a database at all, but long enough to be taken for one" * 100
     )
     with pytest.raises(WorldError, match="damaged"):
-        look(prepare_store(tmp_path))
+        open_early(prepare_store(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_damaged_database_is_reported(tmp_path: Path) -> None:
 def test_causes_of_store_errors_are_named(said: str, cause: str) -> None:
     with (
         pytest.raises(WorldError, match=f"MLflow store x: {cause}"),
-        faults(TrackingStore("x", None)),
+        store_errors(TrackingStore("x", None)),
     ):
         raise OSError(said)
 

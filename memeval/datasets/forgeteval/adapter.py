@@ -27,7 +27,7 @@ from memeval.records import (
     Traces,
 )
 from memeval.results import Record
-from memeval.text.shipped import where_is
+from memeval.text.shipped import location_of
 from memeval.text.shown import one_line
 from memeval.text.typed import decoder
 
@@ -189,4 +189,4 @@ def _check(path: object, row: ForgetEvalRow, mutation: Sequence[str]) -> None:
 
 
 def _form() -> str:
-    return f"the form:  {where_is(PAGE)}"
+    return f"the form:  {location_of(PAGE)}"

@@ -11,7 +11,7 @@ from memeval.datasets.importing.times import format_of, iso_text, iso_time, read
 from memeval.datasets.io.fields import Fields, quoted
 from memeval.datasets.io.questions import QUESTION_FIELDS
 from memeval.errors import UserError
-from memeval.text.shipped import where_is
+from memeval.text.shipped import location_of
 
 COLUMNS = ("case_id", *(name for name in QUESTION_FIELDS if name != "golds"))
 MANY = "|"
@@ -19,7 +19,7 @@ MANY = "|"
 
 
 def _page() -> str:
-    return f"the columns:  {where_is('docs/own_data.md')}"
+    return f"the columns:  {location_of('docs/own_data.md')}"
 
 
 def read_questions(

@@ -38,7 +38,7 @@ from memeval.datasets.json.operations import (
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion, Session
 from memeval.results.files import file_digest, reading
-from memeval.text.shipped import where_is
+from memeval.text.shipped import location_of
 
 META = "meta"
 """A field that any object may have: it is not read."""
@@ -63,7 +63,7 @@ LONGEST_NAME = 60
 
 def schema() -> str:
     """Location of the page that documents the file."""
-    return where_is("docs/datasets/json.md")
+    return location_of("docs/datasets/json.md")
 
 
 class Layout(Enum):

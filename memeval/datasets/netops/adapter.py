@@ -27,7 +27,7 @@ from memeval.datasets.netops.flat import as_cases, as_chunk, is_record
 from memeval.datasets.own import OwnFile
 from memeval.errors import UserError
 from memeval.records import EvalCase, Session
-from memeval.text.shipped import where_is
+from memeval.text.shipped import location_of
 
 CASE_FIELDS = ("case_id", "chunks", "questions")
 PAGE = "docs/datasets/netops.md"
@@ -66,7 +66,7 @@ def read_generic(content: bytes, path: Path) -> tuple[list[EvalCase], tuple[str,
     """The cases of a file, and notes on it. Raises `UserError` that lists its mistakes by case,
     chunk, question.
     """
-    mistakes = Mistakes(path, where_is(PAGE))
+    mistakes = Mistakes(path, location_of(PAGE))
     values = list(_values(content, path, mistakes))
     if values and is_record(values[0][1]):
         _check_has_questions(values, path)
@@ -91,7 +91,7 @@ def _check_has_questions(values: Sequence[tuple[str, Any]], path: Path) -> None:
         raise UserError(
             f"{path} contains {len(values):,} records but no questions about them",
             'add objects like:  {"question": "Which switch failed?", "answer": "sw2"}',
-            f"the schema:  {where_is(PAGE)}",
+            f"the schema:  {location_of(PAGE)}",
         )
 
 

@@ -37,13 +37,13 @@ def check_package(path: Path, *, most_bytes: int) -> list[str]:
         if not new.manifest.licence.strip():
             problems.append("its rows have no licence: pack it with --licence 'CC0 1.0'")
 
-        return [*problems, *_problems_beside(new)]
+        return [*problems, *_conflicts(new)]
 
 
-def _problems_beside(new: Package) -> list[str]:
+def _conflicts(new: Package) -> list[str]:
     """Conflicts with packages of the same systems and protocols that it does not replace."""
     problems: list[str] = []
-    replaced, places, known = new.manifest.supersedes, system_protocol_pairs(new), set[str]()
+    replaced, pairs, known = new.manifest.supersedes, system_protocol_pairs(new), set[str]()
     for path in packages_in(new.path.parent):
         if path == new.path:
             continue
@@ -51,7 +51,7 @@ def _problems_beside(new: Package) -> list[str]:
         try:
             with open_package(path) as other:
                 known.add(other.id)
-                problems += _problems_with(new, places, other)
+                problems += _conflicts_with(new, pairs, other)
         except UserError:
             continue  # a damaged package, which the board leaves out
 
@@ -61,20 +61,20 @@ def _problems_beside(new: Package) -> list[str]:
     return problems
 
 
-def _problems_with(new: Package, places: set[tuple[str, str]], other: Package) -> Iterator[str]:
+def _conflicts_with(new: Package, pairs: set[tuple[str, str]], other: Package) -> Iterator[str]:
     name, own = one_line(other.path.name), system_protocol_pairs(other)
     if other.id == new.id:
         yield f"{name} is the same package"
     elif other.id == new.manifest.supersedes:
-        if own - places:
-            yield f"it replaces {name}, but lacks its runs of {_systems(own - places)}"
-    elif own & places and other.manifest.supersedes != new.id:
+        if own - pairs:
+            yield f"it replaces {name}, but lacks its runs of {_system_names(own - pairs)}"
+    elif own & pairs and other.manifest.supersedes != new.id:
         yield (
-            f"{name} has {_systems(own & places)} under the same protocol: to replace it, pack "
+            f"{name} has {_system_names(own & pairs)} under the same protocol: to replace it, pack "
             f"with --supersedes {other.id}"
         )
 
 
-def _systems(places: set[tuple[str, str]]) -> str:
-    names = sorted({system for system, _ in places})
+def _system_names(pairs: set[tuple[str, str]]) -> str:
+    names = sorted({system for system, _ in pairs})
     return ", ".join(one_line(name, 60) for name in names[:5])

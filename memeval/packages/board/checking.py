@@ -85,18 +85,18 @@ def check_packages(
 
     Raises `WorldError` if a process was killed.
     """
-    look = partial(_look, allowed_signers=allowed_signers, again=again)
+    check = partial(_check_one, allowed_signers=allowed_signers, again=again)
     known: dict[str, Mapping[str, AskedQuestion]] = {}
     _sent_questions.clear()
     processes = min(count_cores(), len(paths))
     if len(paths) <= FEW or processes < 2:
-        yield from (_received(look(path), known) for path in paths)
+        yield from (_receive(check(path), known) for path in paths)
         return
 
     # Not forked: threads may be running, such as numpy's.
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         try:
-            yield from (_received(found, known) for found in pool.map(look, paths))
+            yield from (_receive(found, known) for found in pool.map(check, paths))
         except BrokenProcessPool as error:
             raise WorldError(
                 "board: a process that checked packages was killed",
@@ -104,7 +104,7 @@ def check_packages(
             ) from error
 
 
-def _look(path: Path, allowed_signers: Path | None, *, again: bool) -> _Found:
+def _check_one(path: Path, allowed_signers: Path | None, *, again: bool) -> _Found:
     try:
         with open_package(path) as package:
             file = _file_of(package, allowed_signers)
@@ -118,7 +118,7 @@ def _look(path: Path, allowed_signers: Path | None, *, again: bool) -> _Found:
 
             levels[WHO - 1] = who_level(package, allowed_signers)
             accuracy = metrics()["accuracy"]
-            sent = {run.key: _send(read_scores(run, accuracy)) for run in package.runs}
+            sent = {run.key: _to_send(read_scores(run, accuracy)) for run in package.runs}
             bare = replace(package, signature=None)
             return Checked(bare, tuple(levels), {}, is_known=known is not None), sent
     except UserError as error:
@@ -134,7 +134,7 @@ _sent_questions: set[str] = set()
 """Digests of the questions that this process has sent."""
 
 
-def _send(scores: RunScores) -> _Sent:
+def _to_send(scores: RunScores) -> _Sent:
     asked = dict(scores.questions)
     name = text_digest(repr(asked))
     is_new = name not in _sent_questions
@@ -143,7 +143,7 @@ def _send(scores: RunScores) -> _Sent:
     return _Sent(name, asked if is_new else None, values, replace(scores, questions={}, values={}))
 
 
-def _received(found: _Found, known: dict[str, Mapping[str, AskedQuestion]]) -> Refused | Checked:
+def _receive(found: _Found, known: dict[str, Mapping[str, AskedQuestion]]) -> Refused | Checked:
     if isinstance(found, Refused):
         return found
 
@@ -173,7 +173,7 @@ def _file_of(package: Package, allowed_signers: Path | None) -> Path:
     if package.register is not None and allowed_signers is not None and allowed_signers.is_file():
         signers = file_digest(allowed_signers)
 
-    content = as_json([held, data, signers, _code(), platform.python_version()])
+    content = as_json([held, data, signers, _code_digest(), platform.python_version()])
     name = hashlib.sha256(content.encode()).hexdigest()
     return cache_dir() / "verified" / f"{name}.json"
 
@@ -186,7 +186,7 @@ def _data_here(run: Run) -> str:
 
 
 @cache
-def _code() -> str:
+def _code_digest() -> str:
     """Digest of all code of memeval."""
     digest = hashlib.sha256()
     folder = Path(memeval.__file__).parent

@@ -9,7 +9,7 @@ from typing import Any
 from memeval.comparison.claims.reading import load_claims
 from memeval.errors import UserError
 from memeval.packages.board.checking import Checked, Refused, check_packages
-from memeval.packages.board.disputes import packages_apart, read_disputes
+from memeval.packages.board.disputes import differing_packages, read_disputes
 from memeval.packages.board.entries import entries_of, name_of, protocol_id
 from memeval.packages.board.questions import questions_of
 from memeval.packages.board.records import (
@@ -40,12 +40,12 @@ def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = 
         )
 
     checked = list(check_packages(paths, allowed_signers, again=again))
-    sound, left_out = _sound(checked)
-    kept, replaced = _newest(sound)
+    sound, left_out = _drop_refused(checked)
+    kept, replaced = _drop_replaced(sound)
     groups = entries_of([(one.package, one.scores) for one in kept])
     claims = load_claims()
     tables = distinguish_tables([table_of(name, own, claims) for name, own in groups.items()])
-    apart = [one for table in tables for one in packages_apart(table, groups[table.id])]
+    apart = [one for table in tables for one in differing_packages(table, groups[table.id])]
     questions = {table.id: questions_of(groups[table.id], table.rows) for table in tables}
     return Board(
         version=JSON_VERSION,
@@ -64,7 +64,7 @@ def packages_in(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
 
 
-def _sound(
+def _drop_refused(
     checked: Sequence[Refused | Checked],
 ) -> tuple[list[Checked], list[LeftOut]]:
     sound: dict[str, Checked] = {}
@@ -85,7 +85,7 @@ def _sound(
     return list(sound.values()), left_out
 
 
-def _newest(sound: Sequence[Checked]) -> tuple[list[Checked], list[LeftOut]]:
+def _drop_replaced(sound: Sequence[Checked]) -> tuple[list[Checked], list[LeftOut]]:
     """Drops packages that another package replaces entirely."""
     kept, replaced = [], []
     for one in sound:
@@ -119,11 +119,11 @@ def _package_data(checked: Checked) -> PackageData:
         who=one_line(package.manifest.who, LONGEST),
         licence=one_line(package.manifest.licence, LONGEST),
         marks=tuple(map(mark_of, checked.levels)),
-        said=_said(package.register, checked.levels[-1]),
+        said=_registration(package.register, checked.levels[-1]),
     )
 
 
-def _said(register: Mapping[str, Any] | None, registered: Level) -> str:
+def _registration(register: Mapping[str, Any] | None, registered: Level) -> str:
     """Whether the runs were registered beforehand, and the proof of the date."""
     if register is None:
         return "said afterwards"

@@ -9,7 +9,13 @@ from memeval.comparison.build import compare_runs
 from memeval.errors import UserError
 from memeval.metrics.registry import metrics
 from memeval.packages.board.entries import BoardEntry, name_of
-from memeval.packages.board.records import LONGEST, Apart, BoardTable, DisputeNote, Setting
+from memeval.packages.board.records import (
+    LONGEST,
+    BoardTable,
+    DisputeNote,
+    PackageDifference,
+    Setting,
+)
 from memeval.report.page.build import setting_data
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line
@@ -44,7 +50,9 @@ def read_disputes(packages: Path) -> tuple[DisputeNote, ...]:
     return tuple(notes)
 
 
-def packages_apart(table: BoardTable, entries: Sequence[BoardEntry]) -> Iterator[Apart]:
+def differing_packages(
+    table: BoardTable, entries: Sequence[BoardEntry]
+) -> Iterator[PackageDifference]:
     """Packages of one system that are shown to differ in accuracy, on the same questions and by the
     same judge: the best run of each is compared with the best of all.
 
@@ -73,7 +81,7 @@ def packages_apart(table: BoardTable, entries: Sequence[BoardEntry]) -> Iterator
         for difference in compared.differences:
             if difference.is_shown:
                 result, other = difference.result.reversed(), by_key[difference.first]
-                yield Apart(
+                yield PackageDifference(
                     table=table.id,
                     dataset=table.dataset,
                     system=one_line(system, LONGEST),
@@ -82,11 +90,11 @@ def packages_apart(table: BoardTable, entries: Sequence[BoardEntry]) -> Iterator
                     difference=result.mean,
                     low=result.low,
                     high=result.high,
-                    settings=tuple(_settings(first, other)),
+                    settings=tuple(_differing_settings(first, other)),
                 )
 
 
-def _settings(first: BoardEntry, second: BoardEntry) -> Iterator[Setting]:
+def _differing_settings(first: BoardEntry, second: BoardEntry) -> Iterator[Setting]:
     """Differences in settings, in memeval's version, and in those of the packages used."""
     for name, values in setting_data([first.run.summary, second.run.summary]).items():
         yield Setting(one_line(name), *map(one_line, values))

@@ -99,7 +99,7 @@ def _names(panel: Panel) -> Iterator[Name]:
     order = sorted(panel.marks, key=lambda mark: (not mark.is_best, -mark.y, mark.name))
     for mark in order[:MOST_NAMED]:
         text = one_line(mark.name, LONGEST_NAME)
-        wide = sum(map(_letter, text))
+        wide = sum(map(_letter_width, text))
         for right, down in offsets(wide, LINE):
             boxes = {width: _box(panel, mark, width, (right, down, wide)) for width in WIDTHS}
             if all(rooms[width].has_place(box) for width, box in boxes.items()):
@@ -112,14 +112,14 @@ def _names(panel: Panel) -> Iterator[Name]:
                 break
 
 
-def _letter(one: str) -> float:
+def _letter_width(one: str) -> float:
     if one in "mwMW@%" or east_asian_width(one) in "FW":
         return WIDE
 
     return NARROW if one in "fijlrtI.,:;|' ()[]" else LETTER
 
 
-def _place(panel: Panel, x: float, y: float, width: int) -> tuple[float, float]:
+def _pixels_of(panel: Panel, x: float, y: float, width: int) -> tuple[float, float]:
     """Pixels from the left and from the top."""
     return panel.across.at(x) / 100 * width, (100 - panel.up.at(y)) / 100 * HEIGHT
 
@@ -127,15 +127,17 @@ def _place(panel: Panel, x: float, y: float, width: int) -> tuple[float, float]:
 def _obstacles(panel: Panel, width: int) -> Iterator[Box]:
     """Boxes that points and their intervals occupy."""
     for mark in panel.marks:
-        left, top = _place(panel, mark.x, mark.y, width)
+        left, top = _pixels_of(panel, mark.x, mark.y, width)
         yield left - 6, top - 6, left + 6, top + 6
         if mark.low is not None and mark.high is not None:
-            upper, lower = (_place(panel, mark.x, end, width)[1] for end in (mark.high, mark.low))
+            upper, lower = (
+                _pixels_of(panel, mark.x, end, width)[1] for end in (mark.high, mark.low)
+            )
             yield left - 2, upper, left + 2, lower
 
 
 def _box(panel: Panel, mark: Mark, width: int, offset: tuple[float, float, float]) -> Box:
     right, down, wide = offset
-    left, middle = _place(panel, mark.x, mark.y, width)
+    left, middle = _pixels_of(panel, mark.x, mark.y, width)
     top = middle + down - LINE / 2
     return left + right, top, left + right + wide, top + LINE

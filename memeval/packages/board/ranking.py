@@ -17,7 +17,7 @@ from memeval.metrics.registry import metrics
 from memeval.results import NoteKind, RunSummary
 from memeval.statistics.differences import FEWEST_CLUSTERS
 from memeval.statistics.flips import count_vectors, max_t_ps
-from memeval.statistics.multiple import lettered
+from memeval.statistics.multiple import letters_by_item
 from memeval.text.shown import some_of
 
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ class RankGroups(Struct, frozen=True):
     """Which runs were not compared or not ranked, and why."""
 
 
-def ranked(
+def rank_runs(
     summaries: Sequence[RunSummary], scores: Sequence[RunScores], names: Sequence[str]
 ) -> RankGroups:
     """Letters of runs: those that share one can't be told apart, by max-T over all pairs of
     comparable runs, the best run first.
     """
     values = _Values(scores)
-    admitted, remarks = _admitted(summaries, scores, names, values)
+    admitted, remarks = _comparable_pairs(summaries, scores, names, values)
     alike, order = networkx.Graph(), list[int]()
     for members in groups_of(admitted):
         own = sorted(members, key=lambda number: -values.mean(number))
@@ -71,7 +71,9 @@ def ranked(
     if len(cliques) > MOST_GROUPS:
         return RankGroups(("",) * len(scores), (*remarks, f"More than {MOST_GROUPS} rank groups"))
 
-    letters = lettered(len(order), [frozenset(map(place.__getitem__, one)) for one in cliques])
+    letters = letters_by_item(
+        len(order), [frozenset(map(place.__getitem__, one)) for one in cliques]
+    )
     by_number = dict(zip(order, letters, strict=True))
     return RankGroups(
         tuple(by_number.get(number, "") for number in range(len(scores))), tuple(remarks)
@@ -119,14 +121,14 @@ class _Values:
         return sums
 
 
-def _admitted(
+def _comparable_pairs(
     summaries: Sequence[RunSummary],
     scores: Sequence[RunScores],
     names: Sequence[str],
     values: _Values,
 ) -> tuple[dict[Pair, None], list[str]]:
     """The pairs that may be compared, and remarks on the others."""
-    kinds = _kinds(summaries, scores)
+    kinds = _alike_runs(summaries, scores)
     against: dict[frozenset[int], tuple[str, ...]] = {}
     metric = metrics()["accuracy"]
     for pair in combinations_with_replacement(kinds, 2):
@@ -145,14 +147,16 @@ def _admitted(
         and values.common[pair] >= MIN_COMMON
     ]
     named = {kind: [names[number] for number in own] for kind, own in kinds.items()}
-    return dict.fromkeys(admitted), list(_refusals(against, named))
+    return dict.fromkeys(admitted), list(_refusal_lines(against, named))
 
 
 def _sorted(pair: Pair) -> Pair:
     return (min(pair), max(pair))
 
 
-def _kinds(summaries: Sequence[RunSummary], scores: Sequence[RunScores]) -> dict[int, list[int]]:
+def _alike_runs(
+    summaries: Sequence[RunSummary], scores: Sequence[RunScores]
+) -> dict[int, list[int]]:
     """Groups of runs, by number, that may be compared with the same other runs."""
     kinds: dict[tuple[Any, ...], list[int]] = {}
     for number, (summary, own) in enumerate(zip(summaries, scores, strict=True)):
@@ -171,7 +175,7 @@ def _kinds(summaries: Sequence[RunSummary], scores: Sequence[RunScores]) -> dict
     return dict(enumerate(kinds.values()))
 
 
-def _refusals(
+def _refusal_lines(
     against: dict[frozenset[int], tuple[str, ...]], names: dict[int, list[str]]
 ) -> Iterator[str]:
     for kinds, reasons in against.items():

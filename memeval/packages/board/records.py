@@ -162,7 +162,7 @@ class Setting(Struct, frozen=True):
     second: str
 
 
-class Apart(Struct, frozen=True):
+class PackageDifference(Struct, frozen=True):
     """Two packages of one system that differ by more than their error, under one protocol."""
 
     table: str
@@ -194,7 +194,7 @@ class BoardData:
     tables: tuple[BoardTable, ...]
     left_out: tuple[LeftOut, ...]
     disputes: tuple[DisputeNote, ...]
-    apart: tuple[Apart, ...]
+    apart: tuple[PackageDifference, ...]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from memeval.comparison.claims.matching import Sameness, match_claim
 from memeval.comparison.claims.records import Claim
 from memeval.metrics.registry import metrics
 from memeval.packages.board.entries import BoardEntry, kind_of, name_of
-from memeval.packages.board.ranking import ranked
+from memeval.packages.board.ranking import rank_runs
 from memeval.packages.board.records import LONGEST, BoardRow, BoardTable, PublishedFigure
 from memeval.report.differences import labels
 from memeval.report.flags import flags
@@ -36,7 +36,7 @@ def table_of(name: str, entries: Sequence[BoardEntry], claims: Sequence[Claim]) 
         compared = compare_runs(runs, metrics()["accuracy"], baseline=best, scores=scores)
         differences = {one.first: one.result for one in compared.differences}
 
-    ranks = ranked(summaries, scores, names)
+    ranks = rank_runs(summaries, scores, names)
     rows = [
         structs.replace(_row(entry, label, differences.get(entry.run.key), claims), letters=letters)
         for entry, label, letters in zip(entries, names, ranks.letters, strict=True)
@@ -110,11 +110,11 @@ def _row(
             replace(row, category=one_line(row.category, LONGEST), name=one_line(row.name, LONGEST))
             for row in run.summary.categories
         ),
-        published=tuple(published_beside(run.summary, claims)),
+        published=tuple(published_figures(run.summary, claims)),
     )
 
 
-def published_beside(summary: RunSummary, claims: Sequence[Claim]) -> Iterator[PublishedFigure]:
+def published_figures(summary: RunSummary, claims: Sequence[Claim]) -> Iterator[PublishedFigure]:
     """The published claims about a system of this name on this data, compared with the run."""
     system = name_of(summary).casefold()
     for claim in claims:
@@ -167,11 +167,13 @@ def distinguish_tables(tables: Sequence[BoardTable]) -> tuple[BoardTable, ...]:
     """The tables; equal words are extended by what differs in their protocols."""
     alike: dict[tuple[str, str], list[dict[str, str]]] = {}
     for table in tables:
-        alike.setdefault((table.dataset, table.words), []).append(dict(members(table.protocol)))
+        alike.setdefault((table.dataset, table.words), []).append(
+            dict(protocol_members(table.protocol))
+        )
 
     told = []
     for table in tables:
-        own, others = dict(members(table.protocol)), alike[table.dataset, table.words]
+        own, others = dict(protocol_members(table.protocol)), alike[table.dataset, table.words]
         words = [
             f"{name.rpartition('.')[2]} {own.get(name, 'none')[:12]}"
             for name in {name: None for other in others for name in other}
@@ -182,10 +184,10 @@ def distinguish_tables(tables: Sequence[BoardTable]) -> tuple[BoardTable, ...]:
     return tuple(told)
 
 
-def members(protocol: Any, name: str = "") -> Iterator[tuple[str, str]]:
+def protocol_members(protocol: Any, name: str = "") -> Iterator[tuple[str, str]]:
     """The members of a protocol by dotted name, without those that are not set."""
     if isinstance(protocol, Mapping):
         for key, member in protocol.items():
-            yield from members(member, f"{name}.{key}" if name else str(key))
+            yield from protocol_members(member, f"{name}.{key}" if name else str(key))
     elif protocol not in (None, ""):
         yield name, one_line(protocol)

@@ -15,7 +15,7 @@ from memeval.metrics.formats import percent
 from memeval.packages.board.entries import BASELINES
 from memeval.packages.board.pictures import pictures
 from memeval.packages.board.records import Board, BoardData, BoardQuestion, BoardRow, BoardTable
-from memeval.packages.board.tables import members
+from memeval.packages.board.tables import protocol_members
 from memeval.report.escaping import html
 from memeval.report.page.write import FILES, load_template, policy, raw
 from memeval.results.fields import as_plain
@@ -84,7 +84,7 @@ def site_files(board: Board) -> Iterator[tuple[str, str]]:
     for table in board.tables:
         runs = counted(len(table.rows), "run")
         title = f"{table.dataset}: {runs}"
-        protocol = list(members(table.protocol))
+        protocol = list(protocol_members(table.protocol))
         others = [other for other in board.tables if other.dataset == table.dataset]
         others = others[:MOST_LISTED] if len(others) > 1 else []
         page = _page(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import yaml  # type: ignore[import-untyped]
 
-from memeval.packages.export.rows import Row, described
+from memeval.packages.export.rows import Row, run_identity
 from memeval.packages.export.terms import DataTerms
 from memeval.report.comparison import comparison_markdown
 from memeval.report.escaping import fenced, inline
@@ -46,7 +46,7 @@ def write_hf(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path, text
 
 def card(run: Run, terms: DataTerms, *, texts: bool) -> str:
     """The card: licence, command, figures, and the meaning of the columns."""
-    about = described(run)
+    about = run_identity(run)
     head = {
         "license": terms.identifier if texts and terms.identifier else "other",
         "pretty_name": one_line(about["name"]),

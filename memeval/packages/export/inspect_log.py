@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval import __version__
-from memeval.packages.export.rows import Row, described, measured
+from memeval.packages.export.rows import Row, measured_metrics, run_identity
 from memeval.packages.export.terms import DataTerms
 from memeval.records import Label, Status
 from memeval.results.files import as_json, write_atomically
@@ -47,7 +47,7 @@ def write_inspect(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path)
 def inspect_log(run: Run, rows: Sequence[Row], terms: DataTerms) -> dict[str, Any]:
     """The log: a sample per question, an epoch per repeat, and the run's figures as metrics."""
     summary = run.summary
-    about = described(run)
+    about = run_identity(run)
     model = str(about["params"].get("llm.model") or OFFLINE)
     ids = list(dict.fromkeys(row["question_id"] for row in rows))
     return {
@@ -74,7 +74,7 @@ def inspect_log(run: Run, rows: Sequence[Row], terms: DataTerms) -> dict[str, An
 
 def _results(run: Run, rows: Sequence[Row]) -> dict[str, Any]:
     scored = sum(row["score"] is not None for row in rows)
-    figures = measured(run)
+    figures = measured_metrics(run)
     shown = {name: figures[name] for name in SHOWN if name in figures}
     metrics = {name: {"name": name, "value": value} for name, value in shown.items()}
     judges = dict.fromkeys(row["judge"] for row in rows if row["judge"])

@@ -27,16 +27,16 @@ def export_rows(run: Run, *, with_texts: bool) -> Iterator[Row]:
         if not with_texts:
             _leave_texts_out(row)
 
-        yield clean(row)
+        yield clean_row(row)
 
 
-def clean(value: Row) -> Row:
+def clean_row(value: Row) -> Row:
     """A JSON object without known secrets, in characters that UTF-8 can encode."""
     kept: Row = json.loads(json_line(without_known_in(value)))
     return kept
 
 
-def described(run: Run) -> Row:
+def run_identity(run: Run) -> Row:
     """Identity of a run: key, name, command, validity, judge, settings, tags, notes; no secrets."""
     summary = run.summary
     content: Row = redacted_in(
@@ -53,10 +53,10 @@ def described(run: Run) -> Row:
             "notes": [note.text for note in summary.notes],
         }
     )
-    return clean(content)
+    return clean_row(content)
 
 
-def measured(run: Run) -> dict[str, float]:
+def measured_metrics(run: Run) -> dict[str, float]:
     """The metrics that were measured, by their names in MLflow."""
     return {name: value for name, value in run.summary.metrics.items() if value is not None}
 

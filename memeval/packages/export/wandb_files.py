@@ -12,7 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from memeval.errors import UserError
-from memeval.packages.export.rows import Row, described, measured
+from memeval.packages.export.rows import Row, measured_metrics, run_identity
 from memeval.packages.export.terms import DataTerms
 from memeval.results.files import json_line
 from memeval.results.run import Run
@@ -49,14 +49,18 @@ def check_wandb() -> None:
 def write_wandb(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -> None:
     """Writes the offline run into `folder`. Raises `UserError` if the library fails."""
     folder = folder.resolve()
-    about = described(run)
+    about = run_identity(run)
     content = {
         "folder": str(folder),
         "id": run.key,
         "name": one_line(about["name"], 120),
         "config": {**about["params"], "judge": about["judge"], "data_licence": terms.licence},
         "notes": one_line(about["command"], 1_000),
-        "summary": {**measured(run), "valid": run.valid, "finished_at": run.summary.finished_at},
+        "summary": {
+            **measured_metrics(run),
+            "valid": run.valid,
+            "finished_at": run.summary.finished_at,
+        },
         "columns": list(COLUMNS),
         "rows": list(map(itemgetter(*COLUMNS), rows)),
     }

@@ -20,7 +20,7 @@ from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.records import IngestHealth, Role, Status
 from memeval.results import Note, NoteKind, Record
 from memeval.results.note import remarks
-from memeval.statistics.clusters import dominating
+from memeval.statistics.clusters import dominating_cluster
 from memeval.systems.base import NOTHING_FITS
 from memeval.text.shown import one_line
 from memeval.text.words import script_without_words
@@ -97,7 +97,7 @@ def domination_notes(rows: Sequence[Record], headline: Headline) -> Iterator[str
         if in_headline(headline, row):
             cases.setdefault(row.case_id, set()).add(row.question_id)
 
-    name = dominating({case: len(questions) for case, questions in cases.items()})
+    name = dominating_cluster({case: len(questions) for case, questions in cases.items()})
     if name is not None:
         yield (
             f"{one_line(name, 80)} holds half of the questions or more: the accuracy is nearly "

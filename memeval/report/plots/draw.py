@@ -113,7 +113,7 @@ def draw_figure(plot: Plot) -> InlineFigure:
 
 
 def add_legend(figure: Figure, legend: dict[str, MarkStyle], *, below: bool) -> None:
-    """Adds a legend of the looks, to the right of the plot or below, before the layout is done."""
+    """Adds a legend of the styles, to the right of the plot or below, before the layout is done."""
     handles = [
         Line2D(
             [],
@@ -227,7 +227,7 @@ def draw_contents(axes: Axes, panel: Panel) -> None:
 
 
 def draw_marks(axes: Axes, panel: Panel) -> None:
-    """Draws the marks and their intervals, with one call per look, since each call is slow."""
+    """Draws the marks and their intervals, with one call per style, since each call is slow."""
     by_style: dict[MarkStyle, list[Mark]] = {}
     for mark in panel.all_marks:
         by_style.setdefault(mark.style, []).append(mark)

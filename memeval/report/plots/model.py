@@ -186,7 +186,7 @@ def accuracy_axis(marks: Iterable[Mark]) -> Axis:
 
 
 def styles_of(names: Iterable[str]) -> dict[str, MarkStyle]:
-    """A look for each name, in the order in which the names first occur."""
+    """A style for each name, in the order in which the names first occur."""
     styles = {}
     for index, name in enumerate(dict.fromkeys(names)):
         lap = index // len(COLOURS)

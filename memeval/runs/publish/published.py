@@ -14,7 +14,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.report.stamp import has_report
 from memeval.results import RunSummary
 from memeval.results.files import writing
-from memeval.tracking.known import logged_before
+from memeval.tracking.known import logged_urls
 from memeval.tracking.store import check_store, locate
 
 
@@ -39,7 +39,7 @@ def find_published(cells: Iterable[Cell], sweep: str | None) -> dict[Path, str]:
     for uri, filings in by_store.items():
         store = locate(project_root(), uri or None)
         check_store(store)
-        urls |= logged_before(filings, store)
+        urls |= logged_urls(filings, store)
 
     return urls
 

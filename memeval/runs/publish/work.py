@@ -109,8 +109,8 @@ def warm_up(root: Path, uri: str | None, track: bool, plots: bool) -> None:
             from memeval.tracking.store import prepare_store
 
             store = prepare_store(root, uri)
-            from memeval.tracking.log import look
+            from memeval.tracking.log import open_early
 
             # A server that is down would delay the first run, which waits for this process.
             if not store.remote:
-                look(store)
+                open_early(store)

@@ -250,12 +250,12 @@ class Database:
     def _run_once(self, statement: str, values: Mapping[str, Any] | None) -> list[Row]:
         import sqlalchemy
 
-        with self._engine.connect() as connection, self._watched(connection):
+        with self._engine.connect() as connection, self._watch(connection):
             result = connection.execute(sqlalchemy.text(statement), values or {})
             return [tuple(row) for row in result] if result.returns_rows else []
 
     @contextmanager
-    def _watched(self, connection: Any) -> Iterator[None]:
+    def _watch(self, connection: Any) -> Iterator[None]:
         """Has the connection cut if the server does not answer in time."""
         statement = _Statement(connection.connection.dbapi_connection.fileno(), time.monotonic())
         self._under_way[id(statement)] = statement
@@ -302,7 +302,7 @@ class Database:
         import sqlalchemy.exc
 
         try:
-            with self._engine.connect() as connection, self._watched(connection):
+            with self._engine.connect() as connection, self._watch(connection):
                 connection.execution_options(isolation_level="READ COMMITTED")
                 with connection.begin():
                     # Two processes that create one table at the same time would fail.

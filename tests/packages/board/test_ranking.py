@@ -11,7 +11,7 @@ import pytest
 from memeval.comparison.build import compare_runs
 from memeval.comparison.scores import AskedQuestion, RunScores
 from memeval.metrics.registry import metrics
-from memeval.packages.board.ranking import MOST_WORK, ranked
+from memeval.packages.board.ranking import MOST_WORK, rank_runs
 from memeval.results import JudgeIdentity, RunSummary
 from memeval.results.run import Run
 
@@ -63,7 +63,7 @@ def test_letters_equal_those_of_a_comparison_of_all_pairs(cases: int) -> None:
 
     runs = [Run(Path(), one) for one in summaries]
     compared = compare_runs(runs, metrics()["accuracy"], all_pairs=True, scores=scores)
-    found = ranked(summaries, scores, [one.name for one in summaries])
+    found = rank_runs(summaries, scores, [one.name for one in summaries])
     assert list(found.letters) == [run.letters for run in compared.runs]
     assert any("coverage of system 3 is 50.0 %" in line for line in found.remarks)
     assert any("system 7, system 8: different judges" in line for line in found.remarks)
@@ -76,9 +76,9 @@ def test_many_runs_are_ranked_unless_their_pairs_are_too_many(
     summaries = [summary_of(number) for number in range(60)]
     scores = [scores_of(number // 6, chance, 10) for number in range(60)]
     names = [one.name for one in summaries]
-    letters = ranked(summaries, scores, names).letters
+    letters = rank_runs(summaries, scores, names).letters
     assert all(letters) and letters[59].startswith("a") and not set(letters[0]) & set(letters[59])
 
     monkeypatch.setattr("memeval.packages.board.ranking.MOST_WORK", MOST_WORK / 10**9)
-    found = ranked(summaries, scores, names)
+    found = rank_runs(summaries, scores, names)
     assert set(found.letters) == {""} and "60 runs have too many" in found.remarks[-1]
