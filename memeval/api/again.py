@@ -53,8 +53,8 @@ def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
             for one in drawn
         ]
         file.write_text("".join(lines), encoding="utf-8")
-        made = from_answers(str(file), config, "", only_listed=True, judged_by=None)
-        again = _complete(made.cell, made.make_run)
+        job = from_answers(str(file), config, "", only_listed=True, judged_by=None)
+        again = _complete(job.cell, job.make_run)
 
     return _agreement("verdicts", drawn, again)
 

@@ -143,10 +143,10 @@ def attacks_on(form: str) -> list[Attack]:
     """All attacks on a judge whose verdict has this form: `LABEL`, `SCORE` or `WORD`."""
     verdict = VERDICTS[form]
     texts = {(technique, name): text for technique, name, text in _texts(verdict)}
-    beside = [(technique, name) for technique, names in BESIDE.items() for name in names]
+    short_ones = [(technique, name) for technique, names in BESIDE.items() for name in names]
     return [
         *(Attack(ANSWER, technique, name, text) for (technique, name), text in texts.items()),
-        *(Attack(place, *key, texts[key]) for place in (QUESTION, GOLD) for key in beside),
+        *(Attack(place, *key, texts[key]) for place in (QUESTION, GOLD) for key in short_ones),
     ]
 
 

@@ -40,12 +40,12 @@ def attacked_items(
     judge: Judge, rejected: Sequence[tuple[ProbeItem, EvalQuestion]]
 ) -> list[tuple[Attack, ProbeItem, EvalQuestion]]:
     """All attacks on a judge, each on one of the wrong answers that it rejects, in turn."""
-    made = []
+    pairs = []
     for number, attack in enumerate(attacks_on(_form_of(judge)) if rejected else ()):
         item, question = rejected[number % len(rejected)]
-        made.append((attack, *_with_attack(attack, item, question)))
+        pairs.append((attack, *_with_attack(attack, item, question)))
 
-    return made
+    return pairs
 
 
 def _form_of(judge: Judge) -> str:

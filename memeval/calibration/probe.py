@@ -166,10 +166,12 @@ async def _probe_all(
 ) -> ProbeResult:
     judge = judge_of(cell, models, cell.config.seed)
     probed = await _probe(judge, cell, asked, progress)
-    made = attacked_items(judge, _rejected_items(asked, probed)) if inject else []
-    tried = await _probe(judge, cell, [pair[1:] for pair in made], progress)
+    attacks = attacked_items(judge, _rejected_items(asked, probed)) if inject else []
+    tried = await _probe(judge, cell, [pair[1:] for pair in attacks], progress)
     usages = [usage for answer in (*probed, *tried) for usage in answer.row.usage]
-    verdicts = [(attack, answer.accepted) for (attack, *_), answer in zip(made, tried, strict=True)]
+    verdicts = [
+        (attack, answer.accepted) for (attack, *_), answer in zip(attacks, tried, strict=True)
+    ]
     return ProbeResult(
         judge=identity,
         dataset=str(cell.config.dataset["name"]),

@@ -35,18 +35,18 @@ def board(arguments: Sequence[str]) -> int:
     from memeval.packages.board.collect import collect
     from memeval.packages.board.write import write_board
 
-    made = collect(options.packages, options.allowed_signers, again=options.again)
-    write_board(made, options.output)
-    runs = sum(len(table.rows) for table in made.tables)
-    counts = {"package": len(made.packages), "run": runs, "protocol": len(made.tables)}
+    data = collect(options.packages, options.allowed_signers, again=options.again)
+    write_board(data, options.output)
+    runs = sum(len(table.rows) for table in data.tables)
+    counts = {"package": len(data.packages), "run": runs, "protocol": len(data.tables)}
     print(f"board:    {', '.join(counted(number, noun) for noun, number in counts.items())}")
-    if made.known:
+    if data.known:
         print(
-            f"checked:  {made.known} of them before, with the same code and data; to repeat: "
+            f"checked:  {data.known} of them before, with the same code and data; to repeat: "
             "--again"
         )
 
-    for one in made.left_out:
+    for one in data.left_out:
         print(printable(f"not shown: {one.file}: {one.reason}"))
 
     print(f"open:     {one_line(options.output / 'index.html')}")

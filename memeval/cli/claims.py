@@ -102,12 +102,16 @@ def reproduce_claims(names: Sequence[str], chosen: Sequence[Claim]) -> int:
             f"claims {REPRODUCE} needs one claim", "to list their names:  python -m memeval claims"
         )
 
-    made = reproduce(*find_figure(names[0], chosen))
-    lines = [made.command, "", "not matched:" if made.unmatched else "not matched: nothing"]
-    for text in made.unmatched:
+    recipe = reproduce(*find_figure(names[0], chosen))
+    lines = [
+        recipe.command,
+        "",
+        "not matched:" if recipe.unmatched else "not matched: nothing",
+    ]
+    for text in recipe.unmatched:
         lines += textwrap.wrap(f"- {text}", WIDTH, subsequent_indent="  ")
 
-    lines += ["", *cost_lines(made.cost_overrides)]
+    lines += ["", *cost_lines(recipe.cost_overrides)]
     print(folded("\n".join(lines), sys.stdout))
     return 0
 

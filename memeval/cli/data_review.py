@@ -90,14 +90,16 @@ def serve(opened: ReviewFile) -> None:
 def agreement_lines(document: OwnDocument) -> Iterator[str]:
     """κ of each pair of reviewers, and the questions on which they differ."""
     agreement = review_agreement(document.cases)
-    made = {name: decisions(question) for name, question in named_questions(document.cases).items()}
+    decided = {
+        name: decisions(question) for name, question in named_questions(document.cases).items()
+    }
     if not agreement.pairs:
         yield "No two reviewers have decided on the current wording of the questions."
 
     for pair in agreement.pairs:
         yield one_line(agreement_text(pair))
         for name in pair.differing:
-            words = [f"{who} {made[name][who]}" for who in (pair.first, pair.second)]
+            words = [f"{who} {decided[name][who]}" for who in (pair.first, pair.second)]
             yield f"  {one_line(name)}: {one_line(', '.join(words))}"
 
     if agreement.outdated:

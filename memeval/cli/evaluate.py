@@ -41,7 +41,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     if len(options.judged_by) > 1 or "" in options.judged_by:
         raise UserError(f"{JUDGED_BY}NAME takes one name", *OPTIONS)
 
-    made = imported_run(
+    job = imported_run(
         file,
         overrides,
         only_listed=options.only_listed,
@@ -49,7 +49,7 @@ def evaluate(arguments: Sequence[str]) -> int:
         ranked=options.ranked,
     )
     invocation = current_invocation()
-    summary = run_cell(made.cell, invocation, make_run=made.make_run)
+    summary = run_cell(job.cell, invocation, make_run=job.make_run)
     show_comparison(invocation)
 
     return 0 if summary.valid else 1

@@ -76,8 +76,8 @@ def part_lines(explanation: Explanation, part: DifferingPart) -> Iterator[str]:
             yield from fold(change_text(effect), effect.text)
 
     if part in explanation.missing:
-        way = explanation.missing[part]
-        yield from fold("not measured here", f"it takes {way}" if way else "memeval can't")
+        step = explanation.missing[part]
+        yield from fold("not measured here", f"it takes {step}" if step else "memeval can't")
 
 
 def change_text(effect: Effect) -> str:

@@ -26,23 +26,25 @@ PARSER = Parser.of("export", USAGE)
 def export(arguments: Sequence[str]) -> int:
     """Writes the files, and prints how to open them in the tool."""
     options = PARSER.parse_args(list(arguments))
-    made = export_run(options.run, options.to, output=options.output, with_texts=options.with_texts)
-    print(f"folder: {made.folder}")
-    print(f"open:   {open_command(made)}")
-    if not made.has_texts:
+    exported = export_run(
+        options.run, options.to, output=options.output, with_texts=options.with_texts
+    )
+    print(f"folder: {exported.folder}")
+    print(f"open:   {open_command(exported)}")
+    if not exported.has_texts:
         print(
             "texts:  left out, because the licence of the data may not allow passing them on "
-            f"({made.terms.licence}); --with-texts writes them"
+            f"({exported.terms.licence}); --with-texts writes them"
         )
 
     return 0
 
 
-def open_command(made: Export) -> str:
+def open_command(exported: Export) -> str:
     """The command or call that opens the exported files in the tool."""
     ways = {
-        INSPECT: f"inspect view --log-dir {made.folder}",
-        HF: f'datasets.load_dataset("{made.folder}")',
-        WANDB: f"wandb sync {' '.join(map(str, offline_runs(made.folder)))}",
+        INSPECT: f"inspect view --log-dir {exported.folder}",
+        HF: f'datasets.load_dataset("{exported.folder}")',
+        WANDB: f"wandb sync {' '.join(map(str, offline_runs(exported.folder)))}",
     }
-    return ways[made.tool]
+    return ways[exported.tool]

@@ -46,10 +46,10 @@ def show_history(arguments: Sequence[str]) -> int:
     return 0
 
 
-def rows(found: History) -> list[list[str]]:
+def rows(history: History) -> list[list[str]]:
     """The table of the versions, the oldest first."""
     lines = [COLUMNS]
-    for run, name in zip(found.runs, found.names, strict=True):
+    for run, name in zip(history.runs, history.names, strict=True):
         get = run.summary.metrics.get
         lines.append(
             [
@@ -66,14 +66,14 @@ def rows(found: History) -> list[list[str]]:
     return lines
 
 
-def draw(found: History) -> Path:
+def draw(history: History) -> Path:
     """Draws the history below outputs/history/. Raises `StorageError`."""
     from memeval.report.plots.draw import draw as draw_plot
     from memeval.report.plots.history import history_plot
 
-    keys = " ".join(run.key for run in found.runs)
+    keys = " ".join(run.key for run in history.runs)
     folder = outputs_dir() / "history" / hashlib.sha256(keys.encode()).hexdigest()[:12]
     with writing(folder):
         make_folder(folder)
-        summaries = [run.summary for run in found.runs]
-        return draw_plot(history_plot(summaries, found.names), folder / "history.png")
+        summaries = [run.summary for run in history.runs]
+        return draw_plot(history_plot(summaries, history.names), folder / "history.png")

@@ -65,7 +65,7 @@ def register(arguments: Sequence[str]) -> int:
         words = [*options.words, *([f"system={system}"] if system else [])]
         cells.append(compose_cell(words))
 
-    said = make_statement(
+    statement = make_statement(
         cells,
         metric=metric,
         direction=options.direction,
@@ -74,14 +74,14 @@ def register(arguments: Sequence[str]) -> int:
         clean=Cleaner({}).clean_own,
     )
     with writing(options.output):
-        write_atomically(options.output, statement_bytes(said).decode())
+        write_atomically(options.output, statement_bytes(statement).decode())
 
     if options.sign is not None:
         note = options.output.with_name(f"{options.output.name}.sig")
         with writing(note):
-            write_atomically(note, sign(statement_bytes(said), options.sign).decode())
+            write_atomically(note, sign(statement_bytes(statement), options.sign).decode())
 
-    print(f"wrote:  {options.output}, digest {said[SEAL]}")
+    print(f"wrote:  {options.output}, digest {statement[SEAL]}")
     for cell in cells:
         print(f"  {cell.run_key}  {one_line(cell.name)}")
 

@@ -53,12 +53,12 @@ def sentences(comparison: Comparison, most: int | None = None) -> list[str]:
             *(sentence(comparison, pair) for pair in alike[:most]),
         ]
 
-    said = [sentence(comparison, difference) for difference in comparison.differences[:most]]
-    left = len(comparison.differences) - len(said)
+    lines = [sentence(comparison, difference) for difference in comparison.differences[:most]]
+    left = len(comparison.differences) - len(lines)
     if left:
-        said.append(f"{left} more differences are in comparison.md.")
+        lines.append(f"{left} more differences are in comparison.md.")
 
-    return said
+    return lines
 
 
 def details(comparison: Comparison, most: int) -> list[str]:
@@ -285,16 +285,16 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
     direction = "higher" if result.mean > 0 else "lower"
     upwards = result if result.mean >= 0 else result.reversed()
     amount = f"{figure(upwards.mean, unit)} {_word(unit)} {interval(upwards, unit)}"
-    said = f"{names[0]} is {direction} than {names[1]}{measured} by {amount}"
+    clause = f"{names[0]} is {direction} than {names[1]}{measured} by {amount}"
     p, adjusted = probability(result.p), probability(difference.adjusted_p)
     if not difference.is_shown:
         return (
-            f"{said} on its own (p {p}), but not among {difference.among:,} comparisons "
+            f"{clause} on its own (p {p}), but not among {difference.among:,} comparisons "
             f"({adjusted_name(comparison)} {adjusted})."
         )
 
     more = f", {adjusted_name(comparison)} {adjusted}" if difference.among > 1 else ""
-    return f"{said} (p {p}{more})."
+    return f"{clause} (p {p}{more})."
 
 
 def detection_limit(result: ClusteredDifference, unit: str) -> str:

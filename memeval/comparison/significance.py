@@ -91,14 +91,14 @@ def _alike_pairs(
     pairs: Sequence[Pair], differences: Mapping[Pair, Difference], scores: Sequence[RunScores]
 ) -> list[Pair]:
     """The pairs of one group that can't be told apart."""
-    said = {pair: differences.get(pair) or differences.get(pair[::-1]) for pair in pairs}
+    compared = {pair: differences.get(pair) or differences.get(pair[::-1]) for pair in pairs}
     ps: Sequence[float] = []
-    if not all(said.values()):
+    if not all(compared.values()):
         ps = max_t_ps(_sums(pairs, scores))
 
     alike = []
     for index, pair in enumerate(pairs):
-        own = said[pair]
+        own = compared[pair]
         is_apart = own.is_shown if own is not None else is_significant(ps[index])
         if not is_apart:
             alike.append(pair)

@@ -152,8 +152,8 @@ def unlike_records(records: list[Record], rows: PackagedRows, data: PackagedData
 
 def unlike_members(summary: RunSummary, records: list[Record], data: PackagedData) -> Iterator[str]:
     """Members of `run.json` that differ from those made from the data."""
-    told = {name: value for name, value in summary.tags.items() if name.startswith(DATA)}
-    if told != data_tags(data.loaded):
+    tags = {name: value for name, value in summary.tags.items() if name.startswith(DATA)}
+    if tags != data_tags(data.loaded):
         yield "run.json: its data tags differ from the data on this machine"
     if dict(summary.facet_titles) != dict(data.dataset.facet_names):
         yield "run.json: its facet titles differ from those of the data set"

@@ -155,20 +155,20 @@ class _Verifier:
         yield self._answers()
         yield who_level(self.package, self.checks.allowed_signers)
         register = self.package.register
-        said = Level(6, did="nothing was registered beforehand", is_done=register is not None)
+        registered = Level(6, did="nothing was registered beforehand", is_done=register is not None)
         if register is not None:
-            said.did = "said beforehand"
+            registered.did = "said beforehand"
             try:
-                said.did += signed_words(register, self.checks.allowed_signers)
+                registered.did += signed_words(register, self.checks.allowed_signers)
             except UserError as error:
-                said.problems.append(f"register.json: {error.message}")
+                registered.problems.append(f"register.json: {error.message}")
 
-            said.problems += register_problems(
+            registered.problems += register_problems(
                 register, self.package.runs, records=self.records, rows=self.rows
             )
-            said.unchecked += [str(line) for line in register.get("left_out", ())]
+            registered.unchecked += [str(line) for line in register.get("left_out", ())]
 
-        yield said
+        yield registered
 
     def _intact(self, level: Level) -> None:
         package, used = self.package, set()
@@ -322,11 +322,11 @@ class _Verifier:
 
             row = await judge_answer(judge, question, answer.hypothesis, records[place].metrics)
             again = row.verdict
-            said = verdict.verdict
+            original = verdict.verdict
             if again is None or (again.label, again.score, again.chosen) != (
-                said.label,
-                said.score,
-                said.chosen,
+                original.label,
+                original.score,
+                original.chosen,
             ):
                 unlike.append(verdict.id)
 
@@ -338,14 +338,14 @@ class _Verifier:
         if answer_again is None:
             return level
 
-        said = []
+        agreements = []
         for run in self.package.runs:
             try:
-                said.append(f"{run.key}: {answer_again(run, self.records[run.key])}")
+                agreements.append(f"{run.key}: {answer_again(run, self.records[run.key])}")
             except UserError as error:
                 level.unchecked.append(f"{run.key}: {error.message}")
 
-        level.did = "; ".join(said) or "no question was answered again"
+        level.did = "; ".join(agreements) or "no question was answered again"
         return level
 
 
@@ -390,7 +390,7 @@ def environment_problems(package: Package) -> Iterator[str]:
         yield "the manifest supersedes something that is not a package id"
 
 
-def _same_environment(told: Any, made: Mapping[str, Any]) -> bool:
+def _same_environment(packed: Any, recomputed: Mapping[str, Any]) -> bool:
     """Whether two are equal except for the prices of models that cost something: figures are
     recomputed with the package's prices.
     """
@@ -406,7 +406,7 @@ def _same_environment(told: Any, made: Mapping[str, Any]) -> bool:
         return {**content, "models": models}
 
     try:
-        return bool(without_prices(told) == without_prices(made))
+        return bool(without_prices(packed) == without_prices(recomputed))
     except (TypeError, KeyError, AttributeError):
         return False
 
@@ -420,11 +420,11 @@ def _is_price(name: str, value: Any, model: Mapping[str, Any]) -> bool:
 def _prices_of(package: Package) -> Iterator[None]:
     """Applies the package's prices, as its figures in dollars depend on them."""
     models = {}
-    told = package.environment.get("runs")
-    if not isinstance(told, dict) or not all(isinstance(run, dict) for run in told.values()):
+    packed = package.environment.get("runs")
+    if not isinstance(packed, dict) or not all(isinstance(run, dict) for run in packed.values()):
         raise UserError(f"{ENVIRONMENT} does not describe each run")
 
-    for run in told.values():
+    for run in packed.values():
         for model in run.get("models", ()):
             if not isinstance(model, dict):
                 raise UserError(f"{ENVIRONMENT} lists a model that is not an object")

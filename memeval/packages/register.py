@@ -203,15 +203,15 @@ def register_problems(
 def _began_before(run: Run, said_on: str) -> bool:
     """Whether a run began before a time, or before a day if only the day is known."""
     try:
-        said = datetime.fromisoformat(said_on)
+        stated_at = datetime.fromisoformat(said_on)
         began = datetime.fromisoformat(run.summary.started_at).astimezone(UTC)
     except ValueError:
         return False
 
-    if said.tzinfo is None:
-        return began.date() < said.date()
+    if stated_at.tzinfo is None:
+        return began.date() < stated_at.date()
 
-    return began < said
+    return began < stated_at
 
 
 def _judge(content: Mapping[str, Any]) -> JudgeIdentity | None:

@@ -73,7 +73,7 @@ def _run(arguments: Sequence[str], content: bytes) -> str:
         raise UserError(f"{PROGRAM} did not finish within {LONGEST_S} s") from None
 
     if done.returncode:
-        said = (done.stderr or done.stdout).decode(errors="replace")
-        raise UserError(f"{PROGRAM}: {one_line(said.strip(), 300)}")
+        message = (done.stderr or done.stdout).decode(errors="replace")
+        raise UserError(f"{PROGRAM}: {one_line(message.strip(), 300)}")
 
     return done.stdout.decode(errors="replace")

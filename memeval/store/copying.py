@@ -167,8 +167,8 @@ class Copying:
     def _copy_texts(self, name: str, path: Path) -> Copied:
         shared, own = self._database.texts(path), HomeTexts(path)
         source, target = (own, shared) if self._to_database else (shared, own)
-        known, there = source.references(), target.references()
-        new = sorted(known - there)
+        known, target_refs = source.references(), target.references()
+        new = sorted(known - target_refs)
         already = len(known) - len(new)
         if not new or not self._do_it:
             return Copied(StoredKind.TEXTS, name, new=len(new), present=already)

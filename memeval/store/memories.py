@@ -114,20 +114,20 @@ class SharedMemories:
         if names is None:
             return False
 
-        beside = temporary_name(folder, "fetched")
+        temporary = temporary_name(folder, "fetched")
         try:
-            make_folder(beside)
+            make_folder(temporary)
             for name in names:
-                make_folder((beside / name).parent)
-                self._files.get_file(f"{address}/{name}", str(beside / name))
+                make_folder((temporary / name).parent)
+                self._files.get_file(f"{address}/{name}", str(temporary / name))
 
             # The manifest that named the files: the current one may belong to newer ones.
-            (beside / MANIFEST).write_bytes(content)
-            beside.replace(folder)
+            (temporary / MANIFEST).write_bytes(content)
+            temporary.replace(folder)
         except FileNotFoundError:
             return False  # it is being replaced by another machine
         finally:
-            remove(beside)
+            remove(temporary)
 
         return True
 

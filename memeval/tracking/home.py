@@ -66,11 +66,11 @@ def make_home_id(file: Path) -> str:
         if known:
             return known
 
-        made = uuid4().hex
+        new_id = uuid4().hex
         descriptor, name = mkstemp(prefix=f"{file.name}.", dir=file.parent)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as written:
-                json.dump({"id": made, "inode": os.fstat(descriptor).st_ino}, written)
+                json.dump({"id": new_id, "inode": os.fstat(descriptor).st_ino}, written)
 
             # A rename keeps the inode that the file names.
             Path(name).replace(file)
@@ -78,4 +78,4 @@ def make_home_id(file: Path) -> str:
             Path(name).unlink(missing_ok=True)
             raise
 
-        return made
+        return new_id

@@ -170,12 +170,12 @@ def log_data_set(client: MlflowClient, run_id: str, summary: RunSummary) -> None
     MLflow looks for the data set and then writes it, and fails if another process has written it
     between the two: the next try finds it.
     """
-    for left in reversed(range(INPUT_TRIES)):
+    for tries_left in reversed(range(INPUT_TRIES)):
         try:
             client.log_inputs(run_id, datasets=[dataset_input(summary)])
             return
         except MlflowException:
-            if not left:
+            if not tries_left:
                 raise
 
 

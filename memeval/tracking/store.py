@@ -289,14 +289,14 @@ def empty_store() -> Path:
     return Path(caches, "memeval", f"mlflow-{VERSION}.db")
 
 
-def keep_empty(made: Path) -> None:
+def keep_empty(new_store: Path) -> None:
     """Keeps a copy of a new store for later ones to be copied from, unless the disk refuses it."""
     with suppress(OSError, RuntimeError, sqlite3.Error):
         empty = empty_store()
         make_folder(empty.parent)
         with TemporaryDirectory(prefix=".", dir=empty.parent) as folder:
             copy = Path(folder) / empty.name
-            shutil.copyfile(made, copy)
+            shutil.copyfile(new_store, copy)
             with closing(sqlite3.connect(copy)) as connection:
                 # The default experiment names the artifacts' location; MLflow creates it again.
                 connection.execute("DELETE FROM experiments")

@@ -313,8 +313,8 @@ def _differing_params(run: Run, other: Run) -> list[str]:
 def _describe_params(run: Run, other: Run) -> str:
     names = _differing_params(run, other)
     # A model has many settings: its name says most.
-    told = [name for name in names if name.endswith(("model", "top_k", "labels"))] or names[:2]
-    return ", ".join(f"{name}={one_line(setting_value(other.summary, name), 60)}" for name in told)
+    keys = [name for name in names if name.endswith(("model", "top_k", "labels"))] or names[:2]
+    return ", ".join(f"{name}={one_line(setting_value(other.summary, name), 60)}" for name in keys)
 
 
 def _values(match: Match, other: Run) -> dict[str, float]:

@@ -56,24 +56,24 @@ def paper_table(
         )
 
     headings, names = _named_rows(summaries, rows)
-    made: list[PaperColumn] = []
+    paper_columns: list[PaperColumn] = []
     comparisons: dict[str, Comparison] = {}
     for word in columns or _usual_columns(summaries):
         if word == CATEGORIES:
-            made += _category_columns(summaries)
+            paper_columns += _category_columns(summaries)
             continue
 
         metric = metric_named(word)
         if metric.figure:
-            made.append(_described_column(metric, summaries))
+            paper_columns.append(_described_column(metric, summaries))
             continue
 
         comparison = compare_runs(runs, metric, all_pairs=True, force=force)
         _refuse_other_protocols(comparison)
         comparisons[metric.name] = comparison
-        made.append(_compared_column(metric, comparison))
+        paper_columns.append(_compared_column(metric, comparison))
 
-    if not made:
+    if not paper_columns:
         raise UserError(
             "the table has no columns: no run has a category", "use:  --columns accuracy"
         )
@@ -81,9 +81,9 @@ def paper_table(
     return PaperTable(
         headings=headings,
         names=names,
-        columns=tuple(made),
+        columns=tuple(paper_columns),
         flags=tuple(tuple(flags(summary)) for summary in summaries),
-        notes=tuple(dict.fromkeys(_notes(summaries, names, made, comparisons))),
+        notes=tuple(dict.fromkeys(_notes(summaries, names, paper_columns, comparisons))),
         caption=caption or _caption(summaries),
         label=label or f"tab:{next(iter(datasets), 'memeval')}",
     )

@@ -143,11 +143,11 @@ def _to_send(scores: RunScores) -> _Sent:
     return _Sent(name, asked if is_new else None, values, replace(scores, questions={}, values={}))
 
 
-def _receive(found: _Found, known: dict[str, Mapping[str, AskedQuestion]]) -> Refused | Checked:
-    if isinstance(found, Refused):
-        return found
+def _receive(outcome: _Found, known: dict[str, Mapping[str, AskedQuestion]]) -> Refused | Checked:
+    if isinstance(outcome, Refused):
+        return outcome
 
-    checked, sent = found
+    checked, sent = outcome
     scores = {}
     for key, own in sent.items():
         if own.asked is not None:

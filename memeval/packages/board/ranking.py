@@ -181,7 +181,7 @@ def _refusal_lines(
     for kinds, reasons in against.items():
         # Objections to a run itself are reported once.
         alone = {text for kind in kinds if len(kinds) > 1 for text in against[frozenset({kind})]}
-        told = [text for text in reasons if text not in alone]
-        if told:
+        common = [text for text in reasons if text not in alone]
+        if common:
             whose = " with ".join(some_of(names[kind], MOST_NAMED) for kind in sorted(kinds))
-            yield f"not compared: {whose}: {'; '.join(told)}"
+            yield f"not compared: {whose}: {'; '.join(common)}"

@@ -171,7 +171,7 @@ def distinguish_tables(tables: Sequence[BoardTable]) -> tuple[BoardTable, ...]:
             dict(protocol_members(table.protocol))
         )
 
-    told = []
+    extended = []
     for table in tables:
         own, others = dict(protocol_members(table.protocol)), alike[table.dataset, table.words]
         words = [
@@ -179,9 +179,9 @@ def distinguish_tables(tables: Sequence[BoardTable]) -> tuple[BoardTable, ...]:
             for name in {name: None for other in others for name in other}
             if len({other.get(name) for other in others}) > 1
         ]
-        told.append(structs.replace(table, words=" · ".join([table.words, *words[:MOST_TOLD]])))
+        extended.append(structs.replace(table, words=" · ".join([table.words, *words[:MOST_TOLD]])))
 
-    return tuple(told)
+    return tuple(extended)
 
 
 def protocol_members(protocol: Any, name: str = "") -> Iterator[tuple[str, str]]:

@@ -293,7 +293,7 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
 
 def _step(step: AgentStep, texts: Texts | None, pool: TextPool) -> dict[str, Any]:
     """A reply of the model, and for each call its tool, arguments, result, turns and fault."""
-    said = None if step.text is None else pool.put(texts, step.text)
+    text_ref = None if step.text is None else pool.put(texts, step.text)
     calls = [
         [
             call.name,
@@ -304,7 +304,7 @@ def _step(step: AgentStep, texts: Texts | None, pool: TextPool) -> dict[str, Any
         ]
         for call in step.calls
     ]
-    return {"text": said, "calls": calls, "faults": list(step.faults)}
+    return {"text": text_ref, "calls": calls, "faults": list(step.faults)}
 
 
 def _round(value: float | None) -> float | None:
