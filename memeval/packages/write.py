@@ -153,7 +153,7 @@ class _Writer:
         self.texts: dict[str, bytes] = {}
         self.data: dict[tuple[str, str], PackedData] = {}
         self.protocols: dict[str, Json] = {}
-        self.surroundings: dict[str, Json] = {}
+        self.environments: dict[str, Json] = {}
         self.code = ""
 
     def add(self, run: Run) -> None:
@@ -188,7 +188,7 @@ class _Writer:
             self.entries[entry_of(run.key, name)] = files[name]
 
         self.protocols[run.key] = protocol_of(summary, records)
-        self.surroundings[run.key] = environment_facts(summary, usages)
+        self.environments[run.key] = environment_facts(summary, usages)
         self.code = summary.tags.get(FIGURES_CODE, "")
         sha256 = summary.data_sha256
         self.data[summary.dataset, sha256] = PackedData(
@@ -253,7 +253,7 @@ class _Writer:
         self, *, who: str, licence: str, supersedes: str, register: Json | None
     ) -> PackageManifest:
         """The manifest, once all runs are added."""
-        environment = {"packed_on": machine_class(), "runs": self.surroundings}
+        environment = {"packed_on": machine_class(), "runs": self.environments}
         self.entries[ENVIRONMENT] = (as_json(environment, indent=1) + "\n").encode()
         if register is not None:
             self.entries[REGISTER] = (as_json(register, indent=1) + "\n").encode()

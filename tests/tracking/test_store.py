@@ -75,7 +75,8 @@ def test_invalid_tracking_uri_is_refused(tmp_path: Path, uri: str) -> None:
 
 @pytest.mark.slow
 def test_concurrent_first_starts_create_one_complete_store(tmp_path: Path) -> None:
-    code = START + "from memeval.tracking.log import look; look(prepare_store(Path(sys.argv[1])))"
+    code = f"{START}from memeval.tracking.log import open_early as early; "
+    code += "early(prepare_store(Path(sys.argv[1])))"
     # With an empty cache, so that both processes may have to run MLflow's migrations.
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     processes = [
