@@ -378,7 +378,7 @@ class _Repeat:
         if ref in lines:
             return
 
-        stored = self.stored.stored(ref)
+        stored = self.stored.read_stored(ref)
         if isinstance(stored, Joined):
             entry = {"id": ref, "join": stored.separator, "parts": list(stored.parts)}
             lines[ref] = json_line(entry, (",", ":")).encode()

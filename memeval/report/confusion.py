@@ -60,7 +60,7 @@ def read_confusion(path: Path) -> Confusion | None:
     unparsed: Counter[int] = Counter()
     positions = 0
 
-    for record in _numbered(path):
+    for record in _numbered_records(path):
         right = record.right_choices[0]
         positions = max(positions, len(record.choices))
         if record.status is UNREAD:
@@ -74,7 +74,7 @@ def read_confusion(path: Path) -> Confusion | None:
     return Confusion(positions=positions, chosen=chosen, unparsed=unparsed)
 
 
-def _numbered(path: Path) -> Iterator[Record]:
+def _numbered_records(path: Path) -> Iterator[Record]:
     """Records of questions with numbered choices of which exactly one is right."""
     if not path.exists():
         return

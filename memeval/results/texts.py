@@ -109,7 +109,7 @@ class Texts:
 
     def _get(self, ref: str, depth: int) -> str | None:
         # In an edited file, a text may contain itself: the limit on the depth ends the recursion.
-        stored = self.stored(ref) if depth <= _DEEPEST else None
+        stored = self.read_stored(ref) if depth <= _DEEPEST else None
         if not isinstance(stored, Joined):
             return stored
 
@@ -117,7 +117,7 @@ class Texts:
         joined = stored.separator.join(text for text in texts if text is not None)
         return joined if reference(joined) == ref else None
 
-    def stored(self, ref: str) -> str | Joined | None:
+    def read_stored(self, ref: str) -> str | Joined | None:
         """A stored text: whole, or as the parts that it is joined from.
 
         None if it is missing or damaged. The parts of a joined text are not checked.
@@ -131,7 +131,7 @@ class Texts:
 
         return Joined(separator, tuple(part for part in parts if isinstance(part, str)))
 
-    def damaged(self) -> list[str]:
+    def find_damaged(self) -> list[str]:
         """References whose texts can't be read, except those that a package withholds."""
         unread = [ref for ref in self._lines if self.get(ref) is None]
         return [ref for ref in unread if not self._is_withheld(ref, depth=0)]

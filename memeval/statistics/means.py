@@ -57,10 +57,10 @@ def scored_mean(
     weights: Sequence[float] | None = None,
 ) -> ClusteredMean | None:
     """`clustered_mean` of the scored values, which are shares; None if no value is scored."""
-    return clustered_mean(*_scored(values, clusters, weights), is_share=True)
+    return clustered_mean(*_scored_values(values, clusters, weights), is_share=True)
 
 
-def _scored(
+def _scored_values(
     values: Sequence[float | None],
     clusters: Sequence[Hashable],
     weights: Sequence[float] | None,
@@ -86,7 +86,7 @@ def design_effect(
     """How many times the variance of the mean exceeds that of independent values, s²/N (Kish,
     1965). None if either is undefined.
     """
-    scored, own, own_weights = _scored(values, clusters, weights)
+    scored, own, own_weights = _scored_values(values, clusters, weights)
     se, std = clustered_se(scored, own, own_weights), sample_std(scored)
     return se**2 / (std**2 / len(scored)) if se is not None and std else None
 

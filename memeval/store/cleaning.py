@@ -130,7 +130,7 @@ def is_held(lock: Path) -> bool:
         return False
 
     try:
-        with _locked([lock]):
+        with _hold_locks([lock]):
             return False
     except Timeout:
         return True
@@ -148,7 +148,7 @@ def remove_item(item: StoredItem, home: Home) -> bool:
         return False
 
     try:
-        with _locked(item.locks):
+        with _hold_locks(item.locks):
             for path in item.paths:
                 _remove(path)
     except Timeout:
@@ -169,7 +169,7 @@ def _remove(path: Path) -> None:
 
 
 @contextmanager
-def _locked(locks: Iterable[Path]) -> Iterator[None]:
+def _hold_locks(locks: Iterable[Path]) -> Iterator[None]:
     """Holds lock files, which are not deleted. Raises `Timeout` if another process holds one."""
     with ExitStack() as stack:
         for lock in locks:

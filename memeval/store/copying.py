@@ -67,7 +67,7 @@ class HomeTexts:
 
     def references(self) -> set[str]:
         texts = Texts(self._path)
-        return set(texts.references()) - set(texts.damaged())
+        return set(texts.references()) - set(texts.find_damaged())
 
     def read(self, references: Sequence[str]) -> dict[str, bytes]:
         texts = Texts(self._path)

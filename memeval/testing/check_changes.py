@@ -52,7 +52,7 @@ async def corrects_what_it_is_told_to(of: SystemUnderTest) -> None:
 
 async def takes_a_session_twice(of: SystemUnderTest) -> None:
     system = await of.fill_system(top_k=SHOWN)
-    known = await _known(of, system, (THING, *KEPT))
+    known = await _known_words(of, system, (THING, *KEPT))
     for chunk in sample_chunks(sample_case(sessions=("s1",))):
         await call_method(system, system.ingest, chunk)
 
@@ -69,7 +69,7 @@ async def _expect_changed(
     """Expects that a request removes the thing from a system, and nothing else."""
     # A class may follow the contract without inheriting from it.
     change = getattr(system, name, None)
-    known, was_found = await _known(of, system, KEPT), await of.finds_any(system, THING)
+    known, was_found = await _known_words(of, system, KEPT), await of.finds_any(system, THING)
     items = None if change is None else await call_method(system, change, request)
     if items is None:
         raise NotApplicableError(f"it does not support {name}()")
@@ -85,7 +85,9 @@ async def _expect_changed(
     expect(items > 0, f"{name}() returned 0, but '{THING}' is gone", "how many items it changed")
 
 
-async def _known(of: SystemUnderTest, system: MemorySystem, words: tuple[str, ...]) -> list[str]:
+async def _known_words(
+    of: SystemUnderTest, system: MemorySystem, words: tuple[str, ...]
+) -> list[str]:
     return [word for word in words if await of.finds_any(system, word)]
 
 

@@ -41,7 +41,9 @@ async def tools_find_what_was_stored(of: SystemUnderTest) -> None:
         expect(not leaks, f"'{name}', which was said in another case, was found", "nothing")
         return
 
-    raise NotShownError(f"no tool found any of {len(FACTS)} facts by its words: {_named(reading)}")
+    raise NotShownError(
+        f"no tool found any of {len(FACTS)} facts by its words: {_tool_names(reading)}"
+    )
 
 
 async def tools_find_what_they_wrote(of: SystemUnderTest) -> None:
@@ -59,7 +61,9 @@ async def tools_find_what_they_wrote(of: SystemUnderTest) -> None:
 
     reading = [tool for tool in tools if not tool.writes]
     if not await _finds(system, reading, thing, name):
-        raise NotShownError(f"what {_named(writing)} wrote was not found by {_named(reading)}")
+        raise NotShownError(
+            f"what {_tool_names(writing)} wrote was not found by {_tool_names(reading)}"
+        )
 
 
 async def _tools(system: MemorySystem) -> Sequence[Tool]:
@@ -97,5 +101,5 @@ async def _call(system: MemorySystem, tool: Tool, note: str, label: str) -> str:
     return "" if result.is_error else result.text
 
 
-def _named(tools: Sequence[Tool]) -> str:
+def _tool_names(tools: Sequence[Tool]) -> str:
     return ", ".join(tool.name for tool in tools) or "no tool"

@@ -75,7 +75,7 @@ def test_edited_text_is_not_returned(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"hello", b"hallo"))
     texts = Texts(path)
     assert texts.get(ref) is None and texts.get(joined) is None
-    assert set(texts.damaged()) == {ref, joined}
+    assert set(texts.find_damaged()) == {ref, joined}
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def reproduce(claim: Claim, figure: ClaimedFigure) -> Reproduction:
     words += _questions(claim)
     words += [f"{name}={value}" for name, value in settings.items()]
     words += _run(claim, figure)
-    return Reproduction(tuple(words), tuple(_unmatched(claim, figure, system)), system)
+    return Reproduction(tuple(words), tuple(_unmatched_parts(claim, figure, system)), system)
 
 
 def _questions(claim: Claim) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _run(claim: Claim, figure: ClaimedFigure) -> Iterator[str]:
             yield f"judge.repeats={protocol.judge_repeats}"
 
 
-def _unmatched(claim: Claim, figure: ClaimedFigure, system: str | None) -> Iterator[str]:
+def _unmatched_parts(claim: Claim, figure: ClaimedFigure, system: str | None) -> Iterator[str]:
     protocol = claim.protocol
     if system is None:
         yield (

@@ -326,7 +326,7 @@ class FolderCheck:
     def _texts(self, answers: Path) -> None:
         """Reports damaged texts: they invalidate no answer, but can't be shown."""
         path = texts_file(answers)
-        damaged = Texts(path).damaged()
+        damaged = Texts(path).find_damaged()
         if damaged:
             self.problems.append(
                 f"{path.parent.name}/{path.name}: {len(damaged)} texts are damaged and can't be "

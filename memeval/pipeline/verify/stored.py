@@ -64,7 +64,7 @@ def _header(content: bytes) -> Json:
 
 
 def _texts(item: StoredItem) -> Iterator[str]:
-    damaged = Texts(item.paths[0]).damaged()
+    damaged = Texts(item.paths[0]).find_damaged()
     if damaged:
         yield f"{len(damaged)} texts are damaged and can't be shown"
 

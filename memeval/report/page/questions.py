@@ -342,7 +342,7 @@ class TextPool:
         if ref in self._text_at:
             return self._text_at[ref]
 
-        stored = texts.stored(ref)
+        stored = texts.read_stored(ref)
         if not isinstance(stored, Joined):
             return None if stored is None else self._add(ref, stored)
 
