@@ -89,7 +89,7 @@ def test_cost_of_a_reproduction_is_that_of_its_plan(
     assert "system=rag 'dataset.categories=[1,2,3]' top_k=20" in made.command
 
     # On the demonstration set, which is in every checkout.
-    others = [word for word in made.planned if not word.startswith("dataset")]
+    others = [word for word in made.cost_overrides if not word.startswith("dataset")]
     lines = cost_lines(["dataset=demo", "dataset.limit_questions=3", *others])
     assert lines[0].startswith("cost, by python -m memeval plan dataset=demo ")
     assert re.search(r"60 calls .*, \$0\.\d+ \(at most", lines[-1])
