@@ -171,7 +171,8 @@ def test_constant_garbage_fails_the_case_until_the_model_is_sound(
     # This much garbage would stop the run.
     summary, rows = played(endpoint, system, "stop_after_failures=null")
     assert [row["status"] for row in rows] == ["ingest_failed"] * ASKED
-    assert "ingest lost " in rows[0]["error"] and "max_ingest_loss allows only 1.0 %" in rows[0]["error"]
+    error = rows[0]["error"]
+    assert "ingest lost " in error and "max_ingest_loss allows only 1.0 %" in error
     assert summary.metrics["coverage"] == 0 and not summary.valid
     assert summary.metrics["calls/ingest"], "its calls are counted, although nothing came of them"
     assert summary.metrics["tokens/total"]
