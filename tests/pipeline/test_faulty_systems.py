@@ -150,7 +150,7 @@ def test_changes_to_the_process_are_noted_once_and_undone(
     before = sys.stdout
     summary, _ = played(name)
     notes = [note.text for note in summary.notes if "was undone" in note.text]
-    assert [f" changed the process's {part}:" in note for note in notes] == ([True] if part else [])
+    assert [f" changed {part}:" in note for note in notes] == ([True] if part else [])
     assert sys.stdout is before
 
 

@@ -76,4 +76,4 @@ class ProcessState:
             return []
 
         changed = ", ".join(sorted(self._changed))
-        return [f"The system changed the process's {changed}: the change was undone."]
+        return [f"A call of the system changed {changed}: this was undone."]
