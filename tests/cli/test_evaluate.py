@@ -303,9 +303,7 @@ def test_only_listed_without_a_known_question_is_refused(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_tens_of_thousands_of_unmatched_rows_are_evaluated(tmp_path: Path) -> None:
-    """30,000 answers to questions that are not asked, and as many to unknown ones. The time must
-    grow linearly with the rows, not with their square.
-    """
+    """30,000 answers to questions that are not asked, and as many to unknown ones."""
     data = json.loads((ROOT / "data" / DEMO.file).read_text(encoding="utf-8"))
     data[0]["qa"] = [{"question": "What?", "answer": "tea", "category": 4, "evidence": []}] * 30_000
     path = tmp_path / "many.json"

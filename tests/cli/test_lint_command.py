@@ -67,8 +67,9 @@ def demo_file() -> Path:
 
 
 def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
-    assert lint(tmp_path).status == 2
-    assert lint(tmp_path, "nothing").status == 2
+    for words, error in (((), "required: RUN"), (("nothing",), "unknown run 'nothing'")):
+        done = lint(tmp_path, *words)
+        assert done.status == 2 and error in done.err
 
 
 def test_lint_reads_a_frozen_set_by_name_but_no_path_of_a_run(tmp_path: Path) -> None:

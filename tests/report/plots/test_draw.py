@@ -75,7 +75,8 @@ def test_sweep_plot_has_a_fixed_size_for_any_number_of_cells(
 def test_cells_without_figures_or_interval_are_drawn(tmp_path: Path) -> None:
     bare = summary("rag", metrics={"accuracy": 0.3, "context_tokens": 100.0})
     draw(sweep_plot([bare, summary("mem0", metrics={})]), tmp_path / "sweep.png")
-    assert (tmp_path / "sweep.png").exists()
+    svg = (tmp_path / "sweep.svg").read_text(encoding="utf-8")
+    assert "<!-- accuracy against context, locomo -->" in svg and "mem0" not in svg
 
 
 def test_names_cover_neither_each_other_nor_the_points() -> None:
