@@ -1,9 +1,11 @@
-"""docs/architecture.md: all functions that its walkthroughs name exist."""
+"""Functions named in docs/architecture.md exist, and a class name means one class."""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
+from collections import defaultdict
 from functools import reduce
 from pathlib import Path
 
@@ -25,3 +27,14 @@ def test_named_function_exists(hop: str) -> None:
     fields = getattr(owner, "__dataclass_fields__", {})
 
     assert hasattr(owner, name) or name in fields
+
+
+def test_no_two_modules_have_a_public_class_of_one_name() -> None:
+    modules: defaultdict[str, list[str]] = defaultdict(list)
+    for path in (PAGE.parents[1] / "memeval").rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                modules[node.name].append(path.stem)
+
+    assert len(modules) > 500
+    assert {name: own for name, own in modules.items() if len(own) > 1} == {}

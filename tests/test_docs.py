@@ -185,6 +185,12 @@ def test_main_environment_variables_are_documented() -> None:
     assert [name for name in VARIABLES if f"| `{name}` |" not in PAGE] == []
 
 
+def test_the_changelog_is_read_in_two_minutes() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    latest = text.split("\n## ")[1]
+    assert 50 < len(latest.split()) < 500
+
+
 def test_every_sweep_is_documented() -> None:
     page = (ROOT / "sweeps" / "README.md").read_text(encoding="utf-8")
     assert [
