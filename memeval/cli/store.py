@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from memeval.cli.parser import Parser
 from memeval.cli.store_copy import copy
-from memeval.config.paths import cache_dir, outputs_dir, prepared_dir, project_root
+from memeval.config.paths import cache_dir, outputs_dir, prepared_dir
 from memeval.errors import UserError
+from memeval.process.root import project_root
 from memeval.store.cleaning import (
     DAY_S,
     Needed,

@@ -54,7 +54,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
     """
     options = PARSER.parse_args(arguments)
     if root is None:
-        from memeval.config.paths import project_root
+        from memeval.process.root import project_root
 
         root = project_root()
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from memeval.cli.parser import Parser
 from memeval.comparison.finding import run_folder, run_folders
-from memeval.config.paths import outputs_dir, project_root
+from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.packages.form import SUFFIX
-from memeval.results.own_prices import PRICES_FILE, name_prices
 from memeval.text.shown import counted, one_line, printable
 
 USAGE = """
@@ -47,7 +46,6 @@ def verify(arguments: Sequence[str]) -> int:
     folders = [run_folder(word, runs) for word in options.runs] or run_folders(runs)
     from memeval.pipeline.verify.sound import verify_run
 
-    name_prices(None, project_root() / PRICES_FILE)
     wrong = 0
     for folder in dict.fromkeys(folders):
         verified = verify_run(folder)

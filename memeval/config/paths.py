@@ -9,30 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memeval.errors import UserError
+from memeval.process.root import PACKAGE, project_root
 from memeval.text.shown import one_line
-
-_PACKAGE = Path(__file__).resolve().parent.parent
-
-
-def project_root() -> Path:
-    """The folder of data/ and outputs/: MEMEVAL_HOME, or the checkout or current folder."""
-    home = os.environ.get("MEMEVAL_HOME")
-    if home:
-        return Path(home).resolve()
-
-    checkout = _PACKAGE.parent
-    return checkout if (checkout / "conf" / "config.yaml").is_file() else Path.cwd()
 
 
 def conf_dir() -> Path:
     """The Hydra groups, in the package of a wheel or in the checkout."""
-    inside = _PACKAGE / "conf"
-    return inside if inside.is_dir() else _PACKAGE.parent / "conf"
+    inside = PACKAGE / "conf"
+    return inside if inside.is_dir() else PACKAGE.parent / "conf"
 
 
 def sweeps_dir() -> Path:
-    inside = _PACKAGE / "conf" / "sweep"
-    return inside if inside.is_dir() else _PACKAGE.parent / "sweeps"
+    inside = PACKAGE / "conf" / "sweep"
+    return inside if inside.is_dir() else PACKAGE.parent / "sweeps"
 
 
 def data_dir() -> Path:

@@ -13,7 +13,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from memeval.config.paths import data_dir, project_root
+from memeval.config.paths import data_dir
+from memeval.process.root import project_root
 from memeval.results.prices import UNKNOWN_PROVIDER, provider_of
 from memeval.text.personal import IP
 from memeval.text.redaction import PATH, map_strings, redacted, without_known

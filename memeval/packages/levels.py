@@ -37,10 +37,9 @@ from memeval.pipeline.execute.judging import judge_answer
 from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.verify.figures import same_figure
 from memeval.pipeline.verify.sound import FolderCheck, name_ids
-from memeval.process.environment import environment
 from memeval.results import JudgeIdentity, Record
 from memeval.results.judge import RECORDED
-from memeval.results.own_prices import FIELDS, VARIABLE
+from memeval.results.own_prices import FIELDS, prices_from
 from memeval.results.run import Run
 from memeval.text.shown import counted, one_line
 from memeval.witness.figures import compare_pairs, questions_of
@@ -433,14 +432,14 @@ def _prices_of(package: Package) -> Iterator[None]:
             if isinstance(prices, dict) and model.get("provider") != OFFLINE:
                 models[str(model.get("model"))] = {name: prices.get(name) for name in FIELDS}
 
-    prices_file = {}
-    if models:
-        path = package.folder / "prices.yaml"
-        # YAML contains JSON, except for dates, which are unquoted.
-        path.write_text(f"date: {ANY_PRICE_DAY}\nmodels: {json.dumps(models)}\n", encoding="utf-8")
-        prices_file[VARIABLE] = str(path)
+    if not models:
+        yield
+        return
 
-    with environment(prices_file):
+    path = package.folder / "prices.yaml"
+    # YAML contains JSON, except for dates, which are unquoted.
+    path.write_text(f"date: {ANY_PRICE_DAY}\nmodels: {json.dumps(models)}\n", encoding="utf-8")
+    with prices_from(str(path)):
         yield
 
 

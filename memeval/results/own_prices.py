@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -14,16 +16,19 @@ from typing import Any
 from msgspec import Struct
 
 from memeval.errors import UserError
+from memeval.process.root import project_root
 from memeval.results.files import reading
 from memeval.text.shown import one_line
 
 VARIABLE = "MEMEVAL_PRICES"
-"""Environment variable that names the file; processes that a run starts inherit it."""
+"""Environment variable that names the file."""
 PRICES_FILE = "prices.yaml"
 """In the project's root: prices of the user's own models."""
 PER = 1_000_000
 FIELDS = ("input", "output", "cached")
 _MARK = "-prices-"
+_named: ContextVar[str | None] = ContextVar("prices", default=None)
+"""What `prices_file` returned for the run under way, as several may have their own."""
 EXAMPLE = (
     "for example:  {date: 2026-01-31, models: {my-model: {input: 0.4, output: 1.6}, my-local: 0}}"
 )
@@ -47,8 +52,8 @@ class OwnPrices(Struct, frozen=True):
 
 
 def own_prices() -> OwnPrices | None:
-    """The prices in force; None if no file is set. Raises `UserError` for an invalid one."""
-    name = os.environ.get(VARIABLE)
+    """The prices in force; None if there is no file. Raises `UserError` for an invalid one."""
+    name = prices_file()
     if not name:
         return None
 
@@ -69,14 +74,39 @@ def has_other_prices(figures_code: str) -> bool:
     return mark + digest != prices_mark()
 
 
-def name_prices(path: str | None, default: Path) -> None:
-    """Uses `path`, else `VARIABLE`, else an existing `default`. Raises `UserError` if invalid."""
-    if path is not None:
-        os.environ[VARIABLE] = str(Path(path).absolute())
-    elif VARIABLE not in os.environ and default.is_file():
-        os.environ[VARIABLE] = str(default)
+def prices_file() -> str:
+    """The file of the prices in force: the one of the run under way, else the one that `VARIABLE`
+    names, else that of the project's root; empty if there is none.
+    """
+    name = _named.get()
+    return _default_file() if name is None else name
 
+
+def name_prices(path: str | None) -> None:
+    """Uses `path`, or the default if None, from now on in this context, which is that of a run.
+
+    Raises `UserError` for an invalid file.
+    """
+    _named.set(_default_file() if path is None else str(Path(path).absolute()))
     own_prices()
+
+
+@contextmanager
+def prices_from(file: str) -> Iterator[None]:
+    """Uses the prices of a file in the block; none if the name is empty."""
+    before = _named.set(file)
+    try:
+        yield
+    finally:
+        _named.reset(before)
+
+
+def _default_file() -> str:
+    if name := os.environ.get(VARIABLE):
+        return name
+
+    default = project_root() / PRICES_FILE
+    return str(default) if default.is_file() else ""
 
 
 @lru_cache(maxsize=8)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from memeval.config.identity import Digests, IdentityInputs, join_digests, settings_stages
-from memeval.config.paths import data_dir, project_root
+from memeval.config.paths import data_dir
 from memeval.config.plugins import own_file
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, RunConfig
 from memeval.config.settings import SHARED_SETTINGS, read_settings
@@ -43,7 +43,7 @@ from memeval.pipeline.open.code import class_digests, figures_code, is_built_in,
 from memeval.pipeline.open.models import MODELS
 from memeval.pipeline.open.retrieving import for_retrieval, retrieves_only
 from memeval.pipeline.open.system_source import IMPORTED, ImportedSource, Source, SystemSource
-from memeval.results.own_prices import PRICES_FILE, name_prices, prices_mark
+from memeval.results.own_prices import name_prices, prices_mark
 from memeval.retrieval.embedding.contract import EMBEDDERS
 from memeval.retrieval.rerank import NONE, RERANKERS
 from memeval.systems.base import SystemSettings
@@ -73,7 +73,7 @@ class OpenedData:
 def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None) -> Cell:
     """Opens a cell; `opened` has data sets of other cells. Raises `UserError` for mistakes."""
     # First: the identity of the figures, below, includes the prices.
-    name_prices(config.prices, project_root() / PRICES_FILE)
+    name_prices(config.prices)
     source = _source(config)
     dataset = open_dataset(config)
     check_reader(config, source)

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from memeval.config.paths import data_dir, project_root
+from memeval.config.paths import data_dir
 from memeval.errors import UserError
 from memeval.pipeline.open.called import limits_of
 from memeval.process.cores import count_cores
+from memeval.process.root import project_root
 from memeval.runs.environment import ENVIRONMENT, set_environment
 from memeval.runs.plan import Plan
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memeval.config.paths import project_root
 from memeval.config.schema import TrackingConfig
 from memeval.errors import UserError
+from memeval.process.root import project_root
 from memeval.report.differences import differing_settings, labels, system_of
 from memeval.results import RunSummary, read_tracked
 from memeval.results.calibration import read_shown_summary

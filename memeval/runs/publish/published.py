@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from memeval.config.filing import Filing, read_filing
-from memeval.config.paths import project_root
 from memeval.pipeline.measure.provenance import own_tags
 from memeval.pipeline.open.cell import Cell
+from memeval.process.root import project_root
 from memeval.report.stamp import has_report
 from memeval.results import RunSummary
 from memeval.results.files import writing

@@ -24,9 +24,10 @@ from msgspec import Struct
 
 import memeval
 from memeval.config.filing import Filing, read_experiment, read_filing
-from memeval.config.paths import project_root
 from memeval.config.schema import RunConfig, TrackingConfig
 from memeval.pipeline.open.cell import Cell
+from memeval.process.root import project_root
+from memeval.results.own_prices import prices_file
 from memeval.runs.display.terminal import guard
 from memeval.runs.publish import work
 from memeval.runs.publish.work import PublishError
@@ -98,7 +99,7 @@ class Publisher:
 
     def submit(self, function: Callable[..., T], folder: Path, *arguments: object) -> Future[T]:
         """Calls a function of `work` in the process. The future may raise `PublishError`."""
-        return self._thread.submit(self._ask, function, folder, *arguments)
+        return self._thread.submit(self._ask, prices_file(), function, folder, *arguments)
 
     def publish(
         self, folder: Path, filing: Filing, drawer: Publisher | None = None
@@ -106,21 +107,24 @@ class Publisher:
         """Writes a run folder's report, in the process of `drawer` if given, and logs the run."""
         folder = folder.resolve()
         report = (drawer or self).submit(work.report_run, folder, self.plots)
-        return self._thread.submit(self._log, report, folder, filing)
+        return self._thread.submit(self._log, report, prices_file(), folder, filing)
 
-    def _log(self, report: Future[None], folder: Path, filing: Filing) -> PublishResult:
+    def _log(
+        self, report: Future[None], prices: str, folder: Path, filing: Filing
+    ) -> PublishResult:
         try:
             report.result()
             if not self.track:
                 return PublishResult()
 
-            return PublishResult(self._ask(work.track_run, folder, self.root, self.uri, filing))
+            to = folder, self.root, self.uri
+            return PublishResult(self._ask(prices, work.track_run, *to, filing))
         except PublishError as error:
             return PublishResult(error=str(error))
 
-    def _ask(self, function: Callable[..., T], folder: Path, *arguments: object) -> T:
+    def _ask(self, prices: str, function: Callable[..., T], folder: Path, *arguments: object) -> T:
         if not (self.track or self.plots):
-            return work.attempt(function, folder, *arguments)
+            return work.attempt(prices, function, folder, *arguments)
 
         death = ""
         # Twice: a process may have been killed between two requests. If it dies twice on the same
@@ -129,7 +133,7 @@ class Publisher:
             try:
                 self.start()
                 assert self._connection is not None
-                self._connection.send((function, folder, *arguments))
+                self._connection.send((prices, function, folder, *arguments))
                 reply = self._connection.recv()
             except (OSError, EOFError) as error:
                 death = self._end() or f"{type(error).__name__}: {error}"

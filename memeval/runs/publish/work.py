@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from memeval.config.filing import Filing
 from memeval.errors import MemevalError
+from memeval.results.own_prices import prices_from
 from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
@@ -26,10 +27,11 @@ class PublishError(Exception):
     """Why something was not published, on one line. The results are still on disk."""
 
 
-def attempt(function: Callable[..., T], folder: Path, *arguments: object) -> T:
-    """Calls a function. Raises `PublishError` for any error."""
+def attempt(prices: str, function: Callable[..., T], folder: Path, *arguments: object) -> T:
+    """Calls a function with the prices of a file, or none. Raises `PublishError` for any error."""
     try:
-        return function(folder, *arguments)
+        with prices_from(prices):
+            return function(folder, *arguments)
     except OSError as error:
         path = one_line(error.filename or folder, 500)
         raise PublishError(f"{path} can't be written: {error.strerror or error}") from error
