@@ -146,7 +146,11 @@ def _convert(key: str, value: Any, wanted: Any) -> Any:
     if wanted in _TYPE_WORDS and (
         not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)
     ):
-        raise UserError(f"{key} must be {_TYPE_WORDS[wanted]}, but is '{value}'")
+        hints = []
+        if isinstance(value, list | tuple):
+            hints = [f"to compare several, in a sweep:  {key}={','.join(map(str, value))}"]
+
+        raise UserError(f"{key} must be {_TYPE_WORDS[wanted]}, but is '{value}'", *hints)
 
     return value
 

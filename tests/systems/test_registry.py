@@ -103,6 +103,13 @@ def test_a_wrong_setting_is_named(given: Mapping[str, Any], message: str) -> Non
     assert message in raised.value.message
 
 
+def test_a_list_where_one_value_belongs_is_answered_with_the_form_of_a_sweep() -> None:
+    with pytest.raises(UserError) as raised:
+        read_settings(settings_of("rag"), {"chunk_size": [256, 512]})
+    (hint,) = raised.value.hints
+    assert hint.endswith("in a sweep:  system.chunk_size=256,512")
+
+
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
