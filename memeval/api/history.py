@@ -54,8 +54,8 @@ def history(*filters: str, metric: str | None = None, last: int | None = None) -
     runs = select_runs(filters, last).chosen
     runs = sorted(runs, key=lambda run: run.summary.finished_at)
     summaries = [run.summary for run in runs]
-    _check_one("systems", [system_of(summary) for summary in summaries], "system=notes")
-    _check_one("data sets", [summary.dataset for summary in summaries], "dataset=demo")
+    _check_one("systems", [system_of(summary) for summary in summaries], "system")
+    _check_one("data sets", [summary.dataset for summary in summaries], "dataset")
     if len(runs) < 2:
         raise UserError("history needs two finished runs, but only one matches", EXAMPLE)
 
@@ -72,7 +72,7 @@ def _names(summaries: Sequence[RunSummary]) -> list[str]:
     return versions if len({*versions, ""}) > len(versions) else labels(summaries)
 
 
-def _check_one(what: str, values: Sequence[str], example: str) -> None:
+def _check_one(what: str, values: Sequence[str], setting: str) -> None:
     names = sorted(set(values))
     if len(names) > 1:
         shown = ", ".join(one_line(name, 60) for name in names[:MOST_NAMES])
@@ -80,5 +80,5 @@ def _check_one(what: str, values: Sequence[str], example: str) -> None:
         raise UserError(
             f"history takes one system and one data set, but the runs have {len(names)} {what}: "
             f"{shown}{more}",
-            f"choose one:  {example}",
+            f"choose one:  {setting}={one_line(names[0], 60)}",
         )
