@@ -153,6 +153,6 @@ def test_history_says_which_steps_show_a_difference(tmp_path: Path) -> None:
 def test_history_needs_two_runs_of_one_system(home: Path) -> None:
     done = memeval(home, "history")
     assert done.status == 2 and "the runs have 2 systems: no_memory, oracle" in done.told
-    assert "choose one:  system=no_memory" in done.told
+    assert "choose one:  system=no_memory" in done.err
     done = memeval(home, "history", "system=oracle")
     assert done.status == 2 and "history needs two finished runs" in done.told
