@@ -18,9 +18,12 @@ from tempfile import TemporaryDirectory
 from memeval.cli.parser import CONFIG_DIR, Parser, settings_of
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
+from memeval.llm.contract import Completion, Prompt
+from memeval.llm.model import LanguageModel
 from memeval.pipeline.execute.reader import BudgetedReader, cell_reader
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
+from memeval.records import Role
 from memeval.report.junit import JunitCase, as_junit
 from memeval.results import write_atomically
 from memeval.retrieval.embedding.contract import Embedder
@@ -172,6 +175,19 @@ def _report_file(word: str) -> Path:
     return path
 
 
+class ModelByRole(LanguageModel):
+    """The model of `llm.ingest` for calls while a system ingests, and that of `llm` for others."""
+
+    def __init__(self, models: Models) -> None:
+        self._models = models
+        self.name = models.reader.name
+
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        is_ingest = role is Role.INGEST
+        model = self._models.ingest_model if is_ingest else self._models.reader
+        return await model.complete(prompt, role=role, seed=seed)
+
+
 class CheckedCell(SystemUnderTest):
     """The system of a cell, with the cell's own models and embedder."""
 
@@ -200,7 +216,7 @@ class CheckedCell(SystemUnderTest):
         return replace(parts, reader=reader, reranker=self._models.reranker)
 
     def model(self) -> ScriptedModel:
-        return ScriptedModel(inner=self._models.reader)
+        return ScriptedModel(inner=ModelByRole(self._models))
 
     def embedder(self) -> Embedder:
         return self._models.embedder()

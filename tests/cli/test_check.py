@@ -126,6 +126,19 @@ def test_check_uses_the_prompt_top_k_and_reranker_of_the_run(
     assert all("think step by step" in str(body) for _, body in endpoint.requests)
 
 
+def test_check_ingests_with_the_model_of_that_role(tmp_path: Path) -> None:
+    with ScriptedEndpoint() as endpoint:
+        done = memeval(
+            tmp_path,
+            *("check", "system=cogcanvas", f"llm.base_url={endpoint.base_url}", "llm=openai"),
+            *("llm.model=reads", "llm.ingest.model=extracts", "llm.api_key_env=MY_KEY"),
+            MY_KEY="sk-of-this-test",
+        )
+
+    assert "cogcanvas: " in done.out, done.err
+    assert {body["model"] for _, body in endpoint.requests} == {"reads", "extracts"}
+
+
 @pytest.mark.slow
 def test_a_notice_instead_of_results_is_reported(tmp_path: Path, service: ScriptedMemory) -> None:
     def search(body: Any, usual: Any) -> Any:
