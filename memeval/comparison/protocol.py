@@ -1,4 +1,4 @@
-"""Conditions that two runs must share to be compared: data, questions, labels, judge, coverage.
+"""What two runs must share to be compared: data, questions, labels, judge, coverage, prices.
 
 Runs that differ in one of them are different experiments. Comparing them is refused, with the
 reason, unless `--force` is given.
@@ -12,7 +12,7 @@ from msgspec import structs
 
 from memeval.comparison.scores import RunScores
 from memeval.metrics.formats import percent
-from memeval.metrics.metric import Metric
+from memeval.metrics.metric import DOLLARS, Metric
 from memeval.results import (
     JudgeIdentity,
     Note,
@@ -22,6 +22,7 @@ from memeval.results import (
     judge_shown,
 )
 from memeval.results.judge import RECORDED
+from memeval.results.own_prices import has_other_prices
 from memeval.text.shown import one_line
 
 MIN_COVERAGE = 0.99
@@ -78,6 +79,10 @@ def reasons_against(
         if run.found_nothing:
             text = f"no question of {one_line(run.name)} got any context from its memory"
             yield Note(NoteKind.NOTHING_FOUND, text)
+
+        if metric.unit is DOLLARS and has_other_prices(run.tags):
+            text = f"prices have changed since the costs of {one_line(run.name)} were computed"
+            yield Note(NoteKind.PRICES, f"{text}: repeat its command, which calls no model")
 
         coverage = run.metrics.get("coverage")
         if coverage is None or coverage < MIN_COVERAGE:

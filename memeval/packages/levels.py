@@ -34,12 +34,11 @@ from memeval.packages.register import register_problems, signed_words
 from memeval.packages.rows import PackagedRows, text_problems
 from memeval.packages.signing import signer_of
 from memeval.pipeline.execute.judging import judge_answer
-from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.verify.figures import same_figure
 from memeval.pipeline.verify.sound import FolderCheck, name_ids
 from memeval.results import JudgeIdentity, Record
 from memeval.results.judge import RECORDED
-from memeval.results.own_prices import FIELDS, prices_from
+from memeval.results.own_prices import FIELDS, FIGURES_CODE, prices_from
 from memeval.results.run import Run
 from memeval.text.shown import counted, one_line
 from memeval.witness.figures import compare_pairs, questions_of

@@ -43,7 +43,6 @@ from memeval.packages.form import (
 from memeval.packages.rows import references
 from memeval.packages.signing import sign
 from memeval.pipeline.execute.rows import answer_digest
-from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.measure.records import rows_digest, rows_of_run
 from memeval.pipeline.verify.sound import OTHER_PRICES, WITHOUT_ROWS, verify_run
 from memeval.records import Usage
@@ -63,6 +62,7 @@ from memeval.results import (
 )
 from memeval.results.files import writing
 from memeval.results.judge import JudgeIdentity
+from memeval.results.own_prices import FIGURES_CODE
 from memeval.results.rows import answer_or_ingest, case_of_ingest
 from memeval.results.run import Run
 from memeval.results.store import sealed_line

@@ -36,6 +36,8 @@ class NoteKind(StrEnum):
     LABELS = "labels"
     JUDGE = "judge"
     COVERAGE = "coverage"
+    PRICES = "prices"
+    """The costs of a run have other prices than those in force."""
 
 
 _HEADINGS = {NoteKind.CORRECTED: "Corrected accuracy: "}

@@ -26,6 +26,8 @@ PRICES_FILE = "prices.yaml"
 """In the project's root: prices of the user's own models."""
 PER = 1_000_000
 FIELDS = ("input", "output", "cached")
+FIGURES_CODE = "figures_code"
+"""Tag of a run: the identity of the code and of the prices that computed its figures."""
 _MARK = "-prices-"
 _named: ContextVar[str | None] = ContextVar("prices", default=None)
 """What `prices_file` returned for the run under way, as several may have their own."""
@@ -68,9 +70,9 @@ def prices_mark() -> str:
     return "" if own is None else f"{_MARK}{own.digest}"
 
 
-def has_other_prices(figures_code: str) -> bool:
-    """Whether the figures were computed with other custom prices than those in force."""
-    _, mark, digest = figures_code.partition(_MARK)
+def has_other_prices(tags: Mapping[str, str]) -> bool:
+    """Whether the figures of a run with these tags have other own prices than those in force."""
+    _, mark, digest = tags.get(FIGURES_CODE, "").partition(_MARK)
     return mark + digest != prices_mark()
 
 

@@ -27,6 +27,7 @@ from memeval.metrics.registry import metric_named
 from memeval.records import Role, Usage
 from memeval.results import RECORDS_FILE, RunSummary, StepTimes
 from memeval.results.judge import JudgeIdentity
+from memeval.results.own_prices import FIGURES_CODE
 from memeval.results.prices import total_cost_usd
 from memeval.results.run import Run
 
@@ -508,6 +509,20 @@ def test_cost_and_tokens_of_imported_answers_are_unknown(tmp_path: Path) -> None
     for word in ("cost", "tokens"):
         with pytest.raises(UserError, match="no question of these runs has a value for"):
             compare_runs(runs, metric_named(word))
+
+
+def test_costs_under_other_prices_are_not_compared(tmp_path: Path) -> None:
+    """The table of runs would have one price of a call, and the sentence another."""
+    usage = Usage(Role.ANSWER, "gpt-4o-mini", "openai", 1000, 100)
+    tags = {FIGURES_CODE: "0badf00d-prices-1234"}
+    runs = [
+        made_run(tmp_path, name, strong(10, 2), tags=own, of_records={"usage": (usage,)})
+        for name, own in (("before", tags), ("after", {}))
+    ]
+    (refusal,) = compare_runs(runs, metric_named("cost")).refusals
+    assert [note.kind for note in refusal.notes] == ["prices"]
+    assert refusal.notes[0].text.startswith("prices have changed since the costs of before")
+    assert not compare_runs(runs, metric_named("tokens")).refusals
 
 
 def test_metrics_of_every_kind_are_read(tmp_path: Path) -> None:

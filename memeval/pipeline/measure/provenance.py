@@ -22,6 +22,7 @@ from memeval.pipeline.open.system_source import IMPORTED, SystemSource
 from memeval.pipeline.open.versions import code_version, git_state, versions
 from memeval.results import JudgeIdentity
 from memeval.results.judge import RECORDED
+from memeval.results.own_prices import FIGURES_CODE
 from memeval.results.summary import OWN_TAG
 from memeval.text.redaction import redacted_in
 
@@ -36,9 +37,6 @@ _COMMON = frozenset(
     }
 )
 """Settings of a data set that are not in its protocol, or that `protocol` has elsewhere."""
-
-FIGURES_CODE = "figures_code"
-"""Tag with the identity of the code that computed the figures from the rows."""
 
 SYSTEM_FLAGS = "system_flags"
 """Tag with the words that a system adds to the column `flags`, joined by commas."""

@@ -20,7 +20,7 @@ from memeval.pipeline.measure.figures import (
     measure_repeat,
     statuses,
 )
-from memeval.pipeline.measure.provenance import FIGURES_CODE, config_yaml, params, tags
+from memeval.pipeline.measure.provenance import config_yaml, params, tags
 from memeval.pipeline.measure.records import (
     Ingest,
     as_lines,
@@ -50,6 +50,7 @@ from memeval.results import (
     write_atomically,
 )
 from memeval.results.files import writing
+from memeval.results.own_prices import FIGURES_CODE
 from memeval.results.private import make_folder
 from memeval.text.names import text_digest
 from memeval.text.shown import one_line

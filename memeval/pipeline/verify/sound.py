@@ -22,7 +22,6 @@ from memeval.config.identity import IdentityInputs, keys, run_key
 from memeval.config.resolve import read_config
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.pipeline.execute.rows import usages_of
-from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.measure.records import Ingest, members_of_rows, rows_digest, rows_of_run
 from memeval.pipeline.verify.figures import figure_problems, note_problems
 from memeval.pipeline.verify.settings import setting_problems, tag_problems, witness_problems
@@ -144,7 +143,7 @@ class FolderCheck:
             ingests = None
             self.unchecked.append("figures of ingests: the run was stopped during ingest")
 
-        has_prices = self.brings_prices or not has_other_prices(summary.tags.get(FIGURES_CODE, ""))
+        has_prices = self.brings_prices or not has_other_prices(summary.tags)
         if not has_prices:
             self.unchecked.append(OTHER_PRICES)
 
