@@ -70,6 +70,11 @@ def prices_mark() -> str:
     return "" if own is None else f"{_MARK}{own.digest}"
 
 
+def without_prices(figures_code: str) -> str:
+    """The identity of the code alone: workers on other machines compute no costs."""
+    return figures_code.partition(_MARK)[0]
+
+
 def has_other_prices(tags: Mapping[str, str]) -> bool:
     """Whether the figures of a run with these tags have other own prices than those in force."""
     _, mark, digest = tags.get(FIGURES_CODE, "").partition(_MARK)

@@ -104,7 +104,9 @@ def test_local_cluster_makes_the_same_records(memeval: Command, tmp_path: Path) 
     others = [
         word for word in CELLS if not word.startswith(("system=", "dataset.limit_questions="))
     ]
-    words = (*others, "system=bm25", "dataset.limit_questions=2")
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("{date: 2026-01-31, models: {gpt-4o-mini: {input: 1, output: 2}}}")
+    words = (*others, "system=bm25", "dataset.limit_questions=2", f"prices={prices}")
     one, other = tmp_path / "one", tmp_path / "other"
     with ScriptedEndpoint() as endpoint:
         address = f"llm.base_url={endpoint.base_url}"

@@ -17,6 +17,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import figures_code
 from memeval.pipeline.open.connections import Loads
 from memeval.process.private import private_umask
+from memeval.results.own_prices import without_prices
 from memeval.runs.compute.computing import DONE, FAILED, MESSAGE, UnitComputer
 from memeval.runs.display.terminal import guard
 from memeval.runs.environment import set_environment
@@ -51,7 +52,7 @@ class Computer:
 
         for cell in start.cells.values():
             # Equal versions are not enough: in a checkout the code may have been edited.
-            if figures_code(type(cell.dataset)) != cell.figures_code:
+            if figures_code(type(cell.dataset)) != without_prices(cell.figures_code):
                 return "its memeval code differs from this machine's"
 
         return ""

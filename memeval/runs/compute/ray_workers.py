@@ -32,7 +32,6 @@ from memeval.pipeline.execute.unit import Keeper, UnitDone, WorkUnit
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads, free_slots
 from memeval.process import started
-from memeval.results.own_prices import VARIABLE, prices_file
 from memeval.runs.compute import ray_worker
 from memeval.runs.compute.computing import DONE, ENDING_S, FAILED
 from memeval.runs.compute.ray_computing import Start
@@ -263,7 +262,7 @@ class RayWorkers:
     async def _start(self) -> None:
         """Starts a worker, as soon as the cluster has a processor for it."""
         actor = self._class.remote()
-        variables = {**self._settings.variables, VARIABLE: prices_file()}
+        variables = dict(self._settings.variables)
         # Both calls return immediately: the cluster may have no free processor for a long time.
         beginning = actor.begin.remote(self._cells, sys.path, variables, self._cluster.node)
         ready = _task(_value(beginning))
