@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -38,10 +39,11 @@ def score_of(row: Row) -> float | None:
     verdict = row.get("verdict")
     if row.get("status") != "ok" or verdict is None or verdict["label"] == "unscored":
         return None
-    if verdict.get("graded"):
-        return None if verdict["score"] is None else float(verdict["score"])
+    if not verdict.get("graded"):
+        return float(verdict["label"] == "correct")
 
-    return 1.0 if verdict["label"] == "correct" else 0.0
+    score = verdict["score"]
+    return None if score is None else float(score)
 
 
 def questions_of(rows: Iterable[Row]) -> dict[str, ScoredQuestion]:
@@ -49,19 +51,19 @@ def questions_of(rows: Iterable[Row]) -> dict[str, ScoredQuestion]:
     scores: dict[str, list[float | None]] = {}
     first: dict[str, Row] = {}
     for row in rows:
-        name = row["question_id"]
-        scores.setdefault(name, []).append(score_of(row))
-        first.setdefault(name, row)
+        scores.setdefault(row["question_id"], []).append(score_of(row))
+        first.setdefault(row["question_id"], row)
 
-    return {
-        name: ScoredQuestion(
-            case=str(first[name].get("case_id", "")),
-            category=str(first[name].get("category", "")),
-            weight=float(first[name].get("weight", 1.0)),
-            scores=tuple(own),
+    questions = {}
+    for name, row in first.items():
+        questions[name] = ScoredQuestion(
+            case=str(row.get("case_id", "")),
+            category=str(row.get("category", "")),
+            weight=float(row.get("weight", 1.0)),
+            scores=tuple(scores[name]),
         )
-        for name, own in scores.items()
-    }
+
+    return questions
 
 
 def figures(rows: Iterable[Row], headline: Collection[str]) -> Figures:
@@ -70,33 +72,44 @@ def figures(rows: Iterable[Row], headline: Collection[str]) -> Figures:
     Only categories of the `headline` enter the accuracy.
     """
     listed = list(rows)
-    questions = questions_of(listed)
-    own = [question for question in questions.values() if question.category in headline]
-    made = {f"accuracy{end}": value for end, value in _share(own).items()}
-    scored = sum(score is not None for one in questions.values() for score in one.scores)
-    retrieved = sum(row.get("status") == "retrieved" for row in listed)
-    made["coverage"] = (scored + retrieved) / len(listed) if listed else None
-    for category in sorted({question.category for question in questions.values()}):
-        within = [one for one in questions.values() if one.category == category]
-        named = {f"category:{category}{end}": value for end, value in _share(within).items()}
-        made |= named
-        made[f"category:{category}:n"] = float(len(within))
-        scores = [score for one in within for score in one.scores]
-        made[f"category:{category}:scored"] = float(sum(score is not None for score in scores))
+    counted: list[ScoredQuestion] = []
+    by_category: dict[str, list[ScoredQuestion]] = {}
+    scored = Counter[str]()
+    for question in questions_of(listed).values():
+        by_category.setdefault(question.category, []).append(question)
+        scored[question.category] += len(question.scores) - question.scores.count(None)
+        if question.category in headline:
+            counted.append(question)
+
+    made = _share("accuracy", counted)
+    made["coverage"] = None
+    if listed:
+        retrieved = sum(row.get("status") == "retrieved" for row in listed)
+        made["coverage"] = (scored.total() + retrieved) / len(listed)
+
+    for category in sorted(by_category):
+        name, within = f"category:{category}", by_category[category]
+        made |= _share(name, within)
+        made[f"{name}:n"] = float(len(within))
+        made[f"{name}:scored"] = float(scored[category])
 
     return made
 
 
-def _share(questions: Sequence[ScoredQuestion]) -> Figures:
-    known = [one for one in questions if one.value is not None]
-    if not known:
-        return {"": None, ":low": None, ":high": None}
+def _share(name: str, questions: Iterable[ScoredQuestion]) -> Figures:
+    values, cases, weights = [], [], []
+    for question in questions:
+        value = question.value
+        if value is not None:
+            values.append(value)
+            cases.append(question.case)
+            weights.append(question.weight)
 
-    values = [one.value for one in known if one.value is not None]
-    weights = [one.weight for one in known]
-    ends = share_interval(values, [one.case for one in known], weights)
-    low, high = ends or (None, None)
-    return {"": weighted_mean(values, weights), ":low": low, ":high": high}
+    if not values:
+        return {name: None, f"{name}:low": None, f"{name}:high": None}
+
+    low, high = share_interval(values, cases, weights) or (None, None)
+    return {name: weighted_mean(values, weights), f"{name}:low": low, f"{name}:high": high}
 
 
 class PairedDifference(Struct, frozen=True):
@@ -114,23 +127,26 @@ def difference(
     first: Mapping[str, ScoredQuestion], second: Mapping[str, ScoredQuestion]
 ) -> PairedDifference | None:
     """The paired difference of two runs; None if they have no question in common."""
-    sums: dict[str, float] = {}
-    sizes: dict[str, float] = {}
-    deltas: list[tuple[str, float, float]] = []
+    cases, deltas, weights = [], [], []
     for name, question in first.items():
-        other = second[name].value if name in second else None
-        if question.value is not None and other is not None:
-            deltas.append((question.case, question.value - other, question.weight))
+        if name in second:
+            value, other = question.value, second[name].value
+            if value is not None and other is not None:
+                cases.append(question.case)
+                deltas.append(value - other)
+                weights.append(question.weight)
 
     if not deltas:
         return None
 
-    weights = [weight for _, _, weight in deltas]
-    is_equal = min(weights) == max(weights)
-    for case, delta, weight in deltas:
-        own = 1.0 if is_equal else weight
-        sums[case] = sums.get(case, 0.0) + own * delta
-        sizes[case] = sizes.get(case, 0.0) + own
+    if min(weights) == max(weights):
+        weights = [1.0] * len(weights)
+
+    sums = dict.fromkeys(cases, 0.0)
+    sizes = sums.copy()
+    for case, delta, weight in zip(cases, deltas, weights, strict=True):
+        sums[case] += weight * delta
+        sizes[case] += weight
 
     p, low, high = flip_test(list(sums.values()), list(sizes.values()))
     return PairedDifference(sum(sums.values()) / sum(sizes.values()), low, high, p, sums)
@@ -141,6 +157,5 @@ def compare_pairs(
 ) -> list[tuple[PairedDifference | None, float | None]]:
     """The difference of each pair of runs (by position), and its p adjusted over all pairs."""
     found = [difference(runs[first], runs[second]) for first, second in pairs]
-    known = [one for one in found if one is not None]
-    ps = iter(adjusted_ps([one.sums for one in known]))
-    return [(one, None if one is None else max(next(ps), one.p)) for one in found]
+    ps = iter(adjusted_ps([pair.sums for pair in filter(None, found)]))
+    return [(pair, None if pair is None else max(next(ps), pair.p)) for pair in found]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import cos, exp, lgamma, log, pi, sqrt, tan
+from operator import mul
 
 _PANELS = 64
 _HALVINGS, _STEPS = 10, 4
@@ -19,9 +20,15 @@ _NODES = (
 Interval = tuple[float, float]
 
 
+def dot(first: Sequence[float], second: Sequence[float]) -> float:
+    """Σ x y."""
+    total: float = sum(map(mul, first, second))
+    return total
+
+
 def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
     """Σ w x / Σ w."""
-    return sum(w * x for w, x in zip(weights, values, strict=True)) / sum(weights)
+    return dot(weights, values) / sum(weights)
 
 
 def share_interval(
@@ -36,7 +43,8 @@ def share_interval(
         weights = [1.0] * len(values)
 
     mean, total = weighted_mean(values, weights), sum(weights)
-    residual, size, square = (dict.fromkeys(names, 0.0) for _ in range(3))
+    residual = dict.fromkeys(names, 0.0)
+    size, square = residual.copy(), residual.copy()
     for value, name, weight in zip(values, clusters, weights, strict=True):
         residual[name] += weight * (value - mean)
         size[name] += weight
@@ -50,18 +58,17 @@ def share_interval(
     if min(values) < max(values) and spread > 0 and error > 0:
         effective = spread / error
 
-    t = student(_degrees_of_freedom([size[g] for g in names], [square[g] for g in names]))
+    t = student(_degrees_of_freedom(list(size.values()), list(square.values())))
     return _wilson(min(max(mean, 0.0), 1.0), effective, t)
 
 
 def _variance(values: Sequence[float], mean: float, weights: Sequence[float]) -> float:
     """p(1 - p) if all values are 0 or 1, otherwise the sample variance."""
-    if all(value in (0.0, 1.0) for value in values):
+    if {0.0, 1.0}.issuperset(values):
         return mean * (1 - mean)
 
-    total = sum(weights)
-    spread = sum(w * (x - mean) ** 2 for w, x in zip(weights, values, strict=True)) / total
-    return spread / (1 - sum(w * w for w in weights) / total**2)
+    spread = weighted_mean([(value - mean) ** 2 for value in values], weights)
+    return spread / (1 - dot(weights, weights) / sum(weights) ** 2)
 
 
 def _wilson(p: float, n: float, t: float) -> Interval:
@@ -78,12 +85,14 @@ def _degrees_of_freedom(sizes: Sequence[float], squares: Sequence[float]) -> flo
     trace = norm = 0.0
     for g, own in enumerate(sizes):
         for h, other in enumerate(sizes):
-            cell = -(own * squares[h] + other * squares[g]) / total
-            cell += own * other * all_squares / total**2
-            cell += squares[g] if g == h else 0.0
+            cell = own * other * all_squares / total**2
+            cell -= (own * squares[h] + other * squares[g]) / total
+            if g == h:
+                cell += squares[g]
             cell *= scale[g] * scale[h]
             norm += cell * cell
-            trace += cell if g == h else 0.0
+            if g == h:
+                trace += cell
 
     return trace * trace / norm
 
