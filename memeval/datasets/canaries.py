@@ -48,15 +48,13 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
     after: dict[str, list[Turn]] = {}
     taken = set(case.turn_ids)
     for number, value in enumerate(facts + orders):
-        anchor = turns[int(rng.random() * len(turns))]
+        anchor = pick(rng, turns)
         turn_id = f"{anchor.turn_id}.{number}"
         while turn_id in taken:
             turn_id += "0"
 
         taken.add(turn_id)
-        speaker, text = _canary_turn(
-            WORDS.languages[code], rng, anchor, value, is_fact=number < count
-        )
+        speaker, text = _said(rng, WORDS.languages[code], anchor, value, is_fact=number < count)
         canary = Turn(turn_id=turn_id, speaker=speaker, text=text, time=anchor.time)
         after.setdefault(anchor.turn_id, []).append(canary)
 
@@ -70,8 +68,8 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
     return replace(case, sessions=sessions, questions=tuple(questions))
 
 
-def _canary_turn(
-    language: Language, rng: Random, anchor: Turn, value: str, *, is_fact: bool
+def _said(
+    rng: Random, language: Language, anchor: Turn, value: str, *, is_fact: bool
 ) -> tuple[str, str]:
     """Speaker and text of a canary. It mentions a word of the turn before it, so that a search for
     that word also finds the canary.
@@ -97,4 +95,4 @@ def _with_canaries(session: Session, after: Mapping[str, Sequence[Turn]]) -> Ses
     for turn in session.turns:
         turns += [turn, *after.get(turn.turn_id, ())]
 
-    return session if len(turns) == len(session.turns) else replace(session, turns=tuple(turns))
+    return replace(session, turns=tuple(turns))

@@ -151,11 +151,11 @@ class Dataset(ABC):
 
         A data set may use the setting `split` for other splits.
         """
-        known = type(self.settings).__dataclass_fields__
-        if known["split"] is not DatasetSettings.__dataclass_fields__["split"]:
-            return None
+        field = type(self.settings).__dataclass_fields__["split"]
+        if field is DatasetSettings.__dataclass_fields__["split"] and self.settings.split in SIDES:
+            return str(self.settings.split)
 
-        return self.settings.split if self.settings.split in SIDES else None
+        return None
 
     def side_of(self, case_id: str) -> str:
         """The side of the split that a case is on."""
@@ -186,8 +186,7 @@ class Dataset(ABC):
 
     def _filtered_cases(self) -> Iterator[EvalCase]:
         """The cases with the questions that pass the settings' filters, before sampling."""
-        named = self.settings.question_ids
-        wanted = None if named is None else frozenset(named)
+        wanted = frozenset(self.settings.question_ids or ())
         count, side = 0, self.side
         canaries, seed = self.settings.canaries, self.settings.canary_seed or 0
         for case in self.read():
@@ -196,11 +195,11 @@ class Dataset(ABC):
 
             whole = plant(case, canaries, seed) if canaries else case
             chosen = tuple(filter(self.asks, whole.questions))
-            if wanted is not None:
+            if wanted:
                 chosen = tuple(question for question in chosen if question.question_id in wanted)
 
             # A case that has no questions anyway is kept: the filters did not empty it.
-            if not chosen and (whole.questions or wanted is not None):
+            if not chosen and (whole.questions or wanted):
                 continue
 
             yield replace(whole, questions=chosen[: self.settings.limit_questions])
@@ -226,13 +225,14 @@ class Dataset(ABC):
 
         weights = self._sample.weights
         for case in self._filtered_cases():
-            drawn = tuple(
-                replace(question, weight=weights[question.question_id])
-                for question in case.questions
-                if question.question_id in weights
-            )
+            drawn = []
+            for question in case.questions:
+                weight = weights.get(question.question_id)
+                if weight is not None:
+                    drawn.append(replace(question, weight=weight))
+
             if drawn:
-                yield replace(case, questions=drawn)
+                yield replace(case, questions=tuple(drawn))
 
     def _check_question_ids(self, asked: set[str]) -> None:
         """Raises `UserError` for a named question that was not asked."""
@@ -254,10 +254,11 @@ class Dataset(ABC):
         Called after `cases` or `read` ran.
         """
         counts = {"settings": self.settings, **self.irregularities}
-        notes = (
-            note for kind, note in self.irregularity_notes.items() if self.irregularities[kind]
+        return tuple(
+            note.format_map(counts)
+            for kind, note in self.irregularity_notes.items()
+            if self.irregularities[kind]
         )
-        return tuple(note.format_map(counts) for note in notes)
 
     def repairs(self) -> Iterable[str]:
         """Every repair of a dirty record, one line each, for `data verify`.

@@ -30,11 +30,10 @@ def fetch(
     """Downloads a data set to its path below `folder`, and returns that path. For a data set of
     several files, downloads all of them or only `files`.
 
-    An intact existing file is not downloaded again.
-
-    The bytes go to a `.part` file, which a later call continues; the file gets its name only after
-    its hash is checked. Raises `UserError` if there is nothing to fetch, no hash to compare with,
-    or another file in the way, and `WorldError` if the download failed.
+    An intact existing file is not downloaded again. The bytes go to a `.part` file, which a later
+    call continues; the file gets its name only after its hash is checked. Raises `UserError` if
+    there is nothing to fetch, no hash to compare with, or another file in the way, and `WorldError`
+    if the download failed.
     """
     limits = limits or FetchLimits()
     if info.url is None and any(file.url for file in info.files):
@@ -42,28 +41,18 @@ def fetch(
             fetch(info=info.part(file), folder=folder, progress=progress, limits=limits)
 
         return folder / info.file
-
-    if info.url is None and info.by_hand:
-        raise UserError(f"data set '{info.name}' can't be fetched directly.", info.how_to_get)
-
     if info.url is None:
-        how = "ships with memeval" if info.file else "is generated when it is read"
-        raise UserError(f"data set '{info.name}' {how}: nothing to fetch.")
+        raise _nothing_to_fetch(info)
 
     info = replace(info, sha256=info.sha256 or limits.sha256)
     target = folder / info.file
-    # Checked only once: another download may put the right file there at any moment.
-    in_the_way = target.exists()
-    if in_the_way and target.is_file() and is_registered(info, target):
+    if _is_there(info, target):
         return target
 
-    _check_target(info, target, in_the_way)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with part_file(target) as part:
             _fill(Transfer(info, part, limits, progress))
-            # Renamed in one step, so that an incomplete file never has this name.
-            part.path.replace(target)
     except OSError as error:
         raise WorldError(
             f"data set '{info.name}' can't be written to {target.parent}: {error.strerror or error}"
@@ -72,12 +61,37 @@ def fetch(
     return target
 
 
-def _check_target(info: DatasetInfo, target: Path, in_the_way: bool) -> None:
-    """Raises `UserError` if another file is in the way, or no sha256 is registered."""
-    if in_the_way and info.pin is None:
+def _nothing_to_fetch(info: DatasetInfo) -> UserError:
+    if info.by_hand:
+        return UserError(f"data set '{info.name}' can't be fetched directly.", info.how_to_get)
+
+    how = "ships with memeval" if info.file else "is generated when it is read"
+    return UserError(f"data set '{info.name}' {how}: nothing to fetch.")
+
+
+def _is_there(info: DatasetInfo, target: Path) -> bool:
+    """Whether the registered file exists already.
+
+    Raises `UserError` if another file is in the way, or no sha256 is registered.
+    """
+    # Checked only once: another download may put the right file there at any moment.
+    in_the_way = target.exists()
+    if in_the_way and target.is_file() and is_registered(info, target):
+        return True
+
+    if info.pin is None:
+        problem = (
+            f"no sha256 is registered for data set '{info.name}': the download can't be checked."
+        )
+        if in_the_way:
+            problem = f"{target} already exists, but no sha256 is registered to compare it with."
+
+        page = (info.url or "").replace("/resolve/", "/blob/")
         raise UserError(
-            f"{target} already exists, but no sha256 is registered to compare it with.",
-            *_by_hash(info),
+            problem,
+            f"give the expected sha256:  python -m memeval data fetch {info.name} --sha256 HEX   "
+            f"(shown by the publisher: {page})",
+            "runs on such a file are tagged as unpinned",
         )
 
     if in_the_way:
@@ -86,31 +100,20 @@ def _check_target(info: DatasetInfo, target: Path, in_the_way: bool) -> None:
             "move it away, then fetch again",
         )
 
-    if info.pin is None:
-        raise UserError(
-            f"no sha256 is registered for data set '{info.name}': the download can't be checked.",
-            *_by_hash(info),
-        )
-
-
-def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
-    """Hints for a data set without a registered hash."""
-    page = (info.url or "").replace("/resolve/", "/blob/")
-    return (
-        f"give the expected sha256:  python -m memeval data fetch {info.name} --sha256 HEX   "
-        f"(shown by the publisher: {page})",
-        "runs on such a file are tagged as unpinned",
-    )
+    return False
 
 
 def _fill(transfer: Transfer) -> None:
-    """Fills the part file with the registered content.
+    """Fills the part file with the registered content, and gives it the name of the whole file.
 
     Raises `WorldError`, and keeps nothing, if different content arrives.
     """
     info, part = transfer.info, transfer.part
     continued = transfer.run()
-    digest_of_part = part.digest if info.sha256 else part.git_blob
+    name, digest_of_part = "sha256", part.digest
+    if not info.sha256:
+        name, digest_of_part = "git blob", part.git_blob
+
     if digest_of_part() != info.pin and continued:
         # The part that was continued may have been the beginning of another file.
         part.cut(0)
@@ -120,11 +123,13 @@ def _fill(transfer: Transfer) -> None:
     if digest != info.pin:
         part.discard()
         known = f" ({info.variants[digest]})" if digest in info.variants else ""
-        name = "sha256" if info.sha256 else "git blob"
         raise WorldError(
             f"{info.url} returned a different file: its {name} is {digest}{known}, not "
             f"{info.pin}. It was discarded."
         )
+
+    # Renamed in one step, so that an incomplete file never has this name.
+    part.path.replace(part.target)
 
 
 class Verification(Struct, frozen=True):
@@ -151,26 +156,26 @@ def verify(
 ) -> Verification:
     """Compares a data set with its registered hashes and counts, and reads all of it.
 
-    `settings` of the data set select which part of it. Raises `UserError` if it is missing or does
-    not parse.
+    `settings` select which part of it. Raises `UserError` if it is missing or does not parse.
     """
-    given = dict(settings or {})
-    path = locate(info, folder) if info.file else None
-    if path and given.get("path"):
-        path = Path(given["path"])
-    if path and not path.exists():
-        raise missing(info, path)
+    given = {"allow_unpinned": True, **(settings or {})}
+    path, digest = None, ""
+    if info.file:
+        path = Path(given.get("path") or locate(info, folder))
+        if not path.exists():
+            raise missing(info, path)
+        if path.is_file():
+            digest = file_digest(path)
 
-    digest = file_digest(path) if path and path.is_file() else ""
-    part = excerpt_of(info, digest)
     if not has_adapter(info.name):
-        problems = list(_unlike(info, path, digest, info.files)) if path and not part else []
-        return Verification(path=path, sha256=digest, right=not problems, problems=tuple(problems))
+        unlike = tuple(_unlike(info, path, digest, info.files))
+        return Verification(path=path, sha256=digest, right=not unlike, problems=unlike)
 
-    dataset = build(info.name, folder, **{"allow_unpinned": True, **given})
-    problems = list(_unlike(info, path, digest, dataset.files_read())) if path and not part else []
+    dataset = build(info.name, folder, **given)
+    problems = list(_unlike(info, path, digest, dataset.files_read()))
     loaded = dataset.open()
     read = counts(dataset.read())
+    part = excerpt_of(info, digest)
     if not part:
         for noun, count in dataset.expected_counts().items():
             if noun in NOUNS and read[noun] != count:
@@ -188,8 +193,15 @@ def verify(
     )
 
 
-def _unlike(info: DatasetInfo, path: Path, digest: str, files: Sequence[FileInfo]) -> Iterator[str]:
-    """How a file, or each file of a folder, differs from the registered one."""
+def _unlike(
+    info: DatasetInfo, path: Path | None, digest: str, files: Sequence[FileInfo]
+) -> Iterator[str]:
+    """How a file, or each file of a folder, differs from the registered one; nothing for a
+    registered excerpt.
+    """
+    if path is None or excerpt_of(info, digest):
+        return
+
     if digest and info.sha256 not in (None, digest):
         yield (
             f"sha256 is {digest}, not {info.sha256}: {info.variants.get(digest, 'an unknown file')}"

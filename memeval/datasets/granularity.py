@@ -75,24 +75,15 @@ def _by_session(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChun
     """Skips sessions without turns. With `speakers=false` such a session is an empty chunk, because
     the protocols that leave speakers out count it.
     """
-    kept = (session for session in case.sessions if session.turns or not granularity.speakers)
-    return (
-        _whole(
-            chunk_id=session.session_id,
-            session=session,
-            turns=session.turns,
-            granularity=granularity,
-        )
-        for session in kept
-    )
+    for session in case.sessions:
+        if session.turns or not granularity.speakers:
+            yield _whole(session.session_id, session, session.turns, granularity)
 
 
 def _by_turn(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
-    return (
-        _whole(chunk_id=turn.turn_id, session=session, turns=[turn], granularity=granularity)
-        for session in case.sessions
-        for turn in session.turns
-    )
+    for session in case.sessions:
+        for turn in session.turns:
+            yield _whole(turn.turn_id, session, [turn], granularity)
 
 
 def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
@@ -130,13 +121,7 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
         rounds.append((last, turns, first))
 
     for number, (session, members, first) in enumerate(rounds, start=1):
-        yield _whole(
-            chunk_id=f"x{number}",
-            session=session,
-            turns=members,
-            granularity=granularity,
-            first=first,
-        )
+        yield _whole(f"x{number}", session, members, granularity, first)
 
 
 def _by_event(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
@@ -150,9 +135,7 @@ def _by_event(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
                 events.append([turn])
 
         for turns in events:
-            yield _whole(
-                chunk_id=turns[0].turn_id, session=session, turns=turns, granularity=granularity
-            )
+            yield _whole(turns[0].turn_id, session, turns, granularity)
 
 
 def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
@@ -227,8 +210,10 @@ def _whole(
     first: Turn | None = None,
 ) -> MemoryChunk:
     """A chunk of whole turns, with or without the names of who speaks."""
-    with_names, without = "\n".join(map(line, turns)), " ".join(map(with_caption, turns))
-    content = with_names if granularity.speakers else without
+    content = "\n".join(map(line, turns))
+    if not granularity.speakers:
+        content = " ".join(map(with_caption, turns))
+
     return _chunk(chunk_id=chunk_id, session=session, turns=turns, content=content, first=first)
 
 
@@ -275,14 +260,13 @@ def _pack(turns: Sequence[Turn], size: int, overlap: int) -> Iterator[list[_Part
     Two parts of one turn never share a chunk: together they are too long.
     """
     chunk: list[_Part] = []
-    parts = (part for turn in turns for part in _parts(turn, size, overlap))
+    for turn in turns:
+        for part in _parts(turn, size, overlap):
+            if chunk and _cost(chunk) + part.cost > size:
+                yield chunk
+                chunk = _last(chunk, min(overlap, size - part.cost))
 
-    for part in parts:
-        if chunk and _cost(chunk) + part.cost > size:
-            yield chunk
-            chunk = _last(chunk, min(overlap, size - part.cost))
-
-        chunk = [*chunk, part]
+            chunk.append(part)
 
     if chunk:
         yield chunk
@@ -296,10 +280,7 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
         yield _Part(turn=turn, text=whole, cost=cost)
         return
 
-    upto = [
-        0,
-        *accumulate(count_tokens(word.group()) for word in words),
-    ]
+    upto = [0, *accumulate(count_tokens(word.group()) for word in words)]
     room = size - count_tokens(f"{turn.speaker}:")
     start = done = 0
     while done < len(words):

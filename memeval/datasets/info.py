@@ -96,8 +96,11 @@ class DatasetInfo:
 
     def part_named(self, name: str) -> DatasetInfo:
         """The entry of the file of this name; if none is registered, the whole data set's."""
-        file = next((file for file in self.files if file.name == name), None)
-        return self if file is None else self.part(file)
+        for file in self.files:
+            if file.name == name:
+                return self.part(file)
+
+        return self
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,6 @@ from memeval.text.shipped import PLACES
 
 _SHIPPED = tuple(place / "data" for place in PLACES)
 """Folders of the files that ship with memeval: in a release, and in a checkout."""
-
-
 FROZEN = "own"
 """Folder of the frozen data sets, below the data folder."""
 
@@ -47,7 +45,11 @@ def locate(info: DatasetInfo, folder: Path) -> Path:
         candidates += [parent / info.file for parent in _SHIPPED]
 
     candidates += [folder / excerpt.file for excerpt in info.excerpts]
-    return next((path for path in candidates if path.exists()), folder / info.file)
+    for path in candidates:
+        if path.exists():
+            return path
+
+    return candidates[0]
 
 
 def build(name: str, folder: Path, **given: Any) -> Dataset:
@@ -65,7 +67,10 @@ def build(name: str, folder: Path, **given: Any) -> Dataset:
 
     path, named = Path(settings.path), folder / FROZEN / settings.path
     # A frozen data set can also be given by its name.
-    return adapter(named if named.is_dir() and not path.exists() else path, info, settings)
+    if named.is_dir() and not path.exists():
+        path = named
+
+    return adapter(path, info, settings)
 
 
 def read_file(info: DatasetInfo, path: Path) -> bytes:
@@ -156,8 +161,11 @@ def shipped_digest(info: DatasetInfo, path: Path) -> str | None:
     for folder in list(candidates):
         candidates += sorted(file for file in folder.rglob("*") if file.name == path.name)
 
-    shipped = next((file for file in candidates if file.is_file()), None)
-    return None if shipped is None else file_digest(shipped)
+    for file in candidates:
+        if file.is_file():
+            return file_digest(file)
+
+    return None
 
 
 def excerpt_of(info: DatasetInfo, digest: str) -> Excerpt | None:

@@ -62,11 +62,13 @@ class Sample(Struct, frozen=True):
 
 def questions_of(cases: Iterable[EvalCase]) -> list[PoolQuestion]:
     """Questions that can be drawn from cases."""
-    return [
-        PoolQuestion(question.question_id, case.case_id, question.category)
-        for case in cases
-        for question in case.questions
-    ]
+    pool: list[PoolQuestion] = []
+    for case in cases:
+        for question in case.questions:
+            member = PoolQuestion(question.question_id, case.case_id, question.category)
+            pool.append(member)
+
+    return pool
 
 
 def draw(questions: Sequence[PoolQuestion], size: int, seed: int) -> Sample:
@@ -83,19 +85,19 @@ def draw(questions: Sequence[PoolQuestion], size: int, seed: int) -> Sample:
     counts = {category: len(members) for category, members in by_category.items()}
     sizes = allocate(counts, min(size, len(questions)))
 
-    drawn: list[PoolQuestion] = []
     weights: dict[str, float] = {}
+    drawn_conversations: set[str] = set()
     for category, members in by_category.items():
         chosen = _draw_systematically(members, sizes[category], f"{seed} {category}")
-        drawn += chosen
-        weight = len(members) / max(len(chosen), 1)
-        weights |= {question.question_id: weight for question in chosen}
+        for question in chosen:
+            weights[question.question_id] = len(members) / len(chosen)
+            drawn_conversations.add(question.case_id)
 
     return Sample(
         weights=weights,
         of=len(questions),
         conversations=len({question.case_id for question in questions}),
-        drawn_conversations=len({question.case_id for question in drawn}),
+        drawn_conversations=len(drawn_conversations),
     )
 
 
@@ -112,9 +114,12 @@ def allocate(counts: Mapping[CategoryId, int], size: int) -> dict[CategoryId, in
         )
 
     least = LEAST_OF_CATEGORY if size >= LEAST_OF_CATEGORY * len(counts) else 1
-    sizes = {category: min(least, count) for category, count in counts.items()}
     total = sum(counts.values())
-    shares = {category: size * count / total for category, count in counts.items()}
+    sizes: dict[CategoryId, int] = {}
+    shares: dict[CategoryId, float] = {}
+    for category, count in counts.items():
+        sizes[category] = min(least, count)
+        shares[category] = size * count / total
 
     # One at a time, to the category that is furthest below its share. Ties are broken by name, so
     # that the order of the file does not decide.
@@ -144,9 +149,8 @@ def _draw_systematically(
     step = len(ordered) / size
     # A random start gives every question the same chance.
     start = _random(seed, "start") * step
-    positions = [min(int(start + number * step), len(ordered) - 1) for number in range(size)]
-
-    return [ordered[position] for position in positions]
+    last = len(ordered) - 1
+    return [ordered[min(int(start + number * step), last)] for number in range(size)]
 
 
 def _random(*parts: str) -> float:
@@ -154,5 +158,4 @@ def _random(*parts: str) -> float:
     machine.
     """
     digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).digest()
-
     return int.from_bytes(digest[:7]) / 2**56

@@ -35,21 +35,24 @@ class StatsRow(Struct):
 
     def add(self, case: EvalCase, tokens: int, category: CategoryId | None = None) -> None:
         """Adds a case with all its questions, or with those of one category."""
-        asked = [question for question in case.questions if category in (None, question.category)]
         self.cases += 1
         self.sessions += len(case.sessions)
-        self.turns += sum(1 for _ in case.turns)
         self.tokens += tokens
         self.most_tokens = max(self.most_tokens, tokens)
-        self.questions += len(asked)
-        self.categories.update(question.category for question in asked)
-        self.evidence += sum(len(question.evidence) for question in asked)
-        self.with_evidence += sum(bool(question.evidence) for question in asked)
-        self.answerable += sum(question.answerable for question in asked)
-        starts = (session.started_at for session in case.sessions)
-        for time in filter(None, starts):
-            self.first = min(time, self.first or time)
-            self.last = max(time, self.last or time)
+        for question in case.questions:
+            if category in (None, question.category):
+                self.questions += 1
+                self.categories[question.category] += 1
+                self.evidence += len(question.evidence)
+                self.with_evidence += bool(question.evidence)
+                self.answerable += question.answerable
+
+        for session in case.sessions:
+            self.turns += len(session.turns)
+            time = session.started_at
+            if time is not None:
+                self.first = min(time, self.first or time)
+                self.last = max(time, self.last or time)
 
 
 class Stats(Struct):

@@ -93,7 +93,10 @@ class Transfer(Struct, frozen=True):
     def _copy(self, response: HTTPResponse, done: int) -> None:
         # This header may contain anything; a number of 20 or more digits is not a size.
         length = response.headers.get("Content-Length", "")
-        announced = done + int(length) if length.isdecimal() and len(length) < 20 else None
+        announced = None
+        if length.isdecimal() and len(length) < 20:
+            announced = done + int(length)
+
         total, most = announced or self.info.size_bytes, self.limits.most(self.info)
         # Refused before the first byte: a wrong URL could fill the disk.
         if announced is not None and announced > most:
