@@ -161,7 +161,8 @@ class AlertStorm(NetOps):
 
     def _case(self, name: str, storm: Storm, history: Sequence[Storm] = ()) -> EvalCase:
         """The case of a storm, or of a history joined into one storm."""
-        shown, sessions = show(storm, *([HISTORY] if history else []))
+        legend = (HISTORY,) if history else ()
+        shown, sessions = show(storm, *legend)
         rng = seeded_random("alert_storm questions", VERSION, self.settings.seed, name)
         material = StormMaterial(rng=rng, storm=storm, shown=shown)
         offered = drafts_of(TEMPLATES, material)

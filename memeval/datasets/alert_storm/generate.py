@@ -175,28 +175,23 @@ def _storm(
     roots = draw(rng, net.devices, shape.n_root_causes)
     trouble = spread(net=net, roots=roots, window_ms=length, rng=rng)
     silent = silent_devices(trouble, rng, shape.n_devices // 10)
-    firsts = [
-        *_causes(trouble, rng),
-        *_symptoms(
-            trouble=trouble,
-            silent=silent,
-            count=shape.firsts - shape.n_root_causes,
-            symptoms=symptoms,
-            length=length,
-            rng=rng,
-        ),
-    ]
+    firsts = list(_causes(trouble, rng))
+    firsts += _symptoms(
+        trouble=trouble,
+        silent=silent,
+        count=shape.firsts - shape.n_root_causes,
+        symptoms=symptoms,
+        length=length,
+        rng=rng,
+    )
+
+    # Sorted because the order of a set of strings differs between processes, and so would the
+    # draws.
+    devices = sorted(set(net.devices) - silent)
     lines = [
         *firsts,
         *_repeats(firsts, shape.duplicates, rng),
-        *_flaps(
-            # Sorted because the order of a set of strings differs between processes, and so would
-            # the draws.
-            devices=sorted(set(net.devices) - silent),
-            count=shape.flaps,
-            length=length,
-            rng=rng,
-        ),
+        *_flaps(devices=devices, count=shape.flaps, length=length, rng=rng),
     ]
     raised = {line.device for line in lines if line.kind not in LINK_KINDS}
     return Storm(
@@ -245,7 +240,10 @@ def _symptoms(
         device, arrival = reached[place]
         name = kinds[kind]
         # The lost neighbour is seen as the trouble arrives; the other symptoms follow later.
-        at = arrival if turn == 0 else arrival + 1 + int(rng.random() * (length - arrival))
+        at = arrival
+        if turn > 0:
+            at += 1 + int(rng.random() * (length - arrival))
+
         severity, message = symptoms[name]
         yield Alert(
             time=_after(at),
@@ -275,7 +273,11 @@ def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iter
     # Each link gets one line first; the remaining lines are dealt at random.
     shares = [0] * len(flapping)
     for number in range(count):
-        shares[number if number < len(shares) else int(rng.random() * len(shares))] += 1
+        place = number
+        if number >= len(shares):
+            place = int(rng.random() * len(shares))
+
+        shares[place] += 1
 
     for device, share in zip(flapping, shares, strict=True):
         for number, at in enumerate(sorted(int(rng.random() * length) for _ in range(share))):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from random import Random
+from typing import Any
 
 from msgspec import Struct
 
@@ -34,25 +35,25 @@ class StormMaterial(Struct, frozen=True, dict=True):
 
     @cached_property
     def devices(self) -> Mapping[str, list[ShownAlert]]:
-        return group((line.alert.device, line) for line in self.shown)
+        return _lines_by("device", self.shown)
 
     @cached_property
     def identities(self) -> Mapping[tuple[str, str, str], list[ShownAlert]]:
         """Lines by alert: its first line and the duplicates."""
-        return group((line.alert.identity, line) for line in self.shown)
+        return _lines_by("identity", self.shown)
 
     @cached_property
     def kinds(self) -> Mapping[str, list[ShownAlert]]:
-        return group((line.alert.kind, line) for line in self.shown)
+        return _lines_by("kind", self.shown)
 
     @cached_property
     def times(self) -> Counter[str]:
         """Number of alerts by displayed time; lines of a log may share one."""
-        return Counter(moment(line.alert) for line in self.shown)
+        return Counter(map(moment, self.shown))
 
     def is_alone(self, line: ShownAlert) -> bool:
         """Whether no other alert has the same displayed time."""
-        return self.times[moment(line.alert)] == 1
+        return self.times[moment(line)] == 1
 
     @property
     def now(self) -> datetime:
@@ -62,6 +63,13 @@ class StormMaterial(Struct, frozen=True, dict=True):
 
     def draw_items(self, items: Iterable[K]) -> list[K]:
         return draw(self.rng, items, MOST_PER_TEMPLATE)
+
+    def draw_differing(
+        self, groups: Mapping[K, list[ShownAlert]], field: str
+    ) -> Iterator[tuple[K, list[ShownAlert]]]:
+        """Groups of lines whose alerts differ in a field."""
+        for key in self.draw_items(key for key, lines in groups.items() if differ(lines, field)):
+            yield key, groups[key]
 
     def ask(
         self,
@@ -74,15 +82,15 @@ class StormMaterial(Struct, frozen=True, dict=True):
         form: str = "",
     ) -> Draft:
         ids = tuple(dict.fromkeys(line.turn_id for line in evidence))
-        return draft(
-            ability,
-            task,
-            text,
-            gold,
-            evidence=ids if len(ids) <= MOST_EVIDENCE else (),
-            asked_at=self.now,
-            form=form,
-        )
+        if len(ids) > MOST_EVIDENCE:
+            ids = ()
+
+        return draft(ability, task, text, gold, evidence=ids, asked_at=self.now, form=form)
+
+
+def _lines_by(field: str, lines: Iterable[ShownAlert]) -> dict[Any, list[ShownAlert]]:
+    """The lines by a field of their alerts."""
+    return group((getattr(line.alert, field), line) for line in lines)
 
 
 def differ(lines: Sequence[ShownAlert], field: str) -> bool:
@@ -94,16 +102,18 @@ def causes_of(material: StormMaterial) -> list[ShownAlert]:
     """The first line of each root cause, in order of time; empty if the root causes are unknown."""
     roots = set(material.storm.roots.values())
     return [
-        lines[0]
-        for (device, kind, _), lines in material.identities.items()
-        if device in roots and kind in ROOT_KINDS
+        line
+        for line in first_lines(material.shown)
+        if line.alert.device in roots and line.alert.kind in ROOT_KINDS
     ]
 
 
 def link_lines(material: StormMaterial) -> Iterator[tuple[str, list[ShownAlert]]]:
-    own = group(
-        (line.alert.device, line) for kind in LINK_KINDS for line in material.kinds.get(kind, ())
-    )
+    lines: list[ShownAlert] = []
+    for kind in LINK_KINDS:
+        lines += material.kinds.get(kind, ())
+
+    own = _lines_by("device", lines)
     for device in material.draw_items(own):
         yield device, sorted(own[device], key=lambda line: line.alert.time)
 
@@ -113,12 +123,15 @@ def lines_alone_in_time(material: StormMaterial) -> Iterator[ShownAlert]:
 
 
 def first_lines(lines: Sequence[ShownAlert]) -> list[ShownAlert]:
-    by_alert = group((line.alert.identity, line) for line in lines)
-    return [own[0] for own in by_alert.values()]
+    firsts: dict[tuple[str, str, str], ShownAlert] = {}
+    for line in lines:
+        firsts.setdefault(line.alert.identity, line)
+
+    return list(firsts.values())
 
 
-def moment(alert: Alert) -> str:
-    return f"{day(alert.time)} {clock(alert.time)}"
+def moment(line: ShownAlert) -> str:
+    return f"{day(line.alert.time)} {clock(line.alert.time)}"
 
 
 def name_alert(alert: Alert) -> str:
@@ -128,6 +141,7 @@ def name_alert(alert: Alert) -> str:
 
 
 def sameness(material: StormMaterial) -> str:
-    return (
-        "the same device, kind and port" if material.storm.network else "the same device and kind"
-    )
+    if material.storm.network:
+        return "the same device, kind and port"
+
+    return "the same device and kind"

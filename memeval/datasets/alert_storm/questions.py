@@ -13,7 +13,6 @@ from memeval.datasets.alert_storm.material import (
     MOST_PER_TEMPLATE,
     StormMaterial,
     causes_of,
-    differ,
     first_lines,
     lines_alone_in_time,
     link_lines,
@@ -21,6 +20,7 @@ from memeval.datasets.alert_storm.material import (
     name_alert,
     sameness,
 )
+from memeval.datasets.alert_storm.text import ShownAlert
 from memeval.datasets.chance import draw, pick
 from memeval.datasets.netops.base import Draft
 from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, count_golds
@@ -28,33 +28,37 @@ from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, count_golds
 
 def device_at(material: StormMaterial) -> Iterator[Draft]:
     for line in lines_alone_in_time(material):
-        text = f"Which device had an alert at {moment(line.alert)}?"
+        text = f"Which device had an alert at {moment(line)}?"
         yield material.ask("IE", "device", text, (line.alert.device,), [line])
 
 
 def kind_at(material: StormMaterial) -> Iterator[Draft]:
     for line in lines_alone_in_time(material):
-        text = f"Which alert did device {line.alert.device} have at {moment(line.alert)}?"
+        text = f"Which alert did device {line.alert.device} have at {moment(line)}?"
         yield material.ask("IE", "kind", text, (line.alert.kind,), [line])
 
 
 def distinct_alerts(material: StormMaterial) -> Iterator[Draft]:
     form = f"Lines of {sameness(material)} count once. {IN_WORDS}"
     text = "How many distinct alerts were there in all?"
-    firsts = [lines[0] for lines in material.identities.values()]
+    firsts = first_lines(material.shown)
     yield material.ask("MR", "distinct", text, count_golds(len(firsts), "alert"), firsts, form=form)
 
-    firsts_of = {device: first_lines(lines) for device, lines in material.devices.items()}
-    for device in material.draw_items(device for device, own in firsts_of.items() if len(own) > 1):
+    firsts_of: dict[str, list[ShownAlert]] = {}
+    for device, lines in material.devices.items():
+        own = first_lines(lines)
+        if len(own) > 1:
+            firsts_of[device] = own
+
+    for device in material.draw_items(firsts_of):
         own = firsts_of[device]
         text = f"How many distinct alerts did device {device} have?"
         yield material.ask("MR", "distinct", text, count_golds(len(own), "alert"), own, form=form)
 
 
 def lines_of(material: StormMaterial) -> Iterator[Draft]:
-    for device in material.draw_items(
-        device for device, own in material.devices.items() if len(own) > 1
-    ):
+    several = [device for device, own in material.devices.items() if len(own) > 1]
+    for device in material.draw_items(several):
         own = material.devices[device]
         text = f"How many alerts did device {device} have, duplicates included?"
         yield material.ask("MR", "lines", text, count_golds(len(own), "alert"), own, form=IN_WORDS)
@@ -73,20 +77,19 @@ def root_causes(material: StormMaterial) -> Iterator[Draft]:
 
 def root_of(material: StormMaterial) -> Iterator[Draft]:
     """Asks for the root cause of a device's symptoms; evidence: an alert per device on the way."""
-    first = {
-        line.alert.device: line
-        for line in reversed(material.shown)
-        if line.alert.via or line.alert.kind in ROOT_KINDS
-    }
-    for device in material.draw_items(
-        device for device, root in material.storm.roots.items() if device != root
-    ):
+    first: dict[str, ShownAlert] = {}
+    for line in material.shown:
+        if line.alert.via or line.alert.kind in ROOT_KINDS:
+            first.setdefault(line.alert.device, line)
+
+    roots = material.storm.roots
+    for device in material.draw_items(device for device in roots if device != roots[device]):
         way = [first[device]]
         while way[-1].alert.via:
             way.append(first[way[-1].alert.via])
 
         text = f"Which device is the root cause of the trouble that reached device {device}?"
-        yield material.ask("MR", "root_of", text, (material.storm.roots[device],), way)
+        yield material.ask("MR", "root_of", text, (roots[device],), way)
 
 
 def flap_count(material: StormMaterial) -> Iterator[Draft]:
@@ -112,22 +115,20 @@ def first_alert(material: StormMaterial) -> Iterator[Draft]:
 
 
 def first_kind(material: StormMaterial) -> Iterator[Draft]:
-    for device in material.draw_items(
-        device for device, own in material.devices.items() if differ(own, "kind")
-    ):
-        first = material.devices[device][0]
+    for device, lines in material.draw_differing(material.devices, "kind"):
         text = f"Which alert did device {device} have first?"
-        yield material.ask("TR", "first_kind", text, (first.alert.kind,), [first])
+        yield material.ask("TR", "first_kind", text, (lines[0].alert.kind,), lines[:1])
 
 
 def before(material: StormMaterial) -> Iterator[Draft]:
     """Asks for the device of the line before the first line of an alert."""
-    firsts = {lines[0].turn_id for lines in material.identities.values()}
-    pairs = [
-        (line, next_line)
-        for line, next_line in pairwise(material.shown)
-        if next_line.turn_id in firsts and line.alert.device != next_line.alert.device
-    ]
+    firsts = {line.turn_id for line in first_lines(material.shown)}
+    pairs: list[tuple[ShownAlert, ShownAlert]] = []
+    for line, next_line in pairwise(material.shown):
+        is_first = next_line.turn_id in firsts
+        if is_first and line.alert.device != next_line.alert.device:
+            pairs.append((line, next_line))
+
     for line, next_line in draw(material.rng, pairs, MOST_PER_TEMPLATE):
         # Lines of a log may share a millisecond, and then their order is unknown.
         if material.is_alone(line) and material.is_alone(next_line):
@@ -139,16 +140,18 @@ def before(material: StormMaterial) -> Iterator[Draft]:
 def earlier(material: StormMaterial) -> Iterator[Draft]:
     names = list(material.devices)
     for _ in range(MOST_PER_TEMPLATE):
-        pair = sorted(
-            draw(material.rng, names, 2), key=lambda name: material.devices[name][0].alert.time
-        )
-        firsts = [material.devices[name][0] for name in pair]
-        if len({moment(line.alert) for line in firsts}) == 2:
-            first, second = pair if material.rng.random() < 0.5 else reversed(pair)
-            text = (
-                f"Which of the two had its first alert earlier: device {first} or device {second}?"
-            )
-            yield material.ask("TR", "order", text, (pair[0],), firsts)
+        firsts = [material.devices[name][0] for name in draw(material.rng, names, 2)]
+        firsts.sort(key=lambda line: line.alert.time)
+        if moment(firsts[0]) == moment(firsts[-1]):
+            continue
+
+        gold = first = firsts[0].alert.device
+        second = firsts[1].alert.device
+        if material.rng.random() >= 0.5:
+            first, second = second, first
+
+        text = f"Which of the two had its first alert earlier: device {first} or device {second}?"
+        yield material.ask("TR", "order", text, (gold,), firsts)
 
 
 def link_state(material: StormMaterial) -> Iterator[Draft]:
@@ -158,20 +161,16 @@ def link_state(material: StormMaterial) -> Iterator[Draft]:
 
 
 def latest_kind(material: StormMaterial) -> Iterator[Draft]:
-    for device in material.draw_items(
-        device for device, own in material.devices.items() if differ(own, "kind")
-    ):
-        last = material.devices[device][-1]
+    for device, lines in material.draw_differing(material.devices, "kind"):
+        last = lines[-1]
         if material.is_alone(last):
             text = f"Which alert did device {device} have most recently?"
             yield material.ask("KU", "latest_kind", text, (last.alert.kind,), [last])
 
 
 def latest_device(material: StormMaterial) -> Iterator[Draft]:
-    for kind in material.draw_items(
-        kind for kind, own in material.kinds.items() if differ(own, "device")
-    ):
-        last = material.kinds[kind][-1]
+    for kind, lines in material.draw_differing(material.kinds, "device"):
+        last = lines[-1]
         if material.is_alone(last):
             text = f"Which device had alert {kind} most recently?"
             yield material.ask("KU", "latest_device", text, (last.alert.device,), [last])
@@ -179,8 +178,7 @@ def latest_device(material: StormMaterial) -> Iterator[Draft]:
 
 def severity(material: StormMaterial) -> Iterator[Draft]:
     """Asks for the severity of alerts whose lines contradict each other."""
-    contradictions = [lines for lines in material.identities.values() if differ(lines, "severity")]
-    for lines in draw(material.rng, contradictions, MOST_PER_TEMPLATE):
+    for _, lines in material.draw_differing(material.identities, "severity"):
         text = (
             f"The lines on {name_alert(lines[0].alert)} contradict each other. What is its "
             "severity by the latest line?"
@@ -191,9 +189,8 @@ def severity(material: StormMaterial) -> Iterator[Draft]:
 def silent_device(material: StormMaterial) -> Iterator[Draft]:
     """Asks about devices that are linked but raised nothing."""
     for device in material.draw_items(sorted(material.storm.silent)):
-        yield material.ask(
-            "ABS", "silent_device", f"Which alert did device {device} have first?", ()
-        )
+        text = f"Which alert did device {device} have first?"
+        yield material.ask("ABS", "silent_device", text, ())
 
 
 def unknown_device(material: StormMaterial) -> Iterator[Draft]:
@@ -201,9 +198,8 @@ def unknown_device(material: StormMaterial) -> Iterator[Draft]:
     names = list(material.devices)
     for number in range(MOST_PER_TEMPLATE // 2):
         stem, _, tail = pick(material.rng, names).rpartition("_")
-        name = (
-            f"{stem}_{9 * 10 ** max(2, len(tail) - 1) + int(material.rng.random() * 90) + number}"
-        )
+        beyond = 9 * 10 ** max(2, len(tail) - 1)
+        name = f"{stem}_{beyond + int(material.rng.random() * 90) + number}"
         if name not in material.devices:
             text = f"Which alert did device {name} have most recently?"
             yield material.ask("ABS", "unknown_device", text, ())
@@ -211,8 +207,10 @@ def unknown_device(material: StormMaterial) -> Iterator[Draft]:
 
 def unknown_kind(material: StormMaterial) -> Iterator[Draft]:
     """Asks about a known device and a known kind that never occurred together."""
-    met = {(line.alert.device, line.alert.kind) for line in material.shown}
-    pairs = [pair for pair in product(material.devices, material.kinds) if pair not in met]
+    pairs = dict.fromkeys(product(material.devices, material.kinds))
+    for line in material.shown:
+        pairs.pop((line.alert.device, line.alert.kind), None)
+
     for device, kind in draw(material.rng, pairs, MOST_PER_TEMPLATE):
         text = f"What was the severity of the latest alert {kind} of device {device}?"
         yield material.ask("ABS", "unknown_kind", text, ())

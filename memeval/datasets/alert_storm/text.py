@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from itertools import groupby
 
 from msgspec import Struct
 
 from memeval.datasets.alert_storm.generate import Alert, Storm
-from memeval.datasets.alert_storm.topology import DeviceNetwork
 from memeval.datasets.netops.words import day
 from memeval.records import Session, Turn
 
@@ -41,20 +39,25 @@ def show(storm: Storm, *legend: str) -> tuple[list[ShownAlert], tuple[Session, .
     sessions: list[Session] = []
     shown: list[ShownAlert] = []
     if storm.network:
-        said = [("operator", text) for text in (LEGEND, *legend, *_links(storm.network))]
+        texts = [LEGEND, *legend]
+        for device, near in storm.network.links.items():
+            texts.append(f"Device {device} is linked to {', '.join(near)}.")
+
+        said = [("operator", text) for text in texts]
         start = storm.alerts[0].time.replace(second=0, microsecond=0)
         sessions.append(Session.of("s1", said, time=start, ids="s1t"))
 
-    for _, group in groupby(
+    for _, alerts in groupby(
         storm.alerts, key=lambda alert: _window(alert.time, by_minute=storm.network is not None)
     ):
-        name, alerts = f"s{len(sessions) + 1}", list(group)
-        turns = tuple(
-            Turn(turn_id=f"{name}t{number}", speaker="monitor", text=text(one), time=one.time)
-            for number, one in enumerate(alerts, start=1)
-        )
-        shown += [ShownAlert(one, turn.turn_id) for one, turn in zip(alerts, turns, strict=True)]
-        sessions.append(Session(session_id=name, started_at=turns[0].time, turns=turns))
+        name, turns = f"s{len(sessions) + 1}", []
+        for number, alert in enumerate(alerts, start=1):
+            name_of_turn = f"{name}t{number}"
+            shown.append(ShownAlert(alert, name_of_turn))
+            turns.append(Turn(name_of_turn, speaker="monitor", text=text(alert), time=alert.time))
+
+        session = Session(session_id=name, started_at=turns[0].time, turns=tuple(turns))
+        sessions.append(session)
 
     return shown, tuple(sessions)
 
@@ -75,12 +78,9 @@ def clock(time: datetime) -> str:
     return time.isoformat(timespec="milliseconds")[11:]
 
 
-def _links(net: DeviceNetwork) -> Iterator[str]:
-    return (
-        f"Device {device} is linked to {', '.join(near)}." for device, near in net.links.items()
-    )
-
-
 def _window(time: datetime, *, by_minute: bool) -> datetime:
     window = time.replace(second=0, microsecond=0)
-    return window if by_minute else window.replace(hour=0, minute=0)
+    if by_minute:
+        return window
+
+    return window.replace(hour=0, minute=0)

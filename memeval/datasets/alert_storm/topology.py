@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from random import Random
 from typing import Literal
 
@@ -57,7 +58,7 @@ def network(kind: Topology, count: int, rng: Random) -> DeviceNetwork:
     if kind == "spine_leaf":
         roles, pairs = _spine_leaf(count)
     elif kind == "tree":
-        roles = [_tree_role(place) for place in range(count)]
+        roles = ["core", *["agg"] * BRANCHES, *["access"] * count][:count]
         pairs = [((place - 1) // BRANCHES, place) for place in range(1, count)]
     else:
         roles = ["router"] * count
@@ -65,8 +66,11 @@ def network(kind: Topology, count: int, rng: Random) -> DeviceNetwork:
         pairs += [(int(rng.random() * count), int(rng.random() * count)) for _ in range(count // 4)]
 
     width = max(3, len(str(count)))
-    names = tuple(f"{role}_{number:0{width}d}" for number, role in enumerate(roles, start=1))
-    links: dict[str, dict[str, None]] = {name: {} for name in names}
+    links: dict[str, dict[str, None]] = {}
+    for number, role in enumerate(roles, start=1):
+        links[f"{role}_{number:0{width}d}"] = {}
+
+    names = tuple(links)
     for one, other in pairs:
         if one != other:
             links[names[one]][names[other]] = links[names[other]][names[one]] = None
@@ -78,10 +82,15 @@ def spread(net: DeviceNetwork, roots: Sequence[str], window_ms: int, rng: Random
     """Spreads trouble from root causes that start within the first 40 % of `window_ms`; a device
     follows the root cause that reaches it first.
     """
-    starts = {root: int(rng.random() * window_ms * 0.4) for root in roots}
-    waiting = sorted((start, root, "") for root, start in starts.items())
+    starts: dict[str, int] = {}
+    waiting: list[tuple[int, str, str]] = []
+    for root in roots:
+        starts[root] = int(rng.random() * window_ms * 0.4)
+        heapq.heappush(waiting, (starts[root], root, ""))
+
     arrivals: dict[str, int] = {}
     upstream: dict[str, str] = {}
+    low, high = DELAY_MS
     while waiting:
         time, device, source = heapq.heappop(waiting)
         if device in arrivals or (device in starts and source):
@@ -93,31 +102,25 @@ def spread(net: DeviceNetwork, roots: Sequence[str], window_ms: int, rng: Random
 
         for near in net.links[device]:
             if near not in arrivals:
-                low, high = DELAY_MS
-                heapq.heappush(
-                    waiting, (time + low + int(rng.random() * (high - low)), near, device)
-                )
+                delay = low + int(rng.random() * (high - low))
+                heapq.heappush(waiting, (time + delay, near, device))
 
     return Spread(arrivals, upstream)
 
 
 def silent_devices(trouble: Spread, rng: Random, count: int) -> frozenset[str]:
     """Devices at the ends of the forest that raise no alert: only their links are known."""
-    ends = [device for device in trouble.upstream if device not in set(trouble.upstream.values())]
+    between = set(trouble.upstream.values())
+    ends = [device for device in trouble.upstream if device not in between]
     return frozenset(draw(rng, ends, min(count, len(ends) // 2)))
-
-
-def _tree_role(place: int) -> str:
-    if place == 0:
-        return "core"
-
-    return "agg" if place <= BRANCHES else "access"
 
 
 def _spine_leaf(count: int) -> tuple[list[str], list[tuple[int, int]]]:
     spines, leaves = max(2, count // 10), max(2, count * 3 // 10)
     roles = ["spine"] * spines + ["leaf"] * leaves + ["server"] * (count - spines - leaves)
-    fabric = [(spine, spines + leaf) for leaf in range(leaves) for spine in range(spines)]
-    return roles, fabric + [
-        (spines + place % leaves, place) for place in range(spines + leaves, count)
-    ]
+    pairs: list[tuple[int, int]] = []
+    for leaf in range(spines, spines + leaves):
+        pairs += zip(range(spines), repeat(leaf))
+
+    pairs += [(spines + place % leaves, place) for place in range(spines + leaves, count)]
+    return roles, pairs
