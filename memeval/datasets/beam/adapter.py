@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -100,26 +101,28 @@ class Beam(Dataset):
     def files_read(self) -> Sequence[FileInfo]:
         """The tier's files of chats and questions; of each chat only the file the corpus reads."""
         below = f"chats/{TIERS[self.settings.tier]}/"
-        by_name = {file.name: file for file in self.info.files if file.name.startswith(below)}
-        left_out = set()
-        for name in by_name:
+        files = {file.name: file for file in self.info.files if file.name.startswith(below)}
+        left_out = WHOLE if self.settings.corpus == "runner" else TRUNCATED
+        for name in list(files):
             folder, _, file = name.rpartition("/")
             if file == TRUNCATED:
-                read_instead = WHOLE if self.settings.corpus == "runner" else TRUNCATED
-                left_out.add(f"{folder}/{read_instead}")
+                files.pop(f"{folder}/{left_out}", None)
 
-        return tuple(file for name, file in by_name.items() if name not in left_out)
+        return tuple(files.values())
 
     def expected_counts(self) -> Mapping[str, int]:
         cases = sum(file.name.endswith(QUESTIONS) for file in self.files_read())
+        if not cases:
+            return self.info.counts
+
         # Two questions for each of ten abilities.
-        return {"cases": cases, "questions": 20 * cases} if cases else self.info.counts
+        return {"cases": cases, "questions": 20 * cases}
 
     def open(self) -> LoadedDataset:
         """Compares every file of the tier with the registered one."""
         registered = {file.name: file for file in self.files_read()}
         digests, unlike = {}, []
-        for path in self._paths:
+        for path in chain.from_iterable((chat.chat, chat.questions) for chat in self._chats):
             name = path.relative_to(self.path).as_posix()
             digest = digests[name] = digest_file(self.info, path)
             if name in registered:
@@ -144,14 +147,12 @@ class Beam(Dataset):
             excerpt=bool(notes),
         )
 
-    @property
-    def _paths(self) -> Sequence[Path]:
-        """The files that are read, in order."""
-        return [path for chat in self._chats for path in (chat.chat, chat.questions)]
-
     def _refusal(self, unlike: Sequence[Path]) -> UserError:
         """The error for files that are not the registered ones."""
-        others = f", nor are {len(unlike) - 1} others" if len(unlike) > 1 else ""
+        others = ""
+        if len(unlike) > 1:
+            others = f", nor are {len(unlike) - 1} others"
+
         return UserError(
             f"data set '{self.info.name}': {unlike[0]} is not the registered file{others}.",
             f"the registered files:  move them away, then {self._fetch_command}",
@@ -160,7 +161,10 @@ class Beam(Dataset):
 
     def _notes_on_files(self) -> tuple[str, ...]:
         """Notes for a report if chats of the tier are not on this machine."""
-        expected = self.expected_counts()["cases"] if self.files_read() else len(self._chats)
+        if not self.files_read():
+            return ()
+
+        expected = self.expected_counts()["cases"]
         if len(self._chats) >= expected:
             return ()
 
@@ -182,16 +186,12 @@ class Beam(Dataset):
         Raises `UserError` if there are none.
         """
         self._check_form()
-        folders = [
-            folder
-            for folder in self._folder.iterdir()
-            if folder.is_dir() and folder.name.isascii() and folder.name.isdigit()
-        ]
         chats = []
-        for folder in sorted(folders, key=lambda folder: int(folder.name)):
-            chat, questions = folder / self._chat_name(folder), folder / QUESTIONS
-            if chat.is_file() and questions.is_file():
-                chats.append(ChatFiles(number=int(folder.name), chat=chat, questions=questions))
+        for folder in self._folder.iterdir():
+            if folder.is_dir() and folder.name.isascii() and folder.name.isdigit():
+                chat, questions = folder / self._chat_name(folder), folder / QUESTIONS
+                if chat.is_file() and questions.is_file():
+                    chats.append(ChatFiles(number=int(folder.name), chat=chat, questions=questions))
 
         if not chats:
             raise UserError(
@@ -200,7 +200,7 @@ class Beam(Dataset):
                 f"get them:  {self._fetch_command}",
             )
 
-        return tuple(chats)
+        return tuple(sorted(chats, key=lambda chat: chat.number))
 
     def _check_form(self) -> None:
         """Raises `UserError`, listing the tiers found, if the tier's folder is missing."""
@@ -208,25 +208,27 @@ class Beam(Dataset):
             return
         if not self.path.exists():
             raise missing(self.info, self.path)
-        if _is_export(self.path):
+        files = chain([self.path], self.path.rglob("*"))
+        if any(file.suffix in EXPORTS for file in files):
             raise UserError(
                 f"data set '{self.info.name}': {self.path} is an export from Hugging Face; "
                 "memeval reads the files of BEAM's repository.",
                 f"get them:  {self._fetch_command}",
             )
 
+        problem = f"data set '{self.info.name}': {self._folder} is missing"
         there = [tier for tier, name in TIERS.items() if (self.path / "chats" / name).is_dir()]
-        verb = "is" if len(there) == 1 else "are"
-        hints = [f"get it:  {self._fetch_command}"]
-        whole = next((folder for folder in self.path.parents if (folder / "chats").is_dir()), None)
-        if whole is not None:
-            hints.append(f"or name the folder that contains `chats`:  dataset.path={whole}")
+        if there:
+            verb = "is" if len(there) == 1 else "are"
+            problem += f"; {', '.join(there)} {verb} there"
 
-        raise UserError(
-            f"data set '{self.info.name}': {self._folder} is missing"
-            + (f"; {', '.join(there)} {verb} there." if there else "."),
-            *hints,
-        )
+        hints = [f"get it:  {self._fetch_command}"]
+        for folder in self.path.parents:
+            if (folder / "chats").is_dir():
+                hints.append(f"or name the folder that contains `chats`:  dataset.path={folder}")
+                break
+
+        raise UserError(f"{problem}.", *hints)
 
     def _chat_name(self, folder: Path) -> str:
         """Name of the chat's file that the corpus reads."""
@@ -236,8 +238,10 @@ class Beam(Dataset):
         # If a chat's truncated file was not downloaded, its whole file is not read instead: that
         # would be another corpus.
         name = (folder / TRUNCATED).relative_to(self.path).as_posix()
-        truncated = any(file.name == name for file in self.info.files)
-        return TRUNCATED if truncated or (folder / TRUNCATED).is_file() else WHOLE
+        if (folder / TRUNCATED).is_file() or any(file.name == name for file in self.info.files):
+            return TRUNCATED
+
+        return WHOLE
 
     def read(self) -> Iterator[EvalCase]:
         self.irregularities.clear()
@@ -254,7 +258,9 @@ class Beam(Dataset):
         name = f"{self._folder.name}/{files.number}"
         questions = read_questions(files.questions, name, chat)
         self.irregularities["questions"] += len(questions)
-        self._items.update({question.question_id: len(question.rubric) for question in questions})
+        for question in questions:
+            self._items[question.question_id] = len(question.rubric)
+
         return EvalCase(
             case_id=name,
             sessions=tuple(chat.sessions),
@@ -264,11 +270,3 @@ class Beam(Dataset):
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return official_measures(records, self._items)
-
-
-def _is_export(path: Path) -> bool:
-    """Whether a folder or file is an export from Hugging Face: Parquet or Arrow."""
-    if path.suffix in EXPORTS:
-        return True
-
-    return any(file.suffix in EXPORTS for file in path.rglob("*"))

@@ -93,12 +93,9 @@ class BeamJudge(ModelJudge):
             if score is None:
                 return None
 
-            return Verdict(
-                judge=self.name,
-                label=Label.CORRECT if score == 1 else Label.WRONG,
-                score=score,
-                reason=read_reason(reply.whole, answer=answer, quotable=quotable),
-            )
+            label = Label.CORRECT if score == 1 else Label.WRONG
+            reason = read_reason(reply.whole, answer=answer, quotable=quotable)
+            return Verdict(judge=self.name, label=label, score=score, reason=reason)
 
         return await self._decide(prompt, read, tried)
 
@@ -109,21 +106,22 @@ class BeamJudge(ModelJudge):
         model calls the same and that no earlier line was matched to.
         """
         # As published, headers and blank lines count as lines of the answer, and lower its score.
-        lines = [line.strip() for line in answer.split("\n")]
-        matches: list[int | None] = []
-        for line in lines:
-            free = [number for number in range(len(question.rubric)) if number not in matches]
-            match = None
+        lines = list(map(str.strip, answer.split("\n")))
+        free = list(range(len(question.rubric)))
+        matches: list[int | None] = [None] * len(lines)
+        for place, line in enumerate(lines):
             # A blank line counts as a line, but needs no call to the model.
-            for number in free if line else ():
+            if not line:
+                continue
+
+            for number in free:
                 verdict = await self._judge_event(question, question.rubric[number], line, tried)
                 if verdict.score is None:
                     return verdict
                 if verdict.score == 1:
-                    match = number
+                    matches[place] = number
+                    free.remove(number)
                     break
-
-            matches.append(match)
 
         events = line_events(lines, matches, question.rubric)
         return self._with_findings(
@@ -167,15 +165,15 @@ class BeamJudge(ModelJudge):
     async def _decide(self, prompt: JudgePrompt, read: VerdictReader, tried: int) -> Verdict:
         """The vote with the score of the majority; without a majority the answer is unscored."""
         votes, tries = await self._vote_all(prompt, read, tried)
-        score, count = Counter(vote.score for vote in votes).most_common(1)[0]
-        own = next(vote for vote in votes if vote.score == score)
+        scores = [vote.score for vote in votes]
+        score, count = Counter(scores).most_common(1)[0]
+        own = votes[scores.index(score)]
         if score is not None and 2 * count > len(votes):
             return replace(own, tries=tries)
 
         reason = own.reason
         if len(votes) > 1:
-            given = ("unread" if vote.score is None else f"{vote.score:g}" for vote in votes)
-            reason = f"no majority: {', '.join(given)}"
+            reason = f"no majority: {', '.join(map(_shown, scores))}"
 
         return self.unscored(reason, tries=tries)
 
@@ -185,10 +183,13 @@ class BeamJudge(ModelJudge):
         """The verdict with the model's findings part by part."""
         reasons = []
         for name, values in parts.items():
-            shown = ", ".join(f"{value:g}" for value in values)
-            reasons.append(f"{name}: {shown}")
+            reasons.append(f"{name}: {', '.join(map(_shown, values))}")
 
         verdict = self.verdict(
             answer, right=score >= PASS_MARK, score=score, reason="; ".join(reasons)
         )
         return replace(verdict, graded=True, parts=parts)
+
+
+def _shown(score: float | None) -> str:
+    return "unread" if score is None else f"{score:g}"

@@ -78,11 +78,10 @@ def read_chat(path: Path, *, cut_markers: bool) -> Chat:
     if not chat.count:
         raise UserError(f"{path} contains no messages.")
 
-    dates = [session.started_at for session in chat.sessions]
-    known = [date for date in dates if date is not None]
-    chat.irregularities["undated"] += len(dates) - len(known)
+    known = [session.started_at for session in chat.sessions if session.started_at is not None]
+    chat.irregularities["undated"] += len(chat.sessions) - len(known)
     chat.irregularities["earlier"] += sum(later < before for before, later in pairwise(known))
-    chat.irregularities["repeated_ids"] += sum(len(places) - 1 for places in chat.places.values())
+    chat.irregularities["repeated_ids"] += chat.count - len(chat.places)
     return chat
 
 
@@ -135,14 +134,12 @@ def turn_id(position: ChatPosition) -> str:
     return f"m{position}"
 
 
-def _messages(batch: Fields, record: str, turn: object) -> list[Fields]:
+def _messages(batch: Fields, record: str, turn: object) -> Iterator[Fields]:
     if not isinstance(turn, list):
         raise UserError(f"{batch.path}: {record} is {kind_of(turn)}, not a list of messages.")
 
-    return [
-        Fields.of(batch.path, f"{record} message {number}", message)
-        for number, message in enumerate(turn)
-    ]
+    for number, message in enumerate(turn):
+        yield Fields.of(batch.path, f"{record} message {number}", message)
 
 
 def _date(message: Fields) -> datetime | None:
@@ -199,11 +196,14 @@ def _question(item: Fields, ability: str, question_id: str, chat: Chat) -> EvalQ
     rubric = tuple(item.texts("rubric"))
     if not text.strip():
         raise item.wrong("question", "is empty")
-    if not rubric or not all(statement.strip() for statement in rubric):
+    if not rubric or not all(map(str.strip, rubric)):
         raise item.wrong("rubric", "is empty, or contains an empty string")
 
     reference = REFERENCE.get(ability, "answer")
-    gold = "; ".join(rubric) if reference is None else item.answer(reference)
+    gold = "; ".join(rubric)
+    if reference is not None:
+        gold = item.answer(reference)
+
     difficulty = item.values.get("difficulty")
     facets = {}
     if isinstance(difficulty, str) and difficulty.strip():
@@ -228,21 +228,23 @@ def _evidence(item: Fields, ability: str, chat: Chat) -> tuple[str, ...]:
     """Ids of the turns that the question cites: all integers in `source_chat_ids`."""
     # By ability: a list, an object of two lists, or nested lists. One leaf of 10M is "--".
     cited = _leaves(item.values.get("source_chat_ids"))
-    ids = sorted({leaf for leaf in cited if is_id(leaf)})
-    chat.irregularities["leaves"] += sum(not is_id(leaf) for leaf in cited)
+    ids = list(filter(is_id, cited))
+    chat.irregularities["leaves"] += len(cited) - len(ids)
     # In 100K, 253 of the 1,094 cited messages are the assistant's: a memory of only the user's
     # messages can't find them.
     chat.irregularities["uncited"] += int(not ids and ability != ABSTENTION)
 
-    positions = []
-    for number in ids:
+    evidence = []
+    for number in sorted(set(ids)):
         places = chat.places.get(number, [])
         if len(places) == 1:
-            positions.append(places[0])
+            evidence.append(turn_id(places[0]))
+        elif places:
+            chat.irregularities["ambiguous"] += 1
         else:
-            chat.irregularities["ambiguous" if places else "absent"] += 1
+            chat.irregularities["absent"] += 1
 
-    return tuple(turn_id(position) for position in positions)
+    return tuple(evidence)
 
 
 def is_id(leaf: Any) -> bool:
