@@ -73,10 +73,17 @@ class ConvoMem(Dataset):
             )
 
         wanted = self.settings.n_evidence
-        chosen = [file for file in files if wanted in (None, file.evidence)]
+        chosen: list[File] = []
+        known: set[int] = set()
+        for file in files:
+            known.add(file.evidence)
+            if wanted in (None, file.evidence):
+                chosen.append(file)
+
         if not chosen:
-            known = sorted({file.evidence for file in files})
-            raise UserError(f"dataset.n_evidence={wanted}: {self.path} only has files of {known}.")
+            raise UserError(
+                f"dataset.n_evidence={wanted}: {self.path} only has files of {sorted(known)}."
+            )
 
         return chosen
 
@@ -95,5 +102,8 @@ class ConvoMem(Dataset):
                     yield case
 
         if not self.irregularities["questions"]:
-            what = f"cases with dataset.context_size={wanted}" if wanted else "questions"
+            what = "questions"
+            if wanted:
+                what = f"cases with dataset.context_size={wanted}"
+
             raise UserError(f"{self.path} contains no {what}.")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from memeval.datasets.grouping import group
 from memeval.datasets.io.fields import Fields
 from memeval.records import CategoryId, EvalCase, EvalQuestion, Session
 
@@ -60,7 +59,13 @@ def read_case(fields: Fields, case_id: str, file: File) -> tuple[EvalCase, int, 
     """
     talks = fields.objects("conversations", f"{fields.record} conversations[{{}}]")
     sessions = tuple(_session(talk, number) for number, talk in enumerate(talks, start=1))
-    if not any(session.turns for session in sessions):
+    # Evidence is cited by text: the files have no ids of messages.
+    turns: dict[tuple[str, str], list[str]] = {}
+    for session in sessions:
+        for turn in session.turns:
+            turns.setdefault(_key(turn.speaker, turn.text), []).append(turn.turn_id)
+
+    if not turns:
         raise fields.wrong("conversations", "contains no messages")
 
     size = len(sessions)
@@ -71,20 +76,13 @@ def read_case(fields: Fields, case_id: str, file: File) -> tuple[EvalCase, int, 
     if not items:
         raise fields.wrong("evidenceItems", "is empty")
 
-    # Evidence is cited by text: the files have no ids of messages.
-    turns = group(
-        (_key(turn.speaker, turn.text), turn.turn_id)
-        for session in sessions
-        for turn in session.turns
-    )
     questions = []
     unplaced = 0
     for number, item in enumerate(items):
-        cited = _cited_keys(item)
-        evidence = _places(cited, turns)
-        unplaced += bool(cited) and not evidence
+        evidence = _evidence(item, turns)
+        unplaced += evidence is None
         question_id = f"{case_id}/q{number}"
-        questions.append(_question(item, question_id, file, evidence=evidence, size=size))
+        questions.append(_question(item, question_id, file, evidence=evidence or (), size=size))
 
     case = EvalCase(case_id=case_id, sessions=sessions, questions=tuple(questions))
     return case, size, unplaced
@@ -99,38 +97,38 @@ def _session(conversation: Fields, number: int) -> Session:
 def _question(
     item: Fields, question_id: str, file: File, *, evidence: tuple[str, ...], size: int
 ) -> EvalQuestion:
-    answer = item.answer("answer")
+    gold: tuple[str, ...] = (item.answer("answer"),)
     answerable = file.category != ABSTENTION
+    if not answerable:
+        # The messages that an abstention question cites do not contain an answer.
+        gold = evidence = ()
+
     return EvalQuestion(
         question_id=question_id,
         text=item.answer("question"),
         category=file.category,
-        gold=(answer,) if answerable else (),
-        # The messages that an abstention question cites do not contain an answer.
-        evidence=evidence if answerable else (),
+        gold=gold,
+        evidence=evidence,
         answerable=answerable,
         whole_answer=file.category == PREFERENCE,
         facets={"context_size": str(size), "n_evidence": str(file.evidence)},
     )
 
 
-def _cited_keys(item: Fields) -> list[tuple[str, str]]:
-    """Key (speaker and text) of each message that contains the answer."""
-    messages = item.objects("message_evidences", f"{item.record} message_evidences[{{}}]")
-    return [_key(message.text("speaker"), message.text("text")) for message in messages]
-
-
-def _places(
-    cited: Sequence[tuple[str, str]], turns: Mapping[tuple[str, str], Sequence[str]]
-) -> tuple[str, ...]:
-    """The turns of all cited messages. Empty if a message does not match exactly one turn, because
+def _evidence(
+    item: Fields, turns: Mapping[tuple[str, str], Sequence[str]]
+) -> tuple[str, ...] | None:
+    """The turns of all cited messages. None if a message does not match exactly one turn, because
     the remaining turns would be measured as if they were all the evidence.
     """
-    places_of = [turns.get(key, ()) for key in cited]
-    if any(len(places) != 1 for places in places_of):
-        return ()
+    evidence: dict[str, None] = {}
+    is_placed = True
+    for message in item.objects("message_evidences", f"{item.record} message_evidences[{{}}]"):
+        places = turns.get(_key(message.text("speaker"), message.text("text")), ())
+        evidence |= dict.fromkeys(places)
+        is_placed = is_placed and len(places) == 1
 
-    return tuple(dict.fromkeys(places[0] for places in places_of))
+    return tuple(evidence) if is_placed else None
 
 
 def _key(speaker: str, text: str) -> tuple[str, str]:

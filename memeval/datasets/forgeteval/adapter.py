@@ -124,6 +124,7 @@ class ForgetEval(OwnFile):
             yield self._case(row)
 
     def _case(self, row: ForgetEvalRow) -> EvalCase:
+        right, deleted = tuple(row.must_contain), tuple(row.must_not_contain)
         sessions = [_session(1, row.setup_facts)]
         operations = []
         for kind, about, *new in row.mutations:
@@ -132,25 +133,23 @@ class ForgetEval(OwnFile):
                     kind=OperationKind.FORGET,
                     after=sessions[-1].session_id,
                     forget=ForgetRequest(words=WISHES[kind].format(about), about=about),
-                    values=tuple(row.must_not_contain),
+                    values=deleted,
                 )
             )
             if new:
                 sessions.append(_session(len(sessions) + 1, new))
 
-        probes = tuple(row.must_not_contain) if self.settings.probed else ()
+        probes: tuple[str, ...] = (row.final_query,)
+        if self.settings.probed:
+            probes += deleted
+
         question = EvalQuestion(
             question_id=row.id,
             text=row.final_query,
             category=row.family,
-            gold=tuple(row.must_contain),
-            answerable=bool(row.must_contain),
-            traces=Traces(
-                kind=FORGETEVAL,
-                right=tuple(row.must_contain),
-                deleted=tuple(row.must_not_contain),
-                probes=(row.final_query, *probes),
-            ),
+            gold=right,
+            answerable=bool(right),
+            traces=Traces(kind=FORGETEVAL, right=right, deleted=deleted, probes=probes),
         )
         return EvalCase(
             case_id=row.id,
@@ -177,7 +176,7 @@ def _session(number: int, facts: Sequence[str]) -> Session:
 def _check(path: object, row: ForgetEvalRow, mutation: Sequence[str]) -> None:
     """Raises `UserError` for an invalid mutation."""
     # A request with a blank subject would empty the memory.
-    is_said = all(part.strip() for part in mutation)
+    is_said = all(map(str.strip, mutation))
     if mutation and PARTS.get(mutation[0]) == len(mutation) and is_said:
         return
 
