@@ -36,9 +36,9 @@ def unique_fields(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """The object with these fields. Raises `ValueError` for a duplicate field."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        twice = next(name for name, count in counts.items() if count > 1)
-        raise ValueError(f"an object has a duplicate field {quoted(twice)}")
+        for name, count in Counter(name for name, _ in pairs).items():
+            if count > 1:
+                raise ValueError(f"an object has a duplicate field {quoted(name)}")
 
     return fields
 

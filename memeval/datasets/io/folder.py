@@ -30,16 +30,15 @@ def read_folder(
 
     Raises `UserError` if one is missing, can't be read, or is not the registered one.
     """
-    files = {}
+    contents, digests = {}, {}
+    pinned = True
     for name in names:
         part = info.part_named(name)
-        files[name] = read_pinned(part, folder / name, allow_unpinned=allow_unpinned)
+        file = read_pinned(part, folder / name, allow_unpinned=allow_unpinned)
+        contents[name], digests[name] = file.content, file.sha256
+        pinned = pinned and file.pinned
 
-    return FolderContent(
-        files={name: file.content for name, file in files.items()},
-        sha256=digest_of_files({name: file.sha256 for name, file in files.items()}),
-        pinned=all(file.pinned for file in files.values()),
-    )
+    return FolderContent(files=contents, sha256=digest_of_files(digests), pinned=pinned)
 
 
 def check_files(

@@ -50,6 +50,7 @@ def _check_list(file: BinaryIO, path: Path) -> None:
         pass
 
     if first != b"[":
-        raise UserError(f"{path} {'is not a list of records' if first else 'is empty'}.", REPLACE)
+        what = "is not a list of records" if first else "is empty"
+        raise UserError(f"{path} {what}.", REPLACE)
 
     file.seek(start)

@@ -52,7 +52,7 @@ class Chunk(Struct, frozen=True):
 
     def as_turn(self) -> Turn:
         """The chunk as systems see it."""
-        time = None if self.time is None else in_utc(self.time)
+        time = self.time and in_utc(self.time)
         return Turn(turn_id=self.turn_id, speaker=self.speaker, text=self.text, time=time)
 
 
@@ -99,7 +99,10 @@ class QuestionReader:
         """A question; None if it has a mistake, which is noted."""
         before = len(self.mistakes.messages)
         entry = self._entry(number, value)
-        question = None if entry is None else self._question(entry, number)
+        if entry is None:
+            return None
+
+        question = self._question(entry, number)
         return question if len(self.mistakes.messages) == before else None
 
     def _question(self, entry: FileEntry, number: int) -> EvalQuestion:
@@ -122,7 +125,7 @@ class QuestionReader:
             category=category,
             gold=tuple(golds),
             evidence=evidence,
-            asked_at=None if asked_at is None else in_utc(asked_at),
+            asked_at=asked_at and in_utc(asked_at),
             choices=choices,
             right_choices=right,
             choice_labels=ChoiceLabels.LETTERS,
@@ -191,7 +194,7 @@ def _choices(entry: FileEntry) -> tuple[str, ...]:
     if values is None:
         return ()
 
-    choices = tuple(text.strip() for text in entry.texts("choices"))
+    choices = tuple(map(str.strip, entry.texts("choices")))
     if not 2 <= len(values) <= MOST_CHOICES:
         entry.add_mistake("choices", f"contains {len(values)}, not 2 to {MOST_CHOICES}")
     if len(set(choices)) < len(choices):
@@ -203,17 +206,20 @@ def _choices(entry: FileEntry) -> tuple[str, ...]:
 def _golds(entry: FileEntry) -> list[str]:
     """The accepted answers; empty if a refusal is right."""
     given = [name for name in ("answer", "golds") if entry.values.get(name) is not None]
-    if len(given) != 1:
-        what = "is missing" if not given else "is an alias of 'golds': use only one of them"
-        hint = "" if given else "; if a refusal is right, use an empty list"
-        entry.add_mistake("answer", what + hint)
+    if not given:
+        entry.add_mistake("answer", "is missing; if a refusal is right, use an empty list")
+        return []
+    if len(given) > 1:
+        entry.add_mistake("answer", "is an alias of 'golds': use only one of them")
         return []
 
-    (name,) = given
-    value = entry.values[name]
-    values = value if isinstance(value, list) else [value]
+    name = given[0]
+    values = entry.values[name]
+    if not isinstance(values, list):
+        values = [values]
+
     texts = [entry.answer(name, value) for value in values]
-    return [text.strip() for text in texts if text is not None]
+    return list(map(str.strip, filter(None, texts)))
 
 
 def _right_choices(
@@ -244,17 +250,20 @@ def check_zones(location: str, times: Sequence[datetime | None], mistakes: Mista
 def notes_of(answerable: int, without_evidence: int, mistakes: Mistakes) -> Iterator[str]:
     """Notes for a report about a user's own file."""
     if without_evidence:
-        recall = "is measured on the others" if without_evidence < answerable else "is not measured"
+        recall = "is not measured"
+        if without_evidence < answerable:
+            recall = "is measured on the others"
+
         yield (
             f"evidence: {without_evidence} of {answerable} questions with an answer have none; "
             f"recall {recall}"
         )
 
     if mistakes.aliases_used:
-        aliases = [
-            f"'{other}' for '{name}' ({count:,} times)"
-            for (other, name), count in sorted(mistakes.aliases_used.items())
-        ]
+        aliases = []
+        for (other, name), count in sorted(mistakes.aliases_used.items()):
+            aliases.append(f"'{other}' for '{name}' ({count:,} times)")
+
         yield f"fields: took {', '.join(aliases)}"
 
     for name, count in sorted(mistakes.unread.items()):

@@ -26,16 +26,19 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
     """
     lines = _rows(content, path)
     _, names = next(lines)
-    if doubled := next((name for name in names if names.count(name) > 1), None):
-        raise UserError(
-            f"{path}: line 1: column {quoted(doubled)} occurs {names.count(doubled)} times."
-        )
+    for name in names:
+        # Columns without a name may be several.
+        if name and names.count(name) > 1:
+            raise UserError(
+                f"{path}: line 1: column {quoted(name)} occurs {names.count(name)} times."
+            )
 
-    if missing := next((name for name in columns if name not in names), None):
-        raise UserError(
-            f"{path}: line 1: column '{missing}' is missing; the columns are "
-            f"{one_line(', '.join(names), 4 * SHOWN)}."
-        )
+    for name in columns:
+        if name not in names:
+            raise UserError(
+                f"{path}: line 1: column '{name}' is missing; the columns are "
+                f"{one_line(', '.join(names), 4 * SHOWN)}."
+            )
 
     rows = [_row(path, number, names, cells) for number, cells in lines if cells]
     if not rows:
