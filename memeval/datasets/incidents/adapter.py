@@ -4,9 +4,11 @@ when later incidents begin.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -15,12 +17,11 @@ from msgspec.structs import replace
 from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.chance import seeded_random
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
-from memeval.datasets.grouping import group
 from memeval.datasets.incidents.handling import HANDLING_CATEGORIES, HANDLING_TEMPLATES
 from memeval.datasets.incidents.history import IncidentHistory
 from memeval.datasets.incidents.metrics import DEPTHS, a_at_k, mar, ranking
 from memeval.datasets.incidents.questions import TEMPLATES, root_causes
-from memeval.datasets.incidents.runbooks import handle
+from memeval.datasets.incidents.runbooks import Handling, handle
 from memeval.datasets.incidents.schema import read_source
 from memeval.datasets.incidents.table import Incident, SourceTable, write_normalized
 from memeval.datasets.incidents.text import narrate
@@ -67,7 +68,7 @@ class Incidents(NetOps):
     """Reads a table of incidents; each system in it is one case, each past incident one session."""
 
     settings_type = IncidentSettings
-    measure_names: Collection[str] = (*(f"a_at_{k}" for k in DEPTHS), "mar")
+    measure_names: Collection[str] = ("a_at_1", "a_at_3", "a_at_5", "mar")
     settings: IncidentSettings
 
     @property
@@ -94,11 +95,14 @@ class Incidents(NetOps):
 
     def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
         """Writes the normalized table of published fault lists, in the order of the sources."""
-        tables = [read_source(self.info, source) for source in sources]
-        notes = [note for table in tables for note in table.notes]
-        incidents = [incident for table in tables for incident in table.incidents]
-        written = write_normalized(file, incidents)
+        notes: list[str] = []
+        incidents: list[Incident] = []
+        for source in sources:
+            table = read_source(self.info, source)
+            notes += table.notes
+            incidents += table.incidents
 
+        written = write_normalized(file, incidents)
         # DejaVu's incidents may have several root causes.
         if written < len(incidents):
             notes.append(
@@ -140,15 +144,18 @@ class Incidents(NetOps):
         """The earlier and the later incidents of each system, in order of time. Rows with equal
         times keep the table's order.
         """
-        ordered = sorted(self._table[0].incidents, key=lambda row: row.time)
-        systems = group((row.system, row) for row in ordered)
-        names = dict.fromkeys(row.system for row in self._table[0].incidents)
-        return {name: self._split(systems[name]) for name in names}
+        table = self._table[0].incidents
+        systems: dict[str, list[Incident]] = {row.system: [] for row in table}
+        for row in sorted(table, key=lambda row: row.time):
+            systems[row.system].append(row)
+
+        return {name: self._split(rows) for name, rows in systems.items()}
 
     def _split(self, rows: list[Incident]) -> tuple[list[Incident], list[Incident]]:
         """The earlier and later rows. Incidents of the same second stay together, in the past."""
         last = rows[max(1, int(len(rows) * self.settings.history_share)) - 1].time
-        return [row for row in rows if row.time <= last], [row for row in rows if row.time > last]
+        place = bisect_right(rows, last, key=lambda row: row.time)
+        return rows[:place], rows[place:]
 
     @cached_property
     def _cases(self) -> list[EvalCase]:
@@ -163,10 +170,12 @@ class Incidents(NetOps):
 
     def _case(self, name: str) -> EvalCase:
         earlier, later = self._systems[name]
-        handlings = handle(self.settings.seed, name, earlier) if self.settings.runbooks else []
-        past, sessions = narrate(
-            seeded_random("incidents", self.settings.seed, name), earlier, handlings
-        )
+        handlings: list[Handling | None] = [None] * len(earlier)
+        if self.settings.runbooks:
+            handlings = handle(self.settings.seed, name, earlier)
+
+        rng = seeded_random("incidents", self.settings.seed, name)
+        past, sessions = narrate(rng, earlier, handlings)
         rng = seeded_random("incidents questions", self.settings.seed, name)
         history = IncidentHistory(rng=rng, past=past, later=later, elsewhere=self._elsewhere(name))
         chosen = choose(rng, drafts_of(TEMPLATES, history), self.settings.questions_per_case)
@@ -187,8 +196,14 @@ class Incidents(NetOps):
 
     def _elsewhere(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
         # For unanswerable questions: names that exist, but that this system never had.
-        others = [row for row in self._table[0].incidents if row.system != name]
-        return _names(others), frozenset(row.fault for row in others if row.fault)
+        components: set[str] = set()
+        faults: set[str] = set()
+        for row in self._table[0].incidents:
+            if row.system != name:
+                components.update(row.components)
+                faults.add(row.fault)
+
+        return frozenset(components), frozenset(faults - {""})
 
     @cached_property
     def _candidates(self) -> Mapping[str, frozenset[str]]:
@@ -198,25 +213,24 @@ class Incidents(NetOps):
         }
 
     def _split_notes(self) -> Iterator[str]:
-        short = [name for name, (_, later) in self._systems.items() if not later]
-        if short:
-            yield f"systems: {len(short)} without incidents of two different times are left out"
+        short = asked = new = 0
+        for earlier, later in self._systems.values():
+            short += not later
+            asked += len(later)
+            known = _names(earlier)
+            for row in later:
+                new += not known.issuperset(row.components)
 
+        if short:
+            yield f"systems: {short} without incidents of two different times are left out"
         if self.settings.runbooks:
             yield "runbooks: their steps are invented; the table does not say how it was handled"
-
-        asked = [row for _, later in self._systems.values() for row in later]
-        new = 0
-        for earlier, later in self._systems.values():
-            known = _names(earlier)
-            new += sum(not known.issuperset(row.components) for row in later)
-
         if new:
             yield (
-                f"root causes: {new} of {len(asked)} later incidents hit a component without an "
+                f"root causes: {new} of {asked} later incidents hit a component without an "
                 "earlier incident; no question asks for their root cause"
             )
 
 
 def _names(rows: Iterable[Incident]) -> frozenset[str]:
-    return frozenset(name for row in rows for name in row.components)
+    return frozenset(chain.from_iterable(row.components for row in rows))

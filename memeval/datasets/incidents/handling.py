@@ -72,8 +72,9 @@ def _last_revisions(history: IncidentHistory) -> Iterator[tuple[str, PastInciden
 
 
 def _about_handling(history: IncidentHistory, past: PastIncident, *, task: str, text: str) -> Draft:
-    gold = (past.handling.steps,) if past.handling else ()
-    turn_id = past.ids["handling"]
+    # The templates are only for histories with runbooks, in which each fault has a handling.
+    assert past.handling is not None
+    gold, turn_id = (past.handling.steps,), past.ids["handling"]
     return history.ask(HANDLING, task, text, gold, turn_id=turn_id, form=BOTH_STEPS)
 
 
@@ -85,8 +86,8 @@ def _about_runbook(
     text: str,
     at: datetime | None = None,
 ) -> Draft:
-    gold = (newest.handling.revised,) if newest.handling else ()
-    turn_id = newest.ids["runbook"]
+    assert newest.handling is not None
+    gold, turn_id = (newest.handling.revised,), newest.ids["runbook"]
     return history.ask(RUNBOOK_UPDATE, task, text, gold, turn_id=turn_id, at=at, form=BOTH_STEPS)
 
 

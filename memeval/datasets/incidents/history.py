@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 from random import Random
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec import Struct
 from memeval.datasets.chance import draw
 from memeval.datasets.grouping import group
 from memeval.datasets.incidents.table import Incident
-from memeval.datasets.incidents.text import PastIncident
+from memeval.datasets.incidents.text import PastIncident, faults_of
 from memeval.datasets.netops.base import Draft, draft
 
 CLOCK = "Answer as HH:MM."
@@ -35,7 +36,12 @@ class IncidentHistory(Struct, frozen=True, dict=True):
 
     @cached_property
     def components(self) -> dict[str, list[PastIncident]]:
-        return group((name, past) for past in self.past for name in past.incident.components)
+        groups: dict[str, list[PastIncident]] = {}
+        for past in self.past:
+            for name in past.incident.components:
+                groups.setdefault(name, []).append(past)
+
+        return groups
 
     @cached_property
     def faults(self) -> dict[str, list[PastIncident]]:
@@ -45,22 +51,27 @@ class IncidentHistory(Struct, frozen=True, dict=True):
     @cached_property
     def minutes(self) -> Counter[datetime]:
         """Number of incidents per minute: the narratives give times to the minute."""
-        return Counter(minute_of(past) for past in self.past)
+        return Counter(map(minute_of, self.past))
 
     @cached_property
     def disputed_records(self) -> dict[tuple[tuple[str, ...], datetime], list[PastIncident]]:
         """Records that give different faults for the same components and minute: it is unclear
         whether they count once or twice.
         """
-        with_fault = [past for past in self.past if past.incident.fault]
-        groups = group(((past.incident.components, minute_of(past)), past) for past in with_fault)
-        return {key: records for key, records in groups.items() if len(_faults(records)) > 1}
+        groups: dict[tuple[tuple[str, ...], datetime], list[PastIncident]] = {}
+        for past in self.past:
+            if past.incident.fault:
+                key = past.incident.components, minute_of(past)
+                groups.setdefault(key, []).append(past)
+
+        return {key: own for key, own in groups.items() if len(set(faults_of(own))) > 1}
 
     def certain(
         self, groups: Mapping[str, list[PastIncident]]
     ) -> Iterator[tuple[str, list[PastIncident]]]:
         """The groups in which no record is disputed."""
-        doubtful = {past.turn_id for records in self.disputed_records.values() for past in records}
+        disputed = chain.from_iterable(self.disputed_records.values())
+        doubtful = {past.turn_id for past in disputed}
         for name, records in groups.items():
             if doubtful.isdisjoint(record.turn_id for record in records):
                 yield name, records
@@ -89,18 +100,13 @@ class IncidentHistory(Struct, frozen=True, dict=True):
         form: str = "",
     ) -> Draft:
         """A question. Its evidence is the opening turns of incidents, or one other turn."""
+        turn_ids = {past.turn_id for past in evidence}
+        if turn_id is not None:
+            turn_ids = {turn_id}
+
         # Sorted by session number, because s10 comes before s2 as a string.
-        ordered = sorted(evidence, key=lambda past: int(past.turn_id[1:].split("t")[0]))
-        ids = dict.fromkeys(past.turn_id for past in ordered)
-        return draft(
-            ability,
-            task,
-            text,
-            gold,
-            evidence=tuple(ids) if turn_id is None else (turn_id,),
-            asked_at=at or self.now,
-            form=form,
-        )
+        ids = tuple(sorted(turn_ids, key=lambda name: int(name[1:].split("t")[0])))
+        return draft(ability, task, text, gold, evidence=ids, asked_at=at or self.now, form=form)
 
 
 def names_of(incident: Incident) -> tuple[str, ...]:
@@ -111,7 +117,3 @@ def names_of(incident: Incident) -> tuple[str, ...]:
 def minute_of(past: PastIncident) -> datetime:
     """When an incident began, to the minute, as in the narratives."""
     return past.incident.time.replace(second=0)
-
-
-def _faults(records: Sequence[PastIncident]) -> set[str]:
-    return {record.incident.fault for record in records}

@@ -25,7 +25,7 @@ def ranking(answer: str, candidates: Collection[str]) -> list[str]:
     if not patterns:
         return []
 
-    groups = "|".join(f"({pattern})" for pattern in patterns)
+    groups = f"({')|('.join(patterns)})"
     names = list(patterns.values())
     # Like `\b`, but `_` separates words: names use it in place of a space.
     mentions = re.finditer(rf"(?<![^\W_])(?:{groups})(?![^\W_])", answer.lower())
@@ -47,13 +47,13 @@ def mar(
     A root cause that is not named gets (candidates + named) / 2, about the middle of the remaining
     ranks, as in DejaVu's code. `candidates` counts those of each incident.
     """
-    rows = zip(truths, rankings, candidates, strict=True)
-    return fmean(_mean_rank(truth, ranked, count) for truth, ranked, count in rows)
+    means = []
+    for truth, ranked, count in zip(truths, rankings, candidates, strict=True):
+        ranks = []
+        for name in truth:
+            rank = ranked.index(name) + 1 if name in ranked else (count + len(ranked)) / 2
+            ranks.append(rank)
 
+        means.append(fmean(ranks))
 
-def _mean_rank(truth: Collection[str], ranked: Sequence[str], candidates: int) -> float:
-    return fmean(_rank(name, ranked, candidates) for name in truth)
-
-
-def _rank(name: str, ranked: Sequence[str], candidates: int) -> float:
-    return ranked.index(name) + 1 if name in ranked else (candidates + len(ranked)) / 2
+    return fmean(means)

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
-from itertools import pairwise, product
+from datetime import date, datetime
+from itertools import chain, pairwise, product
 
 from memeval.datasets.chance import draw, pick
 from memeval.datasets.grouping import group
 from memeval.datasets.incidents.history import CLOCK, MOST_PER_TEMPLATE, IncidentHistory, names_of
 from memeval.datasets.incidents.table import Incident
-from memeval.datasets.incidents.text import components_text, moment
+from memeval.datasets.incidents.text import PastIncident, components_text, faults_of, moment
 from memeval.datasets.netops.base import Draft
 from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, amount, count_golds, day, minute
 
@@ -31,7 +31,7 @@ def fault_at(history: IncidentHistory) -> Iterator[Draft]:
 
 
 def component_at(history: IncidentHistory) -> Iterator[Draft]:
-    for past in history.draw_incidents([past for past in history.past if history.alone(past)]):
+    for past in history.draw_incidents(list(filter(history.alone, history.past))):
         what = f"had fault {past.incident.fault}" if past.incident.fault else "failed"
         text = f"Which component {what} at {moment(past.incident)}?"
         yield history.ask("IE", "component", text, names_of(past.incident), past)
@@ -70,15 +70,15 @@ def fault_count(history: IncidentHistory) -> Iterator[Draft]:
 
 def components_with(history: IncidentHistory) -> Iterator[Draft]:
     for fault, records in history.certain(history.faults):
-        names = dict.fromkeys(name for past in records for name in past.incident.components)
+        names = dict.fromkeys(chain(*(past.incident.components for past in records)))
         if 2 <= len(names) <= LONGEST_LIST:
             text = f"Which components had fault {fault}?"
             yield history.ask("MR", "list", text, (", ".join(names),), *records, form=ALL_OF_THEM)
 
 
-def faults_of(history: IncidentHistory) -> Iterator[Draft]:
+def faults_with(history: IncidentHistory) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
-        faults = dict.fromkeys(past.incident.fault for past in records if past.incident.fault)
+        faults = dict.fromkeys(faults_of(records))
         if 2 <= len(faults) <= LONGEST_LIST:
             text = f"Which faults did component {name} have?"
             yield history.ask("MR", "list", text, (", ".join(faults),), *records, form=ALL_OF_THEM)
@@ -86,8 +86,7 @@ def faults_of(history: IncidentHistory) -> Iterator[Draft]:
 
 def commonest_fault(history: IncidentHistory) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
-        faults = Counter(past.incident.fault for past in records if past.incident.fault)
-        ranked = faults.most_common(2)
+        ranked = Counter(faults_of(records)).most_common(2)
         # A tie has no right answer, and a single fault leaves nothing to compare.
         if len(ranked) == 2 and ranked[0][1] > ranked[1][1]:
             text = f"Which fault did component {name} have most often?"
@@ -116,7 +115,7 @@ def root_causes(history: IncidentHistory) -> Iterator[Draft]:
     """Asks only if every root cause has failed before, because a memory can name no other, and if
     no other later incident has the same time and symptom.
     """
-    alike = Counter(_symptom(later) for later in history.later)
+    alike = Counter(map(_symptom, history.later))
     for later in history.later:
         if not set(later.components) <= history.components.keys() or alike[_symptom(later)] > 1:
             continue
@@ -127,7 +126,10 @@ def root_causes(history: IncidentHistory) -> Iterator[Draft]:
             f"Which components are the likeliest root causes of the incident{symptom}{level} that "
             f"began at {moment(later)}?"
         )
-        before = [past for name in later.components for past in history.components[name]]
+        before: list[PastIncident] = []
+        for name in later.components:
+            before += history.components[name]
+
         like = [past for past in before if past.incident.fault == later.fault]
         # Incidents of the same fault are the better evidence; without any, all incidents of the
         # component are.
@@ -174,16 +176,17 @@ def next_after(history: IncidentHistory) -> Iterator[Draft]:
 
 
 def clock_time(history: IncidentHistory) -> Iterator[Draft]:
-    days = Counter(
-        (past.incident.components, past.incident.fault, past.incident.time.date())
-        for past in history.past
-    )
+    days = Counter(map(_date, history.past))
     for past in history.draw_incidents(list(history.past)):
-        if days[past.incident.components, past.incident.fault, past.incident.time.date()] == 1:
+        if days[_date(past)] == 1:
             what = f"have fault {past.incident.fault}" if past.incident.fault else "fail"
             when = day(past.incident.time)
             text = f"At what time of day did {components_text(past.incident)} {what} on {when}?"
             yield history.ask("TR", "time", text, (minute(past.incident.time),), past, form=CLOCK)
+
+
+def _date(past: PastIncident) -> tuple[tuple[str, ...], str, date]:
+    return past.incident.components, past.incident.fault, past.incident.time.date()
 
 
 def days_between(history: IncidentHistory) -> Iterator[Draft]:
@@ -251,8 +254,8 @@ def contradiction(history: IncidentHistory) -> Iterator[Draft]:
 
 
 def unknown_component(history: IncidentHistory) -> Iterator[Draft]:
-    later = {name for incident in history.later for name in incident.components}
-    unknown = (later | history.elsewhere[0]) - history.components.keys()
+    unknown = set(history.elsewhere[0]).union(*(later.components for later in history.later))
+    unknown -= history.components.keys()
     for name in draw(history.rng, sorted(unknown), MOST_PER_TEMPLATE):
         text = f"Which fault did component {name} have most recently?"
         yield history.ask("ABS", "unknown_component", text, ())
@@ -268,10 +271,11 @@ def unknown_fault(history: IncidentHistory) -> Iterator[Draft]:
 
 def unknown_pair(history: IncidentHistory) -> Iterator[Draft]:
     """Asks about a component and a fault that are both known but never occurred together."""
-    met = {
-        (name, past.incident.fault) for past in history.past for name in past.incident.components
-    }
-    pairs = [pair for pair in product(history.components, history.faults) if pair not in met]
+    pairs = dict.fromkeys(product(history.components, history.faults))
+    for past in history.past:
+        for name in past.incident.components:
+            pairs.pop((name, past.incident.fault), None)
+
     for name, fault in draw(history.rng, pairs, MOST_PER_TEMPLATE):
         text = f"At what time of day did component {name} first have fault {fault}?"
         yield history.ask("ABS", "unknown_pair", text, (), form=CLOCK)
@@ -279,7 +283,7 @@ def unknown_pair(history: IncidentHistory) -> Iterator[Draft]:
 
 TEMPLATES: Sequence[Callable[[IncidentHistory], Iterator[Draft]]] = (
     *(fault_at, component_at, duration_of),
-    *(incident_count, fault_count, components_with, faults_of, commonest_fault, similar_incident),
+    *(incident_count, fault_count, components_with, faults_with, commonest_fault, similar_incident),
     *(failed_first, first_with, next_after, clock_time, days_between, days_since),
     *(latest_fault, latest_component, latest_time),
     contradiction,

@@ -52,8 +52,8 @@ def read_source(info: DatasetInfo, path: Path) -> SourceTable:
 
     check_names(path, rows)
     # Compared as shown, because two rows that look alike in the memory are one incident.
-    once = tuple(dict.fromkeys(as_shown(row) for row in rows))
-    notes = [*_clock_notes(contents)]
+    once = tuple(dict.fromkeys(map(as_shown, rows)))
+    notes = list(_clock_notes(contents))
     if len(once) < len(rows):
         notes.append(
             f"incidents: {len(rows) - len(once)} of {len(rows)} rows repeat another one and are "
@@ -77,11 +77,11 @@ def _digest(path: Path, contents: Mapping[Path, bytes]) -> str:
     if not path.is_dir():
         return digest_of(contents[path])
 
-    lines = [
-        f"{file.relative_to(path).as_posix()} {digest_of(content)}\n"
-        for file, content in contents.items()
-    ]
-    return digest_of("".join(lines).encode())
+    lines = ""
+    for file, content in contents.items():
+        lines += f"{file.relative_to(path).as_posix()} {digest_of(content)}\n"
+
+    return digest_of(lines.encode())
 
 
 def _incidents(path: Path, content: bytes) -> Iterator[Incident]:
@@ -91,11 +91,11 @@ def _incidents(path: Path, content: bytes) -> Iterator[Incident]:
 
     names = header(content, path)
     if set(DEJAVU) <= set(names):
-        return (_dejavu(row) for row in read_table(content, path, DEJAVU))
+        return map(_dejavu, read_table(content, path, DEJAVU))
     if set(OPENRCA) <= set(names):
-        return (_openrca(row) for row in read_table(content, path, OPENRCA))
+        return map(_openrca, read_table(content, path, OPENRCA))
 
-    return (_normalized(row) for row in read_table(content, path, NORMALIZED))
+    return map(_normalized, read_table(content, path, NORMALIZED))
 
 
 def _normalized(row: Fields) -> Incident:
@@ -113,7 +113,7 @@ def _normalized(row: Fields) -> Incident:
 
 def _dejavu(row: Fields) -> Incident:
     """Reads level, fault and duration if the table has such columns; times are UTC."""
-    names = (name.strip() for name in row.answer("root_cause_node").split(";"))
+    names = map(str.strip, row.answer("root_cause_node").split(";"))
     nodes = tuple(dict.fromkeys(filter(None, names)))
     if not nodes:
         raise row.wrong("root_cause_node", "names no node")
@@ -133,12 +133,13 @@ def _dejavu(row: Fields) -> Incident:
 def _openrca(row: Fields) -> Incident:
     """From the lines `component: …`, `level: …`, `reason: …`, `datetime: …` of the ground truth."""
     # Only the true failure: the table may also contain what a model predicted.
-    pairs = (line.partition(":") for line in row.text("groundtruth").splitlines() if line.strip())
-    truth = Fields(
-        path=row.path,
-        record=f"{row.record} groundtruth",
-        values={name.strip(): value.strip() for name, _, value in pairs},
-    )
+    values: dict[str, str] = {}
+    for line in row.text("groundtruth").splitlines():
+        if line.strip():
+            name, _, value = line.partition(":")
+            values[name.strip()] = value.strip()
+
+    truth = Fields(path=row.path, record=f"{row.record} groundtruth", values=values)
     return Incident(
         system=f"openrca-{row.path.stem.removeprefix('agent-')}",
         time=_time(truth, "datetime"),

@@ -65,9 +65,8 @@ def write_normalized(file: IO[str], incidents: Sequence[Incident]) -> int:
         if len(incident.components) != 1:
             continue
 
-        duration = "" if incident.duration_s is None else incident.duration_s
         row = [incident.system, "", incident.time.isoformat(sep=" "), *incident.components]
-        writer.writerow([*row, incident.level, incident.fault, duration])
+        writer.writerow([*row, incident.level, incident.fault, incident.duration_s])
         written += 1
 
     return written

@@ -58,14 +58,13 @@ class PastIncident(Struct, frozen=True):
 
 
 def narrate(
-    rng: Random, incidents: Sequence[Incident], handlings: Sequence[Handling | None] = ()
+    rng: Random, incidents: Sequence[Incident], handlings: Sequence[Handling | None]
 ) -> tuple[list[PastIncident], tuple[Session, ...]]:
     """The incidents, in order of time, as sessions `s1`, `s2` … of one or two turns, plus one or
     two about how the incident was handled, if that is known.
     """
     past, sessions = [], []
-    for number, incident in enumerate(incidents, start=1):
-        handling = handlings[number - 1] if handlings else None
+    for number, (incident, handling) in enumerate(zip(incidents, handlings, strict=True), start=1):
         parts = _parts(rng, incident, handling)
         said = [(SPEAKERS[part], text) for part, text in parts.items()]
         session = Session.of(f"s{number}", said, time=incident.time, ids=f"s{number}t")
@@ -80,7 +79,8 @@ def _parts(rng: Random, incident: Incident, handling: Handling | None) -> dict[s
     """Text of an incident's record, by part, in order."""
     parts = {"opening": _opening(rng, incident)}
     if incident.duration_s is not None:
-        parts["closing"] = _closing(rng, incident, incident.duration_s)
+        duration = amount(incident.duration_s, "second")
+        parts["closing"] = _filled(pick(rng, OVER), incident, duration=duration)
     if handling is None:
         return parts
 
@@ -96,6 +96,11 @@ def _parts(rng: Random, incident: Incident, handling: Handling | None) -> dict[s
     return parts
 
 
+def faults_of(records: Sequence[PastIncident]) -> list[str]:
+    """The fault of each record that has one."""
+    return [past.incident.fault for past in records if past.incident.fault]
+
+
 def components_text(incident: Incident) -> str:
     """`component a`, `components a and b`."""
     *others, last = incident.components
@@ -109,16 +114,8 @@ def moment(incident: Incident) -> str:
 
 def _opening(rng: Random, incident: Incident) -> str:
     level = f" Level: {incident.level}." if incident.level else ""
-    return _filled(
-        pick(rng, WITH_FAULT if incident.fault else WITHOUT_FAULT),
-        incident,
-        level=level,
-        fault=incident.fault,
-    )
-
-
-def _closing(rng: Random, incident: Incident, seconds: int) -> str:
-    return _filled(pick(rng, OVER), incident, duration=amount(seconds, "second"))
+    template = pick(rng, WITH_FAULT if incident.fault else WITHOUT_FAULT)
+    return _filled(template, incident, level=level, fault=incident.fault)
 
 
 def _filled(template: str, incident: Incident, **parts: str) -> str:
