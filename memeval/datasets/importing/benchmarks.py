@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ NOT_IN_CATEGORY = re.compile(r"[^\w .-]+")
 
 def read_benchmark(
     name: str, path: Path, log: ImportLog
-) -> tuple[list[Message], dict[str, list[dict[str, Any]]]]:
-    """The messages of a file in a benchmark's format, and the questions by case.
+) -> tuple[list[Message], list[tuple[str, dict[str, Any]]]]:
+    """The messages of a file in a benchmark's format, and the questions, each with its case id.
 
     Raises `UserError` as the benchmark's adapter does.
     """
@@ -37,12 +38,12 @@ def read_benchmark(
     dataset = build(DATA_SETS[name], path.parent, path=str(path), allow_unpinned=True)
     dataset.open()
     messages: list[Message] = []
-    questions: dict[str, list[dict[str, Any]]] = {}
+    questions: list[tuple[str, dict[str, Any]]] = []
     for case in dataset.cases():
         messages += _messages(case, log)
-        questions[case.case_id] = [
-            _question(question, case, dataset) for question in case.questions
-        ]
+        for question in case.questions:
+            fields = _question(question, case, dataset)
+            questions.append((case.case_id, fields))
 
     for note in dataset.notes():
         log.note_conversion(f"files of {name}: {note}")
@@ -50,14 +51,13 @@ def read_benchmark(
     return messages, questions
 
 
-def _messages(case: EvalCase, log: ImportLog) -> list[Message]:
-    messages = []
+def _messages(case: EvalCase, log: ImportLog) -> Iterator[Message]:
     for session in case.sessions:
         for turn in session.turns:
             if turn.caption:
                 log.note_conversion("captions of images, added to their turn's text")
 
-            message = Message(
+            yield Message(
                 speaker=turn.speaker,
                 text=with_caption(turn),
                 session=f"{case.case_id}/{session.session_id}",
@@ -65,9 +65,6 @@ def _messages(case: EvalCase, log: ImportLog) -> list[Message]:
                 time=turn.time or session.started_at,
                 message_id=turn.turn_id,
             )
-            messages.append(message)
-
-    return messages
 
 
 def _question(question: EvalQuestion, case: EvalCase, dataset: Dataset) -> dict[str, Any]:
@@ -77,17 +74,15 @@ def _question(question: EvalQuestion, case: EvalCase, dataset: Dataset) -> dict[
         "question": question.text,
         "answer": list(question.gold),
         "category": NOT_IN_CATEGORY.sub("_", name)[:60],
-        "evidence": list(question.evidence),
     }
+    # An empty list of answers makes a refusal right; an empty list of evidence means nothing.
+    if question.evidence:
+        fields["evidence"] = list(question.evidence)
     if question.choices:
         fields["choices"] = list(question.choices)
         fields["answer"] = [question.choices[place] for place in question.right_choices]
         fields["multi_select"] = question.multi_select
     if question.asked_at is not None:
         fields["time"] = question.asked_at.strftime("%Y-%m-%dT%H:%M:%S")
-
-    # An empty list of answers makes a refusal right; an empty list of evidence means nothing.
-    if not fields["evidence"]:
-        del fields["evidence"]
 
     return fields

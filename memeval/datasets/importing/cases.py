@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from memeval.datasets.grouping import group
@@ -26,16 +28,19 @@ def cut_by_key(messages: Sequence[Message], by: str, log: ImportLog) -> dict[str
 
     Raises `UserError` listing the possible groupings if no message can be grouped this way.
     """
+    if by == ALL:
+        return {ALL: list(messages)}
+
     groups: dict[str, list[Message]] = {}
     for message in messages:
-        case_id = ALL if by == ALL else _key_value(message.keys, by)
+        case_id = _key_value(message.keys, by)
         if case_id:
             groups.setdefault(case_id, []).append(message)
         else:
             log.leave_out(f"messages without a {one_line(by, 40)}")
 
     if not groups:
-        names = Counter(name for message in messages for name in message.keys)
+        names = Counter(chain.from_iterable(message.keys for message in messages))
         shown = ", ".join(one_line(name, 40) for name, _ in names.most_common(20))
         raise UserError(
             f"--case: no message has the field '{one_line(by, 60)}'; the fields are {shown}."
@@ -57,15 +62,15 @@ def cut_windows(
         )
 
     timed = _with_times(messages)
-    if all(time == datetime.min for time, _ in timed):
+    if timed[-1][0] == datetime.min:
         log.note_conversion(
             "messages in the order of the file, because no time is known", len(messages)
         )
 
-    ordered = sorted(timed, key=lambda pair: pair[0])
+    timed.sort(key=itemgetter(0))
     windows: dict[str, list[Message]] = {}
-    for position, (_, message) in enumerate(ordered):
-        number = position * count // len(ordered) + 1
+    for position, (_, message) in enumerate(timed):
+        number = position * count // len(timed) + 1
         windows.setdefault(f"window {number:0{len(str(count))}}", []).append(message)
 
     return windows
@@ -76,22 +81,20 @@ def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]
 
     A message without a time follows the message before it.
     """
-    ordered = [*messages]
+    ordered = list(messages)
     positions = group((message.session, position) for position, message in enumerate(messages))
     for own in positions.values():
         timed = _with_times(messages[position] for position in own)
-        times = [time for time, _ in timed]
-        if times == sorted(times):
+        by_time = sorted(timed, key=itemgetter(0))
+        if by_time == timed:
             continue
 
         # Many exports start with the newest message: messages of equal time are then reversed, too.
-        if times == sorted(times, reverse=True):
-            timed.reverse()
+        if timed == sorted(timed, key=itemgetter(0), reverse=True):
+            by_time = timed[::-1]
 
         log.note_conversion("sessions sorted by time")
-        for position, (_, message) in zip(
-            own, sorted(timed, key=lambda pair: pair[0]), strict=True
-        ):
+        for position, (_, message) in zip(own, by_time, strict=True):
             ordered[position] = message
 
     return ordered
@@ -105,22 +108,21 @@ def case_of(
 ) -> dict[str, Any]:
     """A case in the schema of `dataset=json`, with sessions in order of their starts."""
     asked = [iso_time(str(question.get("time", ""))) for question in questions]
-    known = [time for time in (*(message.time for message in messages), *asked) if time is not None]
-    without = [time for time in known if time.tzinfo is None]
-    has_zone = len(without) < len(known)
-    if has_zone and without:
-        log.note_conversion(NO_ZONE, len(without))
+    times = filter(None, chain((message.time for message in messages), asked))
+    is_zoned = Counter(time.tzinfo is not None for time in times)
+    has_zone = is_zoned[True] > 0
+    if has_zone and is_zoned[False]:
+        log.note_conversion(NO_ZONE, is_zoned[False])
 
-    kept = _without_duplicates(messages, log)
-    sessions = list(group((message.session, message) for message in kept).values())
-    starts = [time for time, _ in _with_times(map(_first_timed, sessions))]
-    ordered = sorted(zip(starts, sessions, strict=True), key=lambda pair: pair[0])
+    sessions = _sessions(messages, log)
+    starts = _with_times(map(_first_timed, sessions))
+    ordered = sorted(zip(starts, sessions, strict=True), key=lambda pair: pair[0][0])
     writer = _TurnWriter(has_zone=has_zone, log=log)
     written = [writer.session(session) for _, session in ordered]
-    dated = [
-        _in_utc(question, time) if has_zone else question
-        for question, time in zip(questions, asked, strict=True)
-    ]
+    dated = list(questions)
+    if has_zone:
+        dated = list(map(_in_utc, questions, asked))
+
     return {"case_id": case_id, "sessions": written, "questions": dated}
 
 
@@ -138,7 +140,7 @@ class _TurnWriter:
     def __init__(self, *, has_zone: bool, log: ImportLog) -> None:
         self.ids: set[str] = set()
         self.sessions = 0
-        self.has_zone = has_zone
+        self.time_form = "%Y-%m-%dT%H:%M:%SZ" if has_zone else "%Y-%m-%dT%H:%M:%S"
         self.log = log
 
     def session(self, messages: Sequence[Message]) -> dict[str, Any]:
@@ -159,10 +161,12 @@ class _TurnWriter:
                 continue
 
             latest = time
-            turn["time"] = time.strftime(f"%Y-%m-%dT%H:%M:%S{'Z' if self.has_zone else ''}")
+            turn["time"] = time.strftime(self.time_form)
 
-        title = messages[0].title
-        return {"turns": turns} if title is None else {"meta": {"title": title}, "turns": turns}
+        if messages[0].title is None:
+            return {"turns": turns}
+
+        return {"meta": {"title": messages[0].title}, "turns": turns}
 
     def _id(self, message: Message, number: int) -> str:
         if message.message_id and message.message_id not in self.ids:
@@ -184,7 +188,11 @@ def _key_value(keys: Mapping[str, str], by: str) -> str:
     if by in keys:
         return keys[by]
 
-    return next((value for name, value in keys.items() if name.lower() == by.lower()), "")
+    for name, value in keys.items():
+        if name.lower() == by.lower():
+            return value
+
+    return ""
 
 
 def _with_times(messages: Iterable[Message]) -> list[tuple[datetime, Message]]:
@@ -204,10 +212,10 @@ def _first_timed(session: Sequence[Message]) -> Message:
     return next((message for message in session if message.time is not None), session[0])
 
 
-def _without_duplicates(messages: Sequence[Message], log: ImportLog) -> list[Message]:
-    """The messages, except those that repeat id, speaker and text of an earlier one."""
+def _sessions(messages: Sequence[Message], log: ImportLog) -> list[list[Message]]:
+    """The sessions, without messages that repeat id, speaker and text of an earlier one."""
     seen: set[tuple[str, ...]] = set()
-    kept = []
+    sessions: dict[str, list[Message]] = {}
     for message in messages:
         given = message.message_id or ""
         # A short id such as 1 is unique only within its conversation.
@@ -218,6 +226,6 @@ def _without_duplicates(messages: Sequence[Message], log: ImportLog) -> list[Mes
             continue
 
         seen.add(known)
-        kept.append(message)
+        sessions.setdefault(message.session, []).append(message)
 
-    return kept
+    return list(sessions.values())

@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from memeval.datasets.importing.chats import add_part
-from memeval.datasets.importing.message import ASSISTANT, USER, ImportLog, Message, key_of
+from memeval.datasets.importing.chats import text_of
+from memeval.datasets.importing.message import (
+    ASSISTANT,
+    USER,
+    ImportLog,
+    Message,
+    as_list,
+    as_object,
+    key_of,
+)
 from memeval.datasets.importing.times import read_time
 
 TEXTS = ("text", "multimodal_text")
@@ -20,7 +28,7 @@ TEXTS = ("text", "multimodal_text")
 def read_chatgpt(records: Sequence[Any], location: str, log: ImportLog) -> Iterator[Message]:
     """The texts of user and assistant on the path to the current node of each conversation."""
     for number, record in enumerate(records):
-        mapping = record.get("mapping") if isinstance(record, dict) else None
+        mapping = as_object(record).get("mapping")
         if not isinstance(mapping, dict):
             log.leave_out("conversations without a mapping")
             continue
@@ -75,26 +83,29 @@ def _messages(
 
 
 def _message(node: Any) -> dict[str, Any]:
-    message = node.get("message") if isinstance(node, dict) else None
-    return message if isinstance(message, dict) else {}
+    return as_object(as_object(node).get("message"))
 
 
 def _judge(message: Mapping[str, Any], log: ImportLog) -> tuple[str, str]:
     """The reason to leave a message out (empty if it is kept), and its text."""
-    author = message.get("author")
-    role = author.get("role") if isinstance(author, dict) else None
-    metadata = message.get("metadata")
-    is_hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
+    metadata = as_object(message.get("metadata"))
     # Texts that the user never saw have a weight of 0.
-    if is_hidden or message.get("weight") == 0:
+    if metadata.get("is_visually_hidden_from_conversation") or message.get("weight") == 0:
         return "messages marked as hidden", ""
+
+    role = as_object(message.get("author")).get("role")
+    if role == "tool":
+        return "messages of tools", ""
     if role not in (USER, ASSISTANT):
-        return f"messages of {'tools' if role == 'tool' else 'the system or of no author'}", ""
+        return "messages of the system or of no author", ""
     if message.get("recipient") not in (None, "all"):
         return "calls to tools", ""
 
-    text = _text(message.get("content"), log)
-    return ("", text) if text else ("messages without text", "")
+    content = as_object(message.get("content"))
+    if content.get("content_type") in TEXTS and (text := text_of(content.get("parts"), log)):
+        return "", text
+
+    return "messages without text", ""
 
 
 def _path(
@@ -110,7 +121,12 @@ def _path(
         )
 
     # The parent of a deleted node still lists it.
-    parents = {child: parent for parent in mapping for child in _children(mapping[parent])}
+    parents: dict[Any, str] = {}
+    for parent, node in mapping.items():
+        for child in as_list(as_object(node).get("children")):
+            if isinstance(child, str):
+                parents[child] = parent
+
     # A tree may have tens of thousands of nodes: names are looked up in a dictionary, not a list.
     path: dict[str, None] = {}
     while isinstance(name, str):
@@ -118,20 +134,13 @@ def _path(
             return None
 
         path[name] = None
-        node = mapping.get(name)
-        known = isinstance(node, dict) and "parent" in node
-        name = mapping[name]["parent"] if known else parents.get(name)
+        name = as_object(mapping.get(name)).get("parent", parents.get(name))
 
     names = [name for name in reversed(path) if isinstance(mapping.get(name), dict)]
     log.note_conversion(
         "conversations starting after a deleted message", bool(names) and names[0] != [*path][-1]
     )
     return names
-
-
-def _children(node: Any) -> list[str]:
-    children = node.get("children") if isinstance(node, dict) else None
-    return [one for one in children if isinstance(one, str)] if isinstance(children, list) else []
 
 
 def _newest(mapping: Mapping[str, Any]) -> str | None:
@@ -145,17 +154,3 @@ def _newest(mapping: Mapping[str, Any]) -> str | None:
             newest, latest = name, seconds
 
     return newest
-
-
-def _text(content: Any, log: ImportLog) -> str:
-    """The text of a message; other parts, such as pictures, are left out."""
-    if not isinstance(content, dict) or content.get("content_type") not in TEXTS:
-        return ""
-
-    parts = content.get("parts") or []
-    texts: list[str] = []
-    # Some exporters write a single part without a list.
-    for part in parts if isinstance(parts, list) else [parts]:
-        add_part(part, texts, texts, log)
-
-    return "\n".join(filter(None, texts))

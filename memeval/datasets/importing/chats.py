@@ -12,6 +12,8 @@ from memeval.datasets.importing.message import (
     USER,
     ImportLog,
     Message,
+    as_list,
+    as_object,
     key_of,
     scalars,
     with_metadata,
@@ -83,12 +85,11 @@ def read_chat(records: Sequence[Any], location: str, log: ImportLog) -> Iterator
 
     by_conversation: dict[str, list[Any]] = {}
     for record in bare:
-        name = _first(scalars(record), CONVERSATION_IDS[:-2]) if isinstance(record, dict) else ""
+        name = _first(scalars(as_object(record)), CONVERSATION_IDS[:-2])
         by_conversation.setdefault(name, []).append(record)
 
     for name, messages in by_conversation.items():
-        fields = {"conversation_id": name} if name else {}
-        yield from _conversation(fields, messages, name or location, log)
+        yield from _conversation({"conversation_id": name}, messages, name or location, log)
 
 
 def read_sharegpt(records: Sequence[Any], location: str, log: ImportLog) -> Iterator[Message]:
@@ -110,12 +111,16 @@ def read_agent(records: Sequence[Any], location: str, log: ImportLog) -> Iterato
             continue
 
         session = key_of(record.get("sessionId")) or location
-        fields = {name: value for name, value in record.items() if name != "message"}
-        inner = {**message, "role": message.get("role") or kind}
-        outer = {"timestamp": record.get("timestamp"), "id": record.get("uuid")}
-        yield from _turns(
-            {**inner, **outer}, session, scalars(fields) | {"conversation": session}, None, log
-        )
+        outer = dict(record)
+        del outer["message"]
+        keys = scalars(outer) | {"conversation": session}
+        whole = {
+            **message,
+            "role": message.get("role") or kind,
+            "timestamp": record.get("timestamp"),
+            "id": record.get("uuid"),
+        }
+        yield from _turns(whole, session, keys, None, log)
 
 
 def _objects(records: Sequence[Any], log: ImportLog) -> Iterator[dict[str, Any]]:
@@ -134,7 +139,8 @@ def _conversation(
         return
 
     fields = scalars(record)
-    keys = {name: value for name, value in fields.items() if name != "id"}
+    keys = dict(fields)
+    keys.pop("id", None)
     keys["conversation"] = _first(fields, CONVERSATION_IDS) or session
     if user := _first(fields, USERS):
         keys["user"] = user
@@ -180,24 +186,27 @@ def _turns(
     given_id = key_of(message.get("uuid")) or key_of(message.get("id"))
     time = read_time(_first_time(message), log)
     for number, (speaker, text) in enumerate(turns):
+        message_id = given_id or None
+        if given_id and number:
+            message_id = f"{given_id}/{number}"
+
         yield Message(
             speaker=speaker,
             text=text,
             session=session,
             keys={**fields, **keys, **own},
             time=time,
-            message_id=f"{given_id}/{number}" if given_id and number else given_id or None,
+            message_id=message_id,
             title=title,
         )
 
 
 def _turn_texts(message: Mapping[str, Any], role: str, log: ImportLog) -> list[tuple[str, str]]:
     """Speaker and text of each turn in a message."""
-    content = next((message[name] for name in TEXT_FIELDS if message.get(name)), "")
+    content = next(filter(None, map(message.get, TEXT_FIELDS)), "")
     texts: list[str] = []
     tools: list[str] = []
-    for part in content if isinstance(content, list) else [content]:
-        add_part(part, texts, tools, log)
+    add_parts(content, texts, tools, log)
 
     # Older exports of Claude leave the parts empty and have the text next to them.
     if not texts and not tools:
@@ -207,15 +216,30 @@ def _turn_texts(message: Mapping[str, Any], role: str, log: ImportLog) -> list[t
         texts.append(f"[file: {file}]")
 
     tools += _calls(message, log)
-    text = "\n".join(filter(None, texts))
-    turns = [(role, text)] if text else []
-    turns += [(TOOL, tool) for tool in map(log.clean, tools) if tool]
-    log.leave_out("results of tools without text", len(tools) - len(turns) + bool(text))
+    kept = list(filter(None, map(log.clean, tools)))
+    log.leave_out("results of tools without text", len(tools) - len(kept))
+    turns = [(TOOL, tool) for tool in kept]
+    if text := "\n".join(filter(None, texts)):
+        turns.insert(0, (role, text))
+
     return turns
 
 
-def add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> None:
-    """Adds the text of a message part to `texts`, and tool activity to `tools`."""
+def text_of(content: Any, log: ImportLog) -> str:
+    """The text of a message's content, and of its tools."""
+    texts: list[str] = []
+    add_parts(content or "", texts, texts, log)
+    return "\n".join(filter(None, texts))
+
+
+def add_parts(content: Any, texts: list[str], tools: list[str], log: ImportLog) -> None:
+    """Adds the text of a message's parts to `texts`, and tool activity to `tools`."""
+    # Some exporters write a single part without a list.
+    for part in content if isinstance(content, list) else [content]:
+        _add_part(part, texts, tools, log)
+
+
+def _add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> None:
     if isinstance(part, str):
         texts.append(log.clean(part))
         return
@@ -228,45 +252,37 @@ def add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> N
     if kind.endswith("tool_use"):
         tools.append(_call_text(part.get("name"), part.get("input")))
     elif kind.endswith("tool_result"):
-        tools.append(_result(part.get("content"), log))
+        tools.append(text_of(part.get("content"), log))
     elif isinstance(part.get("text"), str) and kind in ("text", "input_text", "output_text"):
         texts.append(log.clean(part["text"]))
+    elif "think" in kind:
+        log.leave_out("thoughts of the model")
     else:
-        thinks = "think" in kind
-        log.leave_out("thoughts of the model" if thinks else "parts with a picture or a file")
+        log.leave_out("parts with a picture or a file")
 
 
-def _calls(message: Mapping[str, Any], log: ImportLog) -> list[str]:
+def _calls(message: Mapping[str, Any], log: ImportLog) -> Iterator[str]:
     """The calls outside the content; older messages have a single one."""
-    calls = message.get("tool_calls")
-    found = [
-        call.get("function") for call in _objects(calls if isinstance(calls, list) else [], log)
-    ]
-    functions = [one for one in (*found, message.get("function_call")) if isinstance(one, dict)]
-    return [_call_text(one.get("name"), one.get("arguments")) for one in functions]
+    calls = _objects(as_list(message.get("tool_calls")), log)
+    for function in [*(call.get("function") for call in calls), message.get("function_call")]:
+        if isinstance(function, dict):
+            yield _call_text(function.get("name"), function.get("arguments"))
 
 
 def _call_text(name: Any, arguments: Any) -> str:
     """A call as text: the tool's name and its arguments as JSON."""
-    given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return f"{key_of(name) or 'tool'}({given})".strip()
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
 
-
-def _result(content: Any, log: ImportLog) -> str:
-    texts: list[str] = []
-    for part in content if isinstance(content, list) else [content or ""]:
-        add_part(part, texts, texts, log)
-
-    return "\n".join(filter(None, texts))
+    return f"{key_of(name) or 'tool'}({arguments})".strip()
 
 
 def _files(message: Mapping[str, Any]) -> list[str]:
     """Names of attached files. Claude's `attachments` and `files` may both name the same file."""
     names: dict[str, None] = {}
     for field in ("attachments", "files"):
-        values = message.get(field)
-        for value in values if isinstance(values, list) else []:
-            if isinstance(value, dict) and (name := key_of(value.get("file_name"))):
+        for value in as_list(message.get(field)):
+            if name := key_of(as_object(value).get("file_name")):
                 names[name] = None
 
     return list(names)
@@ -274,7 +290,7 @@ def _files(message: Mapping[str, Any]) -> list[str]:
 
 def _first(fields: Mapping[str, str], names: Sequence[str]) -> str:
     """The first of the fields that exists; empty if none does."""
-    return next((fields[name] for name in names if name in fields), "")
+    return next(filter(None, map(fields.get, names)), "")
 
 
 def _first_time(record: Mapping[str, Any]) -> Any:

@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memeval.datasets.importing.message import ImportLog
+from memeval.datasets.importing.message import ImportLog, as_object
 from memeval.datasets.io.fields import parse_json
-from memeval.datasets.io.lines import number_lines
 
 BAD_LINES = "lines that can't be read as JSON"
 
@@ -22,8 +21,12 @@ def records_of(content: bytes, path: Path, log: ImportLog) -> list[Any]:
     single value that is cut off.
     """
     content = _as_utf8(content, log)
-    lines = [line for _, line in number_lines(content.splitlines(keepends=True))]
-    values, bad = _lines(lines, log) if len(lines) > 1 else ([], 0)
+    lines = list(filter(bytes.strip, content.splitlines(keepends=True)))
+    values: list[Any] = []
+    bad = 0
+    if len(lines) > 1:
+        values, bad = _lines(lines, log)
+
     # Single lines of an indented file are not JSON, except for a few brackets.
     if values and 2 * bad <= len(lines) and isinstance(values[0], dict | list):
         log.leave_out(BAD_LINES, bad)
@@ -37,14 +40,11 @@ def records_of(content: bytes, path: Path, log: ImportLog) -> list[Any]:
     if isinstance(value, dict) and len(value) <= 3:
         for name in ("conversations", "data", "chats"):
             inner = value.get(name)
-            if isinstance(inner, list) and not any("from" in item for item in _objects(inner)):
+            # A conversation of ShareGPT is such an object, too.
+            if isinstance(inner, list) and not any("from" in as_object(item) for item in inner):
                 return inner
 
     return [value]
-
-
-def _objects(values: list[Any]) -> list[dict[str, Any]]:
-    return [value for value in values if isinstance(value, dict)]
 
 
 def _object(pairs: Sequence[tuple[str, Any]], log: ImportLog) -> dict[str, Any]:

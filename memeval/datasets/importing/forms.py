@@ -50,19 +50,15 @@ OWN = "dataset=json"
 
 def recognise(records: Sequence[Any]) -> str | None:
     """The format of most records; None if unknown. `OWN` is the format that an import writes."""
-    votes: Counter[str] = Counter()
-    for record in records[:MOST_EXAMINED]:
-        if (name := _form_of(record)) is not None:
-            votes[name] += 1
-
+    votes = Counter(filter(None, map(_form_of, records[:MOST_EXAMINED])))
     return votes.most_common(1)[0][0] if votes else None
 
 
 def _form_of(record: Any) -> str | None:
     if isinstance(record, list):
         # A list of messages is a single conversation.
-        first = next((item for item in record if isinstance(item, dict)), None)
-        return "messages" if first is not None and is_chat(first) else None
+        first = next((item for item in record if isinstance(item, dict)), {})
+        return "messages" if is_chat(first) else None
     if not isinstance(record, dict):
         return None
     if "cases" in record or ("sessions" in record and "questions" in record):

@@ -68,15 +68,23 @@ class ImportLog(Struct):
         for verb, counts in (("read", self.conversions), ("left out", self.left_out)):
             for what, count in sorted(counts.items()):
                 if count:
-                    name = _singular(what) if count == 1 else what
+                    name = what
+                    if count == 1:
+                        name = PLURAL.sub(r"\1 ", what)
+
                     lines.append(f"{verb}: {count:,} {name}{self.examples.get(what, '')}")
 
         return lines
 
 
-def _singular(what: str) -> str:
-    """Singular of a phrase: `table with ';' between cells` for `tables with ';' between cells`."""
-    return PLURAL.sub(r"\1 ", what)
+def as_object(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
 
 
 def key_of(value: Any) -> str:
@@ -89,11 +97,15 @@ def key_of(value: Any) -> str:
 
 def scalars(record: Mapping[str, Any]) -> dict[str, str]:
     """The fields of a record that are strings or numbers, including those of its `metadata`."""
-    keys = {str(name): key_of(value) for name, value in with_metadata(record).items()}
-    return {name: value for name, value in keys.items() if value}
+    keys = {}
+    for name, value in with_metadata(record).items():
+        key = key_of(value)
+        if key:
+            keys[name] = key
+
+    return keys
 
 
 def with_metadata(record: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a record and of its `metadata`; the record's own take precedence."""
-    inner = record.get("metadata")
-    return {**(inner if isinstance(inner, dict) else {}), **record}
+    return {**as_object(record.get("metadata")), **record}

@@ -90,9 +90,12 @@ def _question(row: Fields, date_format: str | None, log: ImportLog) -> Iterator[
             yield name, value
 
     if value := _cell(row, "time"):
-        time = None if iso_time(value) else read_time(value, log, date_format)
+        text = iso_text(value)
+        if iso_time(value) is None and (time := read_time(value, log, date_format)):
+            text = time.isoformat()
+
         # A time that can't be read stays as it is: the check of the file reports it.
-        yield "time", time.isoformat() if time else iso_text(value)
+        yield "time", text
 
     yield "answer", _parts(row, "answer")
     for name in ("evidence", "choices"):
@@ -108,7 +111,7 @@ def _question(row: Fields, date_format: str | None, log: ImportLog) -> Iterator[
 
 
 def _parts(row: Fields, name: str) -> list[str]:
-    return [part.strip() for part in _cell(row, name).split(MANY) if part.strip()]
+    return list(filter(None, map(str.strip, _cell(row, name).split(MANY))))
 
 
 def _cell(row: Fields, name: str) -> str:

@@ -76,7 +76,8 @@ class Imported(Struct, frozen=True, kw_only=True):
     def write(self, file: IO[str], *, lines: bool) -> None:
         """Writes the cases: as one JSON document, or one case per line."""
         if lines:
-            file.writelines(f"{json.dumps(case, ensure_ascii=False)}\n" for case in self.cases)
+            for case in self.cases:
+                file.write(f"{json.dumps(case, ensure_ascii=False)}\n")
         else:
             json.dump({"cases": self.cases}, file, indent=1, ensure_ascii=False)
             file.write("\n")
@@ -93,23 +94,17 @@ def import_files(
     log = ImportLog()
     reader = _Reader(options=options, log=log)
     with open_sources(paths, log) as files:
-        chosen = _select_files(files, log)
-        for file in chosen:
+        for file in _select_files(files, log):
             reader.read(file)
 
         form = reader.finish(paths)
 
-    messages = reader.messages
+    messages, questions = reader.messages, reader.questions
     if form in UNORDERED:
         messages = cases.sorted_by_time(messages, log)
-
-    questions = [*reader.questions]
     if redactor is not None:
         messages = [_redacted(message, redactor) for message in messages]
-        questions = [
-            (redactor.redact(case_id), _redacted_in(question, redactor))
-            for case_id, question in questions
-        ]
+        questions = _redacted_in(questions, redactor)
 
     case = options.case or FORMS[form].case
     if options.windows is not None:
@@ -117,15 +112,17 @@ def import_files(
         groups = cases.cut_windows(messages, options.windows, log)
     else:
         # A table need not say to which conversation a message belongs.
-        named = any(case in message.keys for message in messages)
-        case = case if named or options.case or form != "table" else cases.ALL
+        if form == "table" and not options.case:
+            named = any(case in message.keys for message in messages)
+            case = case if named else cases.ALL
+
         groups = cases.cut_by_key(messages, case, log)
 
     asked = by_case(questions, list(groups))
-    written = [
-        cases.case_of(case_id, group, asked.get(case_id, ()), log)
-        for case_id, group in groups.items()
-    ]
+    written = []
+    for case_id, group in groups.items():
+        written.append(cases.case_of(case_id, group, asked.get(case_id, ()), log))
+
     return Imported(form=form, case=case, cases=written, log=log)
 
 
@@ -246,8 +243,7 @@ class _Reader(Struct):
         if form in DATA_SETS:
             messages, questions = read_benchmark(form, file.shown_path, self.log)
             self.messages += messages
-            for case_id, asked in questions.items():
-                self.questions += [(case_id, question) for question in asked]
+            self.questions += questions
         elif form == "slack":
             channel = file.folder or file.stem
             self.messages += read_slack(records, channel, file.stem, self.names, self.log)
@@ -272,11 +268,19 @@ class _Reader(Struct):
 
 def _select_files(files: Sequence[SourceFile], log: ImportLog) -> list[SourceFile]:
     """The files to read. Of an export, these are only the files with conversations."""
-    named = [file for file in files if CONVERSATIONS.fullmatch(PurePosixPath(file.name).name)]
-    channels = [file for file in files if is_slack_file(file.name)]
+    named, users, channels = [], [], []
+    for file in files:
+        name = PurePosixPath(file.name).name
+        if CONVERSATIONS.fullmatch(name):
+            named.append(file)
+        elif name == USERS:
+            users.append(file)
+        elif is_slack_file(file.name):
+            channels.append(file)
+
     if channels and not named:
         # The users' names are needed before the messages.
-        named = [file for file in files if PurePosixPath(file.name).name == USERS] + channels
+        named = users + channels
 
     exports = {file.path for file in named}
     chosen = named + [file for file in files if file.path not in exports]
@@ -291,8 +295,8 @@ def _redacted(message: Message, redactor: Redactor) -> Message:
         message,
         speaker=redact_short(message.speaker),
         text=redact(message.text),
-        title=None if message.title is None else redact_short(message.title),
-        message_id=None if message.message_id is None else redact(message.message_id),
+        title=message.title and redact_short(message.title),
+        message_id=message.message_id and redact(message.message_id),
         keys=keys,
     )
 
@@ -300,7 +304,7 @@ def _redacted(message: Message, redactor: Redactor) -> Message:
 def _redacted_in(value: Any, redactor: Redactor) -> Any:
     if isinstance(value, str):
         return redactor.redact(value)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_redacted_in(item, redactor) for item in value]
     if isinstance(value, dict):
         return {name: _redacted_in(item, redactor) for name, item in value.items()}

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from memeval.datasets.importing.message import ImportLog, Message, key_of
+from memeval.datasets.importing.message import ImportLog, Message, as_list, as_object, key_of
 from memeval.datasets.importing.times import read_time
 
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -43,18 +43,18 @@ def read_names(users: Sequence[Any], log: ImportLog) -> dict[str, str]:
             log.leave_out("users without an id")
             continue
 
-        inner = user.get("profile")
-        profile = inner if isinstance(inner, dict) else {}
+        profile = as_object(user.get("profile"))
         given = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"))
         found = filter(None, map(key_of, (*given, user.get("name"))))
         names[key_of(user["id"])] = next(found, key_of(user["id"]))
 
     # Two people with the same name stay distinct.
     shared = Counter(names.values())
-    return {
-        user_id: f"{name} ({user_id})" if shared[name] > 1 else name
-        for user_id, name in names.items()
-    }
+    for user_id, name in names.items():
+        if shared[name] > 1:
+            names[user_id] = f"{name} ({user_id})"
+
+    return names
 
 
 def read_slack(
@@ -92,11 +92,14 @@ def _text(record: Mapping[str, Any], names: Mapping[str, str], log: ImportLog) -
     written = MENTION.sub(
         lambda match: f"@{names.get(match[1], match[1])}", log.clean(record.get("text"))
     )
-    parts = [html.unescape(written)] if written else []
-    files = record.get("files")
-    for file in files if isinstance(files, list) else []:
-        name = key_of(file.get("name")) if isinstance(file, dict) else ""
-        parts += [f"[file: {name}]"] if name else []
+    parts = []
+    if written:
+        parts.append(html.unescape(written))
+
+    for file in as_list(record.get("files")):
+        name = key_of(as_object(file).get("name"))
+        if name:
+            parts.append(f"[file: {name}]")
 
     return "\n".join(parts)
 

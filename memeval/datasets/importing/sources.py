@@ -104,7 +104,9 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]
     if len(entries) > MOST_FILES:
         raise UserError(f"{path} contains {len(entries):,} files; at most {MOST_FILES:,} are read.")
 
+    in_all = 0
     for entry in entries:
+        in_all += entry.file_size
         if entry.flag_bits & 1:
             raise UserError(f"{path} is encrypted.", "unpack it, and name the folder")
 
@@ -112,7 +114,7 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]
         if entry.file_size > RATIO_FROM and too_dense:
             raise _too_large(path, entry.filename, f"more than {MOST_RATIO} times its size")
 
-    if sum(entry.file_size for entry in entries) > MOST_IN_ALL:
+    if in_all > MOST_IN_ALL:
         raise _too_large(path, "all its files together", f"more than {MOST_IN_ALL:,} bytes")
 
     return entries

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 
 from msgspec import Struct
@@ -68,7 +69,7 @@ class RawTable(Struct, frozen=True):
         Raises `UserError` if there is no row.
         """
         above_rows = list(islice(rows, MOST_ABOVE))
-        first = [[cell.strip() for cell in cells] for _, cells in above_rows]
+        first = [list(map(str.strip, cells)) for _, cells in above_rows]
         if not first:
             raise UserError(f"{path} contains no rows.", REPLACE)
 
@@ -85,7 +86,7 @@ def parse_map(text: str | None) -> dict[str, str]:
     """Columns by field, as in `speaker=sender,text=body`. Raises `UserError` if it is malformed."""
     columns = {}
     for pair in filter(str.strip, (text or "").split(",")):
-        name, _, column = (part.strip() for part in pair.partition("="))
+        name, _, column = map(str.strip, pair.partition("="))
         if not column:
             raise UserError(f"--map: '{one_line(pair)}' must be FIELD=COLUMN.")
         if name not in USUAL:
@@ -111,10 +112,12 @@ def read_csv(
         raise UserError(f"{path} contains a NUL byte.", REPLACE)
 
     rows = text.lstrip("\n\r")
-    if (said := SEPARATOR.match(rows)) is not None:
-        rows = rows[said.end() :]
+    said = SEPARATOR.match(rows)
+    if said is None:
+        delimiter = _delimiter(rows)
+    else:
+        delimiter, rows = said[1], rows[said.end() :]
 
-    delimiter = said[1] if said is not None else _delimiter(rows)
     log.note_conversion(f"tables with {delimiter!r} between cells")
     above = text[: len(text) - len(rows)].count("\n")
     return RawTable.of(_csv_rows(rows, delimiter, path, above), path, user_columns, log)
@@ -122,9 +125,11 @@ def read_csv(
 
 def _delimiter(text: str) -> str:
     """The delimiter that occurs most often in the first line that has any."""
-    lines = text.split("\n", MOST_ABOVE)[:MOST_ABOVE]
-    first = next((line for line in lines if any(mark in line for mark in DELIMITERS)), "")
-    return max(DELIMITERS, key=first.count)
+    for line in text.split("\n", MOST_ABOVE)[:MOST_ABOVE]:
+        if any(mark in line for mark in DELIMITERS):
+            return max(DELIMITERS, key=line.count)
+
+    return DELIMITERS[0]
 
 
 def read_excel(
@@ -174,18 +179,19 @@ def read_table(
     at = columns.get("time")
     if at is not None:
         location = f"{table.path}: column {quoted(table.names[at])}"
-        date_format = format_of([row[at] for row in rows], location, date_format)
+        date_format = format_of(map(itemgetter(at), rows), location, date_format)
 
     for row in rows:
         cells = {field: row[position].strip() for field, position in columns.items()}
-        if not cells["text"] or not cells["speaker"]:
-            log.leave_out(f"rows without a {'text' if not cells['text'] else 'speaker'}")
+        if not cells["text"]:
+            log.leave_out("rows without a text")
+            continue
+        if not cells["speaker"]:
+            log.leave_out("rows without a speaker")
             continue
 
-        values = dict(zip(table.names, map(key_of, row), strict=True))
-        keys = {
-            name: value for name, value in values.items() if name != table.names[columns["text"]]
-        }
+        keys = dict(zip(table.names, map(key_of, row), strict=True))
+        del keys[table.names[columns["text"]]]
         keys |= {name: key_of(cells[name]) for name in KEYS if cells.get(name)}
         session = cells.get("session") or cells.get("thread") or cells.get("conversation") or ""
         yield Message(
@@ -229,10 +235,14 @@ def _known_columns(names: Sequence[str], user_columns: Mapping[str, str]) -> dic
     plain = [name.lower().replace(" ", "_").replace("-", "_") for name in names]
     columns = {}
     for field, usual in USUAL.items():
-        if field in user_columns and user_columns[field] in names:
-            columns[field] = names.index(user_columns[field])
-        elif field not in user_columns and (known := [name for name in usual if name in plain]):
-            columns[field] = plain.index(known[0])
+        wanted, present = usual, plain
+        if field in user_columns:
+            wanted, present = (user_columns[field],), list(names)
+
+        for name in wanted:
+            if name in present:
+                columns[field] = present.index(name)
+                break
 
     return columns
 
@@ -261,7 +271,7 @@ def _csv_rows(text: str, delimiter: str, path: Path, above: int) -> Iterator[Row
     try:
         for row in reader:
             ends = reader.line_num
-            if any(cell.strip() for cell in row):
+            if any(map(str.strip, row)):
                 yield above + ends, row
     except csv.Error as error:
         # Report the line below the last good row: an unclosed quote swallows all lines after it.
@@ -273,13 +283,14 @@ def _csv_rows(text: str, delimiter: str, path: Path, above: int) -> Iterator[Row
 
 def _decode(content: bytes, path: Path, log: ImportLog) -> str:
     marks = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-    by_mark = [encoding for mark, encoding in marks.items() if content.startswith(mark)]
+    encodings = [encoding for mark, encoding in marks.items() if content.startswith(mark)]
     # Without a mark, every second byte of Western text in UTF-16 is zero.
     half = content[:200]
-    if not by_mark and half.count(0) * 3 > len(half):
-        by_mark = ["utf-16-le" if half[1::2].count(0) > half[::2].count(0) else "utf-16-be"]
+    if not encodings and half.count(0) * 3 > len(half):
+        is_little = half[1::2].count(0) > half[::2].count(0)
+        encodings = ["utf-16-le" if is_little else "utf-16-be"]
 
-    for encoding in by_mark or ["utf-8", "cp1252"]:
+    for encoding in encodings or ["utf-8", "cp1252"]:
         try:
             text = content.decode(encoding)
         except UnicodeDecodeError:
@@ -302,9 +313,8 @@ def _is_western(text: str) -> bool:
 
     In these, characters beyond ASCII mostly stand alone; Cyrillic or Chinese text has runs of them.
     """
-    beyond = sum(len(letters) for letters in BEYOND_ASCII.findall(text))
-    in_runs = sum(len(letters) for letters in BEYOND_ASCII.findall(text) if len(letters) > LONGEST)
-    return 2 * in_runs <= beyond
+    runs = list(map(len, BEYOND_ASCII.findall(text)))
+    return 2 * sum(run for run in runs if run > LONGEST) <= sum(runs)
 
 
 def _cell(value: object) -> str:

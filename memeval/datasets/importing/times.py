@@ -46,16 +46,15 @@ def format_of(values: Iterable[str], location: str, date_format: str | None = No
 
     Raises `UserError` if the given format fits no date, or if day and month can't be told apart.
     """
-    texts = [value.strip() for value in values if value.strip()]
+    texts = list(filter(None, map(str.strip, values)))
     if date_format is not None:
         if texts and not any(_by_format(text, date_format) for text in texts):
             raise UserError(f"{location}: no time matches --date-format; one is {quoted(texts[0])}")
 
         return date_format
 
-    matches = [DAY_AND_MONTH.fullmatch(text) for text in texts]
-    dates = [match for match in matches if match is not None]
-    if not dates or 2 * len(dates) < len(matches):
+    dates = list(filter(None, map(DAY_AND_MONTH.fullmatch, texts)))
+    if not dates or 2 * len(dates) < len(texts):
         return None
 
     day_first = any(int(date[1]) > 12 for date in dates)
@@ -72,16 +71,20 @@ def format_of(values: Iterable[str], location: str, date_format: str | None = No
 
 
 def _format(date: re.Match[str], first: str, second: str) -> str:
-    year = "%Y" if len(date[4]) == 4 else "%y"
+    year, hours, seconds, half = "%y", "%H:%M", "", ""
+    if len(date[4]) == 4:
+        year = "%Y"
+    if date[5]:
+        seconds = ":%S"
+    if date[6]:
+        hours, half = "%I:%M", f"{date[6][:-2]}%p"
+
     days = date[2].join([first, second, year])
     rest = date[0][date.end(4) :]
     if not rest:
         return days
 
     before = rest[: len(rest) - len(rest.lstrip(", T"))]
-    hours = "%I:%M" if date[6] else "%H:%M"
-    seconds = ":%S" if date[5] else ""
-    half = f"{date[6][:-2]}%p" if date[6] else ""
     return f"{days}{before}{hours}{seconds}{half}"
 
 
