@@ -177,7 +177,14 @@ class Dataset(ABC):
             asked |= {question.question_id for question in case.questions}
             yield case
 
-        self._check_question_ids(asked)
+        missing = [name for name in self.settings.question_ids or () if name not in asked]
+        # A limit may cut off a question that the data set has.
+        if missing and self.settings.limit_cases is None and self.settings.limit_questions is None:
+            shown = ", ".join(one_line(name, 80) for name in missing[:3])
+            raise UserError(
+                f"dataset.question_ids: dataset={self.info.name} does not ask {shown}",
+                "to find the ids of a run:  question_id in its records.jsonl",
+            )
 
     @property
     def sample(self) -> Sample | None:
@@ -233,17 +240,6 @@ class Dataset(ABC):
 
             if drawn:
                 yield replace(case, questions=tuple(drawn))
-
-    def _check_question_ids(self, asked: set[str]) -> None:
-        """Raises `UserError` for a named question that was not asked."""
-        missing = [name for name in self.settings.question_ids or () if name not in asked]
-        # A limit may cut off a question that the data set has.
-        if missing and self.settings.limit_cases is None and self.settings.limit_questions is None:
-            shown = ", ".join(one_line(name, 80) for name in missing[:3])
-            raise UserError(
-                f"dataset.question_ids: dataset={self.info.name} does not ask {shown}",
-                "to find the ids of a run:  question_id in its records.jsonl",
-            )
 
     def judged_by_model(self, judge: str) -> Sequence[str]:
         """Categories that this judge passes to a language model, of those that are asked."""

@@ -157,24 +157,17 @@ def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
 
     for session in case.sessions:
         for number, parts in enumerate(_pack(session.turns, size, overlap), start=1):
-            yield _chunk(
-                chunk_id=f"{session.session_id}.{number}",
-                session=session,
-                turns=[part.turn for part in parts],
-                content="\n".join(part.text for part in parts),
-            )
+            turns = [part.turn for part in parts]
+            content = "\n".join(part.text for part in parts)
+            yield _chunk(f"{session.session_id}.{number}", session, turns, content)
 
 
 def _by_summary(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
     """The data set's summary of each session, in place of all its turns."""
     for session in case.sessions:
         if session.summary:
-            yield _chunk(
-                chunk_id=f"{session.session_id}.summary",
-                session=session,
-                turns=session.turns,
-                content=session.summary,
-            )
+            chunk_id = f"{session.session_id}.summary"
+            yield _chunk(chunk_id, session, session.turns, session.summary)
 
 
 def _by_observation(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
@@ -214,7 +207,7 @@ def _whole(
     if not granularity.speakers:
         content = " ".join(map(with_caption, turns))
 
-    return _chunk(chunk_id=chunk_id, session=session, turns=turns, content=content, first=first)
+    return _chunk(chunk_id, session, turns, content, first)
 
 
 def _chunk(

@@ -77,8 +77,5 @@ def check_range(name: str, value: float | None, least: float, most: float | None
     if value is None or (value >= least and (most is None or value <= most)):
         return
 
-    bounds = f"at least {least:,}"
-    if most is not None:
-        bounds = f"from {least:,} to {most:,}"
-
+    bounds = f"at least {least:,}" if most is None else f"from {least:,} to {most:,}"
     raise UserError(f"dataset.{name} must be {bounds}, not {value:,}")

@@ -22,8 +22,7 @@ Interval = tuple[float, float]
 
 def dot(first: Sequence[float], second: Sequence[float]) -> float:
     """Σ x y."""
-    total: float = sum(map(mul, first, second))
-    return total
+    return float(sum(map(mul, first, second)))
 
 
 def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
@@ -59,7 +58,11 @@ def share_interval(
         effective = spread / error
 
     t = student(_degrees_of_freedom(list(size.values()), list(square.values())))
-    return _wilson(min(max(mean, 0.0), 1.0), effective, t)
+    # Wilson's interval.
+    p, z = min(max(mean, 0.0), 1.0), t * t
+    middle = (p + z / (2 * effective)) / (1 + z / effective)
+    half = t * sqrt(p * (1 - p) / effective + z / (4 * effective * effective)) / (1 + z / effective)
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _variance(values: Sequence[float], mean: float, weights: Sequence[float]) -> float:
@@ -69,13 +72,6 @@ def _variance(values: Sequence[float], mean: float, weights: Sequence[float]) ->
 
     spread = weighted_mean([(value - mean) ** 2 for value in values], weights)
     return spread / (1 - dot(weights, weights) / sum(weights) ** 2)
-
-
-def _wilson(p: float, n: float, t: float) -> Interval:
-    z = t * t
-    middle = (p + z / (2 * n)) / (1 + z / n)
-    half = t * sqrt(p * (1 - p) / n + z / (4 * n * n)) / (1 + z / n)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _degrees_of_freedom(sizes: Sequence[float], squares: Sequence[float]) -> float:

@@ -135,11 +135,7 @@ class AlertStorm(NetOps):
             alerts, lines, digest = self._log
             note = f"log: {len(alerts)} of {lines} lines are alerts; the others are left out"
             return LoadedDataset(
-                info=self.info,
-                path=self._log_path,
-                sha256=digest,
-                pinned=False,
-                notes=(note,),
+                info=self.info, path=self._log_path, sha256=digest, pinned=False, notes=(note,)
             )
 
         return LoadedDataset(info=self.info, path=self.path, sha256=self._identity, pinned=True)

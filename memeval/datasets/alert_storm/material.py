@@ -138,10 +138,3 @@ def name_alert(alert: Alert) -> str:
     """`alert packet_loss on port_00003 of device agg_002`."""
     port = f" on {alert.port}" if alert.port else ""
     return f"alert {alert.kind}{port} of device {alert.device}"
-
-
-def sameness(material: StormMaterial) -> str:
-    if material.storm.network:
-        return "the same device, kind and port"
-
-    return "the same device and kind"

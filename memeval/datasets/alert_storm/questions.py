@@ -18,7 +18,6 @@ from memeval.datasets.alert_storm.material import (
     link_lines,
     moment,
     name_alert,
-    sameness,
 )
 from memeval.datasets.alert_storm.text import ShownAlert
 from memeval.datasets.chance import draw, pick
@@ -39,7 +38,11 @@ def kind_at(material: StormMaterial) -> Iterator[Draft]:
 
 
 def distinct_alerts(material: StormMaterial) -> Iterator[Draft]:
-    form = f"Lines of {sameness(material)} count once. {IN_WORDS}"
+    same = "the same device and kind"
+    if material.storm.network:
+        same = "the same device, kind and port"
+
+    form = f"Lines of {same} count once. {IN_WORDS}"
     text = "How many distinct alerts were there in all?"
     firsts = first_lines(material.shown)
     yield material.ask("MR", "distinct", text, count_golds(len(firsts), "alert"), firsts, form=form)

@@ -107,11 +107,19 @@ def _batches(path: Path) -> Iterator[tuple[str, Fields]]:
 def _session(chat: Chat, record: str, batch: Fields, *, cut_markers: bool) -> Session:
     messages: list[Fields] = []
     for number, turn in enumerate(batch.items("turns")):
-        messages += _messages(batch, f"{record} turn {number}", turn)
+        place = f"{record} turn {number}"
+        if not isinstance(turn, list):
+            raise UserError(f"{batch.path}: {place} is {kind_of(turn)}, not a list of messages.")
+
+        for index, message in enumerate(turn):
+            messages.append(Fields.of(batch.path, f"{place} message {index}", message))
 
     # Only the first message of a batch has a date (the batch's own field is always null); it
     # applies to all of them.
-    started_at = _date(messages[0]) if messages else None
+    started_at = None
+    if messages and messages[0].values.get("time_anchor") is not None:
+        started_at = messages[0].time("time_anchor", _parse_date, "March-15-2024")
+
     turns = []
     for message in messages:
         role, text = message.one_of("role", ROLES), message.text("content")
@@ -132,22 +140,6 @@ def _session(chat: Chat, record: str, batch: Fields, *, cut_markers: bool) -> Se
 def turn_id(position: ChatPosition) -> str:
     """The id of the message at a position in its chat, starting at 0."""
     return f"m{position}"
-
-
-def _messages(batch: Fields, record: str, turn: object) -> Iterator[Fields]:
-    if not isinstance(turn, list):
-        raise UserError(f"{batch.path}: {record} is {kind_of(turn)}, not a list of messages.")
-
-    for number, message in enumerate(turn):
-        yield Fields.of(batch.path, f"{record} message {number}", message)
-
-
-def _date(message: Fields) -> datetime | None:
-    """The date in the first message of a batch; None if it has none."""
-    if message.values.get("time_anchor") is None:
-        return None
-
-    return message.time("time_anchor", _parse_date, "March-15-2024")
 
 
 def _parse_date(text: str) -> datetime | None:

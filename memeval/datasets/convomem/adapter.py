@@ -73,17 +73,10 @@ class ConvoMem(Dataset):
             )
 
         wanted = self.settings.n_evidence
-        chosen: list[File] = []
-        known: set[int] = set()
-        for file in files:
-            known.add(file.evidence)
-            if wanted in (None, file.evidence):
-                chosen.append(file)
-
+        chosen = [file for file in files if wanted in (None, file.evidence)]
         if not chosen:
-            raise UserError(
-                f"dataset.n_evidence={wanted}: {self.path} only has files of {sorted(known)}."
-            )
+            known = sorted({file.evidence for file in files})
+            raise UserError(f"dataset.n_evidence={wanted}: {self.path} only has files of {known}.")
 
         return chosen
 

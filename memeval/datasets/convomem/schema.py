@@ -58,10 +58,14 @@ def read_case(fields: Fields, case_id: str, file: File) -> tuple[EvalCase, int, 
     message that does not match exactly one turn. Raises `UserError` naming record and field.
     """
     talks = fields.objects("conversations", f"{fields.record} conversations[{{}}]")
-    sessions = tuple(_session(talk, number) for number, talk in enumerate(talks, start=1))
+    sessions = []
     # Evidence is cited by text: the files have no ids of messages.
     turns: dict[tuple[str, str], list[str]] = {}
-    for session in sessions:
+    for number, talk in enumerate(talks, start=1):
+        messages = talk.objects("messages", f"{talk.record} messages[{{}}]")
+        said = [(message.text("speaker"), message.text("text")) for message in messages]
+        session = Session.of(f"s{number}", said)
+        sessions.append(session)
         for turn in session.turns:
             turns.setdefault(_key(turn.speaker, turn.text), []).append(turn.turn_id)
 
@@ -84,14 +88,8 @@ def read_case(fields: Fields, case_id: str, file: File) -> tuple[EvalCase, int, 
         question_id = f"{case_id}/q{number}"
         questions.append(_question(item, question_id, file, evidence=evidence or (), size=size))
 
-    case = EvalCase(case_id=case_id, sessions=sessions, questions=tuple(questions))
+    case = EvalCase(case_id=case_id, sessions=tuple(sessions), questions=tuple(questions))
     return case, size, unplaced
-
-
-def _session(conversation: Fields, number: int) -> Session:
-    messages = conversation.objects("messages", f"{conversation.record} messages[{{}}]")
-    said = [(message.text("speaker"), message.text("text")) for message in messages]
-    return Session.of(f"s{number}", said)
 
 
 def _question(

@@ -119,19 +119,14 @@ def case_of(
     ordered = sorted(zip(starts, sessions, strict=True), key=lambda pair: pair[0][0])
     writer = _TurnWriter(has_zone=has_zone, log=log)
     written = [writer.session(session) for _, session in ordered]
-    dated = list(questions)
-    if has_zone:
-        dated = list(map(_in_utc, questions, asked))
+    dated = []
+    for question, time in zip(questions, asked, strict=True):
+        if has_zone and time is not None and time.tzinfo is None:
+            dated.append({**question, "time": f"{time.isoformat()}Z"})
+        else:
+            dated.append(dict(question))
 
     return {"case_id": case_id, "sessions": written, "questions": dated}
-
-
-def _in_utc(question: Mapping[str, Any], time: datetime | None) -> Mapping[str, Any]:
-    """The question; a time without a zone is marked as UTC."""
-    if time is None or time.tzinfo is not None:
-        return question
-
-    return {**question, "time": f"{time.isoformat()}Z"}
 
 
 class _TurnWriter:
@@ -163,10 +158,8 @@ class _TurnWriter:
             latest = time
             turn["time"] = time.strftime(self.time_form)
 
-        if messages[0].title is None:
-            return {"turns": turns}
-
-        return {"meta": {"title": messages[0].title}, "turns": turns}
+        title = messages[0].title
+        return {"turns": turns} if title is None else {"meta": {"title": title}, "turns": turns}
 
     def _id(self, message: Message, number: int) -> str:
         if message.message_id and message.message_id not in self.ids:

@@ -11,12 +11,11 @@ from typing import Any
 
 from memeval.datasets.importing.chats import text_of
 from memeval.datasets.importing.message import (
-    ASSISTANT,
-    USER,
+    SPEAKERS,
     ImportLog,
     Message,
+    as_dict,
     as_list,
-    as_object,
     key_of,
 )
 from memeval.datasets.importing.times import read_time
@@ -28,7 +27,7 @@ TEXTS = ("text", "multimodal_text")
 def read_chatgpt(records: Sequence[Any], location: str, log: ImportLog) -> Iterator[Message]:
     """The texts of user and assistant on the path to the current node of each conversation."""
     for number, record in enumerate(records):
-        mapping = as_object(record).get("mapping")
+        mapping = as_dict(record).get("mapping")
         if not isinstance(mapping, dict):
             log.leave_out("conversations without a mapping")
             continue
@@ -83,25 +82,25 @@ def _messages(
 
 
 def _message(node: Any) -> dict[str, Any]:
-    return as_object(as_object(node).get("message"))
+    return as_dict(as_dict(node).get("message"))
 
 
 def _judge(message: Mapping[str, Any], log: ImportLog) -> tuple[str, str]:
     """The reason to leave a message out (empty if it is kept), and its text."""
-    metadata = as_object(message.get("metadata"))
+    metadata = as_dict(message.get("metadata"))
     # Texts that the user never saw have a weight of 0.
     if metadata.get("is_visually_hidden_from_conversation") or message.get("weight") == 0:
         return "messages marked as hidden", ""
 
-    role = as_object(message.get("author")).get("role")
+    role = as_dict(message.get("author")).get("role")
     if role == "tool":
         return "messages of tools", ""
-    if role not in (USER, ASSISTANT):
+    if role not in SPEAKERS:
         return "messages of the system or of no author", ""
     if message.get("recipient") not in (None, "all"):
         return "calls to tools", ""
 
-    content = as_object(message.get("content"))
+    content = as_dict(message.get("content"))
     if content.get("content_type") in TEXTS and (text := text_of(content.get("parts"), log)):
         return "", text
 
@@ -123,7 +122,7 @@ def _path(
     # The parent of a deleted node still lists it.
     parents: dict[Any, str] = {}
     for parent, node in mapping.items():
-        for child in as_list(as_object(node).get("children")):
+        for child in as_list(as_dict(node).get("children")):
             if isinstance(child, str):
                 parents[child] = parent
 
@@ -134,7 +133,7 @@ def _path(
             return None
 
         path[name] = None
-        name = as_object(mapping.get(name)).get("parent", parents.get(name))
+        name = as_dict(mapping.get(name)).get("parent", parents.get(name))
 
     names = [name for name in reversed(path) if isinstance(mapping.get(name), dict)]
     log.note_conversion(

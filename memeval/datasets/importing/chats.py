@@ -8,12 +8,13 @@ from typing import Any
 
 from memeval.datasets.importing.message import (
     ASSISTANT,
+    SPEAKERS,
     TOOL,
     USER,
     ImportLog,
     Message,
+    as_dict,
     as_list,
-    as_object,
     key_of,
     scalars,
     with_metadata,
@@ -85,7 +86,7 @@ def read_chat(records: Sequence[Any], location: str, log: ImportLog) -> Iterator
 
     by_conversation: dict[str, list[Any]] = {}
     for record in bare:
-        name = _first(scalars(as_object(record)), CONVERSATION_IDS[:-2])
+        name = _first(scalars(as_dict(record)), CONVERSATION_IDS[:-2])
         by_conversation.setdefault(name, []).append(record)
 
     for name, messages in by_conversation.items():
@@ -103,7 +104,7 @@ def read_agent(records: Sequence[Any], location: str, log: ImportLog) -> Iterato
     for record in _objects(records, log):
         kind = record.get("type")
         message = record.get("message")
-        if kind not in (USER, ASSISTANT) or not isinstance(message, dict):
+        if kind not in SPEAKERS or not isinstance(message, dict):
             log.leave_out("events other than messages")
             continue
         if record.get("isMeta") or record.get("isSidechain"):
@@ -114,12 +115,8 @@ def read_agent(records: Sequence[Any], location: str, log: ImportLog) -> Iterato
         outer = dict(record)
         del outer["message"]
         keys = scalars(outer) | {"conversation": session}
-        whole = {
-            **message,
-            "role": message.get("role") or kind,
-            "timestamp": record.get("timestamp"),
-            "id": record.get("uuid"),
-        }
+        whole = {**message, "role": message.get("role") or kind}
+        whole |= {"timestamp": record.get("timestamp"), "id": record.get("uuid")}
         yield from _turns(whole, session, keys, None, log)
 
 
@@ -186,17 +183,14 @@ def _turns(
     given_id = key_of(message.get("uuid")) or key_of(message.get("id"))
     time = read_time(_first_time(message), log)
     for number, (speaker, text) in enumerate(turns):
-        message_id = given_id or None
-        if given_id and number:
-            message_id = f"{given_id}/{number}"
-
+        message_id = f"{given_id}/{number}" if given_id and number else given_id
         yield Message(
             speaker=speaker,
             text=text,
             session=session,
             keys={**fields, **keys, **own},
             time=time,
-            message_id=message_id,
+            message_id=message_id or None,
             title=title,
         )
 
@@ -236,29 +230,22 @@ def add_parts(content: Any, texts: list[str], tools: list[str], log: ImportLog) 
     """Adds the text of a message's parts to `texts`, and tool activity to `tools`."""
     # Some exporters write a single part without a list.
     for part in content if isinstance(content, list) else [content]:
-        _add_part(part, texts, tools, log)
-
-
-def _add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> None:
-    if isinstance(part, str):
-        texts.append(log.clean(part))
-        return
-    if not isinstance(part, dict):
-        log.leave_out("parts without text")
-        return
-
-    kind = str(part.get("type", "text"))
-    # Server tools and other tools have different types with the same ending.
-    if kind.endswith("tool_use"):
-        tools.append(_call_text(part.get("name"), part.get("input")))
-    elif kind.endswith("tool_result"):
-        tools.append(text_of(part.get("content"), log))
-    elif isinstance(part.get("text"), str) and kind in ("text", "input_text", "output_text"):
-        texts.append(log.clean(part["text"]))
-    elif "think" in kind:
-        log.leave_out("thoughts of the model")
-    else:
-        log.leave_out("parts with a picture or a file")
+        kind = str(as_dict(part).get("type", "text"))
+        if isinstance(part, str):
+            texts.append(log.clean(part))
+        elif not isinstance(part, dict):
+            log.leave_out("parts without text")
+        # Server tools and other tools have different types with the same ending.
+        elif kind.endswith("tool_use"):
+            tools.append(_call_text(part.get("name"), part.get("input")))
+        elif kind.endswith("tool_result"):
+            tools.append(text_of(part.get("content"), log))
+        elif isinstance(part.get("text"), str) and kind in ("text", "input_text", "output_text"):
+            texts.append(log.clean(part["text"]))
+        elif "think" in kind:
+            log.leave_out("thoughts of the model")
+        else:
+            log.leave_out("parts with a picture or a file")
 
 
 def _calls(message: Mapping[str, Any], log: ImportLog) -> Iterator[str]:
@@ -282,7 +269,7 @@ def _files(message: Mapping[str, Any]) -> list[str]:
     names: dict[str, None] = {}
     for field in ("attachments", "files"):
         for value in as_list(message.get(field)):
-            if name := key_of(as_object(value).get("file_name")):
+            if name := key_of(as_dict(value).get("file_name")):
                 names[name] = None
 
     return list(names)

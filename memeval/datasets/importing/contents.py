@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memeval.datasets.importing.message import ImportLog, as_object
+from memeval.datasets.importing.message import ImportLog, as_dict
 from memeval.datasets.io.fields import parse_json
 
 BAD_LINES = "lines that can't be read as JSON"
@@ -22,11 +22,7 @@ def records_of(content: bytes, path: Path, log: ImportLog) -> list[Any]:
     """
     content = _as_utf8(content, log)
     lines = list(filter(bytes.strip, content.splitlines(keepends=True)))
-    values: list[Any] = []
-    bad = 0
-    if len(lines) > 1:
-        values, bad = _lines(lines, log)
-
+    values, bad = _lines(lines, log)
     # Single lines of an indented file are not JSON, except for a few brackets.
     if values and 2 * bad <= len(lines) and isinstance(values[0], dict | list):
         log.leave_out(BAD_LINES, bad)
@@ -41,7 +37,7 @@ def records_of(content: bytes, path: Path, log: ImportLog) -> list[Any]:
         for name in ("conversations", "data", "chats"):
             inner = value.get(name)
             # A conversation of ShareGPT is such an object, too.
-            if isinstance(inner, list) and not any("from" in as_object(item) for item in inner):
+            if isinstance(inner, list) and not any("from" in as_dict(item) for item in inner):
                 return inner
 
     return [value]
@@ -56,7 +52,11 @@ def _object(pairs: Sequence[tuple[str, Any]], log: ImportLog) -> dict[str, Any]:
 
 
 def _lines(lines: list[bytes], log: ImportLog) -> tuple[list[Any], int]:
-    values, bad = [], 0
+    values: list[Any] = []
+    bad = 0
+    if len(lines) == 1:
+        return values, bad
+
     made = partial(_object, log=log)
     for number, line in enumerate(lines):
         try:

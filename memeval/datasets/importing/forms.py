@@ -13,7 +13,6 @@ from memeval.datasets.importing.slack import is_slack
 
 
 def _has_fields(*fields: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Returns a predicate that tells whether a record has all of these fields."""
     return set(fields).issubset
 
 

@@ -14,6 +14,7 @@ from memeval.records import TOOL_SPEAKER
 from memeval.results.files import without_halves
 
 USER, ASSISTANT, TOOL = "user", "assistant", TOOL_SPEAKER
+SPEAKERS = (USER, ASSISTANT)
 PLURAL = re.compile(r"^(\w+)s ")
 LONGEST_KEY = 200
 """Maximum length of a name by which messages are grouped."""
@@ -77,7 +78,7 @@ class ImportLog(Struct):
         return lines
 
 
-def as_object(value: Any) -> dict[str, Any]:
+def as_dict(value: Any) -> dict[str, Any]:
     """The value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
@@ -108,4 +109,4 @@ def scalars(record: Mapping[str, Any]) -> dict[str, str]:
 
 def with_metadata(record: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a record and of its `metadata`; the record's own take precedence."""
-    return {**as_object(record.get("metadata")), **record}
+    return {**as_dict(record.get("metadata")), **record}

@@ -20,13 +20,7 @@ from memeval.datasets.importing.forms import FORMS, OWN, recognise
 from memeval.datasets.importing.message import ImportLog, Message
 from memeval.datasets.importing.questions import by_case, read_questions
 from memeval.datasets.importing.slack import is_slack_file, read_names, read_slack
-from memeval.datasets.importing.sources import (
-    JSON,
-    ZIP_MARK,
-    SourceFile,
-    is_workbook,
-    open_sources,
-)
+from memeval.datasets.importing.sources import JSON, ZIP_MARK, SourceFile, is_workbook, open_sources
 from memeval.datasets.importing.table import read_csv, read_excel, read_table
 from memeval.datasets.io.fields import ARCHIVES
 from memeval.errors import UserError
@@ -97,8 +91,7 @@ def import_files(
         for file in _select_files(files, log):
             reader.read(file)
 
-        form = reader.finish(paths)
-
+    form = reader.finish(paths)
     messages, questions = reader.messages, reader.questions
     if form in UNORDERED:
         messages = cases.sorted_by_time(messages, log)
@@ -112,9 +105,9 @@ def import_files(
         groups = cases.cut_windows(messages, options.windows, log)
     else:
         # A table need not say to which conversation a message belongs.
-        if form == "table" and not options.case:
-            named = any(case in message.keys for message in messages)
-            case = case if named else cases.ALL
+        is_free = form == "table" and not options.case
+        if is_free and not any(case in message.keys for message in messages):
+            case = cases.ALL
 
         groups = cases.cut_by_key(messages, case, log)
 
@@ -192,11 +185,12 @@ class _Reader(Struct):
             raise UserError(f"{paths[0]} contains no messages. {left_out}".strip())
 
         form = next(iter(self.forms))
-        options = {"--map": self.options.columns, "--date-format": self.options.date_format}
-        given = [name for name, value in options.items() if value]
+        given = []
+        if self.options.columns:
+            given.append("--map")
         # A table of questions may have dates, next to messages in any format.
-        if self.questions and "--date-format" in given:
-            given.remove("--date-format")
+        if self.options.date_format and not self.questions:
+            given.append("--date-format")
         if given and form != "table":
             raise UserError(f"{given[0]} is for tables, but this is {FORMS[form].title}.")
 

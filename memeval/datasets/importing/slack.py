@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from memeval.datasets.importing.message import ImportLog, Message, as_list, as_object, key_of
+from memeval.datasets.importing.message import ImportLog, Message, as_dict, as_list, key_of
 from memeval.datasets.importing.times import read_time
 
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -43,7 +43,7 @@ def read_names(users: Sequence[Any], log: ImportLog) -> dict[str, str]:
             log.leave_out("users without an id")
             continue
 
-        profile = as_object(user.get("profile"))
+        profile = as_dict(user.get("profile"))
         given = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"))
         found = filter(None, map(key_of, (*given, user.get("name"))))
         names[key_of(user["id"])] = next(found, key_of(user["id"]))
@@ -74,7 +74,8 @@ def read_slack(
             log.leave_out("messages without text")
             continue
 
-        speaker = _speaker(record, names)
+        user = key_of(record.get("user"))
+        speaker = names.get(user, user) or key_of(record.get("username")) or "bot"
         thread = key_of(record.get("thread_ts"))
         session = f"{channel}/{thread or day}"
         stamp = key_of(record.get("ts"))
@@ -97,13 +98,8 @@ def _text(record: Mapping[str, Any], names: Mapping[str, str], log: ImportLog) -
         parts.append(html.unescape(written))
 
     for file in as_list(record.get("files")):
-        name = key_of(as_object(file).get("name"))
+        name = key_of(as_dict(file).get("name"))
         if name:
             parts.append(f"[file: {name}]")
 
     return "\n".join(parts)
-
-
-def _speaker(record: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    user = key_of(record.get("user"))
-    return names.get(user, user) or key_of(record.get("username")) or "bot"

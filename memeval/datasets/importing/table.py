@@ -192,7 +192,10 @@ def read_table(
 
         keys = dict(zip(table.names, map(key_of, row), strict=True))
         del keys[table.names[columns["text"]]]
-        keys |= {name: key_of(cells[name]) for name in KEYS if cells.get(name)}
+        for name in KEYS:
+            if cells.get(name):
+                keys[name] = key_of(cells[name])
+
         session = cells.get("session") or cells.get("thread") or cells.get("conversation") or ""
         yield Message(
             speaker=log.clean(cells["speaker"]),
@@ -205,7 +208,6 @@ def read_table(
 
 
 def _columns(table: RawTable, user_columns: Mapping[str, str]) -> dict[str, int]:
-    """The position of each field's column."""
     for column in user_columns.values():
         if column not in table.names:
             raise unknown("column in --map", one_line(column), table.names)
@@ -283,14 +285,18 @@ def _csv_rows(text: str, delimiter: str, path: Path, above: int) -> Iterator[Row
 
 def _decode(content: bytes, path: Path, log: ImportLog) -> str:
     marks = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-    encodings = [encoding for mark, encoding in marks.items() if content.startswith(mark)]
+    encodings = ["utf-8", "cp1252"]
     # Without a mark, every second byte of Western text in UTF-16 is zero.
     half = content[:200]
-    if not encodings and half.count(0) * 3 > len(half):
+    if half.count(0) * 3 > len(half):
         is_little = half[1::2].count(0) > half[::2].count(0)
         encodings = ["utf-16-le" if is_little else "utf-16-be"]
 
-    for encoding in encodings or ["utf-8", "cp1252"]:
+    for mark, encoding in marks.items():
+        if content.startswith(mark):
+            encodings = [encoding]
+
+    for encoding in encodings:
         try:
             text = content.decode(encoding)
         except UnicodeDecodeError:

@@ -44,7 +44,14 @@ def read_source(info: DatasetInfo, path: Path) -> SourceTable:
     if not path.exists():
         raise missing(info, path)
 
-    files = _files(path) if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():
+        files = sorted(path.rglob(NEZHA_FILES)) or sorted(path.glob(OPENRCA_FILES))
+        if not files:
+            raise UserError(
+                f"{path} contains neither {NEZHA_FILES} (Nezha) nor {OPENRCA_FILES} (OpenRCA)."
+            )
+
     contents = {file: read_file(info, file) for file in files}
     rows: list[Incident] = []
     for file, content in contents.items():
@@ -61,16 +68,6 @@ def read_source(info: DatasetInfo, path: Path) -> SourceTable:
         )
 
     return SourceTable(incidents=once, sha256=_digest(path, contents), notes=tuple(notes))
-
-
-def _files(folder: Path) -> list[Path]:
-    files = sorted(folder.rglob(NEZHA_FILES)) or sorted(folder.glob(OPENRCA_FILES))
-    if not files:
-        raise UserError(
-            f"{folder} contains neither {NEZHA_FILES} (Nezha) nor {OPENRCA_FILES} (OpenRCA)."
-        )
-
-    return files
 
 
 def _digest(path: Path, contents: Mapping[Path, bytes]) -> str:

@@ -77,7 +77,9 @@ def narrate(
 
 def _parts(rng: Random, incident: Incident, handling: Handling | None) -> dict[str, str]:
     """Text of an incident's record, by part, in order."""
-    parts = {"opening": _opening(rng, incident)}
+    level = f" Level: {incident.level}." if incident.level else ""
+    template = pick(rng, WITH_FAULT if incident.fault else WITHOUT_FAULT)
+    parts = {"opening": _filled(template, incident, level=level, fault=incident.fault)}
     if incident.duration_s is not None:
         duration = amount(incident.duration_s, "second")
         parts["closing"] = _filled(pick(rng, OVER), incident, duration=duration)
@@ -110,12 +112,6 @@ def components_text(incident: Incident) -> str:
 def moment(incident: Incident) -> str:
     """`2021-03-04 14:57`."""
     return f"{day(incident.time)} {minute(incident.time)}"
-
-
-def _opening(rng: Random, incident: Incident) -> str:
-    level = f" Level: {incident.level}." if incident.level else ""
-    template = pick(rng, WITH_FAULT if incident.fault else WITHOUT_FAULT)
-    return _filled(template, incident, level=level, fault=incident.fault)
 
 
 def _filled(template: str, incident: Incident, **parts: str) -> str:

@@ -250,10 +250,7 @@ def check_zones(location: str, times: Sequence[datetime | None], mistakes: Mista
 def notes_of(answerable: int, without_evidence: int, mistakes: Mistakes) -> Iterator[str]:
     """Notes for a report about a user's own file."""
     if without_evidence:
-        recall = "is not measured"
-        if without_evidence < answerable:
-            recall = "is measured on the others"
-
+        recall = "is measured on the others" if without_evidence < answerable else "is not measured"
         yield (
             f"evidence: {without_evidence} of {answerable} questions with an answer have none; "
             f"recall {recall}"

@@ -40,21 +40,23 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
                 f"{one_line(', '.join(names), 4 * SHOWN)}."
             )
 
-    rows = [_row(path, number, names, cells) for number, cells in lines if cells]
+    rows = []
+    for number, cells in lines:
+        if not cells:
+            continue
+        if len(cells) != len(names):
+            raise UserError(
+                f"{path}: line {number}: {len(cells)} cells, but the header has {len(names)} "
+                "columns: is the file cut off?"
+            )
+
+        values = dict(zip(names, cells, strict=True))
+        rows.append(Fields(path=path, record=f"line {number}", values=values))
+
     if not rows:
         raise UserError(f"{path} contains no rows below its header.")
 
     return rows
-
-
-def _row(path: Path, number: int, names: Sequence[str], cells: Sequence[str]) -> Fields:
-    if len(cells) != len(names):
-        raise UserError(
-            f"{path}: line {number}: {len(cells)} cells, but the header has {len(names)} columns: "
-            "is the file cut off?"
-        )
-
-    return Fields(path=path, record=f"line {number}", values=dict(zip(names, cells, strict=True)))
 
 
 def _rows(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
