@@ -24,7 +24,6 @@ adapter_class = ADAPTERS.load
 
 
 def _infos() -> Iterator[DatasetInfo]:
-    """The entries of each benchmark's `info.yaml`."""
     for path in sorted(Path(__file__).parent.glob("*/info.yaml")):
         entries = load_sibling(str(path), path.name, dict[str, dict[str, Any]])
         for name, entry in entries.items():

@@ -119,12 +119,12 @@ def case_of(
     ordered = sorted(zip(starts, sessions, strict=True), key=lambda pair: pair[0][0])
     writer = _TurnWriter(has_zone=has_zone, log=log)
     written = [writer.session(session) for _, session in ordered]
-    dated = []
+    dated: list[Mapping[str, Any]] = []
     for question, time in zip(questions, asked, strict=True):
         if has_zone and time is not None and time.tzinfo is None:
             dated.append({**question, "time": f"{time.isoformat()}Z"})
         else:
-            dated.append(dict(question))
+            dated.append(question)
 
     return {"case_id": case_id, "sessions": written, "questions": dated}
 

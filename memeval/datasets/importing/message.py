@@ -69,10 +69,7 @@ class ImportLog(Struct):
         for verb, counts in (("read", self.conversions), ("left out", self.left_out)):
             for what, count in sorted(counts.items()):
                 if count:
-                    name = what
-                    if count == 1:
-                        name = PLURAL.sub(r"\1 ", what)
-
+                    name = PLURAL.sub(r"\1 ", what) if count == 1 else what
                     lines.append(f"{verb}: {count:,} {name}{self.examples.get(what, '')}")
 
         return lines

@@ -213,7 +213,7 @@ def _golds(entry: FileEntry) -> list[str]:
         entry.add_mistake("answer", "is an alias of 'golds': use only one of them")
         return []
 
-    name = given[0]
+    (name,) = given
     values = entry.values[name]
     if not isinstance(values, list):
         values = [values]
