@@ -51,27 +51,25 @@ def share_interval(
 
     squares = sum(square.values())
     robust = sum(residual[g] ** 2 / (1 - size[g] / total) for g in names) / total**2
-    error = max(robust, _variance(values, mean, weights) * squares / total**2)
-    spread = mean * (1 - mean)
+    spread = variance = mean * (1 - mean)
+    if not {0.0, 1.0}.issuperset(values):
+        deviations = weighted_mean([(value - mean) ** 2 for value in values], weights)
+        variance = deviations / (1 - dot(weights, weights) / total**2)
+
+    error = max(robust, variance * squares / total**2)
     effective = total**2 / squares
     if min(values) < max(values) and spread > 0 and error > 0:
         effective = spread / error
 
     t = student(_degrees_of_freedom(list(size.values()), list(square.values())))
-    # Wilson's interval.
-    p, z = min(max(mean, 0.0), 1.0), t * t
-    middle = (p + z / (2 * effective)) / (1 + z / effective)
-    half = t * sqrt(p * (1 - p) / effective + z / (4 * effective * effective)) / (1 + z / effective)
+    return _wilson(min(max(mean, 0.0), 1.0), effective, t)
+
+
+def _wilson(p: float, n: float, t: float) -> Interval:
+    z = t * t
+    middle = (p + z / (2 * n)) / (1 + z / n)
+    half = t * sqrt(p * (1 - p) / n + z / (4 * n * n)) / (1 + z / n)
     return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def _variance(values: Sequence[float], mean: float, weights: Sequence[float]) -> float:
-    """p(1 - p) if all values are 0 or 1, otherwise the sample variance."""
-    if {0.0, 1.0}.issuperset(values):
-        return mean * (1 - mean)
-
-    spread = weighted_mean([(value - mean) ** 2 for value in values], weights)
-    return spread / (1 - dot(weights, weights) / sum(weights) ** 2)
 
 
 def _degrees_of_freedom(sizes: Sequence[float], squares: Sequence[float]) -> float:
@@ -85,6 +83,7 @@ def _degrees_of_freedom(sizes: Sequence[float], squares: Sequence[float]) -> flo
             cell -= (own * squares[h] + other * squares[g]) / total
             if g == h:
                 cell += squares[g]
+
             cell *= scale[g] * scale[h]
             norm += cell * cell
             if g == h:
