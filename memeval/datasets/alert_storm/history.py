@@ -5,7 +5,7 @@ operator: has this been seen before, and when?
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, combinations, islice, product
+from itertools import chain, combinations, islice
 
 from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Alert, Storm
 from memeval.datasets.alert_storm.material import StormMaterial
@@ -81,12 +81,13 @@ def _kinds_on_device(
     material: StormMaterial, earlier: Sequence[PastStorm], latest: PastStorm
 ) -> Iterator[Draft]:
     """Asks the same about one device that has both kinds in the latest storm."""
-    pairs: list[tuple[str, tuple[str, str]]] = []
-    for device, kinds in group(latest.on_device).items():
-        pairs += product([device], combinations(kinds, 2))
-
+    pairs = [
+        (device, first, second)
+        for device, kinds in group(latest.on_device).items()
+        for first, second in combinations(kinds, 2)
+    ]
     past = [storm.on_device for storm in earlier]
-    for device, (first, second) in material.draw_items(pairs):
+    for device, first, second in material.draw_items(pairs):
         text = (
             f"When did device {device} have alerts {first} and {second} together before, in one "
             "storm earlier than the latest?"

@@ -210,10 +210,8 @@ def unknown_device(material: StormMaterial) -> Iterator[Draft]:
 
 def unknown_kind(material: StormMaterial) -> Iterator[Draft]:
     """Asks about a known device and a known kind that never occurred together."""
-    pairs = dict.fromkeys(product(material.devices, material.kinds))
-    for line in material.shown:
-        pairs.pop((line.alert.device, line.alert.kind), None)
-
+    met = {(line.alert.device, line.alert.kind) for line in material.shown}
+    pairs = [pair for pair in product(material.devices, material.kinds) if pair not in met]
     for device, kind in draw(material.rng, pairs, MOST_PER_TEMPLATE):
         text = f"What was the severity of the latest alert {kind} of device {device}?"
         yield material.ask("ABS", "unknown_kind", text, ())

@@ -52,12 +52,11 @@ def show(storm: Storm, *legend: str) -> tuple[list[ShownAlert], tuple[Session, .
     ):
         name, turns = f"s{len(sessions) + 1}", []
         for number, alert in enumerate(alerts, start=1):
-            name_of_turn = f"{name}t{number}"
-            shown.append(ShownAlert(alert, name_of_turn))
-            turns.append(Turn(name_of_turn, speaker="monitor", text=text(alert), time=alert.time))
+            turn_id = f"{name}t{number}"
+            shown.append(ShownAlert(alert, turn_id))
+            turns.append(Turn(turn_id, speaker="monitor", text=text(alert), time=alert.time))
 
-        session = Session(session_id=name, started_at=turns[0].time, turns=tuple(turns))
-        sessions.append(session)
+        sessions.append(Session(session_id=name, started_at=turns[0].time, turns=tuple(turns)))
 
     return shown, tuple(sessions)
 

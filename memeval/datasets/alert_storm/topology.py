@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from itertools import repeat
 from random import Random
 from typing import Literal
 
@@ -118,9 +117,6 @@ def silent_devices(trouble: Spread, rng: Random, count: int) -> frozenset[str]:
 def _spine_leaf(count: int) -> tuple[list[str], list[tuple[int, int]]]:
     spines, leaves = max(2, count // 10), max(2, count * 3 // 10)
     roles = ["spine"] * spines + ["leaf"] * leaves + ["server"] * (count - spines - leaves)
-    pairs: list[tuple[int, int]] = []
-    for leaf in range(spines, spines + leaves):
-        pairs += zip(range(spines), repeat(leaf))
-
-    pairs += [(spines + place % leaves, place) for place in range(spines + leaves, count)]
-    return roles, pairs
+    fabric = [(spine, leaf) for leaf in range(spines, spines + leaves) for spine in range(spines)]
+    servers = [(spines + place % leaves, place) for place in range(spines + leaves, count)]
+    return roles, fabric + servers
