@@ -121,8 +121,9 @@ class Beam(Dataset):
     def open(self) -> LoadedDataset:
         """Compares every file of the tier with the registered one."""
         registered = {file.name: file for file in self.files_read()}
+        paths = chain.from_iterable((chat.chat, chat.questions) for chat in self._chats)
         digests, unlike = {}, []
-        for path in chain.from_iterable((chat.chat, chat.questions) for chat in self._chats):
+        for path in paths:
             name = path.relative_to(self.path).as_posix()
             digest = digests[name] = digest_file(self.info, path)
             if name in registered:

@@ -173,7 +173,7 @@ class BeamJudge(ModelJudge):
 
         reason = own.reason
         if len(votes) > 1:
-            reason = f"no majority: {', '.join(map(_shown, scores))}"
+            reason = f"no majority: {', '.join(map(_score_text, scores))}"
 
         return self.unscored(reason, tries=tries)
 
@@ -183,7 +183,7 @@ class BeamJudge(ModelJudge):
         """The verdict with the model's findings part by part."""
         reasons = []
         for name, values in parts.items():
-            reasons.append(f"{name}: {', '.join(map(_shown, values))}")
+            reasons.append(f"{name}: {', '.join(map(_score_text, values))}")
 
         verdict = self.verdict(
             answer, right=score >= PASS_MARK, score=score, reason="; ".join(reasons)
@@ -191,5 +191,5 @@ class BeamJudge(ModelJudge):
         return replace(verdict, graded=True, parts=parts)
 
 
-def _shown(score: float | None) -> str:
+def _score_text(score: float | None) -> str:
     return "unread" if score is None else f"{score:g}"

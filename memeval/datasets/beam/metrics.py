@@ -6,7 +6,7 @@ Source: Tavakoli et al., ICLR 2026, compute_metrics.py and report_results.py at 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations, count
+from itertools import combinations
 from math import sqrt
 
 from memeval.results import Record
@@ -69,7 +69,7 @@ def tau_norm(events: Sequence[int], items: int) -> float:
     """
     union = [*range(items), *sorted({event for event in events if event >= items})]
     missing = len(union) + 1
-    ranks = dict(zip(events, count(1), strict=False))
+    ranks = {event: position for position, event in enumerate(events, start=1)}
     first = [*range(1, items + 1), *[missing] * (len(union) - items)]
     second = [ranks.get(event, missing) for event in union]
 
@@ -104,12 +104,12 @@ def order_f1(events: Sequence[int], items: int) -> float:
 
     A repeated item counts once; each line that is not an item counts, even if it is repeated.
     """
-    others = [event for event in events if event >= items]
-    items_named = len(set(events) - set(others))
+    items_named = len({event for event in events if event < items})
+    other_lines = sum(event >= items for event in events)
     if not items_named:
         return 0.0
 
-    precision, recall = items_named / (items_named + len(others)), items_named / items
+    precision, recall = items_named / (items_named + other_lines), items_named / items
     return 2 * precision * recall / (precision + recall)
 
 
@@ -213,10 +213,8 @@ ORDERING: dict[str, Callable[[Sequence[int], int], float]] = {"f1": order_f1, "f
 gets 0.
 """
 MEASURES = (
-    "beam_v1",
-    "beam_v2",
-    "event_ordering_f1",
-    "event_ordering_final",
+    *(f"beam_{version}" for version in VERSIONS),
+    *(f"event_ordering_{name}" for name in ORDERING),
     "event_ordering_tau",
     "event_ordering_floor",
 )
