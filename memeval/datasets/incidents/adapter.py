@@ -68,7 +68,7 @@ class Incidents(NetOps):
     """Reads a table of incidents; each system in it is one case, each past incident one session."""
 
     settings_type = IncidentSettings
-    measure_names: Collection[str] = ("a_at_1", "a_at_3", "a_at_5", "mar")
+    measure_names: Collection[str] = (*(f"a_at_{k}" for k in DEPTHS), "mar")
     settings: IncidentSettings
 
     @property

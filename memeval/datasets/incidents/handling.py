@@ -29,7 +29,7 @@ def handled(history: IncidentHistory) -> Iterator[Draft]:
             f"How was the incident of {components_text(past.incident)} handled that began at "
             f"{moment(past.incident)}?"
         )
-        yield _ask(history, past, "handling", "handled", text)
+        yield _about_handling(history, past, task="handled", text=text)
 
 
 def handled_last(history: IncidentHistory) -> Iterator[Draft]:
@@ -37,13 +37,13 @@ def handled_last(history: IncidentHistory) -> Iterator[Draft]:
     for fault, records in history.faults.items():
         if len(records) > 1 and history.alone(records[-1]):
             text = f"How was the latest incident with fault {fault} handled?"
-            yield _ask(history, records[-1], "handling", "handled_last", text)
+            yield _about_handling(history, records[-1], task="handled_last", text=text)
 
 
 def procedure(history: IncidentHistory) -> Iterator[Draft]:
     for fault, newest in _last_revisions(history):
         text = f"What does the runbook for fault {fault} say to do now?"
-        yield _ask(history, newest, "runbook", "procedure", text)
+        yield _about_runbook(history, newest, task="procedure", text=text)
 
 
 def new_incident(history: IncidentHistory) -> Iterator[Draft]:
@@ -56,7 +56,8 @@ def new_incident(history: IncidentHistory) -> Iterator[Draft]:
                 f"An incident of {components_text(later)} with fault {later.fault} began at "
                 f"{moment(later)}. What does the runbook for this fault say to do now?"
             )
-            yield _ask(history, newest, "runbook", "new_incident", text, at=later.time)
+            at = later.time
+            yield _about_runbook(history, newest, task="new_incident", text=text, at=at)
 
 
 def _last_revisions(history: IncidentHistory) -> Iterator[tuple[str, PastIncident]]:
@@ -70,24 +71,23 @@ def _last_revisions(history: IncidentHistory) -> Iterator[tuple[str, PastInciden
             yield fault, revisions[-1]
 
 
-def _ask(
+def _about_handling(history: IncidentHistory, past: PastIncident, *, task: str, text: str) -> Draft:
+    gold = (past.handling.steps,) if past.handling else ()
+    turn_id = past.ids["handling"]
+    return history.ask(HANDLING, task, text, gold, turn_id=turn_id, form=BOTH_STEPS)
+
+
+def _about_runbook(
     history: IncidentHistory,
-    past: PastIncident,
-    part: str,
+    newest: PastIncident,
+    *,
     task: str,
     text: str,
-    *,
     at: datetime | None = None,
 ) -> Draft:
-    """A question that the incident's `handling` or `runbook` answers."""
-    # The templates are only for histories with runbooks, in which each fault has a handling.
-    assert past.handling is not None
-    ability, gold = HANDLING, past.handling.steps
-    if part == "runbook":
-        ability, gold = RUNBOOK_UPDATE, past.handling.revised
-
-    turn_id = past.ids[part]
-    return history.ask(ability, task, text, (gold,), turn_id=turn_id, at=at, form=BOTH_STEPS)
+    gold = (newest.handling.revised,) if newest.handling else ()
+    turn_id = newest.ids["runbook"]
+    return history.ask(RUNBOOK_UPDATE, task, text, gold, turn_id=turn_id, at=at, form=BOTH_STEPS)
 
 
 HANDLING_TEMPLATES = (handled, handled_last, procedure, new_incident)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from memeval.datasets.chance import draw
 from memeval.datasets.grouping import group
 from memeval.datasets.incidents.table import Incident
-from memeval.datasets.incidents.text import PastIncident, faults_of
+from memeval.datasets.incidents.text import PastIncident, known_faults
 from memeval.datasets.netops.base import Draft, draft
 
 CLOCK = "Answer as HH:MM."
@@ -64,7 +64,7 @@ class IncidentHistory(Struct, frozen=True, dict=True):
                 key = past.incident.components, minute_of(past)
                 groups.setdefault(key, []).append(past)
 
-        return {key: own for key, own in groups.items() if len(set(faults_of(own))) > 1}
+        return {key: own for key, own in groups.items() if len(set(known_faults(own))) > 1}
 
     def certain(
         self, groups: Mapping[str, list[PastIncident]]
@@ -100,12 +100,12 @@ class IncidentHistory(Struct, frozen=True, dict=True):
         form: str = "",
     ) -> Draft:
         """A question. Its evidence is the opening turns of incidents, or one other turn."""
-        turn_ids = {past.turn_id for past in evidence}
-        if turn_id is not None:
-            turn_ids = {turn_id}
-
         # Sorted by session number, because s10 comes before s2 as a string.
-        ids = tuple(sorted(turn_ids, key=lambda name: int(name[1:].split("t")[0])))
+        ordered = sorted(evidence, key=lambda past: int(past.turn_id[1:].split("t")[0]))
+        ids = tuple(dict.fromkeys(past.turn_id for past in ordered))
+        if turn_id is not None:
+            ids = (turn_id,)
+
         return draft(ability, task, text, gold, evidence=ids, asked_at=at or self.now, form=form)
 
 

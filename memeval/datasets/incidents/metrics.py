@@ -25,7 +25,7 @@ def ranking(answer: str, candidates: Collection[str]) -> list[str]:
     if not patterns:
         return []
 
-    groups = f"({')|('.join(patterns)})"
+    groups = "|".join(f"({pattern})" for pattern in patterns)
     names = list(patterns.values())
     # Like `\b`, but `_` separates words: names use it in place of a space.
     mentions = re.finditer(rf"(?<![^\W_])(?:{groups})(?![^\W_])", answer.lower())

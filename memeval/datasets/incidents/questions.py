@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
-from itertools import chain, pairwise, product
+from itertools import pairwise, product
 
 from memeval.datasets.chance import draw, pick
 from memeval.datasets.grouping import group
 from memeval.datasets.incidents.history import CLOCK, MOST_PER_TEMPLATE, IncidentHistory, names_of
 from memeval.datasets.incidents.table import Incident
-from memeval.datasets.incidents.text import PastIncident, components_text, faults_of, moment
+from memeval.datasets.incidents.text import PastIncident, components_text, known_faults, moment
 from memeval.datasets.netops.base import Draft
 from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, amount, count_golds, day, minute
 
@@ -70,15 +70,15 @@ def fault_count(history: IncidentHistory) -> Iterator[Draft]:
 
 def components_with(history: IncidentHistory) -> Iterator[Draft]:
     for fault, records in history.certain(history.faults):
-        names = dict.fromkeys(chain(*(past.incident.components for past in records)))
+        names = dict.fromkeys(name for past in records for name in past.incident.components)
         if 2 <= len(names) <= LONGEST_LIST:
             text = f"Which components had fault {fault}?"
             yield history.ask("MR", "list", text, (", ".join(names),), *records, form=ALL_OF_THEM)
 
 
-def faults_with(history: IncidentHistory) -> Iterator[Draft]:
+def faults_of(history: IncidentHistory) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
-        faults = dict.fromkeys(faults_of(records))
+        faults = dict.fromkeys(known_faults(records))
         if 2 <= len(faults) <= LONGEST_LIST:
             text = f"Which faults did component {name} have?"
             yield history.ask("MR", "list", text, (", ".join(faults),), *records, form=ALL_OF_THEM)
@@ -86,7 +86,7 @@ def faults_with(history: IncidentHistory) -> Iterator[Draft]:
 
 def commonest_fault(history: IncidentHistory) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
-        ranked = Counter(faults_of(records)).most_common(2)
+        ranked = Counter(known_faults(records)).most_common(2)
         # A tie has no right answer, and a single fault leaves nothing to compare.
         if len(ranked) == 2 and ranked[0][1] > ranked[1][1]:
             text = f"Which fault did component {name} have most often?"
@@ -176,16 +176,16 @@ def next_after(history: IncidentHistory) -> Iterator[Draft]:
 
 
 def clock_time(history: IncidentHistory) -> Iterator[Draft]:
-    days = Counter(map(_date, history.past))
+    days = Counter(map(_fault_on_day, history.past))
     for past in history.draw_incidents(list(history.past)):
-        if days[_date(past)] == 1:
+        if days[_fault_on_day(past)] == 1:
             what = f"have fault {past.incident.fault}" if past.incident.fault else "fail"
             when = day(past.incident.time)
             text = f"At what time of day did {components_text(past.incident)} {what} on {when}?"
             yield history.ask("TR", "time", text, (minute(past.incident.time),), past, form=CLOCK)
 
 
-def _date(past: PastIncident) -> tuple[tuple[str, ...], str, date]:
+def _fault_on_day(past: PastIncident) -> tuple[tuple[str, ...], str, date]:
     return past.incident.components, past.incident.fault, past.incident.time.date()
 
 
@@ -254,8 +254,8 @@ def contradiction(history: IncidentHistory) -> Iterator[Draft]:
 
 
 def unknown_component(history: IncidentHistory) -> Iterator[Draft]:
-    unknown = set(history.elsewhere[0]).union(*(later.components for later in history.later))
-    unknown -= history.components.keys()
+    later = {name for incident in history.later for name in incident.components}
+    unknown = (later | history.elsewhere[0]) - history.components.keys()
     for name in draw(history.rng, sorted(unknown), MOST_PER_TEMPLATE):
         text = f"Which fault did component {name} have most recently?"
         yield history.ask("ABS", "unknown_component", text, ())
@@ -271,11 +271,10 @@ def unknown_fault(history: IncidentHistory) -> Iterator[Draft]:
 
 def unknown_pair(history: IncidentHistory) -> Iterator[Draft]:
     """Asks about a component and a fault that are both known but never occurred together."""
-    pairs = dict.fromkeys(product(history.components, history.faults))
-    for past in history.past:
-        for name in past.incident.components:
-            pairs.pop((name, past.incident.fault), None)
-
+    met = {
+        (name, past.incident.fault) for past in history.past for name in past.incident.components
+    }
+    pairs = [pair for pair in product(history.components, history.faults) if pair not in met]
     for name, fault in draw(history.rng, pairs, MOST_PER_TEMPLATE):
         text = f"At what time of day did component {name} first have fault {fault}?"
         yield history.ask("ABS", "unknown_pair", text, (), form=CLOCK)
@@ -283,7 +282,7 @@ def unknown_pair(history: IncidentHistory) -> Iterator[Draft]:
 
 TEMPLATES: Sequence[Callable[[IncidentHistory], Iterator[Draft]]] = (
     *(fault_at, component_at, duration_of),
-    *(incident_count, fault_count, components_with, faults_with, commonest_fault, similar_incident),
+    *(incident_count, fault_count, components_with, faults_of, commonest_fault, similar_incident),
     *(failed_first, first_with, next_after, clock_time, days_between, days_since),
     *(latest_fault, latest_component, latest_time),
     contradiction,

@@ -74,11 +74,11 @@ def _digest(path: Path, contents: Mapping[Path, bytes]) -> str:
     if not path.is_dir():
         return digest_of(contents[path])
 
-    lines = ""
+    lines = []
     for file, content in contents.items():
-        lines += f"{file.relative_to(path).as_posix()} {digest_of(content)}\n"
+        lines.append(f"{file.relative_to(path).as_posix()} {digest_of(content)}\n")
 
-    return digest_of(lines.encode())
+    return digest_of("".join(lines).encode())
 
 
 def _incidents(path: Path, content: bytes) -> Iterator[Incident]:

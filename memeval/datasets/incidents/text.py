@@ -98,7 +98,7 @@ def _parts(rng: Random, incident: Incident, handling: Handling | None) -> dict[s
     return parts
 
 
-def faults_of(records: Sequence[PastIncident]) -> list[str]:
+def known_faults(records: Sequence[PastIncident]) -> list[str]:
     """The fault of each record that has one."""
     return [past.incident.fault for past in records if past.incident.fault]
 
