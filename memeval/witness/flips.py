@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, product
+from itertools import chain, islice, product
 from math import inf
 
 from memeval.witness.share import dot
@@ -80,7 +80,8 @@ def adjusted_ps(sums: Sequence[dict[str, float]]) -> list[float]:
 def sign_vectors(groups: int) -> Iterator[tuple[int, ...]]:
     """All vectors of signs, without opposite ones; for many groups, random draws."""
     if groups <= MOST_COUNTED:
-        yield from product(*[(1, -1)] * (groups - 1), (1,))
+        # The vectors of the second half are the opposites of those of the first.
+        yield from islice(product((1, -1), repeat=groups), max(2**groups // 2, 1))
         return
 
     import numpy as np

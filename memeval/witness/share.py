@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import cos, exp, lgamma, log, pi, sqrt, tan
-from operator import mul
 
 _PANELS = 64
 _HALVINGS, _STEPS = 10, 4
@@ -22,7 +21,7 @@ Interval = tuple[float, float]
 
 def dot(first: Sequence[float], second: Sequence[float]) -> float:
     """Σ x y."""
-    return float(sum(map(mul, first, second)))
+    return float(sum(x * y for x, y in zip(first, second, strict=True)))
 
 
 def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
@@ -51,6 +50,7 @@ def share_interval(
 
     squares = sum(square.values())
     robust = sum(residual[g] ** 2 / (1 - size[g] / total) for g in names) / total**2
+    # The variance is p(1 - p) if all values are 0 or 1, otherwise the sample variance.
     spread = variance = mean * (1 - mean)
     if not {0.0, 1.0}.issuperset(values):
         deviations = weighted_mean([(value - mean) ** 2 for value in values], weights)
