@@ -90,6 +90,7 @@ def test_damaged_table_is_refused_with_its_reason(tmp_path: Path) -> None:
         (HEADER.encode(), "contains no rows below its header"),
         (whole.replace(b"fault_type", b"fault"), "line 1: column 'fault_type' is missing"),
         (whole.replace(b"level", b"component", 1), "line 1: column 'component' occurs 2 times"),
+        (whole.replace(b"dataset,", b",,level,", 1), "line 1: column 'level' occurs 2 times"),
         (whole.replace(b"gate-2", b"g\xe4te", 1), "is not UTF-8 text: byte"),
         (whole.decode().encode("utf-16"), "is not UTF-8 text"),
         (whole.replace(b"gate-2", b"ga\0te", 1), "line 3 contains a NUL byte"),
