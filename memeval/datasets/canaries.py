@@ -54,7 +54,8 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
             turn_id += "0"
 
         taken.add(turn_id)
-        speaker, text = _said(rng, WORDS.languages[code], anchor, value, is_fact=number < count)
+        language = WORDS.languages[code]
+        speaker, text = _canary_turn(language, rng, anchor, value, is_fact=number < count)
         canary = Turn(turn_id=turn_id, speaker=speaker, text=text, time=anchor.time)
         after.setdefault(anchor.turn_id, []).append(canary)
 
@@ -68,8 +69,8 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
     return replace(case, sessions=sessions, questions=tuple(questions))
 
 
-def _said(
-    rng: Random, language: Language, anchor: Turn, value: str, *, is_fact: bool
+def _canary_turn(
+    language: Language, rng: Random, anchor: Turn, value: str, *, is_fact: bool
 ) -> tuple[str, str]:
     """Speaker and text of a canary. It mentions a word of the turn before it, so that a search for
     that word also finds the canary.

@@ -151,11 +151,11 @@ class Dataset(ABC):
 
         A data set may use the setting `split` for other splits.
         """
-        field = type(self.settings).__dataclass_fields__["split"]
-        if field is DatasetSettings.__dataclass_fields__["split"] and self.settings.split in SIDES:
-            return str(self.settings.split)
+        known = type(self.settings).__dataclass_fields__
+        if known["split"] is not DatasetSettings.__dataclass_fields__["split"]:
+            return None
 
-        return None
+        return self.settings.split if self.settings.split in SIDES else None
 
     def side_of(self, case_id: str) -> str:
         """The side of the split that a case is on."""

@@ -52,7 +52,7 @@ def fetch(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with part_file(target) as part:
-            _fill(Transfer(info, part, limits, progress))
+            _download(Transfer(info, part, limits, progress))
     except OSError as error:
         raise WorldError(
             f"data set '{info.name}' can't be written to {target.parent}: {error.strerror or error}"
@@ -103,7 +103,7 @@ def _is_there(info: DatasetInfo, target: Path) -> bool:
     return False
 
 
-def _fill(transfer: Transfer) -> None:
+def _download(transfer: Transfer) -> None:
     """Fills the part file with the registered content, and gives it the name of the whole file.
 
     Raises `WorldError`, and keeps nothing, if different content arrives.

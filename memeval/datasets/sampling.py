@@ -62,13 +62,11 @@ class Sample(Struct, frozen=True):
 
 def questions_of(cases: Iterable[EvalCase]) -> list[PoolQuestion]:
     """Questions that can be drawn from cases."""
-    pool: list[PoolQuestion] = []
-    for case in cases:
-        for question in case.questions:
-            member = PoolQuestion(question.question_id, case.case_id, question.category)
-            pool.append(member)
-
-    return pool
+    return [
+        PoolQuestion(question.question_id, case.case_id, question.category)
+        for case in cases
+        for question in case.questions
+    ]
 
 
 def draw(questions: Sequence[PoolQuestion], size: int, seed: int) -> Sample:

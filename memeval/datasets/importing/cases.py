@@ -62,8 +62,7 @@ def cut_windows(
         )
 
     timed = _with_times(messages)
-    # The last pair has the time of the last message that has one.
-    if timed[-1][0] == datetime.min:
+    if all(time == datetime.min for time, _ in timed):
         log.note_conversion(
             "messages in the order of the file, because no time is known", len(messages)
         )

@@ -213,10 +213,8 @@ def _turn_texts(message: Mapping[str, Any], role: str, log: ImportLog) -> list[t
     kept = list(filter(None, map(log.clean, tools)))
     log.leave_out("results of tools without text", len(tools) - len(kept))
     turns = [(TOOL, tool) for tool in kept]
-    if text := "\n".join(filter(None, texts)):
-        turns.insert(0, (role, text))
-
-    return turns
+    text = "\n".join(filter(None, texts))
+    return [(role, text), *turns] if text else turns
 
 
 def text_of(content: Any, log: ImportLog) -> str:
