@@ -193,7 +193,8 @@ class Dataset(ABC):
 
     def _filtered_cases(self) -> Iterator[EvalCase]:
         """The cases with the questions that pass the settings' filters, before sampling."""
-        wanted = frozenset(self.settings.question_ids or ())
+        named = self.settings.question_ids
+        wanted = frozenset(named or ())
         count, side = 0, self.side
         canaries, seed = self.settings.canaries, self.settings.canary_seed or 0
         for case in self.read():
@@ -202,11 +203,11 @@ class Dataset(ABC):
 
             whole = plant(case, canaries, seed) if canaries else case
             chosen = tuple(filter(self.asks, whole.questions))
-            if wanted:
+            if named is not None:
                 chosen = tuple(question for question in chosen if question.question_id in wanted)
 
             # A case that has no questions anyway is kept: the filters did not empty it.
-            if not chosen and (whole.questions or wanted):
+            if not chosen and (whole.questions or named is not None):
                 continue
 
             yield replace(whole, questions=chosen[: self.settings.limit_questions])

@@ -109,10 +109,10 @@ def case_of(
     """A case in the schema of `dataset=json`, with sessions in order of their starts."""
     asked = [iso_time(str(question.get("time", ""))) for question in questions]
     times = filter(None, chain((message.time for message in messages), asked))
-    is_zoned = Counter(time.tzinfo is not None for time in times)
-    has_zone = is_zoned[True] > 0
-    if has_zone and is_zoned[False]:
-        log.note_conversion(NO_ZONE, is_zoned[False])
+    by_zone = Counter(time.tzinfo is not None for time in times)
+    has_zone = by_zone[True] > 0
+    if has_zone and by_zone[False]:
+        log.note_conversion(NO_ZONE, by_zone[False])
 
     sessions = _sessions(messages, log)
     starts = _with_times(map(_first_timed, sessions))

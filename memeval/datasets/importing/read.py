@@ -105,8 +105,8 @@ def import_files(
         groups = cases.cut_windows(messages, options.windows, log)
     else:
         # A table need not say to which conversation a message belongs.
-        is_free = form == "table" and not options.case
-        if is_free and not any(case in message.keys for message in messages):
+        is_guess = form == "table" and not options.case
+        if is_guess and not any(case in message.keys for message in messages):
             case = cases.ALL
 
         groups = cases.cut_by_key(messages, case, log)
