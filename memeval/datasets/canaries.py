@@ -41,7 +41,7 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
 
     rng = Random(f"canaries/{seed}/{case.case_id}")
     code = _language("\n".join(turn.text for turn in turns[:100])[:BEGINNING])
-    values = Values(rng, code)
+    language, values = WORDS.languages[code], Values(rng, code)
     facts = [values.draw("email") for _ in range(count)]
     orders = [f"{values.word()} {values.word()}" for _ in range(count)]
 
@@ -54,7 +54,6 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
             turn_id += "0"
 
         taken.add(turn_id)
-        language = WORDS.languages[code]
         speaker, text = _canary_turn(language, rng, anchor, value, is_fact=number < count)
         canary = Turn(turn_id=turn_id, speaker=speaker, text=text, time=anchor.time)
         after.setdefault(anchor.turn_id, []).append(canary)
