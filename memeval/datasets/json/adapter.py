@@ -70,25 +70,31 @@ class OwnJson(OwnFile):
 
         self.check_categories(reader.categories)
         name = reader.name
+        if name in DATASETS:
+            # The runs of a file called locomo must not be filed among those of LoCoMo.
+            name = f"own {name}"
+
         return LoadedDataset(
             info=self.info,
             path=self.path,
             sha256=reader.sha256,
             pinned=self.manifest is not None,
-            version=None if self.manifest is None else self.manifest.version,
+            version=self.manifest.version if self.manifest else None,
             drafted=drafted > 0 and self.settings.status == "all",
             notes=reader.notes(),
-            # The runs of a file called locomo must not be filed among those of LoCoMo.
-            name=f"own {name}" if name in DATASETS else name,
+            name=name,
         )
 
     def side_of(self, case_id: str) -> str:
         """The side in the frozen data set's own split, if it has one, else the usual side."""
-        sides = {} if self.manifest is None else self.manifest.sides
-        return sides.get(case_id) or super().side_of(case_id)
+        own_side = self.manifest and self.manifest.sides.get(case_id)
+        return own_side or super().side_of(case_id)
 
     def _reader(self) -> OwnReader:
-        left_out = {REJECTED} if self.settings.status == "all" else {DRAFTED, REJECTED}
+        left_out = {REJECTED}
+        if self.settings.status != "all":
+            left_out.add(DRAFTED)
+
         return OwnReader(data_file(self.path), left_out=frozenset(left_out))
 
     def read(self) -> Iterator[EvalCase]:

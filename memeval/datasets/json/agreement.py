@@ -38,20 +38,19 @@ def review_agreement(cases: Sequence[Mapping[str, Any]]) -> ReviewAgreement:
     """How far reviewers agree, over cases in their written form."""
     decisions_of: dict[str, Mapping[str, str]] = {}
     case_ids: dict[str, str] = {}
-    total = 0
+    reviewers: set[str] = set()
+    outdated = 0
     for case in cases:
         for name, question in named_questions([case]).items():
-            decisions_of[name] = decisions(question)
+            decided = decisions(question)
+            decisions_of[name] = decided
             case_ids[name] = case_id_of(case)
-            total += len(question.get(REVIEWS) or ())
+            reviewers.update(decided)
+            outdated += len(question.get(REVIEWS) or ()) - len(decided)
 
-    reviewers = sorted({reviewer for decided in decisions_of.values() for reviewer in decided})
+    pairs = combinations(sorted(reviewers), 2)
     return ReviewAgreement(
-        pairs=tuple(
-            _pair(first, second, decisions_of, case_ids)
-            for first, second in combinations(reviewers, 2)
-        ),
-        outdated=total - sum(map(len, decisions_of.values())),
+        pairs=tuple(_pair(*pair, decisions_of, case_ids) for pair in pairs), outdated=outdated
     )
 
 
@@ -62,8 +61,10 @@ def agreement_text(pair: ReviewerPair) -> str:
     if pair.kappa is not None:
         kappa = f"κ {pair.kappa.value:.2f}"
         low, high = pair.kappa.low, pair.kappa.high
-        ends = f" [{low:.2f}, {high:.2f}]" if low is not None and high is not None else ""
-        kappa += ends or " without an interval"
+        if low is None or high is None:
+            kappa += " without an interval"
+        else:
+            kappa += f" [{low:.2f}, {high:.2f}]"
 
     return f"{pair.first} and {pair.second}: {kappa}, {differ}"
 
@@ -74,14 +75,19 @@ def _pair(
     decisions_of: Mapping[str, Mapping[str, str]],
     case_ids: Mapping[str, str],
 ) -> ReviewerPair:
-    both = [name for name, decided in decisions_of.items() if {first, second} <= set(decided)]
-    ones = [decisions_of[name][first] for name in both]
-    twos = [decisions_of[name][second] for name in both]
-    differing = [name for name, one, two in zip(both, ones, twos, strict=True) if one != two]
+    of_first, of_second, cases_of_both, differing = [], [], [], []
+    for name, decided in decisions_of.items():
+        if first in decided and second in decided:
+            of_first.append(decided[first])
+            of_second.append(decided[second])
+            cases_of_both.append(case_ids[name])
+            if decided[first] != decided[second]:
+                differing.append(name)
+
     return ReviewerPair(
         first=first,
         second=second,
-        count=len(both),
+        count=len(cases_of_both),
         differing=tuple(differing),
-        kappa=cohen_kappa(ones, twos, [case_ids[name] for name in both]),
+        kappa=cohen_kappa(of_first, of_second, cases_of_both),
     )

@@ -46,14 +46,19 @@ class OwnDocument(Struct):
         path = path.resolve()
         stamp = stamp_of(path)
         reader = OwnReader(path)
-        pairs = list(reader.pairs())
+        cases, checked = [], []
+        for written, case in reader.pairs():
+            cases.append(written)
+            if case is not None:
+                checked.append(case)
+
         reader.mistakes.refuse()
         return cls(
             path=path,
             layout=reader.layout,
             header=reader.header,
-            cases=[written for written, _ in pairs],
-            checked=[case for _, case in pairs if case is not None],
+            cases=cases,
+            checked=checked,
             stamp=stamp,
         )
 
@@ -86,13 +91,18 @@ class OwnDocument(Struct):
         """Notes the dropped drafts in the file's header; does nothing for a file without one."""
         if self.layout is Layout.OBJECT or self.header:
             meta = self.header.get(META)
-            own = meta if isinstance(meta, dict) else {}
-            self.header[META] = {**own, DROPPED: dict(counts)}
+            if not isinstance(meta, dict):
+                meta = {}
+
+            self.header[META] = {**meta, DROPPED: dict(counts)}
 
     def _text(self) -> str:
-        texts = [self._case_text(number) for number in range(len(self.cases))]
+        texts = list(map(self._case_text, range(len(self.cases))))
         if self.layout is Layout.LINES:
-            return "".join([json_line(self.header) if self.header else "", *texts])
+            if self.header:
+                texts.insert(0, json_line(self.header))
+
+            return "".join(texts)
         if self.layout is Layout.CASE:
             return f"{texts[0]}\n"
         if self.layout is Layout.LIST:
@@ -118,12 +128,15 @@ class OwnDocument(Struct):
 
 def dropped_counts(header: Mapping[str, Any]) -> Counter[str]:
     """Numbers of dropped proposals of drafted questions, by reason, as noted in a file."""
+    counts: Counter[str] = Counter()
     meta = header.get(META)
     noted = meta.get(DROPPED) if isinstance(meta, dict) else None
-    counts = noted.items() if isinstance(noted, dict) else ()
-    return Counter(
-        {one_line(why, 100): count for why, count in counts if type(count) is int and count > 0}
-    )
+    if isinstance(noted, dict):
+        for why, count in noted.items():
+            if type(count) is int and count > 0:
+                counts[one_line(why, 100)] = count
+
+    return counts
 
 
 def stamp_of(path: Path) -> tuple[int, ...]:

@@ -133,7 +133,7 @@ def split_cases(case_ids: Sequence[str], share: float) -> dict[str, str]:
     ordered = sorted(case_ids, key=lambda name: sha256(f"memeval split {name}".encode()).digest())
     count = min(max(round(share * len(ordered)), 1), len(ordered) - 1)
     dev, test = SIDES
-    return {name: dev if position < count else test for position, name in enumerate(ordered)}
+    return dict.fromkeys(ordered[:count], dev) | dict.fromkeys(ordered[count:], test)
 
 
 def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ()) -> FrozenManifest:
@@ -175,7 +175,10 @@ def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> F
             file.write(f"{line}\n")
 
     reader = OwnReader(folder / DATA_FILE)
-    texts = [turn.text for case in reader.cases() for turn in case.turns]
+    texts: list[str] = []
+    for case in reader.cases():
+        texts.extend(turn.text for turn in case.turns)
+
     manifest = FrozenManifest(
         name=reader.name,
         version=content.version,
@@ -188,7 +191,7 @@ def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> F
     )
     with new_file(folder / SHEET_FILE) as file:
         sheet = [*_datasheet(manifest, reader, content, texts), *more]
-        file.writelines(f"{line}\n" for line in sheet)
+        file.write("\n".join(sheet) + "\n")
     with new_file(folder / MANIFEST_FILE) as file:
         file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1).decode() + "\n")
 
@@ -201,26 +204,28 @@ def _datasheet(
     content: FrozenContent,
     texts: Sequence[str],
 ) -> list[str]:
-    sides = Counter(manifest.sides.values())
-    questions = [question for case in content.cases for question in case["questions"]]
-    asked = [question.get(META) for question in questions]
-    notes = [meta for meta in asked if isinstance(meta, dict)]
-    reviewers = Counter(
-        one_line(name, 60)
-        for question in questions
-        for name in {review["reviewer"] for review in question.get("reviews") or []}
-    )
-    placeholders = Counter(
-        re.findall(r"<([a-z]+)-\d+>", json.dumps(content.cases, ensure_ascii=False))
-    )
+    questions, notes = [], []
+    reviewers: Counter[str] = Counter()
+    for case in content.cases:
+        for question in case["questions"]:
+            questions.append(question)
+            if isinstance(question.get(META), dict):
+                notes.append(question[META])
+
+            names = {review["reviewer"] for review in question.get("reviews") or []}
+            reviewers.update(one_line(name, 60) for name in names)
+
+    written = json.dumps(content.cases, ensure_ascii=False)
+    placeholders = Counter(re.findall(r"<([a-z]+)-\d+>", written))
     facts = {
         "Version": manifest.version,
         "Made from": "; ".join(manifest.sources),
         "sha256": manifest.sha256,
         "Holds": all_counted(manifest.counts),
-        "Tokens": f"{sum(count_tokens(text) for text in texts):,} in the turns, counted offline",
+        "Tokens": f"{sum(map(count_tokens, texts)):,} in the turns, counted offline",
         "Scripts": _scripts(texts),
-        "Split by case": _counts_text(sides) or "memeval's own: dataset.split",
+        "Split by case": _counts_text(Counter(manifest.sides.values()))
+        or "memeval's own: dataset.split",
         "Categories": _counts_text(reader.categories),
         "Right answer is a refusal": counted(
             len(questions) - reader.counts["answerable"], "question"
@@ -241,12 +246,16 @@ def _datasheet(
 
 def _scripts(texts: Sequence[str]) -> str:
     """The scripts of the letters, with their shares; the languages are not known."""
-    letters = Counter(char for text in texts for char in text if char.isalpha())
-    scripts: Counter[str] = Counter()
-    for char, number in letters.items():
-        scripts[unicodedata.name(char, "other").split()[0].capitalize()] += number
+    characters: Counter[str] = Counter()
+    for text in texts:
+        characters.update(text)
 
-    shares = [(name, 100 * number / letters.total()) for name, number in scripts.most_common()]
+    scripts: Counter[str] = Counter()
+    for char, number in characters.items():
+        if char.isalpha():
+            scripts[unicodedata.name(char, "other").split()[0].capitalize()] += number
+
+    shares = [(name, 100 * number / scripts.total()) for name, number in scripts.most_common()]
     return ", ".join(f"{name} {share:.1f} %" for name, share in shares if share >= 0.05)
 
 
@@ -259,7 +268,10 @@ def _values_text(notes: Sequence[Mapping[str, Any]], name: str, count: int) -> s
     values = Counter(str(note[name]) for note in notes if note.get(name) is not None)
     left = count - values.total()
     stated = _counts_text(values)
-    return ", ".join(filter(None, [stated, f"not stated {left:,}" if left else ""]))
+    if not left:
+        return stated
+
+    return f"{stated}, not stated {left:,}" if stated else f"not stated {left:,}"
 
 
 def _cell(value: str) -> str:

@@ -75,27 +75,30 @@ def read_operations(
     case: FileEntry, sessions: CaseSessions, always: Sequence[str]
 ) -> tuple[EvalOperation, ...]:
     """The operations of a case; any object may have the fields `always`. Mistakes are noted."""
-    values = enumerate(case.items("operations") or [])
-    read = [
-        _operation(f"{case.location}, operation {number}", value, case, sessions, always)
-        for number, value in values
-    ]
-    return tuple(filter(None, read))
+    operations = []
+    for number, value in enumerate(case.items("operations") or []):
+        location = f"{case.location}, operation {number}"
+        operations.append(_operation(location, value, case, sessions, always))
+
+    return tuple(filter(None, operations))
 
 
 def _operation(
     location: str, value: Any, case: FileEntry, sessions: CaseSessions, always: Sequence[str]
 ) -> EvalOperation | None:
-    named = value.get("kind") if isinstance(value, dict) else None
-    kind = next((kind for kind in OperationKind if kind == named), None)
-    if isinstance(value, dict) and kind is None:
-        what = "is missing" if named is None else f"is {quoted(named)}"
-        case.mistakes.add(
-            location, f"field 'kind' {what}, not one of {', '.join(OPERATION_FIELDS)}"
-        )
-        return None
+    kind = None
+    own: tuple[str, ...] = ()
+    if isinstance(value, dict):
+        named = value.get("kind")
+        if named not in list(OperationKind):
+            what = "is missing" if named is None else f"is {quoted(named)}"
+            kinds = ", ".join(OPERATION_FIELDS)
+            case.mistakes.add(location, f"field 'kind' {what}, not one of {kinds}")
+            return None
 
-    own = () if kind is None else OPERATION_FIELDS[kind]
+        kind = OperationKind(named)
+        own = OPERATION_FIELDS[kind]
+
     known = ("kind", "after", *own, *always)
     entry = FileEntry.of(location, value, noun="operation", known=known, mistakes=case.mistakes)
     if entry is None or kind is None:
@@ -165,7 +168,9 @@ def with_checkpoint(
         return question
 
     kind = UPDATED if older else CURRENT
-    kind = NEIGHBOUR if question.category == NEIGHBOUR else kind
+    if question.category == NEIGHBOUR:
+        kind = NEIGHBOUR
+
     return replace(question, traces=Traces(kind=kind, right=question.gold, older=older))
 
 

@@ -117,7 +117,9 @@ class OwnReader(Struct, dict=True):
 
     def cases(self) -> Iterator[EvalCase]:
         """The cases that have no mistake; the mistakes of the others are noted."""
-        return (case for _, case in self.pairs() if case is not None)
+        for _, case in self.pairs():
+            if case is not None:
+                yield case
 
     def pairs(self) -> Iterator[tuple[Any, EvalCase | None]]:
         """Each case as written and as read; the latter is None if it has a mistake."""
@@ -207,7 +209,12 @@ class OwnReader(Struct, dict=True):
             self._check_new("case_id", case_id, location, entry.location)
 
         sessions = _SessionReader(entry).read()
-        chunks = [chunk for session in sessions for chunk in session.chunks]
+        chunks: list[Chunk] = []
+        times: list[datetime | None] = []
+        for session in sessions:
+            chunks += session.chunks
+            times += session.times
+
         named = _sessions_of(sessions)
         operations = read_operations(entry, named, (META,))
         values = entry.items("questions", required=True) or []
@@ -226,22 +233,23 @@ class OwnReader(Struct, dict=True):
         for question in questions:
             self._check_new("question id", question.question_id, entry.location, entry.location)
 
-        times = [time for session in sessions for time in session.times]
         check_zones(entry.location, [*times, *reader.times], self.mistakes)
         if len(self.mistakes.messages) > before:
             return None
 
+        kept = []
         # Without a mistake, each value became a question.
-        statuses = [value.get("status") for value in values]
-        self.statuses.update(filter(None, statuses))
+        for question, written in zip(questions, values, strict=True):
+            status = written.get("status")
+            if status:
+                self.statuses[status] += 1
+            if status not in self.left_out:
+                kept.append(question)
+
         return EvalCase(
             case_id=case_id or "",
             sessions=tuple(session.as_session() for session in sessions),
-            questions=tuple(
-                question
-                for question, status in zip(questions, statuses, strict=True)
-                if status not in self.left_out
-            ),
+            questions=tuple(kept),
             operations=operations,
             # Of all questions, even those left out: the memory must be the same without them.
             checkpoints=checkpoints(questions, len(sessions)),
@@ -333,12 +341,11 @@ class _FileSession(Struct):
         """The session as systems see it: with ids by position, because the file's ids may reveal
         which turns are asked for.
         """
-        turns = tuple(chunk.as_turn() for chunk in self.chunks)
-        started = next((time for time in self.times if time is not None), None)
+        started = next(filter(None, self.times), None)
         return Session(
             session_id=session_id(self.number),
-            started_at=None if started is None else in_utc(started),
-            turns=turns,
+            started_at=started and in_utc(started),
+            turns=tuple(chunk.as_turn() for chunk in self.chunks),
         )
 
 
@@ -355,9 +362,13 @@ class _SessionReader(Struct, dict=True):
         return OrderCheck(self.case.mistakes, "an earlier session")
 
     def read(self) -> list[_FileSession]:
-        values = self.case.required_items("sessions")
-        sessions = [self._session(number, value) for number, value in enumerate(values)]
-        return [session for session in sessions if session is not None]
+        sessions = []
+        for number, value in enumerate(self.case.required_items("sessions")):
+            session = self._session(number, value)
+            if session is not None:
+                sessions.append(session)
+
+        return sessions
 
     def _session(self, number: int, value: Any) -> _FileSession | None:
         location = f"{self.case.location}, session {number}"
@@ -378,8 +389,10 @@ class _SessionReader(Struct, dict=True):
         time = entry.time("time")
         order = OrderCheck(mistakes, "its session or of an earlier turn in it")
         self._check_order(time, order, location)
-        turns = enumerate(entry.required_items("turns"))
-        chunks = [self._turn(f"{location}, turn {at}", turn, order) for at, turn in turns]
+        chunks = []
+        for at, turn in enumerate(entry.required_items("turns")):
+            chunks.append(self._turn(f"{location}, turn {at}", turn, order))
+
         return _FileSession(number=number, name=name, time=time, chunks=chunks)
 
     def _turn(self, location: str, value: Any, order: OrderCheck) -> Chunk:
@@ -431,12 +444,15 @@ class _SessionReader(Struct, dict=True):
 
 
 def _sessions_of(sessions: Sequence[_FileSession]) -> CaseSessions:
-    return CaseSessions(
-        names={one.name: one.number for one in sessions if one.name is not None},
-        of_turn={chunk.turn_id: one.number for one in sessions for chunk in one.chunks},
-        turn_texts={chunk.turn_id: chunk.text for one in sessions for chunk in one.chunks},
-        count=len(sessions),
-    )
+    names, of_turn, turn_texts = {}, {}, {}
+    for session in sessions:
+        if session.name is not None:
+            names[session.name] = session.number
+        for chunk in session.chunks:
+            of_turn[chunk.turn_id] = session.number
+            turn_texts[chunk.turn_id] = chunk.text
+
+    return CaseSessions(names, of_turn, turn_texts, count=len(sessions))
 
 
 def _open_file(path: Path) -> IO[bytes]:

@@ -105,12 +105,13 @@ class ReviewFile:
     def questions(self) -> list[ShownQuestion]:
         """All questions, in the file's order."""
         self._refresh()
-        return [
-            self._as_shown(case, question)
-            for case, content in enumerate(self._document.checked)
-            for question, read in enumerate(content.questions)
-            if not self.disputed or read.question_id in self._disputed
-        ]
+        shown = []
+        for case, content in enumerate(self._document.checked):
+            for question, read in enumerate(content.questions):
+                if not self.disputed or read.question_id in self._disputed:
+                    shown.append(self._as_shown(case, question))
+
+        return shown
 
     def case(self, number: int) -> EvalCase:
         """The case at a position. Raises `UserError` if it does not exist."""
@@ -170,17 +171,18 @@ class ReviewFile:
         if change.question is not None and change.question.strip() != read.text:
             changed["question"] = change.question.strip()
 
-        answers = None if change.answers is None else [text.strip() for text in change.answers]
-        if answers is not None and answers != list(read.gold):
-            field_name = "golds" if changed.get("golds") is not None else "answer"
-            changed[field_name] = answers[0] if len(answers) == 1 else answers
+        if change.answers is not None:
+            answers = list(map(str.strip, change.answers))
+            if answers != list(read.gold):
+                field_name = "answer" if changed.get("golds") is None else "golds"
+                changed[field_name] = answers[0] if len(answers) == 1 else answers
 
         if change.evidence is not None and change.evidence != _positions(read):
-            names = turn_names(self._document.cases[case])
-            changed["evidence"] = [
-                names[place] if place < len(names) and names[place] is not None else place
-                for place in dict.fromkeys(change.evidence)
-            ]
+            names = dict(enumerate(turn_names(self._document.cases[case])))
+            changed["evidence"] = evidence = []
+            for place in dict.fromkeys(change.evidence):
+                name = names.get(place)
+                evidence.append(place if name is None else name)
 
         own = _own_review(changed, self.reviewer)
         if change.decision is not None:
@@ -201,7 +203,10 @@ class ReviewFile:
             "seconds": round(seconds, 1),
             "wording": wording_of(question),
         }
-        return {**review, "reason": change.reason.strip()} if change.reason.strip() else review
+        if change.reason.strip():
+            review["reason"] = change.reason.strip()
+
+        return review
 
     def _read(self) -> None:
         self._document = OwnDocument.read(self.path)
@@ -258,8 +263,10 @@ class ReviewFile:
         read = self._document.checked[case].questions[question]
         review = next(iter(_own_review(value, self.reviewer)), {})
         state = OPEN
-        if review:
-            state = review["decision"] if _is_valid(review, wording_of(value)) else CHANGED
+        if review and _is_valid(review, wording_of(value)):
+            state = review["decision"]
+        elif review:
+            state = CHANGED
 
         return ShownQuestion(
             name=read.question_id,
@@ -301,12 +308,13 @@ def is_disputed(question: Mapping[str, Any], reviewer: str) -> bool:
 
 def turn_names(case: Mapping[str, Any]) -> list[str | None]:
     """The ids of the turns of a case as it is written, by position."""
-    turns = [
-        turn
-        for session in case["sessions"]
-        for turn in session.get("turns", session.get("messages"))
-    ]
-    return [None if turn.get("id") is None else str(turn["id"]) for turn in turns]
+    names = []
+    for session in case["sessions"]:
+        for turn in session.get("turns", session.get("messages")):
+            name = turn.get("id")
+            names.append(None if name is None else str(name))
+
+    return names
 
 
 def _with_reviews(question: Question, reviews: Sequence[Review]) -> Question:
@@ -324,7 +332,10 @@ def _with_reviews(question: Question, reviews: Sequence[Review]) -> Question:
     if not reviews:
         del changed[REVIEWS]
 
-    changed[STATUS] = DRAFTED if lead == 0 else ACCEPTED if lead > 0 else REJECTED
+    changed[STATUS] = DRAFTED
+    if lead:
+        changed[STATUS] = ACCEPTED if lead > 0 else REJECTED
+
     return changed
 
 

@@ -42,28 +42,40 @@ def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str,
     before = {case_id_of(case): case for case in old}
     after = {case_id_of(case): case for case in new}
     # Cases in both versions whose sessions, turns or operations differ.
-    shared = [name for name in before if name in after]
-    talked = [name for name in shared if _conversation(before[name]) != _conversation(after[name])]
+    talked = []
+    for name, case in before.items():
+        if name in after and _conversation(case) != _conversation(after[name]):
+            talked.append(name)
+
     asked_before, asked_after = named_questions(old), named_questions(new)
     changed = []
+    same = 0
     for name, question in asked_before.items():
-        fields = _changed_fields(question, asked_after.get(name, question))
-        if fields:
-            changed.append(f"{name} ({', '.join(fields)})")
+        if name in asked_after:
+            other = asked_after[name]
+            fields = sorted({*question, *other} - {META, "status", "reviews"})
+            fields = [field for field in fields if question.get(field) != other.get(field)]
+            same += not fields
+            if fields:
+                changed.append(f"{name} ({', '.join(fields)})")
 
     kinds = (
-        ("case", "added", [name for name in after if name not in before]),
-        ("case", "removed", [name for name in before if name not in after]),
+        ("case", "added", _names_beyond(before, after)),
+        ("case", "removed", _names_beyond(after, before)),
         ("case", "with another conversation", talked),
-        ("question", "added", [name for name in asked_after if name not in asked_before]),
-        ("question", "removed", [name for name in asked_before if name not in asked_after]),
+        ("question", "added", _names_beyond(asked_before, asked_after)),
+        ("question", "removed", _names_beyond(asked_after, asked_before)),
         ("question", "changed", changed),
     )
-    both = sum(name in asked_after for name in asked_before)
     return Changes(
         lists={f"{counted(len(names), noun)} {what}": names for noun, what, names in kinds},
-        questions_same=both - len(changed),
+        questions_same=same,
     )
+
+
+def _names_beyond(some: Mapping[str, Any], others: Mapping[str, Any]) -> list[str]:
+    """The names among `others` that are not among `some`."""
+    return [name for name in others if name not in some]
 
 
 def merge(
@@ -77,11 +89,10 @@ def merge(
     """
     cases: dict[str, dict[str, Any]] = {}
     sides: dict[str, str] = {}
-    manifests = [_manifest_of(path) for path in paths]
+    manifests = list(map(_manifest_of, paths))
     for number, manifest in enumerate(manifests):
         if manifest in manifests[:number]:
             raise UserError(f"{paths[number]} repeats an earlier set.", "name each set once")
-
     if keeps_split and len({bool(manifest.sides) for manifest in manifests}) > 1:
         raise UserError("some of the sets have a split, but others don't.", SPLIT_ANEW)
 
@@ -116,14 +127,12 @@ def named_questions(cases: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str
     for case in cases:
         for number, question in enumerate(case["questions"]):
             name = question.get("id")
-            named[f"{case_id_of(case)}/{f'q{number}' if name is None else name}"] = question
+            if name is None:
+                name = f"q{number}"
+
+            named[f"{case_id_of(case)}/{name}"] = question
 
     return named
-
-
-def _changed_fields(question: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    names = sorted({*question, *other} - {META, "status", "reviews"})
-    return [name for name in names if question.get(name) != other.get(name)]
 
 
 def _conversation(case: Mapping[str, Any]) -> list[Any]:
