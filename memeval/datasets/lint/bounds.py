@@ -4,10 +4,10 @@ bound did not measure memory. A question on which all runs agree measures nothin
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from memeval.datasets.grouping import group
-from memeval.datasets.lint.records import Finding, LintedRun
+from memeval.datasets.lint.records import Finding, LintedRun, differing_settings
 from memeval.results import Record, RunSummary
 
 RANKS: Mapping[str, int] = {
@@ -38,7 +38,8 @@ def check_bounds(material: LintedRun) -> Iterator[Finding]:
         if not common or not is_comparable(material.summary, rival.summary):
             continue
 
-        ahead = sum(own[name] - rival.scores[name] for name in common) / len(common)
+        differences = {name: own[name] - rival.scores[name] for name in common}
+        ahead = sum(differences.values()) / len(common)
         if rank_of(material.summary) > rank_of(rival.summary):
             ahead = -ahead
         if ahead <= 0:
@@ -53,32 +54,44 @@ def check_bounds(material: LintedRun) -> Iterator[Finding]:
             why=f"{system_of(upper)} has at least everything that {system_of(lower)} has. "
             "Possible causes: chance on so few questions, a context that is too long to "
             "read, a lenient judge, or questions that need no memory",
-            questions=tuple(name for name in common if own[name] != rival.scores[name]),
+            questions=tuple(filter(differences.get, common)),
         )
 
 
 def same_everywhere(material: LintedRun) -> Iterator[Finding]:
     """Questions that all of three or more comparable runs get right, or none does."""
     runs = [scores(material.records), *(rival.scores for rival in material.rivals)]
-    common = sorted(set(runs[0]).intersection(*runs[1:])) if len(runs) >= FEWEST_RUNS else []
+    if len(runs) < FEWEST_RUNS:
+        return
+
+    common = sorted(set(runs[0]).intersection(*runs[1:]))
+    agreed: dict[float, list[str]] = {1.0: [], 0.0: []}
+    for name in common:
+        given = {run[name] for run in runs}
+        if given in ({1.0}, {0.0}):
+            agreed[given.pop()].append(name)
+
     for score, kind, why in (
         (1.0, "right in every run", "they do not distinguish systems"),
         (0.0, "right in no run", "they do not distinguish systems; the gold answer may be wrong"),
     ):
-        same = tuple(name for name in common if all(run[name] == score for run in runs))
-        if same:
+        if agreed[score]:
             yield Finding(
                 kind=kind,
-                what=f"{len(same):,} of {len(common):,} questions",
+                what=f"{len(agreed[score]):,} of {len(common):,} questions",
                 where=f"{len(runs):,} comparable runs of this home",
                 why=why,
-                questions=same,
+                questions=tuple(agreed[score]),
             )
 
 
 def scores(records: Iterable[Record]) -> dict[str, float]:
     """The mean score of each question over its repeats; questions without a score are left out."""
-    columns = group((row.question_id, row.score) for row in records if row.score is not None)
+    columns: dict[str, list[float]] = defaultdict(list)
+    for record in records:
+        if record.score is not None:
+            columns[record.question_id].append(record.score)
+
     return {name: sum(column) / len(column) for name, column in columns.items()}
 
 
@@ -93,14 +106,8 @@ def system_of(summary: RunSummary) -> str:
 
 
 def is_comparable(summary: RunSummary, other: RunSummary) -> bool:
-    """Whether two runs have the same model, prompt and judge."""
-    return _settings(summary) == _settings(other)
-
-
-def _settings(summary: RunSummary) -> dict[str, object]:
-    """The settings that must be equal; those of the ingest model may differ."""
-    return {
-        name: value
-        for name, value in summary.params.items()
-        if name.split(".")[0] in SAME and not name.startswith("llm.ingest") and value is not None
-    }
+    """Whether two runs have the same model, prompt and judge; the ingest model may differ."""
+    return not any(
+        name.split(".")[0] in SAME and not name.startswith("llm.ingest")
+        for name in differing_settings(summary, other)
+    )

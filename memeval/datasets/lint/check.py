@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from memeval.datasets.lint.bounds import check_bounds, same_everywhere
 from memeval.datasets.lint.fairness import check_budget, check_judge, check_tuning
 from memeval.datasets.lint.gold import check_memories, check_prompts, check_settings
-from memeval.datasets.lint.records import Lint, LintedRun
+from memeval.datasets.lint.records import Finding, Lint, LintedRun
 from memeval.results import is_imported
 
 CHECKS = (
@@ -23,7 +23,10 @@ CHECKS = (
 
 def lint_run(material: LintedRun) -> Lint:
     """Runs all checks on a run."""
-    findings = [finding for check in CHECKS for finding in check(material)]
+    findings: list[Finding] = []
+    for check in CHECKS:
+        findings += check(material)
+
     return Lint(
         findings=tuple(findings),
         remarks=tuple(same_everywhere(material)),

@@ -4,16 +4,21 @@ on the measured questions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from memeval.datasets.lint.records import Finding, LintedRun
+from memeval.datasets.lint.records import Finding, LintedRun, differing_settings
 from memeval.datasets.lint.words import runs_of, spaced, words_of
 from memeval.results import RunSummary, is_imported
 
 COPIED_WORDS = 40
 """Minimum number of consecutive words of its context that make an answer a copy of it."""
-UNTUNED = ("dataset", "judge", "llm.judge", "num_runs", "seed", "min_coverage", "max_ingest_loss")
-"""Settings that determine what is asked and how it is judged. All others may be tuned."""
+UNTUNED = (
+    *("dataset.", "judge.", "llm.judge."),
+    *("num_runs.", "seed.", "min_coverage.", "max_ingest_loss."),
+)
+"""Settings, and groups of them, that determine what is asked and how it is judged, each with a dot
+behind it. All others may be tuned.
+"""
 
 
 def check_budget(material: LintedRun) -> Iterator[Finding]:
@@ -27,7 +32,10 @@ def check_budget(material: LintedRun) -> Iterator[Finding]:
     for record in material.records:
         turns = everything.get(record.case_id)
         chunks = record.retrieved or ()
-        covered = {turn_id for chunk in chunks for turn_id in chunk.turn_ids}
+        covered: set[str] = set()
+        for chunk in chunks:
+            covered.update(chunk.turn_ids)
+
         if turns and len(chunks) <= top_k and covered >= turns:
             held.append(record.question_id)
 
@@ -86,42 +94,33 @@ def check_tuning(material: LintedRun) -> Iterator[Finding]:
     if material.summary.params.get("dataset.split") == "dev" or is_imported(material.summary):
         return  # two runs of imported answers may be of different systems
 
-    own = {record.question_id for record in material.records}
+    own = dict.fromkeys(record.question_id for record in material.records)
     rivals, shared = [], set()
     for summary, questions in material.siblings:
-        common = own & questions
+        common = own.keys() & questions
         if common and is_tuned(material.summary, summary):
             rivals.append(summary.run_key)
             shared |= common
 
     if rivals:
-        names = ", ".join(rivals[:5]) + (" …" if len(rivals) > 5 else "")
-        order = [record.question_id for record in material.records]
+        names = ", ".join(rivals[:5])
+        if len(rivals) > 5:
+            names += " …"
+
         yield Finding(
             kind="tuned on test",
             what=f"{len(rivals)} runs of this system with other settings on the same questions",
             where=f"runs {names}",
             why="the best of several settings on the same questions looks better than it is; "
             "tune on dataset.split=dev and report dataset.split=test",
-            questions=tuple(dict.fromkeys(name for name in order if name in shared)),
+            questions=tuple(name for name in own if name in shared),
         )
 
 
 def is_tuned(summary: RunSummary, other: RunSummary) -> bool:
     """Whether two runs have the same system and judge, but different other settings."""
-    if any(summary.params.get(name) != other.params.get(name) for name in ("system", "judge")):
+    names = differing_settings(summary, other)
+    if "system" in names or "judge" in names:
         return False
 
-    return tunable(summary.params) != tunable(other.params)
-
-
-def tunable(params: Mapping[str, object]) -> dict[str, object]:
-    """Settings that may be tuned; those that are not set are left out."""
-    return {
-        name: value for name, value in params.items() if value is not None and not is_untuned(name)
-    }
-
-
-def is_untuned(name: str) -> bool:
-    """Whether a setting is one of `UNTUNED`, or belongs to such a group."""
-    return any(name == group or name.startswith(f"{group}.") for group in UNTUNED)
+    return not all(f"{name}.".startswith(UNTUNED) for name in names)

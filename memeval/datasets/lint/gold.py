@@ -53,14 +53,15 @@ def check_settings(material: LintedRun) -> Iterator[Finding]:
 
 
 def _golds_in(material: LintedRun, texts: Mapping[str, str]) -> Iterator[Hit]:
-    golds = {record.question_id: record for record in reversed(material.records)}
-    runs_of = {
-        name: gold_runs(record.gold, record.question, LEAST_IN_PROMPT)
-        for name, record in golds.items()
-    }
+    runs_of: dict[str, list[str]] = {}
+    for record in material.records:
+        if record.question_id not in runs_of:
+            runs = gold_runs(record.gold, record.question, LEAST_IN_PROMPT)
+            runs_of[record.question_id] = runs
+
     for text, source in texts.items():
-        for question_id in dict.fromkeys(record.question_id for record in material.records):
-            yield from _hits(source, text, question_id, runs_of[question_id])
+        for question_id, runs in runs_of.items():
+            yield from _hits(source, text, question_id, runs)
 
 
 def check_memories(material: LintedRun) -> Iterator[Finding]:
@@ -90,9 +91,10 @@ def check_memories(material: LintedRun) -> Iterator[Finding]:
 
 def _hits(source: str, text: str, question_id: str, runs: Sequence[str]) -> Iterator[Hit]:
     """The first of a question's runs of words that occurs in a text, if any."""
-    run = next((run for run in runs if run in text), None)
-    if run is not None:
-        yield source, question_id, run.strip()
+    for run in runs:
+        if run in text:
+            yield source, question_id, run.strip()
+            return
 
 
 def _findings(kind: str, what: str, why: str, hits: Iterable[Hit]) -> Iterator[Finding]:

@@ -63,6 +63,12 @@ class LintedRun:
     """Comparable runs of this home on the same data."""
 
 
+def differing_settings(summary: RunSummary, other: RunSummary) -> list[str]:
+    """Names of the settings in which two runs differ; None is the same as not set."""
+    names = summary.params.keys() | other.params.keys()
+    return [name for name in names if summary.params.get(name) != other.params.get(name)]
+
+
 class Lint(Struct, frozen=True):
     """Findings in a run."""
 
