@@ -70,5 +70,7 @@ class Lifecycle(Dataset):
     @property
     def measure_names(self) -> Collection[str]:
         names = [*(metric.name for metric in RATES), SELECTIVE]
-        ends = [f"{name}_ci95_{end}" for name in names for end in ("low", "high")]
-        return (*names, *ends)
+        for name in tuple(names):
+            names += (f"{name}_ci95_low", f"{name}_ci95_high")
+
+        return tuple(names)

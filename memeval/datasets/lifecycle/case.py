@@ -209,13 +209,16 @@ class CaseBuilder:
     ) -> None:
         """Adds a question about a fact; by default for its value."""
         traces = traces or Traces(kind=kind, right=(fact.value,))
+        if traces.right and not evidence:
+            evidence = (fact.turn_id,)
+
         self.questions.append(
             EvalQuestion(
                 question_id=f"{self.case_id}/q{len(self.questions)}",
                 text=text or self.fill(template or self.language.ask, fact),
                 category=kind,
                 gold=traces.right[:1],
-                evidence=tuple(evidence) or ((fact.turn_id,) if traces.right else ()),
+                evidence=tuple(evidence),
                 asked_at=self.time(after) + timedelta(days=1),
                 answerable=bool(traces.right),
                 facets={"form": "plain", **(facets or {})},
