@@ -104,7 +104,7 @@ class Locomo(Dataset):
             return {}
 
         # Uses the strings as in the file: the official code repairs none.
-        cited = {raw.question_id: raw.cited for raw in self._raw_questions}
+        cited = {raw.question.question_id: raw.cited for raw in self._raw_questions}
         whole_sessions = form == "official_session"
         recalls = []
         for record in records:
@@ -137,20 +137,26 @@ class Locomo(Dataset):
     @cached_property
     def _all_cases(self) -> list[EvalCase]:
         """Every case with all its questions, under the chosen labels."""
-        corrections = self._corrections if self.settings.labels == "corrected" else {}
-        cases = [
-            read_case(sample, captions=self.settings.images == "caption")
-            for sample in self._samples
-        ]
+        corrections: Mapping[int, Mapping[int, Correction]] = {}
+        if self.settings.labels == "corrected":
+            corrections = self._corrections
+
+        cases = []
+        case_ids = Counter[str]()
+        for index, sample in enumerate(self._samples):
+            case = read_case(sample, captions=self.settings.images == "caption")
+            case_ids[case.case_id] += 1
+            cases.append(_correct(case, corrections.get(index, {})))
+
         # Question ids begin with the case id.
-        for case_id, count in Counter(case.case_id for case in cases).items():
+        for case_id, count in case_ids.items():
             if count > 1:
                 raise UserError(
                     f"{self.path}: sample_id {quoted(case_id)} occurs {count} times; it must be "
                     "unique."
                 )
 
-        return [_correct(case, corrections.get(index, {})) for index, case in enumerate(cases)]
+        return cases
 
     @cached_property
     def _corrections(self) -> Mapping[int, Mapping[int, Correction]]:
@@ -196,47 +202,48 @@ class Locomo(Dataset):
     def _notes(self) -> Iterator[str]:
         """Repairs and omissions, over the whole file."""
         repaired = Counter[bool]()
+        total = without = adversarial = ignored = 0
         for raw in self._raw_questions:
-            repaired.update(bool(read) for _, read in raw.repairs)
+            total += len(raw.cited)
+            without += not raw.question.evidence
+            for _, read in raw.repairs:
+                repaired[bool(read)] += 1
+
+            if raw.question.category == ADVERSARIAL:
+                adversarial += 1
+                # 2 of 446, both in conv-26; all have an `adversarial_answer`, which the question
+                # falsely suggests.
+                ignored += "answer" in raw.fields.values
 
         if repaired:
-            total = sum(len(raw.cited) for raw in self._raw_questions)
             yield (
                 f"evidence: {repaired.total()} of {total} strings are not turn ids: "
                 f"{repaired[True]} repaired, {repaired[False]} dropped"
             )
 
-        without = sum(
-            not question.evidence for case in self._all_cases for question in case.questions
-        )
         if without:
             yield f"evidence: {without} of {len(self._raw_questions)} questions have no evidence"
-
-        raws = [raw.fields.values for raw in self._raw_questions]
-        adversarial = [values for values in raws if values["category"] == ADVERSARIAL]
-        # 2 of 446, both in conv-26; all have an `adversarial_answer`, which the question falsely
-        # suggests.
-        ignored = sum("answer" in values for values in adversarial)
         if ignored:
             yield (
-                f"category 5: {ignored} of {len(adversarial)} questions carry an answer, which is "
+                f"category 5: {ignored} of {adversarial} questions carry an answer, which is "
                 "ignored: the right answer is a refusal"
             )
 
         if self.settings.labels != "original" and not self._audit.pinned:
             yield "labels: the audit file is not the registered one"
-
         if self.settings.labels == "exclude":
             yield (
                 f"labels: {len(self._excluded_ids)} questions with a wrong gold according to the "
                 "audit are left out"
             )
-
         if self.settings.labels == "corrected":
-            changes = [change for case in self._corrections.values() for change in case.values()]
+            golds = changed = 0
+            for corrections in self._corrections.values():
+                changed += len(corrections)
+                golds += sum(correction.corrupts_score for correction in corrections.values())
+
             yield (
-                f"labels: gold of {sum(c.corrupts_score for c in changes)} and evidence of "
-                f"{len(changes)} questions taken from the audit"
+                f"labels: gold of {golds} and evidence of {changed} questions taken from the audit"
             )
 
     @cached_property
@@ -246,22 +253,16 @@ class Locomo(Dataset):
             asked = sample.objects("qa", f"{case.case_id} qa[{{}}]")
             turns = case.turn_ids
             for question, fields in zip(case.questions, asked, strict=True):
-                questions.append(
-                    RawQuestion(
-                        question_id=question.question_id,
-                        fields=fields,
-                        cited=tuple(fields.texts("evidence")),
-                        turns=turns,
-                    )
-                )
+                cited = tuple(fields.texts("evidence"))
+                questions.append(RawQuestion(question, fields, cited, turns))
 
         return questions
 
 
 class RawQuestion(Struct, frozen=True):
-    """A question as in the file."""
+    """A question, with its fields in the file."""
 
-    question_id: str
+    question: EvalQuestion
     fields: Fields
     cited: tuple[str, ...]
     """The evidence as in the file."""
@@ -269,22 +270,21 @@ class RawQuestion(Struct, frozen=True):
     """Ids of the conversation's turns."""
 
     @property
-    def repairs(self) -> list[tuple[str, tuple[str, ...]]]:
+    def repairs(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The strings of the evidence that are not turn ids, with the ids read from each."""
-        odd = [text for text in self.cited if text not in self.turns]
-        return [(text, repair_evidence([text], self.turns)) for text in odd]
+        for text in self.cited:
+            if text not in self.turns:
+                yield text, repair_evidence([text], self.turns)
 
 
 def _correct(case: EvalCase, corrections: Mapping[int, Correction]) -> EvalCase:
     """The case with the audit's gold and evidence."""
     questions = list(case.questions)
     for position, correction in corrections.items():
-        question = questions[position]
-        questions[position] = replace(
-            question,
-            gold=(correction.answer,) if correction.corrupts_score else question.gold,
-            # In 57 of the 156 corrections only the evidence is wrong.
-            evidence=repair_evidence(correction.evidence, case.turn_ids),
-        )
+        evidence = repair_evidence(correction.evidence, case.turn_ids)
+        questions[position] = replace(questions[position], evidence=evidence)
+        # In 57 of the 156 corrections only the evidence is wrong.
+        if correction.corrupts_score:
+            questions[position] = replace(questions[position], gold=(correction.answer,))
 
     return replace(case, questions=tuple(questions))

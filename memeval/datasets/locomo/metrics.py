@@ -95,13 +95,13 @@ def official_evidence_recall(
     if not cited:
         return 1.0
 
-    seen = {turn_id for chunk in retrieved for turn_id in chunk}
-    # A repeated string counts twice, as in the official code, so `cited` is not made a set.
-    if not sessions:
-        return sum(text in seen for text in cited) / len(cited)
+    seen = set[str]().union(*retrieved)
+    if sessions:
+        seen = set(map(_session_number, seen))
+        cited = list(map(_session_number, cited))
 
-    numbers = {_session_number(turn_id) for turn_id in seen}
-    return sum(_session_number(text) in numbers for text in cited) / len(cited)
+    # A repeated string counts twice, as in the official code, so `cited` is not made a set.
+    return sum(text in seen for text in cited) / len(cited)
 
 
 def _session_number(turn_id: str) -> str:

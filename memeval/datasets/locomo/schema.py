@@ -44,8 +44,12 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
         raise sample.wrong("sample_id", "is empty")
 
     talk = sample.member("conversation", f"{shown} conversation")
-    sessions = tuple(_with_notes(sample, session) for session in _sessions(talk, case_id, captions))
-    turn_ids = Counter(turn.turn_id for session in sessions for turn in session.turns)
+    sessions = []
+    turn_ids = Counter[str]()
+    for session in _sessions(talk, case_id, captions):
+        sessions.append(_with_notes(sample, session))
+        turn_ids.update(turn.turn_id for turn in session.turns)
+
     for turn_id, count in turn_ids.items():
         # Evidence names turns by these ids.
         if count > 1:
@@ -55,14 +59,14 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
                 "conversation",
             )
 
-    questions = tuple(
-        _question(qa, f"{case_id}/q{index}", turn_ids)
-        for index, qa in enumerate(sample.objects("qa", f"{shown} qa[{{}}]"))
-    )
+    questions = []
+    for index, qa in enumerate(sample.objects("qa", f"{shown} qa[{{}}]")):
+        questions.append(_question(qa, f"{case_id}/q{index}", turn_ids))
+
     return EvalCase(
         case_id=case_id,
-        sessions=sessions,
-        questions=questions,
+        sessions=tuple(sessions),
+        questions=tuple(questions),
         speakers=(talk.text("speaker_a"), talk.text("speaker_b")),
     )
 
@@ -72,9 +76,11 @@ def repair_evidence(strings: Sequence[str], turns: Collection[str]) -> tuple[str
     turn_ids: dict[str, None] = {}
     for session, turn in chain.from_iterable(map(EVIDENCE.findall, strings)):
         if len(session + turn) < 20:
-            turn_ids[f"D{int(session)}:{int(turn)}"] = None
+            turn_id = f"D{int(session)}:{int(turn)}"
+            if turn_id in turns:
+                turn_ids[turn_id] = None
 
-    return tuple(turn_id for turn_id in turn_ids if turn_id in turns)
+    return tuple(turn_ids)
 
 
 def parse_date(text: str) -> datetime | None:
@@ -110,12 +116,10 @@ def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
             raise talk.wrong(key, f"must be written session_{number}")
 
         started_at = talk.time(f"{key}_date_time", parse_date, "1:56 pm on 8 May, 2023")
-        turns = [
-            _turn(turn, started_at, captions)
-            for turn in talk.objects(key, f"{one_line(case_id, SHOWN)} {key}[{{}}]")
-        ]
+        said = talk.objects(key, f"{one_line(case_id, SHOWN)} {key}[{{}}]")
+        turns = tuple(_turn(turn, started_at, captions) for turn in said)
         if turns:
-            yield Session(session_id=f"s{number}", started_at=started_at, turns=tuple(turns))
+            yield Session(session_id=f"s{number}", started_at=started_at, turns=turns)
 
 
 def _with_notes(sample: Fields, session: Session) -> Session:
@@ -167,7 +171,10 @@ def _observations(sample: Fields, session: Session, key: str) -> tuple[Observati
 
 
 def _turn(turn: Fields, time: datetime, captions: bool) -> Turn:
-    caption = turn.text("blip_caption") if turn.values.get("blip_caption") is not None else None
+    caption = None
+    if turn.values.get("blip_caption") is not None:
+        caption = turn.text("blip_caption") or None
+
     return Turn(
         turn_id=turn.text("dia_id"),
         speaker=turn.text("speaker"),
@@ -175,7 +182,7 @@ def _turn(turn: Fields, time: datetime, captions: bool) -> Turn:
         time=time,
         # 1,226 turns share an image. The words of the image search (`query`) are not shown,
         # although some golds occur nowhere else.
-        caption=(caption or None) if captions else None,
+        caption=caption if captions else None,
     )
 
 
