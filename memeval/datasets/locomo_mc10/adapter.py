@@ -161,14 +161,17 @@ class LocomoMc10(Dataset):
                 is_twice = len(set(question.choices)) < len(question.choices)
                 self.irregularities.update(questions=1, twice=int(is_twice))
 
-            yield self._order_choices(self._evidence.join(case) if self._evidence else case)
+            joined = self._evidence.join(case) if self._evidence else case
+            yield self._order_choices(joined)
 
         if not self.irregularities["questions"]:
             raise UserError(f"{self.path} contains no questions.")
 
     def notes(self) -> tuple[str, ...]:
-        joined = (self._evidence.note(),) if self._evidence else ()
-        return (*joined, *super().notes())
+        if not self._evidence:
+            return super().notes()
+
+        return (self._evidence.note(), *super().notes())
 
     def write(self, file: IO[str]) -> tuple[int, int]:
         """Writes derived rows as JSON lines in the published schema, each with a field `derived`
@@ -230,12 +233,15 @@ class LocomoMc10(Dataset):
         except UserError:
             return None
 
-        mark = first.values.get(MARK) if first else None
+        mark = first and first.values.get(MARK)
         return mark if isinstance(mark, dict) else None
 
     @property
     def _source_info(self) -> DatasetInfo:
-        return dataset_info("locomo" if self.info.name == "locomo_mc10" else "demo")
+        if self.info.name == "locomo_mc10":
+            return dataset_info("locomo")
+
+        return dataset_info("demo")
 
     @property
     def _original_path(self) -> Path:
@@ -246,7 +252,10 @@ class LocomoMc10(Dataset):
             return self.path
 
         beside = self.path.parent.parent / self._source_info.file
-        return beside if beside.is_file() else locate(self._source_info, data_dir())
+        if beside.is_file():
+            return beside
+
+        return locate(self._source_info, data_dir())
 
     @cached_property
     def _original(self) -> PinnedFile:
@@ -262,19 +271,29 @@ class LocomoMc10(Dataset):
             return None
 
         file = read_pinned(self._source_info, self._original_path, allow_unpinned=True)
-        return file if self._source_info.sha256 in (None, file.sha256) else None
+        if self._source_info.sha256 in (None, file.sha256):
+            return file
+
+        return None
 
     @cached_property
     def _samples(self) -> list[Fields]:
-        original = self._original if self.settings.derive else self._joinable
+        original = self._joinable
+        if self.settings.derive:
+            original = self._original
+
         assert original is not None  # asked for only if there is one
         return read_records(original.content, self._original_path, "conversation")
 
     @cached_property
     def _conversations(self) -> Mapping[str, EvalCase]:
         """LoCoMo's conversations by id."""
-        cases = [read_case(sample, captions=False) for sample in self._samples]
-        return {case.case_id: case for case in cases}
+        conversations = {}
+        for sample in self._samples:
+            case = read_case(sample, captions=False)
+            conversations[case.case_id] = case
+
+        return conversations
 
 
 def _derived_note(made_from: Mapping[str, Any]) -> str:

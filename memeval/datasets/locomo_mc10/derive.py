@@ -11,7 +11,7 @@ import random
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -19,7 +19,7 @@ from memeval.datasets.io.fields import Fields
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_NAMES
 from memeval.datasets.locomo.schema import read_case
 from memeval.metrics.refusal import is_refusal
-from memeval.records import CategoryId, EvalCase, Turn
+from memeval.records import CategoryId, EvalCase
 
 VERSION = "1"
 """Increased whenever the same file and seed give different rows."""
@@ -44,9 +44,10 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
     suggest (`adversarial_answer`), the question's own first.
     """
     cases = [read_case(sample, captions=False) for sample in samples]
-    answers = {
-        case.case_id: _answers(sample, case) for sample, case in zip(samples, cases, strict=True)
-    }
+    answers = {}
+    for sample, case in zip(samples, cases, strict=True):
+        answers[case.case_id] = _answers(sample, case)
+
     pool: dict[CategoryId, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for case in cases:
         for question, answer in zip(case.questions, answers[case.case_id], strict=True):
@@ -59,12 +60,12 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
             # A generator for each question, so that its choices do not depend on the questions
             # before it.
             drawn = random.Random(f"{seed} {question.question_id}")
-            right, own = answer, []
-            if question.category == ADVERSARIAL:
-                right, own = NOT_ANSWERABLE, [answer] if answer else []
-
             candidates = _candidates(pool, question.category, case.case_id, drawn)
-            choices = _choices(right, own, candidates)
+            right = answer
+            if question.category == ADVERSARIAL:
+                right, candidates = NOT_ANSWERABLE, chain([answer], candidates)
+
+            choices = _choices(right, candidates)
             drawn.shuffle(choices)
             row = {
                 "question_id": f"{case.case_id}_q{index}",
@@ -101,7 +102,12 @@ def _haystack(case: EvalCase) -> dict[str, Any]:
     for session in case.sessions:
         ids.append(f"session_{session.session_id[1:]}")
         times.append(session.started_at.isoformat() if session.started_at else "")
-        talks.append([_turn(turn, roles) for turn in session.turns])
+        talk = []
+        for turn in session.turns:
+            content = f"[{turn.speaker.upper()}]: {turn.text}"
+            talk.append({"role": roles.get(turn.speaker, "assistant"), "content": content})
+
+        talks.append(talk)
 
     return {
         "num_sessions": len(case.sessions),
@@ -109,11 +115,6 @@ def _haystack(case: EvalCase) -> dict[str, Any]:
         "haystack_session_datetimes": times,
         "haystack_sessions": talks,
     }
-
-
-def _turn(turn: Turn, roles: Mapping[str, str]) -> dict[str, str]:
-    content = f"[{turn.speaker.upper()}]: {turn.text}"
-    return {"role": roles.get(turn.speaker, "assistant"), "content": content}
 
 
 def _candidates(
@@ -136,11 +137,11 @@ def _candidates(
             yield from drawn.sample(group, len(group))
 
 
-def _choices(right: str, own: Sequence[str], candidates: Iterator[str]) -> list[str]:
+def _choices(right: str, candidates: Iterable[str]) -> list[str]:
     """The right choice and wrong ones, all different; none says that there is no answer."""
     chosen = [right]
     said = [_words(right)]
-    for answer in chain(own, candidates):
+    for answer in candidates:
         words = _words(answer)
         is_known = any(words <= other or other <= words for other in said)
         if words and not is_known and not is_refusal(answer):

@@ -44,14 +44,12 @@ class Evidence(Struct, frozen=True):
     ) -> EvalQuestion:
         # The rows are in LoCoMo's order. By text they could not be joined: 12 texts occur twice.
         index = int(question.question_id.rpartition("_q")[2])
-        if index >= len(origin.questions) or _plain(origin.questions[index].text) != _plain(
-            question.text
-        ):
+        same_place = origin.questions[index : index + 1]
+        if not same_place or _plain(same_place[0].text) != _plain(question.text):
             self.counts["unlike"] += 1
             return question
 
-        cited = origin.questions[index].evidence
-        evidence = tuple(turn_id for turn_id in cited if turn_id in turn_ids)
+        evidence = tuple(turn_id for turn_id in same_place[0].evidence if turn_id in turn_ids)
         self.counts["joined" if evidence else "none"] += 1
         return replace(question, evidence=evidence)
 
@@ -64,8 +62,11 @@ class Evidence(Struct, frozen=True):
             "moved": "are in conversations whose turns differ",
         }
         note = f"evidence: {joined} of {total} questions have theirs from {self.file}, by position"
-        rest = [f"{self.counts[key]} {what}" for key, what in reasons.items() if self.counts[key]]
-        return "; ".join([note, *rest])
+        for key, what in reasons.items():
+            if self.counts[key]:
+                note += f"; {self.counts[key]} {what}"
+
+        return note
 
 
 def _same_turns(case: EvalCase, origin: EvalCase) -> bool:

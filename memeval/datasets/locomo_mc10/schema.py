@@ -73,7 +73,10 @@ def _by_conversation(fields: Fields) -> tuple[str, Fields]:
 
 def _case(conversation: str, first: Fields, others: Iterable[Fields]) -> EvalCase:
     sessions = tuple(_sessions(first))
-    speakers = dict.fromkeys(turn.speaker for session in sessions for turn in session.turns)
+    speakers: dict[str, None] = {}
+    for session in sessions:
+        speakers.update(dict.fromkeys(turn.speaker for turn in session.turns))
+
     seen: set[str] = set()
     first.check_new("question_id", first.text("question_id"), seen)
     questions = [_question(first)]
@@ -120,10 +123,10 @@ def _sessions(row: Fields) -> Iterator[Session]:
             raise row.wrong("haystack_sessions", f"has no list of turns for session_{number}")
 
         time = _time(row, date)
-        said = [
-            _split_speaker(Fields.of(row.path, f"{place}[{position}]", turn))
-            for position, turn in enumerate(turns)
-        ]
+        said = []
+        for position, turn in enumerate(turns):
+            said.append(_split_speaker(Fields.of(row.path, f"{place}[{position}]", turn)))
+
         # LoCoMo's own turn ids, so that its evidence can be joined.
         session = Session.of(f"s{number}", said, time=time, ids=f"D{number}:")
         yield replace(session, summary=summary.strip())
@@ -131,12 +134,15 @@ def _sessions(row: Fields) -> Iterator[Session]:
 
 def _summaries(row: Fields, count: int) -> list[str]:
     """The summary of each session; empty strings if the file does not have exactly one for each."""
+    texts = [""] * count
     summaries = row.values.get(SUMMARIES)
     # Most runs need no summaries: a wrong number of them is no reason to refuse the file.
-    if not isinstance(summaries, list) or len(summaries) != count:
-        return [""] * count
+    if isinstance(summaries, list) and len(summaries) == count:
+        for position, summary in enumerate(summaries):
+            if isinstance(summary, str):
+                texts[position] = summary
 
-    return [summary if isinstance(summary, str) else "" for summary in summaries]
+    return texts
 
 
 def _number(row: Fields, session_id: str) -> int:
@@ -179,7 +185,7 @@ def _question(fields: Fields) -> EvalQuestion:
     answer = fields.answer("answer")
     if not 2 <= len(choices) <= MOST_CHOICES:
         raise fields.wrong("choices", f"has {len(choices)} entries, not 2 to {MOST_CHOICES}")
-    if not all(choice.strip() for choice in choices):
+    if not all(map(str.strip, choices)):
         raise fields.wrong("choices", "contains an empty choice")
 
     sessions = fields.items("haystack_session_ids")
@@ -216,9 +222,8 @@ def shuffle_choices(question: EvalQuestion, seed: int) -> EvalQuestion:
     """The question with its choices in an order that depends only on the seed and on its id."""
     order = list(range(len(question.choices)))
     random.Random(f"{seed} {question.question_id}").shuffle(order)
-    right = tuple(sorted(order.index(position) for position in question.right_choices))
     return replace(
         question,
         choices=tuple(question.choices[position] for position in order),
-        right_choices=right,
+        right_choices=tuple(sorted(map(order.index, question.right_choices))),
     )
