@@ -46,13 +46,9 @@ class YesNoJudge(ModelJudge):
     ) -> Verdict:
         # The published rule reads only yes and no, and a user's template can't ask for other words.
         official, own = self._settings.reading == "official", self._template.is_custom
-        prompt = self._prompt(
-            question,
-            answer,
-            self._template.parts[self.kind_of(question)],
-            max_tokens=REPLY_TOKENS,
-            words=YES_NO if official or own else words_for(answer),
-        )
+        words = YES_NO if official or own else words_for(answer)
+        template = self._template.parts[self.kind_of(question)]
+        prompt = self._prompt(question, answer, template, max_tokens=REPLY_TOKENS, words=words)
 
         def read(reply: Completion) -> Verdict | None:
             if reply.finish_reason == WITHHELD:

@@ -8,9 +8,12 @@ no user turn, are left out of the means.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from math import log2
 
+from memeval.datasets.grouping import group
 from memeval.results import Record
 from memeval.statistics.means import mean
 
@@ -24,7 +27,7 @@ def official_dcg(ranks: Iterable[int]) -> float:
     """
     # The textbook's gain is 1 / log2(rank + 1). The published code divides by log2(rank) starting
     # at the second rank.
-    return sum(1.0 if rank == 1 else 1 / log2(rank) for rank in ranks)
+    return sum(1 / log2(max(rank, 2)) for rank in ranks)
 
 
 def official_ndcg(ranks: Iterable[int], relevant: int, k: int) -> float:
@@ -32,7 +35,10 @@ def official_ndcg(ranks: Iterable[int], relevant: int, k: int) -> float:
     ranks; 0.0 if nothing is relevant.
     """
     ideal = official_dcg(range(1, min(relevant, k) + 1))
-    return official_dcg(rank for rank in ranks if rank <= k) / ideal if ideal else 0.0
+    if not ideal:
+        return 0.0
+
+    return official_dcg(rank for rank in ranks if rank <= k) / ideal
 
 
 def official_metrics(
@@ -48,20 +54,20 @@ def official_metrics(
     if not ranking:
         return {}
 
-    sessions: dict[str, list[str]] = {}
-    for turn, session in session_of.items():
-        sessions.setdefault(session, []).append(turn)
-
     if all(len(turn_ids) == 1 for turn_ids in ranking):
-        turns = [turn_ids[0] for turn_ids in ranking]
+        turns = list(chain.from_iterable(ranking))
         relevant = set(evidence)
         by_turn = _documents(name="turn", ranked=turns, relevant=relevant, corpus=len(session_of))
         return by_turn | sessions_of_turns(turns, relevant, session_of)
 
-    ranked = [session_of[turn_ids[0]] if turn_ids else "" for turn_ids in ranking]
-    for turn_ids, session in zip(ranking, ranked, strict=True):
+    sessions = group((session, turn) for turn, session in session_of.items())
+    ranked = []
+    for turn_ids in ranking:
+        session = session_of[turn_ids[0]] if turn_ids else ""
         if sorted(turn_ids) != sorted(sessions.get(session, ())):
             return {}
+
+        ranked.append(session)
 
     relevant = {session_of[turn] for turn in evidence}
     return _documents(name="session", ranked=ranked, relevant=relevant, corpus=len(sessions))
@@ -74,13 +80,13 @@ def _documents(
     ranks = [rank for rank, document in enumerate(ranked, start=1) if document in relevant]
     metrics: dict[str, float | None] = {}
     for k in CUTOFFS:
-        within = sum(rank <= k for rank in ranks)
-        values = (
-            float(within > 0),
-            float(within == len(relevant)),
-            official_ndcg(ranks, len(relevant), k),
-        )
-        metrics |= _by_metric(name, k, values if len(ranked) >= min(k, corpus) else None)
+        if len(ranked) < min(k, corpus):
+            metrics |= _by_metric(name, k)
+            continue
+
+        within = bisect_right(ranks, k)
+        ndcg = official_ndcg(ranks, len(relevant), k)
+        metrics |= _by_metric(name, k, float(within > 0), float(within == len(relevant)), ndcg)
 
     return metrics
 
@@ -93,8 +99,16 @@ def sessions_of_turns(
     The official ids distinguish a session's flagged turns from its other turns, so that such a
     session counts as two; each flagged turn gains separately.
     """
-    ranks = [rank for rank, turn in enumerate(ranked, start=1) if turn in relevant]
-    depths = list(_new_at([(session_of[turn], turn in relevant) for turn in ranked]))
+    ranks, depths = [], []
+    seen: set[tuple[str, bool]] = set()
+    for rank, turn in enumerate(ranked, start=1):
+        document = session_of[turn], turn in relevant
+        if turn in relevant:
+            ranks.append(rank)
+        if document not in seen:
+            seen.add(document)
+            depths.append(rank)
+
     sought = {session_of[turn] for turn in relevant}
     # A ranking that holds every turn has no further session to offer.
     whole = len(ranked) == len(session_of)
@@ -106,38 +120,37 @@ def sessions_of_turns(
         elif whole:
             depth = len(ranked)
         else:
-            metrics |= _by_metric("session", k, None)
+            metrics |= _by_metric("session", k)
             continue
 
         sessions = {session_of[ranked[rank - 1]] for rank in ranks if rank <= depth}
         ndcg = official_ndcg(ranks, len(relevant), depth)
-        values = (float(bool(sessions)), float(sessions == sought), ndcg)
-        metrics |= _by_metric("session", k, values)
+        metrics |= _by_metric("session", k, float(bool(sessions)), float(sessions == sought), ndcg)
 
     return metrics
 
 
-def _new_at(groups: Sequence[tuple[str, bool]]) -> Iterable[int]:
-    """The 1-based positions at which a group appears for the first time."""
-    seen: set[tuple[str, bool]] = set()
-    for position, group in enumerate(groups, start=1):
-        if group not in seen:
-            seen.add(group)
-            yield position
-
-
 def _by_metric(
-    name: str, k: int, values: tuple[float, float, float] | None
+    name: str,
+    k: int,
+    recall_any: float | None = None,
+    recall_all: float | None = None,
+    ndcg: float | None = None,
 ) -> dict[str, float | None]:
-    metrics = ("recall_any", "recall_all", "ndcg_any")
+    """The metrics at a cutoff; all None if the ranking ends before it."""
     return {
-        f"{PREFIX}{name}/{metric}_at_{k}": value
-        for metric, value in zip(metrics, values or (None, None, None), strict=True)
+        f"{PREFIX}{name}/recall_any_at_{k}": recall_any,
+        f"{PREFIX}{name}/recall_all_at_{k}": recall_all,
+        f"{PREFIX}{name}/ndcg_any_at_{k}": ndcg,
     }
 
 
 def official_means(records: Sequence[Record]) -> dict[str, float | None]:
     """Means over the records that have official metrics; empty if none has."""
-    rows = [record.metrics for record in records]
-    names = dict.fromkeys(name for row in rows for name in row if name.startswith(PREFIX))
-    return {name: mean(row[name] for row in rows if name in row) for name in names}
+    columns: dict[str, list[float | None]] = {}
+    for record in records:
+        for name, value in record.metrics.items():
+            if name.startswith(PREFIX):
+                columns.setdefault(name, []).append(value)
+
+    return {name: mean(column) for name, column in columns.items()}

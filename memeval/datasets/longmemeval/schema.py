@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import starmap
 from typing import Literal
 
 from msgspec import Struct
@@ -65,7 +66,7 @@ def read_item(item: Fields, index: int, roles: Roles) -> tuple[EvalCase, dict[st
 
     # The file is sorted by day, but not always within a day.
     ordered = sorted(dated, key=lambda session: session.started_at)
-    sessions = tuple(_session(number, session) for number, session in enumerate(ordered, start=1))
+    sessions = tuple(starmap(_session, enumerate(ordered, start=1)))
     question = _question(
         item=item, question_id=question_id, answerable=answerable, evidence=_evidence(ordered)
     )
@@ -80,7 +81,7 @@ def read_item(item: Fields, index: int, roles: Roles) -> tuple[EvalCase, dict[st
     ids = item.texts("haystack_session_ids")
     asked_at = question.asked_at
     irregularities = {
-        "early": int(asked_at is not None and any(one.started_at > asked_at for one in dated)),
+        "early": int(asked_at is not None and bool(dated) and ordered[-1].started_at > asked_at),
         # One item of the published file repeats a session; ids by position keep the two apart.
         "repeats": int(len(set(ids)) < len(ids)),
         "silent": sum(not session.turns for session in dated),
@@ -116,10 +117,11 @@ def _sessions(item: Fields, roles: Roles) -> list[_DatedSession]:
 
     # Only checked: the evidence is the turns' own flags, which are finer than sessions.
     item.texts("answer_session_ids")
-    return [
-        _read_session(item=item, number=number, turns=turns, date=date, roles=roles)
-        for number, (turns, date) in enumerate(zip(haystack, dates, strict=True))
-    ]
+    sessions = []
+    for number, (turns, date) in enumerate(zip(haystack, dates, strict=True)):
+        sessions.append(_read_session(item, number, turns, date, roles))
+
+    return sessions
 
 
 def _read_session(
@@ -142,15 +144,11 @@ def _read_session(
 
 
 def _session(number: int, dated: _DatedSession) -> Session:
-    turns = (
-        Turn(
-            turn_id=f"s{number}:{position}",
-            speaker=turn.text("role"),
-            text=turn.text("content"),
-            time=dated.started_at,
-        )
-        for position, turn in dated.turns
-    )
+    turns = []
+    for position, turn in dated.turns:
+        speaker, text = turn.text("role"), turn.text("content")
+        turns.append(Turn(f"s{number}:{position}", speaker, text, time=dated.started_at))
+
     return Session(session_id=f"s{number}", started_at=dated.started_at, turns=tuple(turns))
 
 
@@ -158,17 +156,14 @@ def _evidence(ordered: Sequence[_DatedSession]) -> tuple[str, ...]:
     """Ids of the turns that are flagged as containing the answer."""
     flagged = []
     for number, dated in enumerate(ordered, start=1):
-        flagged += [f"s{number}:{position}" for position, turn in dated.turns if _is_flagged(turn)]
+        for position, turn in dated.turns:
+            flag = turn.values.get("has_answer", False)
+            if not isinstance(flag, bool):
+                raise turn.wrong("has_answer", f"is {kind_of(flag)}, not a boolean")
+            if flag:
+                flagged.append(f"s{number}:{position}")
 
     return tuple(flagged)
-
-
-def _is_flagged(turn: Fields) -> bool:
-    flag = turn.values.get("has_answer", False)
-    if not isinstance(flag, bool):
-        raise turn.wrong("has_answer", f"is {kind_of(flag)}, not a boolean")
-
-    return flag
 
 
 def _question(
