@@ -5,7 +5,7 @@ asked about it.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
-from memeval.datasets.grouping import group
 from memeval.datasets.io.folder import check_files
 from memeval.datasets.locate import digest_of, missing
 from memeval.datasets.memory_agent_bench.metrics import (
@@ -118,14 +117,13 @@ class MemoryAgentBench(Dataset):
         if self.path.is_file():
             return (self.path,)
 
+        paths = [self.path / name for name in FILES.values()]
         if self.settings.split != "all":
-            files = [self.path / FILES[self.settings.split]]
-        else:
-            paths = [self.path / name for name in FILES.values()]
-            files = [path for path in paths if path.is_file()] or paths
+            paths = [self.path / FILES[self.settings.split]]
 
-        if not files[0].is_file():
-            raise missing(self.info, files[0])
+        files = list(filter(Path.is_file, paths))
+        if not files:
+            raise missing(self.info, paths[0])
 
         return files
 
@@ -136,22 +134,20 @@ class MemoryAgentBench(Dataset):
             self.info, first.parent, self._files, allow_unpinned=self.settings.allow_unpinned
         )
         self._check_choice()
-        whole = "\n".join(digests.values())
-        return LoadedDataset(
-            info=self.info,
-            path=self.path if others else first,
-            sha256=digest_of(whole.encode()) if others else whole,
-            pinned=pinned,
-            notes=tuple(self._absent_splits()),
-        )
+        path, digest = first, "\n".join(digests.values())
+        if others:
+            path, digest = self.path, digest_of(digest.encode())
 
-    def _absent_splits(self) -> Iterator[str]:
-        """Notes the splits without a file under `split=all`: the run does not cover them."""
+        notes = []
         if self.settings.split == "all" and not self.path.is_file():
-            read = {path.name for path in self._files}
-            absent = [name for name in FILES.values() if name not in read]
+            # The run does not cover these splits.
+            absent = [name for name in FILES.values() if self.path / name not in self._files]
             if absent:
-                yield f"split=all: not in the folder, so not asked: {', '.join(absent)}"
+                notes.append(f"split=all: not in the folder, so not asked: {', '.join(absent)}")
+
+        return LoadedDataset(
+            info=self.info, path=path, sha256=digest, pinned=pinned, notes=tuple(notes)
+        )
 
     def _check_choice(self) -> None:
         """Raises `UserError` for sub-data sets that the file does not have, or if no questions are
@@ -184,23 +180,27 @@ class MemoryAgentBench(Dataset):
 
     def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
         """Writes a split as a JSON list, from its Parquet files in the given order."""
-        rows = [row for source in sources for row in _parquet_rows(source)]
+        rows: list[dict[str, Any]] = []
+        for source in sources:
+            rows += _parquet_rows(source)
+
         # Indented by two, as the registered file is: its sha256 depends on it.
         json.dump(rows, file, ensure_ascii=False, indent=2)
         return (f"{len(rows):,} rows of {len(sources)} files",)
 
     def judged_by_model(self, judge: str) -> Sequence[str]:
         """The sub-data sets for which the set's own judge calls a model."""
-        categories = self.settings.categories
-        asked = set(self._outline.sources if categories is None else categories)
         if judge != "memory_agent_bench":
             return ()
 
-        return tuple(
-            source
-            for source in self._outline.sources
-            if metric_of(source) in JUDGED and self._is_chosen(source) and source in asked
-        )
+        asked = self.settings.categories
+        judged = []
+        for source in filter(self._is_chosen, self._outline.sources):
+            is_asked = asked is None or source in asked
+            if is_asked and metric_of(source) in JUDGED:
+                judged.append(source)
+
+        return tuple(judged)
 
     @cached_property
     def _outline(self) -> Outline:
@@ -218,7 +218,7 @@ class MemoryAgentBench(Dataset):
 
                 if self._is_in_split(row.source):
                     sources[row.source] = None
-                    ids.update(name for name in row.ids if name)
+                    ids.update(filter(None, row.ids))
 
             if not seen:
                 raise UserError(f"{path} contains no rows.")
@@ -237,14 +237,21 @@ class MemoryAgentBench(Dataset):
         if subset is None or source == subset:
             return True
 
-        return source.startswith(subset[:-1] if subset.endswith("*") else f"{subset}_")
+        if subset.endswith("*"):
+            return source.startswith(subset[:-1])
+
+        return source.startswith(f"{subset}_")
 
     def read(self) -> Iterator[EvalCase]:
         for path in self._files:
             titles = read_titles(path.with_name(TITLES))
             for row in rows(path):
                 if self._is_in_split(row.source) and self._is_chosen(row.source):
-                    prefix = self._id_prefix(row)
+                    prefix = ""
+                    if len(self._files) > 1:
+                        # Ids count the rows of one file.
+                        prefix = f"{COMPETENCES[row.split].lower()}-"
+
                     yield read_case(
                         row,
                         self._question_ids(row, prefix),
@@ -254,39 +261,42 @@ class MemoryAgentBench(Dataset):
                         titles=titles,
                     )
 
-    def _id_prefix(self, row: BenchRow) -> str:
-        """Prefix of ids that count one file's rows: names the split if several files are read."""
-        return f"{COMPETENCES[row.split].lower()}-" if len(self._files) > 1 else ""
-
     def _question_ids(self, row: BenchRow, prefix: str) -> tuple[str, ...]:
         """The file's own ids if unique in all that is read, else ids from row and position."""
-        unique = self._outline.unique_ids
-        return tuple(
-            name if name in unique and name else f"{prefix}r{row.index}/q{position}"
-            for position, name in enumerate(row.ids)
-        )
+        ids = []
+        for position, name in enumerate(row.ids):
+            if name and name in self._outline.unique_ids:
+                ids.append(name)
+            else:
+                ids.append(f"{prefix}r{row.index}/q{position}")
+
+        return tuple(ids)
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """The protocol's metrics, under any judge; only those of the sub-data sets asked."""
-        by_metric = group((metric_of(str(record.category)), record) for record in records)
+        by_metric: dict[str | None, list[Record]] = defaultdict(list)
+        by_hops: dict[str, list[Record]] = defaultdict(list)
+        conflicts = []
+        for record in records:
+            by_metric[metric_of(str(record.category))].append(record)
+            if split_of(str(record.category)) == CR:
+                conflicts.append(record)
+                by_hops[record.facets.get("hops", "")].append(record)
+
         values: dict[str, float | None] = {}
         for metric in RULES:
             if metric in by_metric:
                 values[metric] = _mean_score(metric, by_metric[metric])
 
-        conflicts = [record for record in records if split_of(str(record.category)) == CR]
-        by_hops = group((record.facets.get("hops", ""), record) for record in conflicts)
         if conflicts:
             values["conflict_resolution_accuracy"] = _mean_score(SUBSTRING, conflicts)
             for hops in sorted(by_hops.keys() - {""}):
-                values[f"conflict_resolution_accuracy_{hops}"] = _mean_score(
-                    SUBSTRING, by_hops[hops]
-                )
+                score = _mean_score(SUBSTRING, by_hops[hops])
+                values[f"conflict_resolution_accuracy_{hops}"] = score
 
         if SUMMARY in by_metric:
-            values["summary_score"] = mean(
-                record.verdict.score if record.verdict else None for record in by_metric[SUMMARY]
-            )
+            judged = [record.verdict.score for record in by_metric[SUMMARY] if record.verdict]
+            values["summary_score"] = mean(judged)
 
         return values
 

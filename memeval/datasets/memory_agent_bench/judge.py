@@ -81,7 +81,10 @@ class MemoryAgentBenchJudge(YesNoJudge):
         prompt = self._prompt(question, answer, self._template.parts[SUMMARY])
 
         def read(reply: Completion) -> Verdict | None:
-            counts = None if is_cut(reply) else read_counts(reply.whole, answer, prompt.quotable)
+            if is_cut(reply):
+                return None
+
+            counts = read_counts(reply.whole, answer, prompt.quotable)
             if counts is None:
                 return None
 

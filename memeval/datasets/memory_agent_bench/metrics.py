@@ -66,8 +66,11 @@ def split_of(source: str) -> str | None:
 
 def by_prefix(table: Mapping[str, Value], source: str, default: Other) -> Value | Other:
     """The value of the first key that is a prefix of a sub-data set's name."""
-    found = (value for start, value in table.items() if source.lower().startswith(start))
-    return next(found, default)
+    for start, value in table.items():
+        if source.lower().startswith(start):
+            return value
+
+    return default
 
 
 def normalise(text: str) -> str:
@@ -99,15 +102,15 @@ def parse_answer(prediction: str) -> str:
     If repeated, as in `Answer: Answer: 5`, it counts once.
     """
     match = ANSWER_LINE.search(prediction)
-    if match and (answer := _unrepeated(match[1]).strip()):
-        return answer
+    if match:
+        answer = match[1]
+        again = REPEATED.match(answer)
+        if again:
+            answer = answer[again.end() :]
+        if answer.strip():
+            return answer.strip()
 
-    return next((line.strip() for line in prediction.splitlines() if line.strip()), "")
-
-
-def _unrepeated(answer: str) -> str:
-    again = REPEATED.match(answer)
-    return answer[again.end() :] if again else answer
+    return next(filter(None, map(str.strip, prediction.splitlines())), "")
 
 
 def recall_at_5_items(prediction: str, golds: Sequence[str]) -> float:
@@ -115,8 +118,8 @@ def recall_at_5_items(prediction: str, golds: Sequence[str]) -> float:
 
     All golds are wanted: they are not alternatives.
     """
-    named = {normalise(_without_year(item)) for item in items(prediction)[:RECALLED]}
-    wanted = {normalise(_without_year(gold)) for gold in golds}
+    named = set(map(_title, items(prediction)[:RECALLED]))
+    wanted = set(map(_title, golds))
     return len(named & wanted) / len(wanted) if wanted else 0.0
 
 
@@ -127,14 +130,20 @@ def items(prediction: str) -> list[str]:
     """
     lines = [line for line in ANSWER_LINE.sub(r"\1", prediction).splitlines() if line.strip()]
     if len(lines) == 1:
-        lines = lines[0].split(";" if ";" in lines[0] else ",")
+        separator = ";" if ";" in lines[0] else ","
+        lines = lines[0].split(separator)
 
-    bare = (NUMBERING.sub("", line.lstrip(), count=1) for line in lines)
-    return [item for line in bare if (item := line.strip(" \t\"'*_."))]
+    named = []
+    for line in lines:
+        item = NUMBERING.sub("", line.lstrip(), count=1).strip(" \t\"'*_.")
+        if item:
+            named.append(item)
+
+    return named
 
 
-def _without_year(item: str) -> str:
-    return YEAR.sub("", item.rstrip())
+def _title(item: str) -> str:
+    return normalise(YEAR.sub("", item.rstrip()))
 
 
 RULES: dict[str, Callable[[str, Sequence[str]], float]] = {

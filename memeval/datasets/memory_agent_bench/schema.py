@@ -78,10 +78,12 @@ def _values(path: Path) -> Iterator[Any]:
         starts = (line.lstrip(b"\xef\xbb\xbf \t\r\n") for line in file)
         first = next(filter(None, starts), b"")
 
-    if first.startswith(b"{"):
-        yield from (fields.values for fields in read_lines(path))
-    else:
+    if not first.startswith(b"{"):
         yield from stream_list(path)
+        return
+
+    for fields in read_lines(path):
+        yield fields.values
 
 
 def _row(index: int, row: Fields) -> BenchRow:
@@ -132,14 +134,8 @@ def read_case(
     if not session.turns:
         raise row.fields.wrong("context", "is empty")
 
-    questions = tuple(
-        _questions(row=row, question_ids=question_ids, instruction=instruction, titles=titles)
-    )
-    return EvalCase(
-        case_id=case_id,
-        sessions=(session,),
-        questions=questions,
-    )
+    questions = tuple(_questions(row, question_ids, instruction, titles))
+    return EvalCase(case_id=case_id, sessions=(session,), questions=questions)
 
 
 def _questions(
@@ -150,10 +146,9 @@ def _questions(
 ) -> Iterator[EvalQuestion]:
     metadata = row.fields.member("metadata", f"{row.fields.record} metadata")
     texts = row.fields.texts("questions")
-    types, dates, official, points = (
-        list(_per_question(metadata, name, len(texts)))
-        for name in ("question_types", "question_dates", "question_ids", "keypoints")
-    )
+    names = ("question_types", "question_dates", "question_ids", "keypoints")
+    columns = [list(_per_question(metadata, name, len(texts))) for name in names]
+    types, dates, official, points = columns
     added = by_prefix(INSTRUCTIONS, row.source, "") if instruction else ""
     groups = {"split": row.split}
     for name, pattern in (("size", SIZE), ("hops", HOPS)):
@@ -194,20 +189,19 @@ def _golds(row: BenchRow, position: int, titles: Mapping[str, str]) -> tuple[str
     if not golds:
         raise row.fields.wrong(field, "is empty")
 
-    listed = Fields(
-        path=row.fields.path,
-        record=row.fields.record,
-        values={f"{field}[{index}]": gold for index, gold in enumerate(golds)},
-    )
-    written = [listed.answer(name).strip() for name in listed.values]
-    texts = tuple(titles.get(text, text) for text in written)
+    texts = []
+    for index, gold in enumerate(golds):
+        name = f"{field}[{index}]"
+        text = Fields(row.fields.path, row.fields.record, {name: gold}).answer(name).strip()
+        texts.append(titles.get(text, text))
+
     # A number would never match a title, and every answer would be wrong.
-    if row.metric == ITEMS and any(text.isdigit() for text in texts):
+    if row.metric == ITEMS and any(map(str.isdigit, texts)):
         raise row.fields.wrong(
             field, f"contains the number of a title, but {TITLES} next to the file does not list it"
         )
 
-    return texts
+    return tuple(texts)
 
 
 def read_titles(path: Path) -> Mapping[str, str]:
@@ -236,7 +230,7 @@ def _per_question(metadata: Fields, name: str, count: int) -> Iterator[Any]:
     """
     values = metadata.values.get(name)
     if not values:
-        yield from (None for _ in range(count))
+        yield from [None] * count
         return
 
     items = metadata.items(name)
@@ -245,11 +239,12 @@ def _per_question(metadata: Fields, name: str, count: int) -> Iterator[Any]:
     if len(items) != count:
         raise metadata.wrong(name, f"has {len(items)} entries for {count} questions")
 
-    for item in ("; ".join(map(str, item)) if isinstance(item, list) else item for item in items):
-        if item is not None and not isinstance(item, KINDS["a string or a number"]):
-            raise metadata.wrong(name, f"contains {kind_of(item)}, not a string")
+    for item in items:
+        text = "; ".join(map(str, item)) if isinstance(item, list) else item
+        if text is not None and not isinstance(text, KINDS["a string or a number"]):
+            raise metadata.wrong(name, f"contains {kind_of(text)}, not a string")
 
-        yield item if item is None else str(item).strip() or None
+        yield text if text is None else str(text).strip() or None
 
 
 def _date(metadata: Fields, text: str | None) -> datetime | None:

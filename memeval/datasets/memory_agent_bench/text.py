@@ -26,7 +26,7 @@ def chunks(text: str, tokens: int) -> Iterator[str]:
     tokens.
     """
     chunk, count = "", 0
-    for part in (part for sentence in sentences(text) for part in _parts(sentence, tokens)):
+    for part in _parts(text, tokens):
         cost = count_tokens(part)
         if count + cost > tokens and chunk.strip():
             yield chunk.strip()
@@ -49,7 +49,8 @@ def sentences(text: str) -> Iterator[str]:
             continue
 
         start = 0
-        for end in (match.end() for match in SENTENCE_END.finditer(line)):
+        for match in SENTENCE_END.finditer(line):
+            end = match.end()
             if end > start:
                 yield line[start:end]
                 start = end
@@ -58,13 +59,19 @@ def sentences(text: str) -> Iterator[str]:
             yield line[start:]
 
 
-def _parts(sentence: str, tokens: int) -> Iterator[str]:
-    """The sentence if it fits, else its words; a word that does not fit is cut into its tokens."""
-    if count_tokens(sentence) <= tokens:
-        yield sentence
-        return
+def _parts(text: str, tokens: int) -> Iterator[str]:
+    """The sentences; of one that does not fit, its words; of a word that does not, its tokens."""
+    for sentence in sentences(text):
+        if count_tokens(sentence) <= tokens:
+            yield sentence
+            continue
 
-    words = WORD.findall(sentence)
-    tail = sentence[sum(map(len, words)) :]
-    for word in [*words[:-1], words[-1] + tail] if words else []:
-        yield from [word] if count_tokens(word) <= tokens else PIECE.findall(word)
+        words = WORD.findall(sentence)
+        if words:
+            words[-1] += sentence[sum(map(len, words)) :]
+
+        for word in words:
+            if count_tokens(word) <= tokens:
+                yield word
+            else:
+                yield from PIECE.findall(word)
