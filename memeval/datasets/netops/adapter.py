@@ -39,9 +39,11 @@ class GenericNetOps(OwnFile):
 
     def open(self) -> LoadedDataset:
         cases, notes = self._content
-        questions = (question for case in cases for question in case.questions)
-        self.check_categories(str(question.category) for question in questions)
+        categories: set[str] = set()
+        for case in cases:
+            categories.update(str(question.category) for question in case.questions)
 
+        self.check_categories(categories)
         return LoadedDataset(
             info=self.info,
             path=self.path,
@@ -69,30 +71,34 @@ def read_generic(content: bytes, path: Path) -> tuple[list[EvalCase], tuple[str,
     mistakes = Mistakes(path, location_of(PAGE))
     values = list(_values(content, path, mistakes))
     if values and is_record(values[0][1]):
-        _check_has_questions(values, path)
+        if not any(isinstance(value, dict) and "question" in value for _, value in values):
+            raise UserError(
+                f"{path} contains {len(values):,} records but no questions about them",
+                'add objects like:  {"question": "Which switch failed?", "answer": "sw2"}',
+                f"the schema:  {location_of(PAGE)}",
+            )
+
         values = list(as_cases(values))
 
-    cases = [_case(location, value, mistakes) for location, value in values]
-    whole = [case for case in cases if case is not None]
+    cases = []
+    case_ids, question_ids = Counter[str](), Counter[str]()
+    answerable = without = 0
+    for location, value in values:
+        case = _case(location, value, mistakes)
+        if case is not None:
+            cases.append(case)
+            case_ids[case.case_id] += 1
+            for question in case.questions:
+                question_ids[question.question_id] += 1
+                answerable += question.answerable
+                without += question.answerable and not question.evidence
 
-    _check_unique("case", [case.case_id for case in whole], mistakes)
+    _check_unique("case", case_ids, mistakes)
     # The questions of a duplicated case are duplicated as well.
     mistakes.refuse()
-    question_ids = [question.question_id for case in whole for question in case.questions]
     _check_unique("question", question_ids, mistakes)
     mistakes.refuse()
-
-    return whole, tuple(_notes(whole, mistakes))
-
-
-def _check_has_questions(values: Sequence[tuple[str, Any]], path: Path) -> None:
-    """Raises `UserError` if no question is asked about the records."""
-    if not any(isinstance(value, dict) and "question" in value for _, value in values):
-        raise UserError(
-            f"{path} contains {len(values):,} records but no questions about them",
-            'add objects like:  {"question": "Which switch failed?", "answer": "sw2"}',
-            f"the schema:  {location_of(PAGE)}",
-        )
+    return cases, tuple(notes_of(answerable, without, mistakes))
 
 
 def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
@@ -100,7 +106,7 @@ def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[st
     if not content.removeprefix(b"\xef\xbb\xbf").strip():
         raise UserError(f"{path} is empty.", REPLACE)
 
-    lines = [line for line in content.splitlines() if line.strip()]
+    lines = list(filter(bytes.strip, content.splitlines()))
     if len(lines) > 1 and isinstance(first_value(lines), dict):
         yield from json_lines(content.split(b"\n"), mistakes)
         return
@@ -132,20 +138,21 @@ def _case(location: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
     if len(mistakes.messages) > before:
         return None
 
-    return EvalCase(
-        case_id=case_id or "",
-        sessions=_sessions(chunks),
-        questions=questions,
-    )
+    return EvalCase(case_id=case_id or "", sessions=_sessions(chunks), questions=questions)
 
 
 def _chunks(case: FileEntry) -> list[Chunk]:
     """A case's chunks, in order. Those with mistakes stay, so the others keep their positions."""
     location = case.location
-    values = enumerate(case.required_items("chunks"))
-    chunks = [_chunk(location, number, value, case.mistakes) for number, value in values]
-    names = [chunk.name for chunk in chunks if chunk.name is not None]
-    for name, count in Counter(names).items():
+    chunks = []
+    names = Counter[str]()
+    for number, value in enumerate(case.required_items("chunks")):
+        chunk = _chunk(location, number, value, case.mistakes)
+        chunks.append(chunk)
+        if chunk.name is not None:
+            names[chunk.name] += 1
+
+    for name, count in names.items():
         if count > 1:
             case.mistakes.add(
                 location, f"chunk {quoted(name)} occurs {count} times; ids must be unique"
@@ -162,7 +169,7 @@ def _chunks(case: FileEntry) -> list[Chunk]:
 def _chunk(location: str, number: int, value: Any, mistakes: Mistakes) -> Chunk:
     location = f"{location}, chunk {number}"
     turn_id = f"t{number}"
-    given = {"text": value} if isinstance(value, str) else as_chunk(value)
+    given = as_chunk(value)
     entry = FileEntry.of(location, given, noun="chunk", known=CHUNK_FIELDS, mistakes=mistakes)
     if entry is None:
         return Chunk(turn_id=turn_id)
@@ -181,8 +188,8 @@ def _chunk(location: str, number: int, value: Any, mistakes: Mistakes) -> Chunk:
     )
 
 
-def _check_unique(what: str, names: Sequence[str], mistakes: Mistakes) -> None:
-    for name, count in Counter(names).items():
+def _check_unique(what: str, names: Counter[str], mistakes: Mistakes) -> None:
+    for name, count in names.items():
         if count > 1:
             mistakes.add(
                 f"{what} {quoted(name)}", f"this id occurs {count} times, but must be unique"
@@ -191,8 +198,11 @@ def _check_unique(what: str, names: Sequence[str], mistakes: Mistakes) -> None:
 
 def _check_sessions(location: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> None:
     """Notes a mistake for each session whose chunks are not consecutive."""
-    sessions = [chunk.session for chunk in chunks]
-    runs = Counter(session for session, _ in groupby(sessions) if session)
+    runs = Counter[str]()
+    for session, _ in groupby(chunks, key=attrgetter("session")):
+        if session:
+            runs[session] += 1
+
     for session, count in runs.items():
         if count > 1:
             mistakes.add(
@@ -210,10 +220,3 @@ def _sessions(chunks: Sequence[Chunk]) -> tuple[Session, ...]:
         sessions.append(Session(session_id=f"s{number}", started_at=started_at, turns=turns))
 
     return tuple(sessions)
-
-
-def _notes(cases: Sequence[EvalCase], mistakes: Mistakes) -> Iterator[str]:
-    questions = [question for case in cases for question in case.questions]
-    answerable = [question for question in questions if question.answerable]
-    without = sum(not question.evidence for question in answerable)
-    yield from notes_of(len(answerable), without, mistakes)

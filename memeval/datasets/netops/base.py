@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain, zip_longest
 from random import Random
 from typing import ClassVar, TypeVar
 
 from memeval.datasets.chance import draw
 from memeval.datasets.contract import Dataset
-from memeval.datasets.grouping import group
 from memeval.records import AnswerKind, CategoryId, EvalQuestion
 
 Material = TypeVar("Material")
@@ -90,22 +90,22 @@ def choose(rng: Random, drafts: Iterable[Draft], count: int) -> list[Draft]:
 
     Each text occurs only once.
     """
-    unique = list({draft.text: draft for draft in drafts}.values())
-    by_ability: dict[CategoryId, list[Draft]] = {ability: [] for ability in ABILITIES}
-    by_ability |= group((draft.category, draft) for draft in unique)
+    by_task: dict[CategoryId, dict[str, list[Draft]]] = {ability: {} for ability in ABILITIES}
+    for draft in {draft.text: draft for draft in drafts}.values():
+        tasks = by_task.setdefault(draft.category, {})
+        tasks.setdefault(draft.facets["task"], []).append(draft)
 
-    return _interleaved([_by_turns(rng, drafts) for drafts in by_ability.values()])[:count]
+    queues = []
+    for tasks in by_task.values():
+        drawn = [draw(rng, of_task) for of_task in tasks.values()]
+        queues.append(_interleaved(drawn))
+
+    return _interleaved(queues)[:count]
 
 
-def _by_turns(rng: Random, drafts: Sequence[Draft]) -> list[Draft]:
-    """Drafts of one ability in random order, one of each task in turn."""
-    by_task = group((draft.facets["task"], draft) for draft in drafts)
-    return _interleaved([draw(rng, of_task) for of_task in by_task.values()])
-
-
-def _interleaved(queues: Sequence[Sequence[Draft]]) -> list[Draft]:
-    longest = max(map(len, queues), default=0)
-    return [queue[place] for place in range(longest) for queue in queues if place < len(queue)]
+def _interleaved(queues: Iterable[Sequence[Draft]]) -> list[Draft]:
+    """The first of each queue, then the second of each, and so on."""
+    return list(filter(None, chain.from_iterable(zip_longest(*queues))))
 
 
 def questions(case_id: str, drafts: Sequence[Draft]) -> tuple[EvalQuestion, ...]:

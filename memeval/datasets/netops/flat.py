@@ -31,7 +31,8 @@ def as_cases(values: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
             name, (location, {"case_id": name, "chunks": [], "questions": []})
         )
         if isinstance(value, dict) and "question" in value:
-            asked = {field: given for field, given in value.items() if field != "case_id"}
+            asked = dict(value)
+            asked.pop("case_id", None)
             case["questions"].append(asked)
         else:
             case["chunks"].append(value)
@@ -40,7 +41,9 @@ def as_cases(values: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def as_chunk(value: Any) -> Any:
-    """A record as a chunk of the generic schema; anything else as it is."""
+    """A string or a record as a chunk of the generic schema; anything else as it is."""
+    if isinstance(value, str):
+        return {"text": value}
     if not isinstance(value, dict) or "content" not in value:
         return value
 
@@ -66,9 +69,12 @@ def _case_of(value: Any) -> Any:
     if not isinstance(value, dict):
         return UNNAMED_CASE
 
+    name = None
     metadata = value.get("metadata")
-    named = metadata.get("case_id") if isinstance(metadata, dict) else None
-    name = value.get("case_id", named)
+    if isinstance(metadata, dict):
+        name = metadata.get("case_id")
+
+    name = value.get("case_id", name)
     return name if isinstance(name, str | int) else UNNAMED_CASE
 
 
@@ -84,7 +90,10 @@ def _with_metadata(text: str, metadata: Mapping[str, Any]) -> str:
         values = value if isinstance(value, list) else [value]
         said.append(f"{name}: {', '.join(map(str, values))}")
 
-    return f"{text} [{'; '.join(said)}]" if said else text
+    if not said:
+        return text
+
+    return f"{text} [{'; '.join(said)}]"
 
 
 def _time(value: Any) -> Any:
@@ -92,7 +101,10 @@ def _time(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
 
-    seconds = value / 1000 if abs(value) >= _IN_MILLISECONDS else value
+    seconds = value
+    if abs(value) >= _IN_MILLISECONDS:
+        seconds = value / 1000
+
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat()
     except (ValueError, OverflowError, OSError):

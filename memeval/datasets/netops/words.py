@@ -30,7 +30,10 @@ def one_word(name: str) -> str:
 def amount(count: int, noun: str) -> str:
     """`three incidents`, `38 incidents`, `one incident`."""
     number = WORDS[count] if count < len(WORDS) else str(count)
-    return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
+    if count == 1:
+        return f"{number} {noun}"
+
+    return f"{number} {noun}s"
 
 
 def count_golds(count: int, noun: str) -> tuple[str, ...]:
@@ -38,7 +41,10 @@ def count_golds(count: int, noun: str) -> tuple[str, ...]:
     if the bare word is part of common words.
     """
     phrase = amount(count, noun)
-    return (phrase,) if count in HIDDEN else (phrase, phrase.partition(" ")[0])
+    if count in HIDDEN:
+        return (phrase,)
+
+    return (phrase, phrase.partition(" ")[0])
 
 
 def day(time: datetime) -> str:
