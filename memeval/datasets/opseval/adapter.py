@@ -5,7 +5,7 @@ with the explanations of other questions in memory.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal
@@ -57,7 +57,7 @@ class OpsEval(Dataset):
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.PASSAGES, AnswerKind.CHOICES)
     benchmark: ClassVar[str | None] = "opseval"
     granularities: tuple[str, ...] = ("turn", "session", "chunk")
-    category_names: Mapping[CategoryId, str] = {domain: domain for domain in FILES}
+    category_names: Mapping[CategoryId, str] = dict(zip(FILES, FILES, strict=True))
     facet_names: Mapping[str, str] = {
         "kind": "Kind of question",
         "language": "Language",
@@ -98,12 +98,17 @@ class OpsEval(Dataset):
         for domain, (name, content) in zip(FILES, self._content.files.items(), strict=True):
             read_file_of(domain=domain, content=content, path=self.path / name, rows=rows)
 
-        topics = sorted({topic for item in rows.items for topic in item.topics})
+        topics: set[str] = set()
+        row_ids = Counter[str]()
+        for item in rows.items:
+            topics.update(item.topics)
+            row_ids[item.row_id] += 1
+
         for topic in self.settings.topics or ():
             if topic not in topics:
-                raise unknown("value of dataset.topics", topic, topics)
+                raise unknown("value of dataset.topics", topic, sorted(topics))
 
-        for row_id, count in Counter(item.row_id for item in rows.items).items():
+        for row_id, count in row_ids.items():
             if count > 1:
                 raise UserError(
                     f"{self.path}: id {quoted(row_id)} occurs in {count} files; it must be unique."
@@ -123,11 +128,8 @@ class OpsEval(Dataset):
     def _closed_book(self) -> Iterator[EvalCase]:
         items = self._rows.items
         for number, group in enumerate(groups(items), start=1):
-            yield EvalCase(
-                case_id=f"c{number}",
-                sessions=(),
-                questions=tuple(self._question(items[position]) for position in group),
-            )
+            questions = tuple(self._question(items[position]) for position in group)
+            yield EvalCase(case_id=f"c{number}", sessions=(), questions=questions)
 
     def _remembering(self) -> Iterator[EvalCase]:
         """A case is a part of the items, asked with solutions in memory."""
@@ -142,14 +144,16 @@ class OpsEval(Dataset):
         for number, part in enumerate(asked_together, start=1):
             remembered = sessions(part.remembered, mask=with_own)
             places = turns_by_text(remembered) if with_own else {}
-            # An item without a solution has no runbook that could be found.
-            asked = [item for item in part.asked if item.solution or not with_own]
-            if asked:
-                yield EvalCase(
-                    case_id=f"c{number}",
-                    sessions=remembered,
-                    questions=tuple(self._question(item, places) for item in asked),
-                )
+            questions = []
+            for item in part.asked:
+                # An item without a solution has no runbook that could be found.
+                if with_own and not item.solution:
+                    continue
+
+                questions.append(self._question(item, places))
+
+            if questions:
+                yield EvalCase(f"c{number}", sessions=remembered, questions=tuple(questions))
 
     @cached_property
     def _domains_with_knowledge(self) -> tuple[str, ...]:
@@ -166,10 +170,11 @@ class OpsEval(Dataset):
         self, item: OpsEvalItem, places: Mapping[str, Sequence[str]] | None = None
     ) -> EvalQuestion:
         """`places` are the turns of each solution, if the item's own solution is in memory."""
-        topics = [topic for topic in item.topics if topic in (self.settings.topics or ())]
         facets = {"kind": item.kind, "language": item.language}
-        if topics:
-            facets["topic"] = topics[0]
+        for topic in item.topics:
+            if topic in (self.settings.topics or ()):
+                facets["topic"] = topic
+                break
 
         evidence: tuple[str, ...] = ()
         if places:
@@ -200,72 +205,71 @@ class OpsEval(Dataset):
         )
 
     def notes(self) -> tuple[str, ...]:
-        rows = self._rows
-        kinds = Counter(repair.kind for repair in rows.repairs)
-        lines = [
-            f"rows: {kinds[kind]} of {sum(rows.counts.values())}: {what}"
-            for kind, what in REPAIRS.items()
-            if kinds[kind]
-        ]
-        return (*lines, *self._framing_notes())
+        return tuple(self._notes())
 
-    def _framing_notes(self) -> Iterator[str]:
-        framing = self.settings.framing
+    def _notes(self) -> Iterator[str]:
+        rows, framing = self._rows, self.settings.framing
+        kinds = Counter(repair.kind for repair in rows.repairs)
+        for kind, what in REPAIRS.items():
+            if kinds[kind]:
+                yield f"rows: {kinds[kind]} of {sum(rows.counts.values())}: {what}"
+
         if framing == "closed_book":
             return
 
-        for domain, count in self._rows.counts.items():
+        for domain, count in rows.counts.items():
             if domain not in self._domains_with_knowledge:
                 yield f"{framing}: {domain} has no solutions: its {count} rows are not asked"
 
         if framing == "runbook":
-            solved = [item for item in self._rows.items if item.solution]
-            masked = sum(remembered_text(item, mask=True) != item.solution for item in solved)
+            solved = masked = 0
+            for item in rows.items:
+                solved += bool(item.solution)
+                masked += remembered_text(item, mask=True) != item.solution
+
             yield (
                 "runbook: the solution of each asked item is in memory, and is its evidence; "
-                f"choice letters are masked in {masked} of {len(solved)} solutions"
+                f"choice letters are masked in {masked} of {solved} solutions"
             )
 
-    def repairs(self) -> Iterable[str]:
+    def repairs(self) -> Iterator[str]:
         out = {"left_out": "left out: "}
-        return (
-            f"{repair.row_id}: {out.get(repair.kind, '')}{repair.what}"
-            for repair in self._rows.repairs
-        )
+        for repair in self._rows.repairs:
+            yield f"{repair.row_id}: {out.get(repair.kind, '')}{repair.what}"
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """`unparsed_rate` covers all replies to questions with choices; the other values are means
         over readable replies. With `judge=opseval`, they include the means of its criteria.
         """
-        replies = [record for record in records if record.choices and record.verdict]
-        # A reply that can't be read is not a wrong choice: `unparsed_rate` counts it.
-        read = [record for record in replies if _label(record) is not Label.UNSCORED]
-        several = [record for record in read if record.facets["kind"] == "multiple"]
-        graded = [record.verdict for record in records if record.verdict and record.verdict.parts]
-        own = {}
-        for name in CRITERIA:
-            own[f"fae_{name}"] = mean(verdict.parts[name][0] for verdict in graded)
+        exact, overlap, overlap_of_several, unparsed = [], [], [], []
+        graded = []
+        for record in records:
+            if record.verdict is None:
+                continue
+            if record.verdict.parts:
+                graded.append(record.verdict.parts)
+            if not record.choices:
+                continue
 
-        return {
-            **(own if graded else {}),
-            "exact_set_accuracy": mean(_compare_texts(exact_set, record) for record in read),
-            "jaccard": mean(_compare_texts(jaccard, record) for record in read),
-            "jaccard/multiple": mean(_compare_texts(jaccard, record) for record in several),
-            "unparsed_rate": mean(float(_label(record) is Label.UNSCORED) for record in replies),
+            # A reply that can't be read is not a wrong choice.
+            unparsed.append(float(record.verdict.label is Label.UNSCORED))
+            if record.verdict.label is not Label.UNSCORED:
+                # Texts: a choice that is listed twice is right at both positions.
+                chosen = {record.choices[position] for position in record.chosen or ()}
+                right = {record.choices[position] for position in record.right_choices}
+                exact.append(exact_set(chosen, right))
+                overlap.append(jaccard(chosen, right))
+                if record.facets["kind"] == "multiple":
+                    overlap_of_several.append(overlap[-1])
+
+        values = {}
+        if graded:
+            for name in CRITERIA:
+                values[f"fae_{name}"] = mean(parts[name][0] for parts in graded)
+
+        return values | {
+            "exact_set_accuracy": mean(exact),
+            "jaccard": mean(overlap),
+            "jaccard/multiple": mean(overlap_of_several),
+            "unparsed_rate": mean(unparsed),
         }
-
-
-def _compare_texts(
-    metric: Callable[[Collection[str], Collection[str]], float], record: Record
-) -> float:
-    """A metric of the chosen texts and the right texts.
-
-    A choice that is listed twice is right at both positions.
-    """
-    chosen = {record.choices[position] for position in record.chosen or ()}
-    right = {record.choices[position] for position in record.right_choices}
-    return metric(chosen, right)
-
-
-def _label(record: Record) -> Label | None:
-    return record.verdict.label if record.verdict else None

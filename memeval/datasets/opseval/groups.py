@@ -34,7 +34,7 @@ def groups(items: Sequence[OpsEvalItem]) -> list[list[int]]:
     graph = nx.Graph()
     graph.add_nodes_from(range(len(items)))
     graph.add_edges_from([*_repeats(items), *_twins(items)])
-    return sorted(sorted(members) for members in nx.connected_components(graph))
+    return sorted(map(sorted, nx.connected_components(graph)))
 
 
 def _repeats(items: Sequence[OpsEvalItem]) -> Iterator[tuple[int, int]]:
@@ -50,28 +50,27 @@ def _repeats(items: Sequence[OpsEvalItem]) -> Iterator[tuple[int, int]]:
 def _twins(items: Sequence[OpsEvalItem]) -> Iterator[tuple[int, int]]:
     """Pairs of an English and a Chinese item that are taken as the same."""
     sides: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    words: dict[int, frozenset[str]] = {}
+    counts: Counter[str] = Counter()
     for position, item in enumerate(items):
         if item.choices and item.solution:
             english, chinese = sides[item.domain, item.right, len(item.choices)]
-            side = chinese if item.language == "zh" else english
-            side.append(position)
-
-    words: dict[int, frozenset[str]] = {}
-    counts: Counter[str] = Counter()
-    for english, chinese in sides.values():
-        words |= {position: _words(items[position]) for position in (*english, *chinese)}
-        for position in chinese:
-            counts.update(words[position])
+            words[position] = _words(item)
+            if item.language == "zh":
+                chinese.append(position)
+                counts.update(words[position])
+            else:
+                english.append(position)
 
     weights = {word: math.log(1 + counts.total() / count) for word, count in counts.items()}
     for english, chinese in sides.values():
         if not english or not chinese:
             continue
 
-        near = {
-            (here, there): _cosine(words[here], words[there], weights)
-            for here, there in product(english, chinese)
-        }
+        near = {}
+        for here, there in product(english, chinese):
+            near[here, there] = _cosine(words[here], words[there], weights)
+
         for here in english:
             there = _nearest(chinese, [near[here, there] for there in chinese])
             back = _nearest(english, [near[here, there] for here in english])
@@ -98,4 +97,7 @@ def _cosine(one: frozenset[str], other: frozenset[str], weights: dict[str, float
         return math.fsum(weights.get(word, 0.0) for word in words)
 
     common = weight(one & other)
-    return common / math.sqrt(weight(one) * weight(other)) if common else 0.0
+    if not common:
+        return 0.0
+
+    return common / math.sqrt(weight(one) * weight(other))

@@ -34,18 +34,25 @@ class OpsEvalJudge(ModelJudge):
         prompt = self._prompt(question, answer, self._template)
 
         def read(reply: Completion) -> Verdict | None:
-            points = None if is_cut(reply) else read_points(reply.text, answer)
+            if is_cut(reply):
+                return None
+
+            points = read_points(reply.text, answer)
             if points is None:
                 return None
+
+            parts, reasons = {}, []
+            for name, given in points.items():
+                parts[name] = (given / MOST,)
+                reasons.append(f"{name} {given}")
 
             accuracy = points["accuracy"]
             verdict = self.verdict(
                 answer,
                 right=accuracy == MOST,
                 score=accuracy / MOST,
-                reason=", ".join(f"{name} {given}" for name, given in points.items()),
+                reason=", ".join(reasons),
             )
-            parts = {name: (given / MOST,) for name, given in points.items()}
             return replace(verdict, parts=parts)
 
         return await self._take_votes(prompt, read, tried)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from string import ascii_uppercase
 
 from msgspec import Struct
 
@@ -52,8 +53,13 @@ def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
     if len(set(letters)) < len(letters):
         return None
 
-    positions = sorted(ord(letter) - ord("A") for letter in letters)
-    return tuple(position for position in positions if position < count) or None
+    positions = []
+    for letter in sorted(letters):
+        position = ord(letter) - ord("A")
+        if position < count:
+            positions.append(position)
+
+    return tuple(positions) or None
 
 
 def without_answer(question: str) -> str:
@@ -81,15 +87,17 @@ def split_choices(text: str) -> LetteredText | None:
     if len(best) < LEAST_CHOICES:
         return None
 
+    choices, irregularities = [], []
     ends = [start for start, _, _ in best[1:]] + [len(body)]
-    choices = tuple(body[after:end].strip() for (_, after, _), end in zip(best, ends, strict=True))
-    irregularities = tuple(how for _, _, how in best if how)
+    for (_, after, how), end in zip(best, ends, strict=True):
+        choices.append(body[after:end].strip())
+        if how:
+            irregularities.append(how)
+
     if not all(choices):
         return None
 
-    return LetteredText(
-        question=body[: best[0][0]].strip(), choices=choices, irregularities=irregularities
-    )
+    return LetteredText(body[: best[0][0]].strip(), tuple(choices), tuple(irregularities))
 
 
 _Mark = tuple[int, int, str]
@@ -98,36 +106,41 @@ _Mark = tuple[int, int, str]
 
 def _starts(body: str) -> list[_Mark]:
     """All possible labels A: at the starts of lines, else within lines."""
-    at_lines = [(match.start(), match.end(), "") for match in _at_line("A").finditer(body)]
-    return at_lines or [
-        (match.start(), match.end(), "A within a line") for match in _within("A").finditer(body)
-    ]
+    for pattern, how in ((_at_line("A"), ""), (_within("A"), "A within a line")):
+        starts = [(*match.span(), how) for match in pattern.finditer(body)]
+        if starts:
+            return starts
+
+    return []
 
 
 def _run(body: str, start: _Mark) -> Iterator[_Mark]:
     """The labels, starting with A."""
-    mark: _Mark | None = start
-    letter = "A"
-    while mark:
+    yield start
+    after = start[1]
+    for letter in ascii_uppercase[1:]:
+        mark = _next(body, after, letter)
+        if mark is None:
+            return
+
         yield mark
-        letter = chr(ord(letter) + 1)
-        mark = _next(body, mark[1], letter) if letter <= "Z" else None
+        after = mark[1]
 
 
 def _next(body: str, after: int, letter: str) -> _Mark | None:
     """The next label, in the first of its possible forms."""
     if match := _at_line(letter).search(body, after):
-        return match.start(), match.end(), ""
+        return *match.span(), ""
     if match := _within(letter).search(body, after):
-        return match.start(), match.end(), f"{letter} within a line"
+        return *match.span(), f"{letter} within a line"
     if match := re.compile(rf"^[ \t]*{letter}[ \t]+(?=\S)", re.MULTILINE).search(body, after):
-        return match.start(), match.end(), f"{letter} without a mark"
+        return *match.span(), f"{letter} without a mark"
 
     # 23 rows have a label that is misplaced or misspelt, such as `O)` for `C)`: such a label is
     # read if the next label follows.
     following = _at_line(chr(ord(letter) + 1)).search(body, after)
     if following and (match := _at_line("[A-Z]").search(body, after, following.start())):
-        return match.start(), match.end(), f"{letter} written {match.group().strip()[0]}"
+        return *match.span(), f"{letter} written {match.group().strip()[0]}"
 
     return None
 

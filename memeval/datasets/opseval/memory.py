@@ -6,10 +6,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import repeat
 
 from msgspec import Struct
 
-from memeval.datasets.grouping import group
 from memeval.datasets.opseval.groups import groups
 from memeval.datasets.opseval.items import OpsEvalItem
 from memeval.records import Session
@@ -48,16 +48,21 @@ def parts(
     fold_of = _folds(items, folds, seed)
     for domain in domains:
         for language in ("en", "zh"):
-            sharing = [
-                (item, fold_of[position])
-                for position, item in enumerate(items)
-                if (item.domain, item.language) == (domain, language)
-            ]
+            sharing = []
+            for position, item in enumerate(items):
+                if (item.domain, item.language) == (domain, language):
+                    sharing.append((item, fold_of[position]))
+
             for fold in range(folds):
-                asked = tuple(item for item, own_fold in sharing if own_fold == fold)
-                others = tuple(item for item, own_fold in sharing if own or own_fold != fold)
+                asked, remembered = [], []
+                for item, own_fold in sharing:
+                    if own_fold == fold:
+                        asked.append(item)
+                    if own or own_fold != fold:
+                        remembered.append(item)
+
                 if asked:
-                    yield ItemGroup(asked=asked, remembered=others)
+                    yield ItemGroup(asked=tuple(asked), remembered=tuple(remembered))
 
 
 def _folds(items: Sequence[OpsEvalItem], folds: int, seed: int) -> Mapping[int, int]:
@@ -82,16 +87,22 @@ def sessions(items: Sequence[OpsEvalItem], *, mask: bool) -> tuple[Session, ...]
             topic = item.topics[0] if item.topics else NAMELESS
             by_topic[topic][remembered_text(item, mask=mask)] = None
 
-    return tuple(
-        Session.of(f"s{number}", ((topic, text) for text in solutions), ids=f"s{number}t")
-        for number, (topic, solutions) in enumerate(by_topic.items(), start=1)
-    )
+    made = []
+    for number, (topic, solutions) in enumerate(by_topic.items(), start=1):
+        said = zip(repeat(topic), solutions)
+        made.append(Session.of(f"s{number}", said, ids=f"s{number}t"))
+
+    return tuple(made)
 
 
 def turns_by_text(sessions_made: Sequence[Session]) -> Mapping[str, Sequence[str]]:
     """Turn ids by solution; the same solution may be under two topics."""
-    turns = [turn for session in sessions_made for turn in session.turns]
-    return group((turn.text, turn.turn_id) for turn in turns)
+    turn_ids: dict[str, list[str]] = {}
+    for session in sessions_made:
+        for turn in session.turns:
+            turn_ids.setdefault(turn.text, []).append(turn.turn_id)
+
+    return turn_ids
 
 
 def remembered_text(item: OpsEvalItem, *, mask: bool) -> str:

@@ -57,7 +57,7 @@ def _wired(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
         question=row.text("question"),
         choices=_choices(row),
         multi_select=_several(row, "type"),
-        topics=tuple(topic.strip() for topic in row.texts("topic")),
+        topics=tuple(map(str.strip, row.texts("topic"))),
         solution=row.text("solution").strip(),
     )
     if not item.choices:
@@ -192,7 +192,7 @@ def _without_given_answer(question: str, row_id: str, rows: Rows) -> str:
 
 
 def _choices(row: Fields) -> tuple[str, ...]:
-    choices = tuple(choice.strip() for choice in row.texts("choices"))
+    choices = tuple(map(str.strip, row.texts("choices")))
     if not all(choices) or len(choices) == 1 or len(choices) > 26:
         raise row.wrong("choices", "must be empty or a list of 2 to 26 strings, none of them empty")
 
