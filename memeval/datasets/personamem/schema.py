@@ -100,7 +100,10 @@ def _choices(fields: Fields) -> tuple[str, ...]:
     choices = []
     for position, option in enumerate(listed):
         expected = chr(ord("a") + position)
-        match = _LABEL.fullmatch(option) if isinstance(option, str) else None
+        match = None
+        if isinstance(option, str):
+            match = _LABEL.fullmatch(option)
+
         if match is None or match[1] != expected or not match[2].strip():
             raise fields.wrong(
                 "all_options", f"contains {quoted(option)} instead of '({expected}) …'"
