@@ -104,11 +104,12 @@ class Checker:
         if proposal.kind != UPDATE:
             return None
 
-        older = replace(
-            question,
-            gold=tuple(value for value, _ in proposal.stale),
-            evidence=tuple(quote.turn_id for _, quote in proposal.stale),
-        )
+        gold, evidence = [], []
+        for value, quote in proposal.stale:
+            gold.append(value)
+            evidence.append(quote.turn_id)
+
+        older = replace(question, gold=tuple(gold), evidence=tuple(evidence))
         if not await self._is_right(EVIDENCE, older, expected=True):
             return Reason.NO_OLDER
 
@@ -119,14 +120,14 @@ class Checker:
         self, question: EvalQuestion, results: dict[str, str]
     ) -> Reason | None:
         query = OracleQuery(text=question.text, asked_at=question.asked_at)
-        found: dict[tuple[str, ...], str] = {}
+        found: set[tuple[str, ...]] = set()
         with metered(Ledger(scope=question.question_id)) as ledger:
             for name in RANKINGS:
                 system = await self._memory(name)
                 assert isinstance(system, RecallSystem)
                 ranked = await await_value(system.recall(query, BEST))
-                for one in ranked[:BEST]:
-                    found[one.turn_ids] = one.text
+                for result in ranked[:BEST]:
+                    found.add(result.turn_ids)
 
         self.usages += ledger.usages
         shown = [chunk.text for chunk in self._chunks if chunk.turn_ids in found]

@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import islice, starmap
 from typing import Any
 
 from msgspec import Struct, field
@@ -107,8 +107,9 @@ class Drafting(Struct, dict=True):
             )
             there = 0
             while self._missing and (wave := list(islice(coming, self._wave_size(there)))):
-                todo = [slot for slot in wave if not self._is_done(slot)][: self._missing]
-                there += sum(map(self._is_done, wave))
+                new = [slot for slot in wave if self._id_of(slot) not in self._ids]
+                there += len(wave) - len(new)
+                todo = new[: self._missing]
                 failed = self.dropped[Reason.FAILED]
                 await self._draft_wave(todo)
                 # An endpoint that fails every call would be called forever.
@@ -141,12 +142,13 @@ class Drafting(Struct, dict=True):
         if self._dropped_by_kind[slot.kind] <= (MOST_TRIES - 1) * share:
             self._slot_counts[slot.kind] -= 1
 
-    def _is_done(self, slot: QuestionSlot) -> bool:
-        return self._id_of(slot) in self._ids
-
     @cached_property
-    def _ids(self) -> frozenset[str]:
-        return frozenset(one.question_id for case in self.cases for one in case.questions)
+    def _ids(self) -> set[str]:
+        ids: set[str] = set()
+        for case in self.cases:
+            ids.update(question.question_id for question in case.questions)
+
+        return ids
 
     def _id_of(self, slot: QuestionSlot) -> str:
         return f"{self.cases[slot.case].case_id}/{slot.name}"
@@ -164,7 +166,7 @@ class Drafting(Struct, dict=True):
 
         while survivors:
             asked, survivors = self._first_of_equals(survivors)
-            checked = await asyncio.gather(*(self._ask(slot, one) for slot, one in asked))
+            checked = await asyncio.gather(*starmap(self._ask, asked))
             self._keep(asked, checked)
 
     def _first_of_equals(self, proposals: _Proposals) -> tuple[_Proposals, _Proposals]:
@@ -232,12 +234,13 @@ class Drafting(Struct, dict=True):
     async def _ask(self, slot: QuestionSlot, proposal: Proposal) -> DraftedQuestion | Reason:
         """The checks that need a model."""
         is_answerable = proposal.kind != UNANSWERABLE
+        evidence = proposal.evidence_ids if is_answerable else ()
         question = EvalQuestion(
             question_id=self._id_of(slot),
             text=proposal.question,
             category=proposal.kind,
             gold=proposal.golds,
-            evidence=proposal.evidence_ids if is_answerable else (),
+            evidence=evidence,
             answerable=is_answerable,
         )
         try:
@@ -294,14 +297,16 @@ class _Work:
 def as_written(drafted: DraftedQuestion, names: Mapping[str, str | int]) -> dict[str, Any]:
     """A question as written to the file; `names` are the file's own turn names, by turn id."""
     question, proposal = drafted.question, drafted.proposal
-    quotes = [{"turn": names[one.turn_id], "quote": one.text} for one in proposal.evidence]
-    return {
+    written = {
         "id": drafted.name,
         "question": question.text,
         "answer": list(question.gold),
         "category": proposal.kind,
         "evidence": [names[turn_id] for turn_id in question.evidence],
-        **({"stale": [value for value, _ in proposal.stale]} if proposal.stale else {}),
-        "status": "drafted",
-        "meta": {**drafted.meta, "near" if proposal.kind == UNANSWERABLE else "quotes": quotes},
     }
+    if proposal.stale:
+        written["stale"] = [value for value, _ in proposal.stale]
+
+    quotes = [{"turn": names[quote.turn_id], "quote": quote.text} for quote in proposal.evidence]
+    role = "near" if proposal.kind == UNANSWERABLE else "quotes"
+    return written | {"status": "drafted", "meta": {**drafted.meta, role: quotes}}

@@ -84,14 +84,14 @@ def read_proposal(reply: str, kind: str) -> Proposal | Reason:
 
 def _proposal(values: Mapping[str, Any], kind: str) -> Proposal:
     """Raises `KeyError`, `TypeError` or `ValueError` for any other form."""
-    answer, variants = values["answer"], values.get("variants") or []
-    golds = [
-        _text(gold, LONGEST_ANSWER) for gold in ([] if answer is None else [answer, *variants])
-    ]
-    evidence = tuple(_quote(item) for item in values.get("evidence") or [])
-    stale = tuple(
-        (_text(item["value"], LONGEST_ANSWER), _quote(item)) for item in values.get("stale") or []
-    )
+    golds = []
+    if values["answer"] is not None:
+        stated = [values["answer"], *(values.get("variants") or [])]
+        golds = [_text(gold, LONGEST_ANSWER) for gold in stated]
+
+    evidence = tuple(map(_quote, values.get("evidence") or []))
+    older = values.get("stale") or []
+    stale = tuple((_text(item["value"], LONGEST_ANSWER), _quote(item)) for item in older)
     turns = {quote.turn_id for quote in evidence}
     if (
         values["kind"] != kind
@@ -134,10 +134,11 @@ def check_quotes(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None
     if any(quote.turn_id not in turns for quote in quotes):
         return Reason.NO_TURN
 
-    # Punctuation alone, such as a dash, becomes empty.
-    words = [(plain(quote.text), plain(turns[quote.turn_id].text)) for quote in quotes]
-    if any(not quoted or quoted not in said for quoted, said in words):
-        return Reason.NOT_QUOTED
+    for quote in quotes:
+        words = plain(quote.text)
+        # Punctuation alone, such as a dash, becomes empty.
+        if not words or words not in plain(turns[quote.turn_id].text):
+            return Reason.NOT_QUOTED
 
     return None
 
@@ -170,15 +171,20 @@ _NO_NAMES = frozenset(
 
 def check_question(proposal: Proposal) -> Reason | None:
     """Checks that the question is complete on its own and does not give its answer away."""
-    if any(occurs_in(gold, proposal.question) for gold in proposal.golds):
-        return Reason.GIVEN
+    for gold in proposal.golds:
+        if occurs_in(gold, proposal.question):
+            return Reason.GIVEN
+
     if _NAMES_TEXT.search(proposal.question):
         return Reason.NAMES_TEXT
 
     words = search_terms(proposal.question)
     first = next((word for word in words if word not in _NO_NAMES), "")
     is_empty = first == "it" and _EMPTY_IT.search(proposal.question)
-    return Reason.PRONOUN if first in _PRONOUNS and not is_empty else None
+    if first in _PRONOUNS and not is_empty:
+        return Reason.PRONOUN
+
+    return None
 
 
 class KnownQuestions(Struct):
@@ -231,24 +237,29 @@ def check_kind(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
     """Checks what only one kind needs: an older value, or a fact that comes near."""
     if proposal.kind == UPDATE:
         return _check_older(proposal, list(turns))
+    if proposal.kind == UNANSWERABLE:
+        return _check_near(proposal, turns)
 
-    return _check_near(proposal, turns) if proposal.kind == UNANSWERABLE else None
+    return None
 
 
 def _check_older(proposal: Proposal, order: Sequence[str]) -> Reason | None:
     """Checks that each older value is in its quotation, from a turn before the current value's."""
     now = max(map(order.index, proposal.evidence_ids))
-    is_older = proposal.stale and all(
-        occurs_in(value, quote.text)
-        and order.index(quote.turn_id) < now
-        and plain(value) not in map(plain, proposal.golds)
-        for value, quote in proposal.stale
-    )
-    return None if is_older else Reason.NO_OLDER
+    for value, quote in proposal.stale:
+        is_earlier = order.index(quote.turn_id) < now
+        is_gold = plain(value) in map(plain, proposal.golds)
+        if not occurs_in(value, quote.text) or not is_earlier or is_gold:
+            return Reason.NO_OLDER
+
+    return None if proposal.stale else Reason.NO_OLDER
 
 
 def _check_near(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
     """Checks that a quoted turn mentions something that the question names."""
     asked = set(search_terms(proposal.question)) - _NO_NAMES
-    near = {term for turn_id in proposal.evidence_ids for term in search_terms(turns[turn_id].text)}
-    return None if asked & near else Reason.NO_NEAR
+    for turn_id in proposal.evidence_ids:
+        if asked.intersection(search_terms(turns[turn_id].text)):
+            return None
+
+    return Reason.NO_NEAR

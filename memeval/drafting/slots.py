@@ -120,12 +120,16 @@ def choose_parts(
     start = draw.choice(range(first, end) or range(total))
 
     is_near = (slot.round // THIRDS) % 2 == 0
-    others = [
-        position
-        for position in range(total)
-        if (abs(position - start) == 1 if is_near else abs(position - start) * THIRDS >= total)
-        and position != start
-    ]
-    positions = sorted({start, draw.choice(others)} if others else {start})
+    others = []
+    for position in range(total):
+        distance = abs(position - start)
+        is_wanted = distance == 1 if is_near else distance * THIRDS >= total
+        if distance and is_wanted:
+            others.append(position)
+
+    positions = {start}
+    if others:
+        positions.add(draw.choice(others))
+
     about = draw.choice(parts[start].turns)
-    return [parts[position] for position in positions], about.turn_id
+    return [parts[position] for position in sorted(positions)], about.turn_id
