@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -78,11 +79,8 @@ class SyntheticSettings(DatasetSettings):
         return {name: getattr(self, name) for name in DEFAULTS}
 
 
-_SHARED = {field.name for field in fields(DatasetSettings)}
-
-DEFAULTS: Mapping[str, Any] = {
-    field.name: field.default for field in fields(SyntheticSettings) if field.name not in _SHARED
-}
+_OWN_FIELDS = fields(SyntheticSettings)[len(fields(DatasetSettings)) :]
+DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in _OWN_FIELDS}
 """The default of each setting that affects the generation."""
 
 
@@ -117,19 +115,15 @@ def make_case(number: int, settings: SyntheticSettings) -> EvalCase:
     haystack = Haystack(rng=rng, speakers=speakers, settings=settings, talk=talk)
     due = []
     for index, plant in enumerate(plants):
-        due += [(statement, (index, nth)) for nth, statement in enumerate(plant.statements)]
+        for nth, statement in enumerate(plant.statements):
+            due.append((statement, (index, nth)))
 
     positions = haystack.build(due)
-
     questions = []
     for index, plant in enumerate(plants):
-        question = complete_question(
-            plant=plant,
-            positions=[positions[index, nth] for nth in range(len(plant.statements))],
-            question_id=f"{case_id}/q{index}",
-            total=haystack.position,
-        )
-        questions.append(question)
+        own = [positions[index, nth] for nth in range(len(plant.statements))]
+        question_id = f"{case_id}/q{index}"
+        questions.append(complete_question(plant, own, question_id, haystack.position))
 
     return EvalCase(
         case_id=case_id,
@@ -228,10 +222,10 @@ def complete_question(
     the number of tokens of the haystack.
     """
     text, gold, evidence = plant.question, plant.gold, plant.evidence
-    days = [
-        (turn.time - timedelta(days=statement.days_ago)).date()
-        for turn, statement in zip(positions, plant.statements, strict=True)
-    ]
+    days = []
+    for turn, statement in zip(positions, plant.statements, strict=True):
+        days.append((turn.time - timedelta(days=statement.days_ago)).date())
+
     # Which of the two came first is only known here: the days depend on the sessions' dates.
     if plant.rivals and days[0] != days[1]:
         gold = plant.rivals[days.index(min(days))]
@@ -242,6 +236,10 @@ def complete_question(
         gold = write_day(days[-1])
 
     chosen = [positions[index] for index in evidence]
+    facets = {}
+    if chosen:
+        facets["depth"] = bucket(max(turn.position for turn in chosen), total)
+
     return EvalQuestion(
         question_id=question_id,
         text=text,
@@ -249,7 +247,7 @@ def complete_question(
         gold=gold,
         evidence=tuple(turn.turn_id for turn in chosen),
         answerable=plant.ability != ABS,
-        facets={"depth": bucket(max(turn.position for turn in chosen), total)} if chosen else {},
+        facets=facets,
     )
 
 
@@ -271,7 +269,5 @@ def tokens_of_statement(speakers: Sequence[str], statement: Statement) -> int:
 
 
 def cut(text: str, tokens: int) -> str:
-    end = next(
-        match.end() for index, match in enumerate(PIECE.finditer(text), start=1) if index == tokens
-    )
-    return text[:end]
+    last = next(islice(PIECE.finditer(text), tokens - 1, None))
+    return text[: last.end()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,10 +31,12 @@ TR, adversarial for ABS.
 def write_cases(cases: Iterable[EvalCase], file: IO[str]) -> tuple[int, int]:
     """Writes a JSON list case by case; returns the numbers of cases and questions."""
     written = questions = 0
+    start = "[\n"
     for case in cases:
-        file.write(",\n" if written else "[\n")
+        file.write(start)
         json.dump(sample(case), file, ensure_ascii=False)
         written, questions = written + 1, questions + len(case.questions)
+        start = ",\n"
 
     file.write("\n]\n" if written else "[]\n")
     return written, questions
@@ -45,7 +47,9 @@ def sample(case: EvalCase) -> dict[str, Any]:
     talk: dict[str, Any] = {"speaker_a": case.speakers[0], "speaker_b": case.speakers[1]}
     for number, session in enumerate(case.sessions, start=1):
         assert session.started_at is not None
-        talk[f"session_{number}_date_time"] = _locomo_time(format_time(session.started_at))
+        # With a comma before the year, as in LoCoMo's dates.
+        before, _, year = format_time(session.started_at).rpartition(" ")
+        talk[f"session_{number}_date_time"] = f"{before}, {year}"
         talk[f"session_{number}"] = [
             {"speaker": turn.speaker, "dia_id": turn.turn_id, "text": turn.text}
             for turn in session.turns
@@ -54,26 +58,21 @@ def sample(case: EvalCase) -> dict[str, Any]:
     return {
         "sample_id": case.case_id,
         "conversation": talk,
-        "qa": [_qa(question) for question in case.questions],
+        "qa": list(map(_qa, case.questions)),
     }
-
-
-def _locomo_time(time: str) -> str:
-    """A time with a comma before the year, as in LoCoMo's dates."""
-    before, _, year = time.rpartition(" ")
-    return f"{before}, {year}"
 
 
 def _qa(question: EvalQuestion) -> dict[str, Any]:
     ability = str(question.category)
-    gold: dict[str, Any] = {"answer": question.gold[0]} if question.answerable else {}
-    own = {"ability": ability, "answers": list(question.gold)}
-    return {
-        "question": question.text,
-        **gold,
+    record: dict[str, Any] = {"question": question.text}
+    if question.answerable:
+        record["answer"] = question.gold[0]
+
+    return record | {
         "evidence": list(question.evidence),
         "category": LOCOMO_IDS[ability],
-        **own,
+        "ability": ability,
+        "answers": list(question.gold),
     }
 
 
@@ -105,11 +104,11 @@ def _read_case(fields: Fields) -> EvalCase:
     starts = positions(case.sessions)
     total = max(1, starts.pop(""))
     records = fields.objects("qa", f"{case.case_id} qa[{{}}]")
-    questions = tuple(
-        _question(qa=qa, question=question, starts=starts, total=total)
-        for qa, question in zip(records, case.questions, strict=True)
-    )
-    return replace(case, questions=questions)
+    questions = []
+    for qa, question in zip(records, case.questions, strict=True):
+        questions.append(_question(qa, question, starts, total))
+
+    return replace(case, questions=tuple(questions))
 
 
 def _question(
@@ -124,22 +123,34 @@ def _question(
 
     cited = qa.texts("evidence")
     if cited != list(question.evidence) or bool(cited) != question.answerable:
-        what = f"contains {one_line(cited, SHOWN)}, which are not all turn ids"
-        raise qa.wrong("evidence", what if cited else "is empty")
+        what = "is empty"
+        if cited:
+            what = f"contains {one_line(cited, SHOWN)}, which are not all turn ids"
+
+        raise qa.wrong("evidence", what)
 
     gold = tuple(qa.texts("answers"))
     if bool(gold) != question.answerable or gold[:1] != question.gold:
         raise qa.wrong("answers", "does not begin with the field 'answer'")
 
-    facets = {"depth": bucket(max(starts[turn_id] for turn_id in cited), total)} if cited else {}
+    facets = {}
+    if cited:
+        facets["depth"] = bucket(max(starts[turn_id] for turn_id in cited), total)
+
     return replace(question, category=ability, gold=gold, facets=facets)
 
 
 def positions(sessions: Iterable[Session]) -> dict[str, int]:
     """Number of tokens before each turn, by turn id; the total is under the empty id."""
-    turns = [turn for session in sessions for turn in session.turns]
-    counts = accumulate(map(turn_tokens, turns), initial=0)
-    return dict(zip([*(turn.turn_id for turn in turns), ""], counts, strict=True))
+    starts: dict[str, int] = {}
+    position = 0
+    for session in sessions:
+        for turn in session.turns:
+            starts[turn.turn_id] = position
+            position += turn_tokens(turn)
+
+    starts[""] = position
+    return starts
 
 
 def turn_tokens(turn: Turn) -> int:

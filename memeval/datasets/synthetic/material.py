@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -10,8 +10,8 @@ from memeval.datasets.synthetic.plant import Key, Possession, Statement
 from memeval.datasets.synthetic.words import (
     AGO,
     ATTRIBUTES,
-    EVENTS,
     PLAIN,
+    VERBS,
     add_opening,
     draw_value,
 )
@@ -50,20 +50,21 @@ class PlantMaterial:
 
     def event(self, depth: float) -> tuple[Statement, str, tuple[str, str]]:
         """An event: the turn that states it, the question when it happened, and who did what."""
-        verbs = {deed: verb for verb, deed in EVENTS}
-        who, what = self.subject("did", tuple(verbs))
+        who, what = self.subject("did", tuple(VERBS))
         days, ago = self.rng.choice(AGO)
         speaker = self.speaker_of(who)
         text = f"{self.me(who, speaker)} {what} {ago}."
         statement = Statement(depth=depth, speaker=speaker, text=text, days_ago=days)
-        verb = f"{verbs[what]} {what.split(' ', 1)[1]}"
+        verb = f"{VERBS[what]} {what.split(' ', 1)[1]}"
         return statement, f"When did {who} {verb}?", (who, f"{who} {what}")
 
     def tell(
         self, depth: float, possession: Possession, value: str, *, speaker: int | None = None
     ) -> Statement:
         """The turn that states what a person has."""
-        speaker = self.speaker_of(possession.owner) if speaker is None else speaker
+        if speaker is None:
+            speaker = self.speaker_of(possession.owner)
+
         text = possession.fill(PLAIN, self.whose(possession.owner, speaker), value)
         return Statement(depth=depth, speaker=speaker, text=add_opening(self.rng, text))
 
@@ -71,10 +72,11 @@ class PlantMaterial:
         self, depth: float, speaker: int, sentences: Sequence[str]
     ) -> tuple[Statement, ...]:
         """A turn for each sentence, the last one at `depth`."""
-        return tuple(
-            Statement(depth=when, speaker=speaker, text=text)
-            for when, text in zip(self.depths(depth, len(sentences)), sentences, strict=True)
-        )
+        statements = []
+        for when, text in zip(self.depths(depth, len(sentences)), sentences, strict=True):
+            statements.append(Statement(depth=when, speaker=speaker, text=text))
+
+        return tuple(statements)
 
     def claim(self, key: Key) -> bool:
         """Takes a key; returns whether it was free."""
@@ -93,8 +95,7 @@ class PlantMaterial:
 
     def depths(self, last: float, count: int) -> list[float]:
         """Depths of `count` statements, ascending, the last one at `last`."""
-        earlier: Iterable[float] = (self.rng.random() * last for _ in range(count - 1))
-        return [*sorted(earlier), last]
+        return [*sorted(self.rng.random() * last for _ in range(count - 1)), last]
 
     def speaker_of(self, who: str) -> int:
         """Index of the speaker who talks about a person: speakers talk about themselves."""

@@ -57,14 +57,21 @@ class Planner(PlantMaterial):
         chosen: list[Plant] = []
         spent = 0
         for ability, depth, turn in (first, *rest):
-            plant = self.plant(ability, depth, turn) if chosen else self.plain_fact(depth)
+            if chosen:
+                plant, most = self.plant(ability, depth, turn), budget // 2
+            else:
+                plant, most = self.plain_fact(depth), budget
+
             price = sum(map(cost, plant.statements))
-            if spent + price <= (budget // 2 if chosen else budget):
+            if spent + price <= most:
                 chosen.append(plant)
                 spent += price
 
-        # A fifth of the answerable plants is a sixth of all plants, even if not all fit a haystack.
-        unanswerable = count // 6 if len(chosen) == due else min(count // 6, len(chosen) // 5)
+        unanswerable = count // 6
+        if len(chosen) < due:
+            # A fifth of the answerable plants is a sixth of all plants.
+            unanswerable = min(unanswerable, len(chosen) // 5)
+
         chosen += [self.plant(ABS, 0.0, turn) for turn in range(unanswerable)]
         self.rng.shuffle(chosen)
         return chosen
@@ -153,11 +160,8 @@ class Planner(PlantMaterial):
         who, what = self.subject("collects", WORDS.collections)
         pieces = self.rng.sample(WORDS.pieces, self.rng.randint(2, 4))
         speaker = self.speaker_of(who)
-        buyer = self.me(who, speaker)
-        sentences = [
-            f"{buyer} bought a {piece} piece for the {what} collection." for piece in pieces
-        ]
-        statements = self.tell_each(depth, speaker, sentences)
+        bought = f"{self.me(who, speaker)} bought a {{}} piece for the {what} collection."
+        statements = self.tell_each(depth, speaker, list(map(bought.format, pieces)))
 
         question = f"How many pieces has {who} bought for the {what} collection?"
         return _plant(MR, question, (str(len(pieces)), COUNTED[len(pieces)]), statements)
@@ -166,9 +170,8 @@ class Planner(PlantMaterial):
         who, what = self.subject("spends", WORDS.projects)
         sums = [self.rng.randint(11, 95) for _ in range(self.rng.randint(2, 3))]
         speaker = self.speaker_of(who)
-        spender = self.me(who, speaker)
-        sentences = [f"{spender} spent {amount} crowns on the {what}." for amount in sums]
-        statements = self.tell_each(depth, speaker, sentences)
+        spent = f"{self.me(who, speaker)} spent {{}} crowns on the {what}."
+        statements = self.tell_each(depth, speaker, list(map(spent.format, sums)))
 
         question = f"How many crowns has {who} spent on the {what} in all?"
         return _plant(MR, question, (str(sum(sums)), f"{sum(sums)} crowns"), statements)
@@ -177,7 +180,7 @@ class Planner(PlantMaterial):
         race = self.rng.choice(WORDS.races)
         runners = [self.subject("runs", (race,))[0] for _ in range(2)]
         miles = self.rng.sample(range(3, 30), 2)
-        speakers = [self.speaker_of(runner) for runner in runners]
+        speakers = list(map(self.speaker_of, runners))
         statements = []
         for number, when in enumerate(self.depths(depth, 2)):
             runner = self.me(runners[number], speakers[number])

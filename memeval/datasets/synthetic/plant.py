@@ -33,7 +33,8 @@ class Possession(Struct, frozen=True):
 
     def fill(self, form: str, whose: str, value: str) -> str:
         """Fills a sentence template with whose it is, the attribute, the verb and the value."""
-        return form.format(whose, self.attribute, "is in" if self.kind == PLACE else "is", value)
+        verb = "is in" if self.kind == PLACE else "is"
+        return form.format(whose, self.attribute, verb, value)
 
 
 class Statement(Struct, frozen=True):

@@ -10,9 +10,9 @@ from memeval.datasets.synthetic.plant import Key, Possession
 from memeval.datasets.synthetic.words import (
     AGO,
     ATTRIBUTES,
-    EVENTS,
     FORMS,
     PLAIN,
+    VERBS,
     WORDS,
     add_opening,
     draw_value,
@@ -97,7 +97,7 @@ class Talk:
         return possession.fill(self._rng.choice(FORMS), f"{owner}'s", value)
 
     def _event(self) -> str:
-        who, what = self._free("did", [deed for _, deed in EVENTS])
+        who, what = self._free("did", tuple(VERBS))
         return f"{who} {what} {self._rng.choice(AGO)[1]}."
 
     def _deed(self) -> str:
@@ -126,7 +126,11 @@ def parts(template: str, slots: Mapping[str, Sequence[str]]) -> tuple[Part, ...]
     """A template split into its fixed and its picked parts: joining them is several times faster
     than formatting.
     """
-    pieces = _SLOT.split(template)
-    return tuple(
-        slots[piece] if index % 2 else piece for index, piece in enumerate(pieces) if piece
-    )
+    made: list[Part] = []
+    for index, piece in enumerate(_SLOT.split(template)):
+        if index % 2:
+            made.append(slots[piece])
+        elif piece:
+            made.append(piece)
+
+    return tuple(made)
