@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import repeat
 
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.execute.ingest import call_method
 from memeval.records import Answer, EvalCase, Query, Session, format_time
 from memeval.systems.base import MORE_THAN_ASKED, RecallSystem
-from memeval.testing.sample import QUESTIONS, sample_chunks
+from memeval.testing.sample import QUESTIONS, sample_chunks, turn_ids_of
 from memeval.testing.under_test import (
     NotApplicableError,
     NotShownError,
     SystemUnderTest,
     expect,
     expect_shown,
+    prompt_texts,
     quoted,
     retrieved_in,
 )
@@ -48,14 +50,15 @@ async def dates_are_kept(of: SystemUnderTest) -> None:
         for chunk in sample_chunks(granularity="session")
         if chunk.time
     }
-    shown = " ".join(
-        message["content"] for _, prompt in model.prompts for message in prompt.messages()
-    )
+    shown = " ".join(prompt_texts(model.prompts))
     # Everything that the model saw: a made-up date misleads it wherever it comes from.
     invented = sorted(set(_DATE.findall(shown)) - set(known))
     expect(not invented, f"a shown date that no turn has: {quoted(invented)}", "dates of turns")
 
-    times = {turn: chunk.time for chunk in sample_chunks() for turn in chunk.turn_ids}
+    times: dict[str, datetime | None] = {}
+    for stored in sample_chunks():
+        times |= dict.fromkeys(stored.turn_ids, stored.time)
+
     for chunk in retrieved_in(answers):
         for date in _DATE.findall(chunk.text):
             expect(
@@ -83,7 +86,7 @@ def _naive(time: datetime) -> datetime:
 async def turn_ids_are_true(of: SystemUnderTest) -> None:
     said = {chunk.turn_ids[0]: chunk.content.split(": ", 1)[1] for chunk in sample_chunks()}
     found = list(retrieved_in(await of.ask_all(await of.fill_system())))
-    if not any(chunk.turn_ids for chunk in found):
+    if not turn_ids_of(found):
         raise NotShownError("no result came with turn ids")
 
     for chunk in found:
@@ -133,7 +136,9 @@ async def retrieved_heads_the_ranking(of: SystemUnderTest) -> None:
 async def compression_keeps_the_window(of: SystemUnderTest) -> None:
     model = of.model()
     answers = await of.ask_all(await of.fill_system(model, compress_after=(4, 8)))
-    expect(all(answer.text.strip() for answer in answers), "an empty answer", "an answer in words")
+    for answer in answers:
+        expect(bool(answer.text.strip()), "an empty answer", "an answer in words")
+
     expect(bool(model.prompts) or of.silent(), "it did not call its model", "answers of the reader")
 
 
@@ -181,7 +186,7 @@ def _is_verbatim(text: str, content: str) -> bool:
 
 async def long_turn(of: SystemUnderTest) -> None:
     """A turn of 60,000 characters is stored, or refused with an error."""
-    filler = " ".join(f"word{number}" for number in range(LONG_TURN_CHARACTERS // 10))
+    filler = " ".join(map("word{}".format, range(LONG_TURN_CHARACTERS // 10)))
     case = _case_of("long", ("The kayak is red.", f"The harbour code is 4417. {filler}"))
     system = await of.fill_system(case=case)
     answer = await of.ask(system, "What is the harbour code?")
@@ -190,7 +195,7 @@ async def long_turn(of: SystemUnderTest) -> None:
 
 def _case_of(case_id: str, texts: Sequence[str]) -> EvalCase:
     time = datetime(2021, 5, 6, 7, 8)
-    session = Session.of(case_id, (("Ilse", text) for text in texts), time=time)
+    session = Session.of(case_id, zip(repeat("Ilse"), texts), time=time)
     return EvalCase(case_id, (session,), (), ("Ilse",))
 
 

@@ -77,10 +77,13 @@ async def makes_nothing_up(of: SystemUnderTest) -> None:
     if retrieved is None:
         raise NotApplicableError("it does not show its results")
 
-    said = {word for chunk in sample_chunks() for word in _WORD.findall(chunk.text.casefold())}
+    said: set[str] = set()
+    for stored in sample_chunks():
+        said.update(_WORD.findall(stored.text.casefold()))
+
     for chunk in retrieved:
         expect(
-            bool(chunk.turn_ids or said & set(_WORD.findall(chunk.text.casefold()))),
+            bool(chunk.turn_ids or said.intersection(_WORD.findall(chunk.text.casefold()))),
             f"{quoted([chunk.text])} as a memory, for a word that was never stored",
             "no result; for a service's own wording, set system.no_results=...",
         )

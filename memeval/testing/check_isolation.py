@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memeval.pipeline.execute.ingest import call_method, ingest
-from memeval.records import Answer, ForgetRequest, Query
+from memeval.records import Answer, ForgetRequest, MemoryChunk, Query
 from memeval.systems.base import MemorySystem
-from memeval.testing.sample import MARKS, sample_case, sample_chunks
+from memeval.testing.sample import MARKS, sample_case, sample_chunks, turn_ids_of
 from memeval.testing.under_test import (
     NotApplicableError,
     NotShownError,
@@ -17,7 +17,6 @@ from memeval.testing.under_test import (
     expect_alike,
     expect_shown,
     quoted,
-    turns_of,
 )
 
 FIRST, SECOND = (*MARKS["s1"], *MARKS["s2"]), MARKS["s3"]
@@ -67,7 +66,10 @@ async def users_do_not_mix(of: SystemUnderTest) -> None:
         "user-1": sample_chunks(sample_case(sessions=("s1", "s2"))),
         "user-2": sample_chunks(sample_case(sessions=("s3",))),
     }
-    chunks = [replace(chunk, user=user) for user, said in users.items() for chunk in said]
+    chunks: list[MemoryChunk] = []
+    for user, said in users.items():
+        chunks += [replace(chunk, user=user) for chunk in said]
+
     await ingest(system, chunks, (), 0)
     found = {user: await _marks_of(system, user) for user in users}
     for user, own, others in (("user-1", FIRST, SECOND), ("user-2", SECOND, FIRST)):
@@ -94,8 +96,9 @@ async def _marks_of(system: MemorySystem, user: str) -> set[str]:
     """The words that a user finds."""
     marks = set()
     for mark in (*FIRST, *SECOND):
-        results = await call_method(system, system.probe, Query(mark, user=user), 10)
-        marks |= {mark for result in results or () if mark.casefold() in result.text.casefold()}
+        for result in await call_method(system, system.probe, Query(mark, user=user), 10) or ():
+            if mark.casefold() in result.text.casefold():
+                marks.add(mark)
 
     return marks
 
@@ -115,9 +118,8 @@ async def _expect_no_marks(
 
 def _expect_nothing_of(answers: Sequence[Answer], sessions: Sequence[str], where: str) -> None:
     foreign = sample_chunks(sample_case("foreign", tuple(sessions)))
-    turns = {turn for chunk in foreign for turn in chunk.turn_ids}
     for answer in answers:
-        leaked = sorted(set(turns_of(answer)) & turns)
+        leaked = sorted(turn_ids_of(answer.retrieved or ()) & turn_ids_of(foreign))
         expect(
             not leaked, f"turns {', '.join(leaked)} of a case were found {where}", "only its own"
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memeval.pipeline.execute.ingest import call_method
 from memeval.systems.base import MemorySystem
-from memeval.testing.sample import sample_chunks
+from memeval.testing.sample import sample_chunks, turn_ids_of
 from memeval.testing.under_test import (
     NotApplicableError,
     SystemUnderTest,
@@ -50,7 +50,7 @@ async def dump_is_plain(of: SystemUnderTest) -> None:
             await call_method(other, other.load, folder)
             loaded = await of.dump(other)
 
-    turns = {turn for chunk in sample_chunks() for turn in chunk.turn_ids}
+    turns = turn_ids_of(sample_chunks())
     for item in dumped:
         # A tuple, or a number as a key, would come back as something else.
         expect(json.loads(json.dumps(item)) == item, "an item that is not plain JSON", "plain JSON")

@@ -31,13 +31,12 @@ async def tools_find_what_was_stored(of: SystemUnderTest) -> None:
     """Stored content is found by a tool that reads, but only in its own case."""
     await _tools(await of.fill_system(case=NOTHING))
     own, other = await of.fill_system(case=facts_case()), await of.fill_system()
-    reading = [tool for tool in await _tools(own) if not tool.writes]
+    reading = _reading(await _tools(own))
     for thing, name in FACTS.items():
         if not await _finds(own, reading, thing, name):
             continue
 
-        same = [tool for tool in await _tools(other) if not tool.writes]
-        leaks = await _finds(other, same, thing, name)
+        leaks = await _finds(other, _reading(await _tools(other)), thing, name)
         expect(not leaks, f"'{name}', which was said in another case, was found", "nothing")
         return
 
@@ -59,7 +58,7 @@ async def tools_find_what_they_wrote(of: SystemUnderTest) -> None:
     for tool in writing:
         await _call(system, tool, sentence_of(thing, name), thing)
 
-    reading = [tool for tool in tools if not tool.writes]
+    reading = _reading(tools)
     if not await _finds(system, reading, thing, name):
         raise NotShownError(
             f"what {_tool_names(writing)} wrote was not found by {_tool_names(reading)}"
@@ -76,6 +75,10 @@ async def _tools(system: MemorySystem) -> Sequence[Tool]:
         raise NotApplicableError("its only tool is its search, which other rules check")
 
     return tools
+
+
+def _reading(tools: Sequence[Tool]) -> Sequence[Tool]:
+    return [tool for tool in tools if not tool.writes]
 
 
 async def _finds(system: MemorySystem, tools: Sequence[Tool], thing: str, name: str) -> bool:

@@ -16,7 +16,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from itertools import pairwise
+from datetime import datetime
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from memeval.datasets.contract import GRANULARITIES, OBSERVATION, SUMMARY
@@ -24,6 +25,7 @@ from memeval.datasets.fetch import counts
 from memeval.datasets.granularity import Granularity, chunks
 from memeval.records import EvalCase, EvalQuestion, Query
 from memeval.testing.damaged_files import DamagedFiles
+from memeval.testing.sample import turn_ids_of
 
 TELLING = re.compile(
     r"answer|gold|evidence|(?:^|[_\W])abs(?:$|[_\W])|correct|needle|planted", re.IGNORECASE
@@ -67,30 +69,28 @@ class DatasetContract(DamagedFiles):
         return list(dataset.read())
 
     def questions(self) -> list[EvalQuestion]:
-        return [question for case in self.cases() for question in case.questions]
+        return questions_of(self.cases())
 
     # The contract: see also `DamagedFiles`
 
     def test_ids_are_unique(self) -> None:
         cases = self.cases()
         assert cases, "the data set has no cases"
-        assert repeated(case.case_id for case in cases) == []
-        assert repeated(question.question_id for case in cases for question in case.questions) == []
+        assert repeated(map(attrgetter("case_id"), cases)) == []
+        assert repeated(map(attrgetter("question_id"), questions_of(cases))) == []
         for case in cases:
-            assert repeated(session.session_id for session in case.sessions) == []
-            assert repeated(turn.turn_id for turn in case.turns) == []
+            assert repeated(map(attrgetter("session_id"), case.sessions)) == []
+            assert repeated(map(attrgetter("turn_id"), case.turns)) == []
 
     def test_times_ascend(self) -> None:
         for case in self.cases():
-            starts = [session.started_at for session in case.sessions if session.started_at]
             if self.sessions_ascend:
-                assert all(earlier <= later for earlier, later in pairwise(starts)), (
+                assert ascend(map(attrgetter("started_at"), case.sessions)), (
                     f"{case.case_id}: sessions are out of order"
                 )
 
             for session in case.sessions:
-                times = [turn.time for turn in session.turns if turn.time]
-                assert all(earlier <= later for earlier, later in pairwise(times)), (
+                assert ascend(map(attrgetter("time"), session.turns)), (
                     f"{case.case_id} {session.session_id}: turns are out of order"
                 )
 
@@ -121,15 +121,13 @@ class DatasetContract(DamagedFiles):
                     f"{question.question_id}: it has no gold, but is not unanswerable"
                 )
 
-            assert all(gold.strip() for gold in question.gold), (
-                f"{question.question_id}: a gold is empty"
-            )
+            assert all(map(str.strip, question.gold)), f"{question.question_id}: a gold is empty"
             assert question.text.strip(), f"{question.question_id}: the question is empty"
 
     def test_categories_have_names(self) -> None:
         dataset = self.build()
         dataset.open()
-        categories = {question.category for case in dataset.read() for question in case.questions}
+        categories = {question.category for question in questions_of(dataset.read())}
         assert not dataset.category_names or categories <= set(dataset.category_names), (
             "a category of the file has no name"
         )
@@ -147,13 +145,14 @@ class DatasetContract(DamagedFiles):
         """Ids name neither gold nor evidence, and evidence turns have ids like all others."""
         like_evidence, like_others = set[str](), set[str]()
         for case in self.cases():
-            cited = {turn_id for question in case.questions for turn_id in question.evidence}
-            turns = [turn.turn_id for turn in case.turns]
-            for seen in (case.case_id, *(session.session_id for session in case.sessions), *turns):
+            cited = set[str]().union(*(question.evidence for question in case.questions))
+            turn_ids = list(map(attrgetter("turn_id"), case.turns))
+            session_ids = map(attrgetter("session_id"), case.sessions)
+            for seen in (case.case_id, *session_ids, *turn_ids):
                 assert not TELLING.search(seen), f"the id '{seen}' reveals what is asked about"
 
-            like_evidence |= {shape(turn_id) for turn_id in turns if turn_id in cited}
-            like_others |= {shape(turn_id) for turn_id in turns if turn_id not in cited}
+            like_evidence.update(map(shape, cited.intersection(turn_ids)))
+            like_others.update(map(shape, set(turn_ids) - cited))
 
         # If every turn is evidence, ids can't tell evidence from the rest.
         assert not like_others or like_evidence <= like_others, (
@@ -172,14 +171,8 @@ class DatasetContract(DamagedFiles):
         whole = self.cases()
         (case,) = self.open_cases(limit_cases=1, limit_questions=1)
         assert len(case.questions) == 1
-        category = (
-            whole[0].questions[-1].category if whole[0].questions else self.questions()[0].category
-        )
-        chosen = [
-            question
-            for case in self.open_cases(categories=(category,))
-            for question in case.questions
-        ]
+        category = (whole[0].questions or questions_of(whole)[:1])[-1].category
+        chosen = questions_of(self.open_cases(categories=(category,)))
         assert {question.category for question in chosen} == {category}
 
     def open_cases(self, **given: Any) -> list[EvalCase]:
@@ -197,7 +190,7 @@ class DatasetContract(DamagedFiles):
         assert said and set(dataset.granularities) <= {*GRANULARITIES, SUMMARY, OBSERVATION}
         for name in said:
             granularity = Granularity("chunk", 64, 8) if name == "chunk" else Granularity(name)
-            kept = {turn_id for chunk in chunks(case, granularity) for turn_id in chunk.turn_ids}
+            kept = turn_ids_of(chunks(case, granularity))
             assert kept == turns, f"granularity={name} loses turns"
 
     def test_counts_are_pinned(self) -> None:
@@ -211,7 +204,21 @@ class DatasetContract(DamagedFiles):
             f"pin `first`, `tenth` and `last` in your subclass: {pins[0]}, {pins[9:10]}, {pins[-1]}"
         )
         assert (pins[0], pins[-1]) == (self.first, self.last)
-        assert pins[9:10] == ([self.tenth] if self.tenth else [])
+        assert pins[9:10] == list(filter(None, [self.tenth]))
+
+
+def questions_of(cases: Iterable[EvalCase]) -> list[EvalQuestion]:
+    questions: list[EvalQuestion] = []
+    for case in cases:
+        questions += case.questions
+
+    return questions
+
+
+def ascend(times: Iterable[datetime | None]) -> bool:
+    """Whether the known ones among the times are in order."""
+    known = list(filter(None, times))
+    return known == sorted(known)
 
 
 def repeated(values: Iterable[str]) -> list[str]:

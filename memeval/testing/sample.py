@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from memeval.datasets.granularity import Granularity, chunks
-from memeval.records import EvalCase, MemoryChunk, Session
+from memeval.records import EvalCase, MemoryChunk, Retrieved, Session
 
 _TALKS = {
     "s1": (
@@ -62,3 +63,8 @@ def sample_case(case_id: str = "sample", sessions: tuple[str, ...] = tuple(_TALK
 def sample_chunks(case: EvalCase | None = None, granularity: str = "turn") -> list[MemoryChunk]:
     """The conversation's chunks."""
     return chunks(case or sample_case(), Granularity(granularity))
+
+
+def turn_ids_of(covering: Iterable[MemoryChunk | Retrieved]) -> set[str]:
+    """Ids of all turns that any of the chunks covers."""
+    return set[str]().union(*(chunk.turn_ids for chunk in covering))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from memeval.llm.contract import Prompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.builder import Bridge
 from memeval.pipeline.execute.ingest import call_method, ingest
 from memeval.pipeline.execute.reader import CellReader, without_left_out
-from memeval.records import Answer, EvalCase, OracleQuery, Query, Retrieved
+from memeval.records import Answer, EvalCase, OracleQuery, Query, Retrieved, Role
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.systems.base import DumpItem, MemorySystem, SystemContext
@@ -97,11 +98,14 @@ class SystemUnderTest:
         self, model: ScriptedModel, *, top_k: int | None = None, case_id: str = "sample"
     ) -> SystemContext:
         """The context around a model; must be called on a running event loop."""
+        if top_k is None:
+            top_k = self.top_k
+
         return SystemContext(
             reader=CellReader(model, load_builtin("answer_short"), "short", 0),
             model=model,
             embedder=self.embedder(),
-            top_k=self.top_k if top_k is None else top_k,
+            top_k=top_k,
             seed=0,
             case_id=case_id,
             run_sync=Bridge().run_sync,
@@ -139,9 +143,10 @@ class SystemUnderTest:
         return system
 
     async def ask(self, system: MemorySystem, question: str) -> Answer:
-        query = (
-            OracleQuery(question, evidence=("s1:1",)) if system.wants_evidence else Query(question)
-        )
+        query = Query(question)
+        if system.wants_evidence:
+            query = OracleQuery(question, evidence=("s1:1",))
+
         answer: Answer = await call_method(system, system.answer, query)
         exchanges.append(f"asked: {quoted([question])}")
         if isinstance(answer, Answer):
@@ -160,8 +165,8 @@ class SystemUnderTest:
         texts = [chunk.text for chunk in answer.retrieved or ()]
         if word not in question:
             texts.append(answer.text)
-            for _, prompt in model.prompts[before:] if model else ():
-                texts.extend(str(message["content"]) for message in prompt.messages())
+            if model:
+                texts += prompt_texts(model.prompts[before:])
 
         return any(word.casefold() in text.casefold() for text in texts)
 
@@ -221,8 +226,13 @@ async def play(check: Callable[[SystemUnderTest], Awaitable[None]], of: SystemUn
             await call_method(system, system.close)
 
 
-def turns_of(answer: Answer) -> Iterable[str]:
-    return (turn for chunk in answer.retrieved or () for turn in chunk.turn_ids)
+def prompt_texts(prompts: Iterable[tuple[Role, Prompt]]) -> list[str]:
+    """The messages of all prompts."""
+    texts: list[str] = []
+    for _, prompt in prompts:
+        texts += [str(message["content"]) for message in prompt.messages()]
+
+    return texts
 
 
 def retrieved_in(answers: Iterable[Answer]) -> Iterator[Retrieved]:
