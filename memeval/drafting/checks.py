@@ -6,13 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from memeval.datasets.granularity import chunks
-from memeval.drafting.proposal import (
-    MULTI_HOP,
-    UNANSWERABLE,
-    UPDATE,
-    Proposal,
-    Reason,
-)
+from memeval.drafting.proposal import MULTI_HOP, UNANSWERABLE, UPDATE, Proposal, Reason
 from memeval.errors import ModelError
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.execute.ingest import await_value

@@ -15,15 +15,7 @@ from memeval.errors import UserError, unknown
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, Session
 
-KINDS = (
-    "single_hop",
-    "multi_hop",
-    "temporal",
-    "update",
-    "preference",
-    "assistant",
-    "unanswerable",
-)
+KINDS = ("single_hop", "multi_hop", "temporal", "update", "preference", "assistant", "unanswerable")
 PART_TOKENS = 800
 """Maximum tokens of the turns in one part of a session; a longer turn is a separate part."""
 THIRDS = 3

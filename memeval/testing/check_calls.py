@@ -6,12 +6,7 @@ from memeval.errors import ModelError
 from memeval.llm.metering import Ledger, metered
 from memeval.systems.base import NOISE, TRIED_AGAIN
 from memeval.testing.model import ScriptedModel
-from memeval.testing.under_test import (
-    NotApplicableError,
-    SystemUnderTest,
-    ViolationError,
-    expect,
-)
+from memeval.testing.under_test import NotApplicableError, SystemUnderTest, ViolationError, expect
 
 
 async def works_without_a_fault(of: SystemUnderTest) -> None:

@@ -11,12 +11,7 @@ from memeval.pipeline.isolate.watch import Watched
 from memeval.records import CorrectRequest, ForgetRequest, OracleForgetRequest
 from memeval.systems.base import MemorySystem
 from memeval.testing.sample import MARKS, sample_case, sample_chunks
-from memeval.testing.under_test import (
-    NotApplicableError,
-    NotShownError,
-    SystemUnderTest,
-    expect,
-)
+from memeval.testing.under_test import NotApplicableError, NotShownError, SystemUnderTest, expect
 from memeval.text.shown import one_line
 
 THING, OTHER = "greyhound", "whippet"

@@ -69,18 +69,14 @@ async def dates_are_kept(of: SystemUnderTest) -> None:
 
         of_turns = {times[turn] for turn in chunk.turn_ids if turn in times}
         expect(
-            chunk.time is None or not of_turns or _naive(chunk.time) in of_turns,
+            # Services add a time zone.
+            chunk.time is None or not of_turns or chunk.time.replace(tzinfo=None) in of_turns,
             f"the time {chunk.time} of {quoted([chunk.text])}",
             f"that of its turns, {', '.join(sorted(map(str, of_turns)))}",
         )
 
     if not any(chunk.time for chunk in retrieved_in(answers)) and not _DATE.search(shown):
         raise NotShownError("neither a date nor a time was returned")
-
-
-def _naive(time: datetime) -> datetime:
-    """The time without its time zone, which services add."""
-    return time.replace(tzinfo=None)
 
 
 async def turn_ids_are_true(of: SystemUnderTest) -> None:

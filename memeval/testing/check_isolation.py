@@ -93,7 +93,6 @@ async def users_do_not_mix(of: SystemUnderTest) -> None:
 
 
 async def _marks_of(system: MemorySystem, user: str) -> set[str]:
-    """The words that a user finds."""
     marks = set()
     for mark in (*FIRST, *SECOND):
         for result in await call_method(system, system.probe, Query(mark, user=user), 10) or ():
@@ -133,10 +132,7 @@ async def same_input_same_output(of: SystemUnderTest) -> None:
     first = await of.ask_all(await of.fill_system())
     second = await of.ask_all(await of.fill_system())
     expect_alike(
-        first,
-        second,
-        "the same case, ingested twice,",
-        "the same answers, results and ranking",
+        first, second, "the same case, ingested twice,", "the same answers, results and ranking"
     )
     expect_shown(first)
 

@@ -66,7 +66,6 @@ async def measure_lag(
 
 
 def _case_with(thing: str, name: str) -> EvalCase:
-    """The sample conversation with a fact as its last turn."""
     case = sample_case(f"lag {thing}")
     last = case.sessions[-1]
     fact = Turn(f"{last.session_id}:fact", "Ilse", sentence_of(thing, name), last.started_at)

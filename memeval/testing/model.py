@@ -24,11 +24,7 @@ class ScriptedModel(LanguageModel):
     deterministic = True
 
     def __init__(
-        self,
-        reply: Reply | None = None,
-        *,
-        fails: bool = False,
-        inner: LanguageModel | None = None,
+        self, reply: Reply | None = None, *, fails: bool = False, inner: LanguageModel | None = None
     ) -> None:
         self._reply, self._fails = reply, fails
         self._inner = inner or ExtractiveModel()

@@ -200,7 +200,6 @@ exchanges: list[str] = []
 
 
 def _lines_of(answer: Answer) -> Iterator[str]:
-    """The results of an answer, one per line."""
     if answer.retrieved is None:
         yield f"an answer: {quoted([answer.text])}"
         return

@@ -55,19 +55,7 @@ class OwnJson(OwnFile):
         reader = self._reader()
         reader.check()
         reader.mistakes.refuse()
-        drafted = reader.statuses[DRAFTED]
-        if not reader.counts["questions"] and drafted and self.settings.status != "all":
-            raise UserError(
-                f"{self.path}: all remaining questions are unreviewed drafts ({drafted:,}).",
-                f"review them:    python -m memeval data review {self.path}",
-                "or ask them anyway: dataset.status=all",
-            )
-        if not reader.counts["questions"]:
-            raise UserError(
-                f"{self.path} contains no questions: every list of 'questions' is empty.",
-                f"the schema:  {reader.mistakes.schema}",
-            )
-
+        self._check_asks_something(reader)
         self.check_categories(reader.categories)
         name = reader.name
         if name in DATASETS:
@@ -80,9 +68,25 @@ class OwnJson(OwnFile):
             sha256=reader.sha256,
             pinned=self.manifest is not None,
             version=self.manifest.version if self.manifest else None,
-            drafted=drafted > 0 and self.settings.status == "all",
+            drafted=reader.statuses[DRAFTED] > 0 and self.settings.status == "all",
             notes=reader.notes(),
             name=name,
+        )
+
+    def _check_asks_something(self, reader: OwnReader) -> None:
+        drafted = reader.statuses[DRAFTED]
+        if reader.counts["questions"]:
+            return
+        if drafted and self.settings.status != "all":
+            raise UserError(
+                f"{self.path}: all remaining questions are unreviewed drafts ({drafted:,}).",
+                f"review them:    python -m memeval data review {self.path}",
+                "or ask them anyway: dataset.status=all",
+            )
+
+        raise UserError(
+            f"{self.path} contains no questions: every list of 'questions' is empty.",
+            f"the schema:  {reader.mistakes.schema}",
         )
 
     def side_of(self, case_id: str) -> str:

@@ -199,11 +199,9 @@ def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> F
 
 
 def _datasheet(
-    manifest: FrozenManifest,
-    reader: OwnReader,
-    content: FrozenContent,
-    texts: Sequence[str],
+    manifest: FrozenManifest, reader: OwnReader, content: FrozenContent, texts: Sequence[str]
 ) -> list[str]:
+    sides = Counter(manifest.sides.values())
     questions, notes = [], []
     reviewers: Counter[str] = Counter()
     for case in content.cases:
@@ -215,6 +213,7 @@ def _datasheet(
             names = {review["reviewer"] for review in question.get("reviews") or []}
             reviewers.update(one_line(name, 60) for name in names)
 
+    unanswerable = len(questions) - reader.counts["answerable"]
     written = json.dumps(content.cases, ensure_ascii=False)
     placeholders = Counter(re.findall(r"<([a-z]+)-\d+>", written))
     facts = {
@@ -224,12 +223,9 @@ def _datasheet(
         "Holds": all_counted(manifest.counts),
         "Tokens": f"{sum(map(count_tokens, texts)):,} in the turns, counted offline",
         "Scripts": _scripts(texts),
-        "Split by case": _counts_text(Counter(manifest.sides.values()))
-        or "memeval's own: dataset.split",
+        "Split by case": _counts_text(sides) or "memeval's own: dataset.split",
         "Categories": _counts_text(reader.categories),
-        "Right answer is a refusal": counted(
-            len(questions) - reader.counts["answerable"], "question"
-        ),
+        "Right answer is a refusal": counted(unanswerable, "question"),
         "With an answer but no evidence": counted(reader.counts["without_evidence"], "question"),
         "Drafted by": _values_text(notes, "drafted_by", len(questions)),
         "Checked by": _values_text(notes, "checked_by", len(questions)),

@@ -187,7 +187,6 @@ class OwnReader(Struct, dict=True):
             yield f"case {number}", case
 
     def _read_header(self, location: str, value: dict[str, Any]) -> FileEntry:
-        """The object that names the data set."""
         entry = FileEntry.of(
             location, value, noun="file", known=FILE_FIELDS, mistakes=self.mistakes
         )
@@ -208,24 +207,17 @@ class OwnReader(Struct, dict=True):
         if case_id is not None:
             self._check_new("case_id", case_id, location, entry.location)
 
-        sessions = _SessionReader(entry).read()
-        chunks: list[Chunk] = []
-        times: list[datetime | None] = []
-        for session in sessions:
-            chunks += session.chunks
-            times += session.times
-
+        conversation = _SessionReader(entry)
+        sessions = conversation.read()
         named = _sessions_of(sessions)
         operations = read_operations(entry, named, (META,))
         values = entry.items("questions", required=True) or []
         reader = _ReviewedReader(
             entry.location,
             case_id or "",
-            chunks,
+            conversation.chunks,
             self.mistakes,
-            known=QUESTION_MEMBERS,
             other_names=QUESTION_NAMES,
-            noun="turn",
             sessions=named,
             changes_memory=changes_memory(operations, values),
         )
@@ -233,27 +225,30 @@ class OwnReader(Struct, dict=True):
         for question in questions:
             self._check_new("question id", question.question_id, entry.location, entry.location)
 
-        check_zones(entry.location, [*times, *reader.times], self.mistakes)
+        check_zones(entry.location, [*conversation.times, *reader.times], self.mistakes)
         if len(self.mistakes.messages) > before:
             return None
-
-        kept = []
-        # Without a mistake, each value became a question.
-        for question, written in zip(questions, values, strict=True):
-            status = written.get("status")
-            if status:
-                self.statuses[status] += 1
-            if status not in self.left_out:
-                kept.append(question)
 
         return EvalCase(
             case_id=case_id or "",
             sessions=tuple(session.as_session() for session in sessions),
-            questions=tuple(kept),
+            questions=tuple(self._asked(questions, values)),
             operations=operations,
             # Of all questions, even those left out: the memory must be the same without them.
             checkpoints=checkpoints(questions, len(sessions)),
         )
+
+    def _asked(self, questions: Sequence[EvalQuestion], values: list[Any]) -> list[EvalQuestion]:
+        asked = []
+        # Without a mistake, each value became a question.
+        for question, value in zip(questions, values, strict=True):
+            status = value.get("status")
+            if status:
+                self.statuses[status] += 1
+            if status not in self.left_out:
+                asked.append(question)
+
+        return asked
 
     def _check_new(self, what: str, name: str, location: str, shown: str) -> None:
         """Notes an id that occurred before, with the place of its first occurrence."""
@@ -280,6 +275,8 @@ class OwnReader(Struct, dict=True):
 class _ReviewedReader(QuestionReader):
     """Reads questions with status, reviews and the session after which they are asked."""
 
+    known: Sequence[str] = QUESTION_MEMBERS
+    noun: str = "turn"
     sessions: CaseSessions
     changes_memory: bool
     """Whether something happens to the memory between the sessions of the case."""
@@ -333,27 +330,22 @@ class _FileSession(Struct):
     time: datetime | None
     chunks: list[Chunk]
 
-    @property
-    def times(self) -> list[datetime | None]:
-        return [self.time, *(chunk.time for chunk in self.chunks)]
-
     def as_session(self) -> Session:
         """The session as systems see it: with ids by position, because the file's ids may reveal
         which turns are asked for.
         """
-        started = next(filter(None, self.times), None)
-        return Session(
-            session_id=session_id(self.number),
-            started_at=started and in_utc(started),
-            turns=tuple(chunk.as_turn() for chunk in self.chunks),
-        )
+        times = (self.time, *(chunk.time for chunk in self.chunks))
+        started = next(filter(None, times), None)
+        turns = tuple(chunk.as_turn() for chunk in self.chunks)
+        return Session(session_id(self.number), started and in_utc(started), turns)
 
 
 class _SessionReader(Struct, dict=True):
     """Reads the sessions of one case."""
 
     case: FileEntry
-    turns: int = 0
+    chunks: list[Chunk] = field(default_factory=list)
+    times: list[datetime | None] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     """First position of each id of a session or a turn."""
 
@@ -389,16 +381,15 @@ class _SessionReader(Struct, dict=True):
         time = entry.time("time")
         order = OrderCheck(mistakes, "its session or of an earlier turn in it")
         self._check_order(time, order, location)
-        chunks = []
+        first = len(self.chunks)
         for at, turn in enumerate(entry.required_items("turns")):
-            chunks.append(self._turn(f"{location}, turn {at}", turn, order))
+            self.chunks.append(self._turn(f"{location}, turn {at}", turn, order))
 
-        return _FileSession(number=number, name=name, time=time, chunks=chunks)
+        return _FileSession(number, name, time, self.chunks[first:])
 
     def _turn(self, location: str, value: Any, order: OrderCheck) -> Chunk:
         """A turn. It is kept even if it has a mistake, so that later turns keep their positions."""
-        turn_id = f"t{self.turns}"
-        self.turns += 1
+        turn_id = f"t{len(self.chunks)}"
         entry = FileEntry.of(
             location,
             value,
@@ -424,6 +415,7 @@ class _SessionReader(Struct, dict=True):
 
     def _check_order(self, time: datetime | None, order: OrderCheck, location: str) -> None:
         """Sessions may overlap, as threads do: only their starts are in order."""
+        self.times.append(time)
         if order.latest is None:
             self.starts.check(time, location)
 

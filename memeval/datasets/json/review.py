@@ -99,8 +99,11 @@ class ReviewFile:
 
     def __post_init__(self) -> None:
         self._read()
-        named = named_questions(self._document.cases)
-        self._disputed = {name for name in named if is_disputed(named[name], self.reviewer)}
+        self._disputed = set()
+        for name, question in named_questions(self._document.cases).items():
+            made = decisions(question)
+            if self.reviewer not in made and len(set(made.values())) > 1:
+                self._disputed.add(name)
 
     def questions(self) -> list[ShownQuestion]:
         """All questions, in the file's order."""
@@ -298,12 +301,6 @@ def decisions(question: Mapping[str, Any]) -> dict[str, str]:
         for review in question.get(REVIEWS) or ()
         if _is_valid(review, wording)
     }
-
-
-def is_disputed(question: Mapping[str, Any], reviewer: str) -> bool:
-    """Whether others differ on a question that the reviewer has not decided."""
-    made = decisions(question)
-    return reviewer not in made and len(set(made.values())) > 1
 
 
 def turn_names(case: Mapping[str, Any]) -> list[str | None]:

@@ -125,6 +125,7 @@ class CaseBuilder:
         self._changes()
         self._corrections()
         self._deletions()
+        self._deletions_in_other_forms()
         self._end_and_orders()
         self._tenant()
         self._returns()
@@ -302,15 +303,13 @@ class CaseBuilder:
         self._delete(pet, "substring", "neighbours", language.neighbours)
         self._ask("neighbour", inside, facets={"form": "substring"})
 
+    def _deletions_in_other_forms(self) -> None:
+        language = self.language
+
         phone = self.fact("phone")
         employer = self.fact("employer", name=phone.name)
-        both = self.say(
-            FIRST,
-            phone,
-            language.two,
-            other=employer.value,
-            **{f"{form}2": word for form, word in language.attributes["employer"].items()},
-        )
+        forms = {f"{form}2": word for form, word in language.attributes["employer"].items()}
+        both = self.say(FIRST, phone, language.two, other=employer.value, **forms)
         self._delete(both, "two_facts", "role_play", language.role_play)
         second = Fact(employer.name, "employer", employer.value, both.turn_id, both.sentence)
         self._ask("neighbour", second, facets={"form": "two_facts"})
@@ -390,13 +389,10 @@ class CaseBuilder:
         return self.number - 1 or 2
 
     def _other_session(self) -> Session:
-        """Session of another case's user."""
         other = tenant_fact(self._other, self.settings)
         language = WORDS.languages[language_of(self._other, self.settings)]
-        said = (
-            (language.user, fill(language.state, other, language)),
-            (language.assistant, language.noted[0]),
-        )
+        stated = fill(language.state, other, language)
+        said = ((language.user, stated), (language.assistant, language.noted[0]))
         return Session.of("other", said, time=self.start)
 
     def _tenant(self) -> None:

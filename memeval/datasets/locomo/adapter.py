@@ -26,12 +26,7 @@ from memeval.datasets.io.fields import Fields, quoted, read_records
 from memeval.datasets.locate import PinnedFile, read_pinned
 from memeval.datasets.locomo.metrics import locomo_metrics, official_evidence_recall
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_HEADLINE, category_names
-from memeval.datasets.locomo.schema import (
-    Correction,
-    read_case,
-    read_corrections,
-    repair_evidence,
-)
+from memeval.datasets.locomo.schema import Correction, read_case, read_corrections, repair_evidence
 from memeval.datasets.registry import dataset_info
 from memeval.errors import UserError
 from memeval.records import AnswerKind, CategoryId, EvalCase, EvalQuestion
@@ -229,6 +224,9 @@ class Locomo(Dataset):
                 "ignored: the right answer is a refusal"
             )
 
+        yield from self._label_notes()
+
+    def _label_notes(self) -> Iterator[str]:
         if self.settings.labels != "original" and not self._audit.pinned:
             yield "labels: the audit file is not the registered one"
         if self.settings.labels == "exclude":
@@ -278,7 +276,6 @@ class RawQuestion(Struct, frozen=True):
 
 
 def _correct(case: EvalCase, corrections: Mapping[int, Correction]) -> EvalCase:
-    """The case with the audit's gold and evidence."""
     questions = list(case.questions)
     for position, correction in corrections.items():
         evidence = repair_evidence(correction.evidence, case.turn_ids)

@@ -8,13 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from memeval.datasets.locomo.names import (
-    ADVERSARIAL,
-    MULTI_HOP,
-    OPEN_DOMAIN,
-    SINGLE_HOP,
-    TEMPORAL,
-)
+from memeval.datasets.locomo.names import ADVERSARIAL, MULTI_HOP, OPEN_DOMAIN, SINGLE_HOP, TEMPORAL
 from memeval.metrics.answer import answer_metrics
 from memeval.metrics.tokens import f1, stems, token_f1
 from memeval.records import EvalQuestion

@@ -108,7 +108,14 @@ class LocomoMc10(Dataset):
             # With evidence the cases differ, so the data set's hash must differ, too.
             digest = digest_of(f"{digest} evidence={self._joinable.sha256}".encode())
 
-        notes = [*self._file_notes()]
+        notes = [*excerpt_notes(self.info, self._digest)]
+        if not self._joinable:
+            what = "is not the registered file" if self._original_path.is_file() else "is missing"
+            notes.append(
+                f"evidence: none, since {self._original_path.name} {what}; retrieval is not "
+                "measured"
+            )
+
         mark = self._mark
         if mark:
             notes.append(_derived_note(mark))
@@ -195,7 +202,6 @@ class LocomoMc10(Dataset):
         return position_measures(records)
 
     def _order_choices(self, case: EvalCase) -> EvalCase:
-        """The case with its choices in the configured order."""
         if self.settings.choice_order == "given":
             return case
 
@@ -213,15 +219,6 @@ class LocomoMc10(Dataset):
 
             hints = (*error.hints[:1], DERIVE, *error.hints[1:])
             raise UserError(error.message, *hints) from None
-
-    def _file_notes(self) -> Iterator[str]:
-        yield from excerpt_notes(self.info, self._digest)
-        if not self._joinable:
-            what = "is not the registered file" if self._original_path.is_file() else "is missing"
-            yield (
-                f"evidence: none, since {self._original_path.name} {what}; retrieval is not "
-                "measured"
-            )
 
     @property
     def _mark(self) -> Mapping[str, Any] | None:
@@ -287,7 +284,6 @@ class LocomoMc10(Dataset):
 
     @cached_property
     def _conversations(self) -> Mapping[str, EvalCase]:
-        """LoCoMo's conversations by id."""
         conversations = {}
         for sample in self._samples:
             case = read_case(sample, captions=False)
@@ -297,7 +293,6 @@ class LocomoMc10(Dataset):
 
 
 def _derived_note(made_from: Mapping[str, Any]) -> str:
-    """Note about derived rows, for every report."""
     digest = str(made_from.get("sha256"))[:12]
     return (
         f"DERIVED: these rows are not LoCoMo-MC10's. They were made from {made_from.get('from')} "

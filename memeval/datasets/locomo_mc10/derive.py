@@ -44,18 +44,15 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
     suggest (`adversarial_answer`), the question's own first.
     """
     cases = [read_case(sample, captions=False) for sample in samples]
-    answers = {}
-    for sample, case in zip(samples, cases, strict=True):
-        answers[case.case_id] = _answers(sample, case)
-
+    answers = list(map(_answers, samples, cases))
     pool: dict[CategoryId, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for case in cases:
-        for question, answer in zip(case.questions, answers[case.case_id], strict=True):
+    for case, of_case in zip(cases, answers, strict=True):
+        for question, answer in zip(case.questions, of_case, strict=True):
             pool[question.category][case.case_id].append(answer)
 
-    for sample, case in zip(samples, cases, strict=True):
+    for sample, case, of_case in zip(samples, cases, answers, strict=True):
         haystack = _haystack(case)
-        asked = zip(case.questions, answers[case.case_id], strict=True)
+        asked = zip(case.questions, of_case, strict=True)
         for index, (question, answer) in enumerate(asked):
             # A generator for each question, so that its choices do not depend on the questions
             # before it.

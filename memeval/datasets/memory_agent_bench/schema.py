@@ -139,10 +139,7 @@ def read_case(
 
 
 def _questions(
-    row: BenchRow,
-    question_ids: tuple[str, ...],
-    instruction: bool,
-    titles: Mapping[str, str],
+    row: BenchRow, question_ids: tuple[str, ...], instruction: bool, titles: Mapping[str, str]
 ) -> Iterator[EvalQuestion]:
     metadata = row.fields.member("metadata", f"{row.fields.record} metadata")
     texts = row.fields.texts("questions")

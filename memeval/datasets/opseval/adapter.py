@@ -120,12 +120,10 @@ class OpsEval(Dataset):
         """With `closed_book`, a case is a group of items that belong together, without memory;
         otherwise the items of a domain, language and fold.
         """
-        if self.settings.framing == "closed_book":
-            return self._closed_book()
+        if self.settings.framing != "closed_book":
+            yield from self._remembering()
+            return
 
-        return self._remembering()
-
-    def _closed_book(self) -> Iterator[EvalCase]:
         items = self._rows.items
         for number, group in enumerate(groups(items), start=1):
             questions = tuple(self._question(items[position]) for position in group)

@@ -48,10 +48,7 @@ class OpsEvalJudge(ModelJudge):
 
             accuracy = points["accuracy"]
             verdict = self.verdict(
-                answer,
-                right=accuracy == MOST,
-                score=accuracy / MOST,
-                reason=", ".join(reasons),
+                answer, right=accuracy == MOST, score=accuracy / MOST, reason=", ".join(reasons)
             )
             return replace(verdict, parts=parts)
 

@@ -20,12 +20,7 @@ from memeval.datasets.personamem.schema import (
     read_rows,
     read_sessions,
 )
-from memeval.metrics.positions import (
-    POSITION_MEASURES,
-    READ,
-    UNREAD,
-    position_measures,
-)
+from memeval.metrics.positions import POSITION_MEASURES, READ, UNREAD, position_measures
 from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
 from memeval.statistics.means import mean
@@ -111,7 +106,10 @@ class PersonaMem(Dataset):
         # official protocol.
         asked: dict[tuple[str, int], list[PersonaMemRow]] = {}
         for row in self._rows:
-            self._check_context(row)
+            if row.context_id not in self._contexts:
+                what = f"is {quoted(row.context_id)}, which {self._names[1]} does not have"
+                raise row.fields.wrong("shared_context_id", what)
+
             asked.setdefault((row.context_id, row.end), []).append(row)
 
         for number, ((context_id, end), rows) in enumerate(asked.items(), start=1):
@@ -130,14 +128,6 @@ class PersonaMem(Dataset):
                 sessions=read_sessions(messages[:end], persona=self.settings.persona),
                 questions=tuple(row.question for row in rows),
                 speakers=("user", "assistant"),
-            )
-
-    def _check_context(self, row: PersonaMemRow) -> None:
-        """Raises `UserError` for a question about a conversation that is not in the other file."""
-        if row.context_id not in self._contexts:
-            _, name = self._names
-            raise row.fields.wrong(
-                "shared_context_id", f"is {quoted(row.context_id)}, which {name} does not have"
             )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:

@@ -100,12 +100,8 @@ def make_case(number: int, settings: SyntheticSettings) -> EvalCase:
     """
     case_id, rng = f"synthetic-{number}", Random(f"{settings.seed}/{number}")
     speakers = (rng.choice(WORDS.speakers[::2]), rng.choice(WORDS.speakers[1::2]))
-    planner = Planner(
-        rng=rng,
-        speakers=speakers,
-        people=tuple(rng.sample(WORDS.people, ACQUAINTANCES)),
-        number=number,
-    )
+    people = tuple(rng.sample(WORDS.people, ACQUAINTANCES))
+    planner = Planner(rng=rng, speakers=speakers, people=people, number=number)
     plants = planner.plants(
         settings.questions_per_case,
         settings.tokens,
@@ -204,10 +200,8 @@ class Haystack(Struct):
         return speaker, text
 
     def _session_starts(self) -> Iterator[datetime]:
-        """When each session starts, in ascending order."""
-        expected = max(
-            1.0, self.settings.tokens / TOKENS_PER_TURN / self.settings.turns_per_session
-        )
+        turns = self.settings.tokens / TOKENS_PER_TURN
+        expected = max(1.0, turns / self.settings.turns_per_session)
         minutes = min(DAYS_BETWEEN, LONGEST_YEARS * 365 / expected) * 24 * 60
         time = datetime(2023, 1, 1, 9) + timedelta(minutes=int(self.rng.random() * 100 * 24 * 60))
         while True:

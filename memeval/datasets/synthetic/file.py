@@ -55,11 +55,7 @@ def sample(case: EvalCase) -> dict[str, Any]:
             for turn in session.turns
         ]
 
-    return {
-        "sample_id": case.case_id,
-        "conversation": talk,
-        "qa": list(map(_qa, case.questions)),
-    }
+    return {"sample_id": case.case_id, "conversation": talk, "qa": list(map(_qa, case.questions))}
 
 
 def _qa(question: EvalQuestion) -> dict[str, Any]:

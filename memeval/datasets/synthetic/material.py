@@ -7,14 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from memeval.datasets.synthetic.plant import Key, Possession, Statement
-from memeval.datasets.synthetic.words import (
-    AGO,
-    ATTRIBUTES,
-    PLAIN,
-    VERBS,
-    add_opening,
-    draw_value,
-)
+from memeval.datasets.synthetic.words import AGO, ATTRIBUTES, PLAIN, VERBS, add_opening, draw_value
 
 
 @dataclass(kw_only=True)
