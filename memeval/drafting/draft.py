@@ -92,7 +92,7 @@ class Drafting(Struct, dict=True):
     @cached_property
     def count_before(self) -> int:
         """Number of drafted questions already in the file."""
-        return sum(IS_DRAFTED.search(name) is not None for name in self._ids)
+        return len(list(filter(IS_DRAFTED.search, self._ids)))
 
     @property
     def proposals(self) -> int:

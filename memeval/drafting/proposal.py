@@ -131,8 +131,9 @@ def _quote(item: Any) -> Quote:
 def check_quotes(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
     """Checks that each turn exists and contains its quotation (NFKC, any case and white space)."""
     quotes = [*proposal.evidence, *(quote for _, quote in proposal.stale)]
-    if any(quote.turn_id not in turns for quote in quotes):
-        return Reason.NO_TURN
+    for quote in quotes:
+        if quote.turn_id not in turns:
+            return Reason.NO_TURN
 
     for quote in quotes:
         words = plain(quote.text)

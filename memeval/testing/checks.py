@@ -7,7 +7,7 @@ They run in two ways: as tests of pytest (`memeval.testing.contract`), and again
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from memeval.errors import MemevalError, UserError
 from memeval.testing import check_calls as calls
@@ -107,21 +107,15 @@ class CheckResult:
 async def outcome_of(check: Check, of: SystemUnderTest) -> CheckResult:
     """Runs a check. Any error of a system is a violation, but a `UserError` is raised again."""
     exchanges.clear()
-    outcome = await _outcome(check, of)
-    return replace(outcome, is_essential=check.is_essential, exchanges=tuple(exchanges))
-
-
-async def _outcome(check: Check, of: SystemUnderTest) -> CheckResult:
+    state, seen, expected = "ok", "", ""
     try:
         await play(check.run, of)
     except ViolationError as violation:
-        return CheckResult(
-            check.name, "violated", one_line(violation.seen, 400), violation.expected
-        )
+        state, seen, expected = "violated", one_line(violation.seen, 400), violation.expected
     except NotApplicableError as reason:
-        return CheckResult(check.name, "not applicable", str(reason))
+        state, seen = "not applicable", str(reason)
     except NotShownError as reason:
-        return CheckResult(check.name, "not shown", str(reason))
+        state, seen = "not shown", str(reason)
     except UserError:
         raise
     except Exception as error:  # noqa: BLE001 - the boundary of a check
@@ -129,6 +123,6 @@ async def _outcome(check: Check, of: SystemUnderTest) -> CheckResult:
         if not isinstance(error, MemevalError):
             raised = f"{type(error).__name__}: {error}"
 
-        return CheckResult(check.name, "violated", one_line(raised, 400), "no error")
+        state, seen, expected = "violated", one_line(raised, 400), "no error"
 
-    return CheckResult(check.name, "ok")
+    return CheckResult(check.name, state, seen, expected, check.is_essential, tuple(exchanges))

@@ -53,14 +53,7 @@ class OwnDocument(Struct):
                 checked.append(case)
 
         reader.mistakes.refuse()
-        return cls(
-            path=path,
-            layout=reader.layout,
-            header=reader.header,
-            cases=cases,
-            checked=checked,
-            stamp=stamp,
-        )
+        return cls(path, reader.layout, reader.header, cases, checked, stamp)
 
     def write(self) -> None:
         """Replaces the file. Raises `UserError` if it can't be written; the old one then stays."""
@@ -99,10 +92,8 @@ class OwnDocument(Struct):
     def _text(self) -> str:
         texts = list(map(self._case_text, range(len(self.cases))))
         if self.layout is Layout.LINES:
-            if self.header:
-                texts.insert(0, json_line(self.header))
-
-            return "".join(texts)
+            header = json_line(self.header) if self.header else ""
+            return header + "".join(texts)
         if self.layout is Layout.CASE:
             return f"{texts[0]}\n"
         if self.layout is Layout.LIST:

@@ -209,7 +209,7 @@ class OwnReader(Struct, dict=True):
 
         conversation = _SessionReader(entry)
         sessions = conversation.read()
-        named = _sessions_of(sessions)
+        named = conversation.named(len(sessions))
         operations = read_operations(entry, named, (META,))
         values = entry.items("questions", required=True) or []
         reader = _ReviewedReader(
@@ -229,14 +229,10 @@ class OwnReader(Struct, dict=True):
         if len(self.mistakes.messages) > before:
             return None
 
-        return EvalCase(
-            case_id=case_id or "",
-            sessions=tuple(session.as_session() for session in sessions),
-            questions=tuple(self._asked(questions, values)),
-            operations=operations,
-            # Of all questions, even those left out: the memory must be the same without them.
-            checkpoints=checkpoints(questions, len(sessions)),
-        )
+        asked = tuple(self._asked(questions, values))
+        # Of all questions, even those left out: the memory must be the same without them.
+        ends = checkpoints(questions, len(sessions))
+        return EvalCase(case_id or "", sessions, asked, operations=operations, checkpoints=ends)
 
     def _asked(self, questions: Sequence[EvalQuestion], values: list[Any]) -> list[EvalQuestion]:
         asked = []
@@ -322,30 +318,16 @@ def _check_decision(
         entry.add_mistake(name, f"is {quoted(word)}, not one of {', '.join(known)}")
 
 
-class _FileSession(Struct):
-    """A session as it was read."""
-
-    number: int
-    name: str | None
-    time: datetime | None
-    chunks: list[Chunk]
-
-    def as_session(self) -> Session:
-        """The session as systems see it: with ids by position, because the file's ids may reveal
-        which turns are asked for.
-        """
-        times = (self.time, *(chunk.time for chunk in self.chunks))
-        started = next(filter(None, times), None)
-        turns = tuple(chunk.as_turn() for chunk in self.chunks)
-        return Session(session_id(self.number), started and in_utc(started), turns)
-
-
 class _SessionReader(Struct, dict=True):
     """Reads the sessions of one case."""
 
     case: FileEntry
     chunks: list[Chunk] = field(default_factory=list)
     times: list[datetime | None] = field(default_factory=list)
+    positions: dict[str, int] = field(default_factory=dict)
+    """Position of each session that has an id."""
+    of_turn: dict[str, int] = field(default_factory=dict)
+    """Position of the session of each turn."""
     names: dict[str, str] = field(default_factory=dict)
     """First position of each id of a session or a turn."""
 
@@ -353,16 +335,24 @@ class _SessionReader(Struct, dict=True):
     def starts(self) -> OrderCheck:
         return OrderCheck(self.case.mistakes, "an earlier session")
 
-    def read(self) -> list[_FileSession]:
+    def read(self) -> tuple[Session, ...]:
+        """The sessions as systems see them: with ids by position, because the file's ids may reveal
+        which turns are asked for.
+        """
         sessions = []
         for number, value in enumerate(self.case.required_items("sessions")):
             session = self._session(number, value)
             if session is not None:
                 sessions.append(session)
 
-        return sessions
+        return tuple(sessions)
 
-    def _session(self, number: int, value: Any) -> _FileSession | None:
+    def named(self, count: int) -> CaseSessions:
+        """What was read of `count` sessions, as operations and questions name it."""
+        texts = {chunk.turn_id: chunk.text for chunk in self.chunks}
+        return CaseSessions(self.positions, self.of_turn, texts, count)
+
+    def _session(self, number: int, value: Any) -> Session | None:
         location = f"{self.case.location}, session {number}"
         mistakes = self.case.mistakes
         entry = FileEntry.of(
@@ -378,14 +368,21 @@ class _SessionReader(Struct, dict=True):
 
         name = entry.name("id")
         self._check_new("session", name, location)
-        time = entry.time("time")
-        order = OrderCheck(mistakes, "its session or of an earlier turn in it")
-        self._check_order(time, order, location)
-        first = len(self.chunks)
-        for at, turn in enumerate(entry.required_items("turns")):
-            self.chunks.append(self._turn(f"{location}, turn {at}", turn, order))
+        if name is not None:
+            self.positions[name] = number
 
-        return _FileSession(number, name, time, self.chunks[first:])
+        started = entry.time("time")
+        order = OrderCheck(mistakes, "its session or of an earlier turn in it")
+        self._check_order(started, order, location)
+        turns = []
+        for at, turn in enumerate(entry.required_items("turns")):
+            chunk = self._turn(f"{location}, turn {at}", turn, order)
+            started = started or chunk.time
+            self.chunks.append(chunk)
+            self.of_turn[chunk.turn_id] = number
+            turns.append(chunk.as_turn())
+
+        return Session(session_id(number), started and in_utc(started), tuple(turns))
 
     def _turn(self, location: str, value: Any, order: OrderCheck) -> Chunk:
         """A turn. It is kept even if it has a mistake, so that later turns keep their positions."""
@@ -433,18 +430,6 @@ class _SessionReader(Struct, dict=True):
             )
         else:
             self.names[key] = location.removeprefix(f"{self.case.location}, ")
-
-
-def _sessions_of(sessions: Sequence[_FileSession]) -> CaseSessions:
-    names, of_turn, turn_texts = {}, {}, {}
-    for session in sessions:
-        if session.name is not None:
-            names[session.name] = session.number
-        for chunk in session.chunks:
-            of_turn[chunk.turn_id] = session.number
-            turn_texts[chunk.turn_id] = chunk.text
-
-    return CaseSessions(names, of_turn, turn_texts, count=len(sessions))
 
 
 def _open_file(path: Path) -> IO[bytes]:

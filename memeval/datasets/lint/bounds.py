@@ -107,7 +107,9 @@ def system_of(summary: RunSummary) -> str:
 
 def is_comparable(summary: RunSummary, other: RunSummary) -> bool:
     """Whether two runs have the same model, prompt and judge; the ingest model may differ."""
-    return not any(
-        name.split(".")[0] in SAME and not name.startswith("llm.ingest")
-        for name in differing_settings(summary, other)
-    )
+    for name in differing_settings(summary, other):
+        is_of_ingest = name.startswith("llm.ingest")
+        if name.split(".")[0] in SAME and not is_of_ingest:
+            return False
+
+    return True

@@ -8,14 +8,11 @@ from collections.abc import Iterator
 
 from memeval.datasets.lint.records import Finding, LintedRun, differing_settings
 from memeval.datasets.lint.words import runs_of, spaced, words_of
-from memeval.results import RunSummary, is_imported
+from memeval.results import is_imported
 
 COPIED_WORDS = 40
 """Minimum number of consecutive words of its context that make an answer a copy of it."""
-UNTUNED = (
-    *("dataset.", "judge.", "llm.judge."),
-    *("num_runs.", "seed.", "min_coverage.", "max_ingest_loss."),
-)
+UNTUNED = tuple("dataset. judge. llm.judge. num_runs. seed. min_coverage. max_ingest_loss.".split())
 """Settings, and groups of them, that determine what is asked and how it is judged, each with a dot
 behind it. All others may be tuned.
 """
@@ -57,14 +54,18 @@ def check_judge(material: LintedRun) -> Iterator[Finding]:
         answer = words_of(record.hypothesis or "")
         if prompt and prompt.context and len(answer) >= COPIED_WORDS:
             context = spaced(prompt.context)
-            if any(run in context for run in runs_of(answer, COPIED_WORDS)):
-                copied.append(record.question_id)
+            for run in runs_of(answer, COPIED_WORDS):
+                if run in context:
+                    copied.append(record.question_id)
+                    break
 
         reason = record.verdict.reason if record.verdict else ""
         seen = f"{record.question} {record.hypothesis} {' '.join(record.gold)}"
         # Only ids with a colon, such as D3:14: others may be plain words or numbers.
-        if any(turn in reason and turn not in seen for turn in record.evidence if ":" in turn):
-            named.append(record.question_id)
+        for turn in record.evidence:
+            if ":" in turn and turn in reason and turn not in seen:
+                named.append(record.question_id)
+                break
 
     if copied:
         yield Finding(
@@ -98,29 +99,23 @@ def check_tuning(material: LintedRun) -> Iterator[Finding]:
     rivals, shared = [], set()
     for summary, questions in material.siblings:
         common = own.keys() & questions
-        if common and is_tuned(material.summary, summary):
+        names = differing_settings(material.summary, summary)
+        if not common or "system" in names or "judge" in names:
+            continue
+        if not all(f"{name}.".startswith(UNTUNED) for name in names):
             rivals.append(summary.run_key)
             shared |= common
 
     if rivals:
-        names = ", ".join(rivals[:5])
+        shown = ", ".join(rivals[:5])
         if len(rivals) > 5:
-            names += " …"
+            shown += " …"
 
         yield Finding(
             kind="tuned on test",
             what=f"{len(rivals)} runs of this system with other settings on the same questions",
-            where=f"runs {names}",
+            where=f"runs {shown}",
             why="the best of several settings on the same questions looks better than it is; "
             "tune on dataset.split=dev and report dataset.split=test",
-            questions=tuple(name for name in own if name in shared),
+            questions=tuple(filter(shared.__contains__, own)),
         )
-
-
-def is_tuned(summary: RunSummary, other: RunSummary) -> bool:
-    """Whether two runs have the same system and judge, but different other settings."""
-    names = differing_settings(summary, other)
-    if "system" in names or "judge" in names:
-        return False
-
-    return not all(f"{name}.".startswith(UNTUNED) for name in names)

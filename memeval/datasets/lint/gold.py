@@ -48,7 +48,7 @@ def prompt_frame(prompt: SentPrompt, record: Record) -> str:
 
 def check_settings(material: LintedRun) -> Iterator[Finding]:
     """Finds gold in settings, and in the user's own files that settings name."""
-    texts = {spaced(text): name for name, text in material.settings.items()}
+    texts = dict(zip(map(spaced, material.settings.values()), material.settings, strict=True))
     return _findings("gold in settings", "gold answers", WHY_PROMPT, _golds_in(material, texts))
 
 
@@ -73,12 +73,13 @@ def check_memories(material: LintedRun) -> Iterator[Finding]:
 
     for record in material.records:
         # The right choice is shown to the reader among the others: it is in every prompt.
-        if record.case_id not in said or record.choices:
+        known = said.get(record.case_id)
+        if known is None or record.choices:
             continue
 
         runs = gold_runs(record.gold, record.question, LEAST_IN_MEMORY)
         # A date may follow from the time of a turn: nobody has to say it.
-        unsaid = [run for run in runs if run not in said[record.case_id] and not _has_digit(run)]
+        unsaid = [run for run in runs if run not in known and not any(map(str.isdigit, run))]
         memory = stored.get(record.case_id, "")
         in_memory += _hits("the memory", memory, record.question_id, unsaid)
         prompt = material.prompts.get((record.question_id, record.repeat))
@@ -113,10 +114,6 @@ def _findings(kind: str, what: str, why: str, hits: Iterable[Hit]) -> Iterator[F
             why=why,
             questions=tuple(ids),
         )
-
-
-def _has_digit(run: str) -> bool:
-    return any(character.isdigit() for character in run)
 
 
 def known_text(case: EvalCase) -> str:

@@ -98,8 +98,6 @@ class Locomo(Dataset):
         if form == "none":
             return {}
 
-        # Uses the strings as in the file: the official code repairs none.
-        cited = {raw.question.question_id: raw.cited for raw in self._raw_questions}
         whole_sessions = form == "official_session"
         recalls = []
         for record in records:
@@ -107,13 +105,14 @@ class Locomo(Dataset):
                 continue
 
             shown = [chunk.turn_ids for chunk in record.retrieved]
-            gold = cited[record.question_id]
-            recalls.append(official_evidence_recall(shown, gold, sessions=whole_sessions))
+            # The strings as in the file: the official code repairs none.
+            cited = self._raw_questions[record.question_id].cited
+            recalls.append(official_evidence_recall(shown, cited, sessions=whole_sessions))
 
         return {OFFICIAL_RECALL: mean(recalls)}
 
     def repairs(self) -> Iterator[str]:
-        for raw in self._raw_questions:
+        for raw in self._raw_questions.values():
             for text, read in raw.repairs:
                 what = f"read as {', '.join(read)}" if read else "dropped"
                 yield f"{raw.fields.record}: evidence '{text}' {what}"
@@ -198,7 +197,7 @@ class Locomo(Dataset):
         """Repairs and omissions, over the whole file."""
         repaired = Counter[bool]()
         total = without = adversarial = ignored = 0
-        for raw in self._raw_questions:
+        for raw in self._raw_questions.values():
             total += len(raw.cited)
             without += not raw.question.evidence
             for _, read in raw.repairs:
@@ -245,14 +244,15 @@ class Locomo(Dataset):
             )
 
     @cached_property
-    def _raw_questions(self) -> list[RawQuestion]:
-        questions = []
+    def _raw_questions(self) -> Mapping[str, RawQuestion]:
+        """The questions by id."""
+        questions = {}
         for case, sample in zip(self._all_cases, self._samples, strict=True):
             asked = sample.objects("qa", f"{case.case_id} qa[{{}}]")
             turns = case.turn_ids
             for question, fields in zip(case.questions, asked, strict=True):
                 cited = tuple(fields.texts("evidence"))
-                questions.append(RawQuestion(question, fields, cited, turns))
+                questions[question.question_id] = RawQuestion(question, fields, cited, turns)
 
         return questions
 

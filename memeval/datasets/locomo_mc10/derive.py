@@ -45,11 +45,7 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
     """
     cases = [read_case(sample, captions=False) for sample in samples]
     answers = list(map(_answers, samples, cases))
-    pool: dict[CategoryId, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for case, of_case in zip(cases, answers, strict=True):
-        for question, answer in zip(case.questions, of_case, strict=True):
-            pool[question.category][case.case_id].append(answer)
-
+    pool = _pool(cases, answers)
     for sample, case, of_case in zip(samples, cases, answers, strict=True):
         haystack = _haystack(case)
         asked = zip(case.questions, of_case, strict=True)
@@ -75,6 +71,15 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
                 **haystack,
             }
             yield Fields(path=sample.path, record=f"{case.case_id} qa[{index}]", values=row)
+
+
+def _pool(cases: Sequence[EvalCase], answers: Sequence[Sequence[str]]) -> Pool:
+    pool: dict[CategoryId, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for case, of_case in zip(cases, answers, strict=True):
+        for question, answer in zip(case.questions, of_case, strict=True):
+            pool[question.category][case.case_id].append(answer)
+
+    return pool
 
 
 def _answers(sample: Fields, case: EvalCase) -> list[str]:

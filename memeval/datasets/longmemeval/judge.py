@@ -68,9 +68,8 @@ class YesNoJudge(ModelJudge):
             if question.answerable:
                 return self.verdict(answer, right=right, score=float(right))
 
-            return Verdict(
-                judge=self.name, label=Label.CORRECT if right else Label.WRONG, score=float(right)
-            )
+            label = Label.CORRECT if right else Label.WRONG
+            return Verdict(judge=self.name, label=label, score=float(right))
 
         return await self._take_votes(prompt, read, tried)
 

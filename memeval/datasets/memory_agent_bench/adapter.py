@@ -180,9 +180,16 @@ class MemoryAgentBench(Dataset):
 
     def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
         """Writes a split as a JSON list, from its Parquet files in the given order."""
+        # Imported late: no run needs it.
+        from pyarrow import ArrowException, parquet  # type: ignore[import-untyped]
+
         rows: list[dict[str, Any]] = []
         for source in sources:
-            rows += _parquet_rows(source)
+            try:
+                rows += parquet.read_table(source).to_pylist()
+            except (OSError, ArrowException, ValueError) as error:
+                what = f"{source} can't be read as Parquet: {one_line(error, 200)}"
+                raise UserError(what) from error
 
         # Indented by two, as the registered file is: its sha256 depends on it.
         json.dump(rows, file, ensure_ascii=False, indent=2)
@@ -193,14 +200,10 @@ class MemoryAgentBench(Dataset):
         if judge != "memory_agent_bench":
             return ()
 
-        asked = self.settings.categories
-        judged = []
-        for source in filter(self._is_chosen, self._outline.sources):
-            is_asked = asked is None or source in asked
-            if is_asked and metric_of(source) in JUDGED:
-                judged.append(source)
-
-        return tuple(judged)
+        categories = self.settings.categories
+        asked = self._outline.sources if categories is None else categories
+        chosen = filter(self._is_chosen, self._outline.sources)
+        return tuple(name for name in chosen if name in asked and metric_of(name) in JUDGED)
 
     @cached_property
     def _outline(self) -> Outline:
@@ -236,7 +239,6 @@ class MemoryAgentBench(Dataset):
         subset = self.settings.subset
         if subset is None or source == subset:
             return True
-
         if subset.endswith("*"):
             return source.startswith(subset[:-1])
 
@@ -314,21 +316,5 @@ class Outline(Struct, frozen=True):
 
 def _mean_score(metric: str, records: Sequence[Record]) -> float | None:
     """Mean over existing answers; None without answers."""
-    return mean(
-        RULES[metric](record.hypothesis, record.gold)
-        for record in records
-        if record.hypothesis is not None
-    )
-
-
-def _parquet_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a Parquet file. Raises `UserError` if it can't be read."""
-    # Imported late: no run needs it.
-    from pyarrow import ArrowException, parquet  # type: ignore[import-untyped]
-
-    try:
-        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
-    except (OSError, ArrowException, ValueError) as error:
-        raise UserError(f"{path} can't be read as Parquet: {one_line(error, 200)}") from error
-
-    return rows
+    rule = RULES[metric]
+    return mean(rule(row.hypothesis, row.gold) for row in records if row.hypothesis is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,8 @@ class GenericNetOps(OwnFile):
 
     def open(self) -> LoadedDataset:
         cases, notes = self._content
-        categories: set[str] = set()
-        for case in cases:
-            categories.update(str(question.category) for question in case.questions)
-
-        self.check_categories(categories)
+        questions = chain.from_iterable(case.questions for case in cases)
+        self.check_categories(str(question.category) for question in questions)
         return LoadedDataset(
             info=self.info,
             path=self.path,
@@ -162,7 +159,16 @@ def _chunks(case: FileEntry) -> list[Chunk]:
     for number, chunk in enumerate(chunks):
         order.check(chunk.time, f"{location}, chunk {number}")
 
-    _check_sessions(location, chunks, case.mistakes)
+    runs = Counter[str]()
+    for session, _ in groupby(chunks, key=attrgetter("session")):
+        if session:
+            runs[session] += 1
+
+    for session, count in runs.items():
+        if count > 1:
+            what = f"session {quoted(session)} is interrupted; its chunks must be consecutive"
+            case.mistakes.add(location, what)
+
     return chunks
 
 
@@ -193,21 +199,6 @@ def _check_unique(what: str, names: Counter[str], mistakes: Mistakes) -> None:
         if count > 1:
             mistakes.add(
                 f"{what} {quoted(name)}", f"this id occurs {count} times, but must be unique"
-            )
-
-
-def _check_sessions(location: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> None:
-    """Notes a mistake for each session whose chunks are not consecutive."""
-    runs = Counter[str]()
-    for session, _ in groupby(chunks, key=attrgetter("session")):
-        if session:
-            runs[session] += 1
-
-    for session, count in runs.items():
-        if count > 1:
-            mistakes.add(
-                location,
-                f"session {quoted(session)} is interrupted; its chunks must be consecutive",
             )
 
 

@@ -31,8 +31,7 @@ def as_cases(values: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
             name, (location, {"case_id": name, "chunks": [], "questions": []})
         )
         if isinstance(value, dict) and "question" in value:
-            asked = dict(value)
-            asked.pop("case_id", None)
+            asked = {field: given for field, given in value.items() if field != "case_id"}
             case["questions"].append(asked)
         else:
             case["chunks"].append(value)

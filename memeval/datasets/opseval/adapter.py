@@ -142,16 +142,11 @@ class OpsEval(Dataset):
         for number, part in enumerate(asked_together, start=1):
             remembered = sessions(part.remembered, mask=with_own)
             places = turns_by_text(remembered) if with_own else {}
-            questions = []
-            for item in part.asked:
-                # An item without a solution has no runbook that could be found.
-                if with_own and not item.solution:
-                    continue
-
-                questions.append(self._question(item, places))
-
-            if questions:
-                yield EvalCase(f"c{number}", sessions=remembered, questions=tuple(questions))
+            # An item without a solution has no runbook that could be found.
+            asked = [item for item in part.asked if item.solution or not with_own]
+            if asked:
+                questions = tuple(self._question(item, places) for item in asked)
+                yield EvalCase(f"c{number}", sessions=remembered, questions=questions)
 
     @cached_property
     def _domains_with_knowledge(self) -> tuple[str, ...]:
@@ -195,12 +190,9 @@ class OpsEval(Dataset):
         """Filters by category, language and topic; a question has the facet `topic` only if its
         topic was chosen.
         """
-        language = self.settings.language in ("all", question.facets["language"])
-        return (
-            super().asks(question)
-            and language
-            and (self.settings.topics is None or "topic" in question.facets)
-        )
+        has_language = self.settings.language in ("all", question.facets["language"])
+        has_topic = self.settings.topics is None or "topic" in question.facets
+        return super().asks(question) and has_language and has_topic
 
     def notes(self) -> tuple[str, ...]:
         return tuple(self._notes())

@@ -55,7 +55,8 @@ def _twins(items: Sequence[OpsEvalItem]) -> Iterator[tuple[int, int]]:
     for position, item in enumerate(items):
         if item.choices and item.solution:
             english, chinese = sides[item.domain, item.right, len(item.choices)]
-            words[position] = _words(item)
+            text = " ".join((item.question, *item.choices, item.solution))
+            words[position] = frozenset(WORD.findall(text.lower()))
             if item.language == "zh":
                 chinese.append(position)
                 counts.update(words[position])
@@ -82,10 +83,6 @@ def _twins(items: Sequence[OpsEvalItem]) -> Iterator[tuple[int, int]]:
 def _nearest(positions: Sequence[int], cosines: Sequence[float]) -> int:
     """The position with the largest cosine; of equal cosines, the first in the data."""
     return min(zip(positions, cosines, strict=True), key=lambda pair: (-pair[1], pair[0]))[0]
-
-
-def _words(item: OpsEvalItem) -> frozenset[str]:
-    return frozenset(WORD.findall(" ".join((item.question, *item.choices, item.solution)).lower()))
 
 
 def _cosine(one: frozenset[str], other: frozenset[str], weights: dict[str, float]) -> float:

@@ -89,8 +89,7 @@ def sessions(items: Sequence[OpsEvalItem], *, mask: bool) -> tuple[Session, ...]
 
     made = []
     for number, (topic, solutions) in enumerate(by_topic.items(), start=1):
-        said = zip(repeat(topic), solutions)
-        made.append(Session.of(f"s{number}", said, ids=f"s{number}t"))
+        made.append(Session.of(f"s{number}", zip(repeat(topic), solutions), ids=f"s{number}t"))
 
     return tuple(made)
 

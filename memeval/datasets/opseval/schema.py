@@ -153,13 +153,8 @@ def _with_gold(row: Fields, rows: Rows, item: OpsEvalItem) -> OpsEvalItem | None
         return None
 
     gold = tuple(shown[position] for position in right)
-    return replace(
-        item,
-        question=_without_given_answer(item.question, item.row_id, rows),
-        choices=shown,
-        right=right,
-        gold=gold,
-    )
+    question = _without_given_answer(item.question, item.row_id, rows)
+    return replace(item, question=question, choices=shown, right=right, gold=gold)
 
 
 def _gold(row: Fields, row_id: str, rows: Rows, count: int) -> tuple[int, ...] | None:

@@ -65,13 +65,13 @@ class SyntheticSettings(DatasetSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        changed = [name for name, value in self.generating.items() if value != DEFAULTS[name]]
-        if self.path and changed:
-            raise UserError(
-                f"dataset.{changed[0]} sets what is generated, but dataset.path={self.path} reads "
-                "a file.",
-                "leave one of them out",
-            )
+        for name, value in self.generating.items():
+            if self.path and value != DEFAULTS[name]:
+                raise UserError(
+                    f"dataset.{name} sets what is generated, but dataset.path={self.path} reads a "
+                    "file.",
+                    "leave one of them out",
+                )
 
     @property
     def generating(self) -> dict[str, Any]:

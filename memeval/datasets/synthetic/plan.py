@@ -178,7 +178,7 @@ class Planner(PlantMaterial):
 
     def comparison(self, depth: float) -> Plant:
         race = self.rng.choice(WORDS.races)
-        runners = [self.subject("runs", (race,))[0] for _ in range(2)]
+        runners = self.subject("runs", (race,))[0], self.subject("runs", (race,))[0]
         miles = self.rng.sample(range(3, 30), 2)
         speakers = list(map(self.speaker_of, runners))
         statements = []
