@@ -95,10 +95,7 @@ class OwnJson(OwnFile):
         return own_side or super().side_of(case_id)
 
     def _reader(self) -> OwnReader:
-        left_out = {REJECTED}
-        if self.settings.status != "all":
-            left_out.add(DRAFTED)
-
+        left_out = {REJECTED} if self.settings.status == "all" else {DRAFTED, REJECTED}
         return OwnReader(data_file(self.path), left_out=frozenset(left_out))
 
     def read(self) -> Iterator[EvalCase]:

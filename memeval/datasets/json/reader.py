@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -137,7 +137,10 @@ class OwnReader(Struct, dict=True):
 
     def values(self) -> Iterator[tuple[str, Any]]:
         """Each case with its place in the file."""
-        with _open_file(self.path) as file:
+        with reading(self.path, end="."):
+            file = self.path.open("rb")
+
+        with file:
             first = first_value(file)
             file.seek(0)
             # A first line that is a whole object means JSON Lines, unless it contains all cases.
@@ -430,8 +433,3 @@ class _SessionReader(Struct, dict=True):
             )
         else:
             self.names[key] = location.removeprefix(f"{self.case.location}, ")
-
-
-def _open_file(path: Path) -> IO[bytes]:
-    with reading(path, end="."):
-        return path.open("rb")

@@ -133,7 +133,7 @@ class ReviewFile:
             raise UserError("a rejected question needs a reason")
 
         with lock_file(self.path):
-            case, question, before = self._find_version(name, version)
+            case, question, before = self._find(name, version)
             changed = self._apply_change(case, question, change)
             if changed == before:
                 return self._as_shown(case, question)
@@ -154,7 +154,7 @@ class ReviewFile:
 
         last = name, before, after = self._undoable.pop()
         with lock_file(self.path):
-            case, question, now = self._find_version(name, after)
+            case, question, now = self._find(name, after)
             reviews = [*_other_reviews(now, self.reviewer), *_own_review(before, self.reviewer)]
             restored = _with_reviews(before, reviews)
             if not reviews and STATUS in before:
@@ -231,24 +231,22 @@ class ReviewFile:
         own = _own_review(question, self.reviewer)
         return _digest([wording_of(question), own, case, self._conversations[case]])
 
-    def _find(self, name: str) -> tuple[int, int]:
-        """The position of a question's case, and of the question in it."""
+    def _find(self, name: str, version: str) -> tuple[int, int, Question]:
+        """The position of a question's case, that of the question in it, and the question.
+
+        Raises `StaleError` if it has another version by now.
+        """
         self._refresh()
         for case, content in enumerate(self._document.checked):
-            for question, read in enumerate(content.questions):
+            for position, read in enumerate(content.questions):
                 if read.question_id == name:
-                    return case, question
+                    question = self._question(case, position)
+                    if self._version(case, question) != version:
+                        raise StaleError(self._as_shown(case, position))
+
+                    return case, position, question
 
         raise UserError(f"{name} is no longer in {self.path}")
-
-    def _find_version(self, name: str, version: str) -> tuple[int, int, Question]:
-        """As `_find`, with the question. Raises `StaleError` if it has another version by now."""
-        case, question = self._find(name)
-        content = self._question(case, question)
-        if self._version(case, content) != version:
-            raise StaleError(self._as_shown(case, question))
-
-        return case, question, content
 
     def _question(self, case: int, question: int) -> Question:
         value: Question = self._document.cases[case]["questions"][question]

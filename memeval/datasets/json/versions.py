@@ -60,11 +60,11 @@ def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str,
                 changed.append(f"{name} ({', '.join(fields)})")
 
     kinds = (
-        ("case", "added", _names_beyond(before, after)),
-        ("case", "removed", _names_beyond(after, before)),
+        ("case", "added", _new_names(before, after)),
+        ("case", "removed", _new_names(after, before)),
         ("case", "with another conversation", talked),
-        ("question", "added", _names_beyond(asked_before, asked_after)),
-        ("question", "removed", _names_beyond(asked_after, asked_before)),
+        ("question", "added", _new_names(asked_before, asked_after)),
+        ("question", "removed", _new_names(asked_after, asked_before)),
         ("question", "changed", changed),
     )
     return Changes(
@@ -73,9 +73,8 @@ def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str,
     )
 
 
-def _names_beyond(some: Mapping[str, Any], others: Mapping[str, Any]) -> list[str]:
-    """The names among `others` that are not among `some`."""
-    return [name for name in others if name not in some]
+def _new_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    return [name for name in after if name not in before]
 
 
 def merge(

@@ -56,8 +56,7 @@ def _golds_in(material: LintedRun, texts: Mapping[str, str]) -> Iterator[Hit]:
     runs_of: dict[str, list[str]] = {}
     for record in material.records:
         if record.question_id not in runs_of:
-            runs = gold_runs(record.gold, record.question, LEAST_IN_PROMPT)
-            runs_of[record.question_id] = runs
+            runs_of[record.question_id] = gold_runs(record.gold, record.question, LEAST_IN_PROMPT)
 
     for text, source in texts.items():
         for question_id, runs in runs_of.items():

@@ -168,8 +168,7 @@ class LocomoMc10(Dataset):
                 is_twice = len(set(question.choices)) < len(question.choices)
                 self.irregularities.update(questions=1, twice=int(is_twice))
 
-            joined = self._evidence.join(case) if self._evidence else case
-            yield self._order_choices(joined)
+            yield self._completed(case)
 
         if not self.irregularities["questions"]:
             raise UserError(f"{self.path} contains no questions.")
@@ -201,7 +200,10 @@ class LocomoMc10(Dataset):
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return position_measures(records)
 
-    def _order_choices(self, case: EvalCase) -> EvalCase:
+    def _completed(self, case: EvalCase) -> EvalCase:
+        """The case with its evidence, if there is any to join, and its choices in their order."""
+        if self._evidence:
+            case = self._evidence.join(case)
         if self.settings.choice_order == "given":
             return case
 
@@ -235,10 +237,7 @@ class LocomoMc10(Dataset):
 
     @property
     def _source_info(self) -> DatasetInfo:
-        if self.info.name == "locomo_mc10":
-            return dataset_info("locomo")
-
-        return dataset_info("demo")
+        return dataset_info({"locomo_mc10": "locomo"}.get(self.info.name, "demo"))
 
     @property
     def _original_path(self) -> Path:
@@ -275,21 +274,14 @@ class LocomoMc10(Dataset):
 
     @cached_property
     def _samples(self) -> list[Fields]:
-        original = self._joinable
-        if self.settings.derive:
-            original = self._original
-
+        original = self._original if self.settings.derive else self._joinable
         assert original is not None  # asked for only if there is one
         return read_records(original.content, self._original_path, "conversation")
 
     @cached_property
     def _conversations(self) -> Mapping[str, EvalCase]:
-        conversations = {}
-        for sample in self._samples:
-            case = read_case(sample, captions=False)
-            conversations[case.case_id] = case
-
-        return conversations
+        cases = [read_case(sample, captions=False) for sample in self._samples]
+        return {case.case_id: case for case in cases}
 
 
 def _derived_note(made_from: Mapping[str, Any]) -> str:

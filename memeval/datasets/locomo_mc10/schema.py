@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 
 from msgspec import structs
@@ -78,9 +78,8 @@ def _case(conversation: str, first: Fields, others: Iterable[Fields]) -> EvalCas
         speakers.update(dict.fromkeys(turn.speaker for turn in session.turns))
 
     seen: set[str] = set()
-    first.check_new("question_id", first.text("question_id"), seen)
-    questions = [_question(first)]
-    for row in others:
+    questions: list[EvalQuestion] = []
+    for row in chain([first], others):
         row.check_new("question_id", row.text("question_id"), seen)
         for name in HAYSTACK:
             if row.items(name) != first.values[name]:

@@ -86,7 +86,8 @@ def _documents(
 
         within = bisect_right(ranks, k)
         ndcg = official_ndcg(ranks, len(relevant), k)
-        metrics |= _by_metric(name, k, float(within > 0), float(within == len(relevant)), ndcg)
+        values = (float(within > 0), float(within == len(relevant)), ndcg)
+        metrics |= _by_metric(name, k, values)
 
     return metrics
 
@@ -125,24 +126,18 @@ def sessions_of_turns(
 
         sessions = {session_of[ranked[rank - 1]] for rank in ranks if rank <= depth}
         ndcg = official_ndcg(ranks, len(relevant), depth)
-        metrics |= _by_metric("session", k, float(bool(sessions)), float(sessions == sought), ndcg)
+        values = (float(bool(sessions)), float(sessions == sought), ndcg)
+        metrics |= _by_metric("session", k, values)
 
     return metrics
 
 
 def _by_metric(
-    name: str,
-    k: int,
-    recall_any: float | None = None,
-    recall_all: float | None = None,
-    ndcg: float | None = None,
+    name: str, k: int, values: Sequence[float | None] = (None, None, None)
 ) -> dict[str, float | None]:
-    """The metrics at a cutoff; all None if the ranking ends before it."""
-    return {
-        f"{PREFIX}{name}/recall_any_at_{k}": recall_any,
-        f"{PREFIX}{name}/recall_all_at_{k}": recall_all,
-        f"{PREFIX}{name}/ndcg_any_at_{k}": ndcg,
-    }
+    of = f"{PREFIX}{name}/"
+    names = (f"{of}recall_any_at_{k}", f"{of}recall_all_at_{k}", f"{of}ndcg_any_at_{k}")
+    return dict(zip(names, values, strict=True))
 
 
 def official_means(records: Sequence[Record]) -> dict[str, float | None]:

@@ -68,12 +68,9 @@ def _case_of(value: Any) -> Any:
     if not isinstance(value, dict):
         return UNNAMED_CASE
 
-    name = None
     metadata = value.get("metadata")
-    if isinstance(metadata, dict):
-        name = metadata.get("case_id")
-
-    name = value.get("case_id", name)
+    named = metadata.get("case_id") if isinstance(metadata, dict) else None
+    name = value.get("case_id", named)
     return name if isinstance(name, str | int) else UNNAMED_CASE
 
 

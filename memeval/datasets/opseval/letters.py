@@ -53,13 +53,8 @@ def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
     if len(set(letters)) < len(letters):
         return None
 
-    positions = []
-    for letter in sorted(letters):
-        position = ord(letter) - ord("A")
-        if position < count:
-            positions.append(position)
-
-    return tuple(positions) or None
+    existing = [letter for letter in sorted(letters) if letter in ascii_uppercase[:count]]
+    return tuple(map(ascii_uppercase.index, existing)) or None
 
 
 def without_answer(question: str) -> str:

@@ -5,6 +5,7 @@ named repair.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -84,11 +85,6 @@ def _5g(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     return _with_gold(row, rows, item)
 
 
-def _oracle(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
-    """A row with choices inside the question's text."""
-    return _read_inline(row=row, row_id=row_id, rows=rows, domain="oracle_database")
-
-
 def _log(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     """A row with choices inside the question's text if there are some and the answer is letters;
     else with an answer in words.
@@ -96,23 +92,11 @@ def _log(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     lettered = split_choices(row.text("question"))
     # Also in lower case: the golds of two of these questions are `b` and `ac`.
     if lettered and gold_letters(row.answer("answer"), len(lettered.choices)):
-        return _read_inline(row=row, row_id=row_id, rows=rows, domain="log_analysis")
+        return _read_inline(row, row_id, rows, domain="log_analysis")
 
     question = _without_given_answer(row.text("question"), row_id, rows)
-    return OpsEvalItem(
-        row_id=row_id,
-        domain="log_analysis",
-        question=question,
-        gold=(row.answer("answer").strip(),),
-    )
-
-
-_READERS: Mapping[str, Callable[[Fields, str, Rows], OpsEvalItem | None]] = {
-    "wired_network": _wired,
-    "5g_communication": _5g,
-    "oracle_database": _oracle,
-    "log_analysis": _log,
-}
+    gold = row.answer("answer").strip()
+    return OpsEvalItem(row_id=row_id, domain="log_analysis", question=question, gold=(gold,))
 
 
 def _read_inline(row: Fields, row_id: str, rows: Rows, domain: str) -> OpsEvalItem | None:
@@ -139,6 +123,14 @@ def _read_inline(row: Fields, row_id: str, rows: Rows, domain: str) -> OpsEvalIt
         solution=solution,
     )
     return _with_gold(row, rows, item)
+
+
+_READERS: Mapping[str, Callable[[Fields, str, Rows], OpsEvalItem | None]] = {
+    "wired_network": _wired,
+    "5g_communication": _5g,
+    "oracle_database": partial(_read_inline, domain="oracle_database"),
+    "log_analysis": _log,
+}
 
 
 def _with_gold(row: Fields, rows: Rows, item: OpsEvalItem) -> OpsEvalItem | None:
