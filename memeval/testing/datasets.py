@@ -204,7 +204,7 @@ class DatasetContract(DamagedFiles):
             f"pin `first`, `tenth` and `last` in your subclass: {pins[0]}, {pins[9:10]}, {pins[-1]}"
         )
         assert (pins[0], pins[-1]) == (self.first, self.last)
-        assert pins[9:10] == list(filter(None, [self.tenth]))
+        assert pins[9:10] == ([self.tenth] if self.tenth else [])
 
 
 def questions_of(cases: Iterable[EvalCase]) -> list[EvalQuestion]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from memeval.pipeline.execute.ingest import ingest_calls
 from memeval.pipeline.isolate.watch import Watched
-from memeval.records import EvalCase, Turn
+from memeval.records import Turn
 from memeval.testing.check_finding import FACTS, questions_about, sentence_of
 from memeval.testing.sample import sample_case, sample_chunks
 from memeval.testing.under_test import SystemUnderTest
@@ -46,7 +46,11 @@ async def measure_lag(
     is measured to 0.01 s or a twentieth of it, whichever is more, plus the time of a search.
     """
     name = FACTS[thing]
-    case = _case_with(thing, name)
+    case = sample_case(f"lag {thing}")
+    last = case.sessions[-1]
+    fact = Turn(f"{last.session_id}:fact", "Ilse", sentence_of(thing, name), last.started_at)
+    told = replace(last, turns=(*last.turns, fact))
+    case = replace(case, sessions=(*case.sessions[:-1], told))
     system = of.start(of.parts(of.model(), case_id=case.case_id))
     await Watched(system).run(ingest_calls(sample_chunks(case), {}))
 
@@ -63,11 +67,3 @@ async def measure_lag(
             return Lag(None, looks)
 
         await sleep(min(max(FIRST_PAUSE_S, PAUSE_SHARE * waited), patience_s - waited))
-
-
-def _case_with(thing: str, name: str) -> EvalCase:
-    case = sample_case(f"lag {thing}")
-    last = case.sessions[-1]
-    fact = Turn(f"{last.session_id}:fact", "Ilse", sentence_of(thing, name), last.started_at)
-    told = replace(last, turns=(*last.turns, fact))
-    return replace(case, sessions=(*case.sessions[:-1], told))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from memeval.datasets.lint.records import Finding, LintedRun, SentPrompt
+from memeval.datasets.lint.records import Finding, LintedRun
 from memeval.datasets.lint.words import gold_runs, spaced
 from memeval.records import EvalCase, format_time
-from memeval.results import Record
 
 LEAST_IN_PROMPT = 3
 LEAST_IN_MEMORY = 4
@@ -29,21 +28,18 @@ def check_prompts(material: LintedRun) -> Iterator[Finding]:
     texts: dict[str, str] = {}
     for record in material.records:
         prompt = material.prompts.get((record.question_id, record.repeat))
-        if prompt is not None:
-            texts[spaced(prompt_frame(prompt, record))] = "the answer prompt"
+        if prompt is None:
+            continue
+
+        text = "\n".join(prompt.messages)
+        for own in (prompt.context, record.question, *record.choices):
+            if own:
+                # A question may contain words of its own gold, and a context should.
+                text = text.replace(own, "\n")
+
+        texts[spaced(text)] = "the answer prompt"
 
     return _findings("gold in prompt", "gold answers", WHY_PROMPT, _golds_in(material, texts))
-
-
-def prompt_frame(prompt: SentPrompt, record: Record) -> str:
-    """A prompt without its context, question and choices."""
-    text = "\n".join(prompt.messages)
-    for own in (prompt.context, record.question, *record.choices):
-        if own:
-            # A question may contain words of its own gold, and a context should.
-            text = text.replace(own, "\n")
-
-    return text
 
 
 def check_settings(material: LintedRun) -> Iterator[Finding]:

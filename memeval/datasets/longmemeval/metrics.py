@@ -135,8 +135,8 @@ def sessions_of_turns(
 def _by_metric(
     name: str, k: int, values: Sequence[float | None] = (None, None, None)
 ) -> dict[str, float | None]:
-    of = f"{PREFIX}{name}/"
-    names = (f"{of}recall_any_at_{k}", f"{of}recall_all_at_{k}", f"{of}ndcg_any_at_{k}")
+    path = f"{PREFIX}{name}/"
+    names = (f"{path}recall_any_at_{k}", f"{path}recall_all_at_{k}", f"{path}ndcg_any_at_{k}")
     return dict(zip(names, values, strict=True))
 
 

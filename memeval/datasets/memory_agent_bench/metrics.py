@@ -16,7 +16,7 @@ Other = TypeVar("Other")
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 ANSWER_LINE = re.compile(r"answer\s*:[ \t]*(.*)", re.IGNORECASE)
 # Possessive, so that a long reply of such marks takes linear time.
-REPEATED = re.compile(r"\A(?:[*_ \t]*+answer[*_ \t]*+:)++", re.IGNORECASE)
+REPEATED = re.compile(r"(?:[*_ \t]*+answer[*_ \t]*+:)++", re.IGNORECASE)
 # Long numbers before a colon are titles: `2001: A Space Odyssey`.
 NUMBERING = re.compile(r"^(?:\d{1,9}[.)]|\d{1,2}:|[-*•])\s*")
 # Titles are compared without their year: `Heat (1995)` is `Heat`.
@@ -102,9 +102,13 @@ def parse_answer(prediction: str) -> str:
     If repeated, as in `Answer: Answer: 5`, it counts once.
     """
     match = ANSWER_LINE.search(prediction)
-    answer = match and REPEATED.sub("", match[1]).strip()
-    if answer:
-        return answer
+    if match:
+        answer = match[1]
+        again = REPEATED.match(answer)
+        if again:
+            answer = answer[again.end() :]
+        if answer.strip():
+            return answer.strip()
 
     return next(filter(None, map(str.strip, prediction.splitlines())), "")
 

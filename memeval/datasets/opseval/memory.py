@@ -45,7 +45,13 @@ def parts(
 
     Memory and questions of a part are in one language, so that no item is helped by its twin.
     """
-    fold_of = _folds(items, folds, seed)
+    fold_of: dict[int, int] = {}
+    # Items that belong together share a fold.
+    for members in groups(items):
+        text = f"{seed} {items[members[0]].row_id}"
+        fold = int(sha256(text.encode()).hexdigest(), 16) % folds
+        fold_of |= dict.fromkeys(members, fold)
+
     for domain in domains:
         for language in ("en", "zh"):
             sharing = []
@@ -63,17 +69,6 @@ def parts(
 
                 if asked:
                     yield ItemGroup(asked=tuple(asked), remembered=tuple(remembered))
-
-
-def _folds(items: Sequence[OpsEvalItem], folds: int, seed: int) -> Mapping[int, int]:
-    """The fold of each item, by position. Items that belong together share it."""
-    fold_of: dict[int, int] = {}
-    for members in groups(items):
-        text = f"{seed} {items[members[0]].row_id}"
-        fold = int(sha256(text.encode()).hexdigest(), 16) % folds
-        fold_of |= dict.fromkeys(members, fold)
-
-    return fold_of
 
 
 def sessions(items: Sequence[OpsEvalItem], *, mask: bool) -> tuple[Session, ...]:

@@ -4,7 +4,7 @@ named repair.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -74,10 +74,12 @@ def _5g(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     if not choices:
         rows.repair(row_id, "statement", f"no choices: given A {STATEMENT[0]} and B {STATEMENT[1]}")
 
+    listed = "\n".join(f"{chr(ord('A') + place)}: {choice}" for place, choice in enumerate(choices))
+    question = row.text("question").strip()
     item = OpsEvalItem(
         row_id=row_id,
         domain="5g_communication",
-        question=_without_choices(row.text("question"), choices),
+        question=question.removesuffix(listed).strip() or question,
         choices=choices or STATEMENT,
         multi_select=several,
         solution=row.text("solution").strip(),
@@ -192,9 +194,3 @@ def _several(row: Fields, name: str) -> bool:
         raise row.wrong(name, f"is {kind}, not 0 (one is right) or 1 (several are)")
 
     return kind == 1
-
-
-def _without_choices(question: str, choices: Sequence[str]) -> str:
-    """The question without the list of its choices at its end."""
-    listed = "\n".join(f"{chr(ord('A') + place)}: {choice}" for place, choice in enumerate(choices))
-    return question.strip().removesuffix(listed).strip() or question.strip()
