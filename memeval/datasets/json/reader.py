@@ -351,7 +351,6 @@ class _SessionReader(Struct, dict=True):
         return tuple(sessions)
 
     def named(self, count: int) -> CaseSessions:
-        """What was read of `count` sessions, as operations and questions name it."""
         texts = {chunk.turn_id: chunk.text for chunk in self.chunks}
         return CaseSessions(self.positions, self.of_turn, texts, count)
 

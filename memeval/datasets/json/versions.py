@@ -48,8 +48,7 @@ def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str,
             talked.append(name)
 
     asked_before, asked_after = named_questions(old), named_questions(new)
-    changed = []
-    same = 0
+    changed, same = [], 0
     for name, question in asked_before.items():
         if name in asked_after:
             other = asked_after[name]
