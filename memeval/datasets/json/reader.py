@@ -172,7 +172,8 @@ class OwnReader(Struct, dict=True):
         self.layout = Layout.LIST
         if isinstance(value, dict) and "cases" in value:
             self.layout = Layout.OBJECT
-            self.header = {name: item for name, item in value.items() if name != "cases"}
+            self.header = dict(value)
+            del self.header["cases"]
             cases = self._read_header("the file", value).items("cases", required=True)
             if cases is None:
                 return
