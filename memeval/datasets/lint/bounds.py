@@ -4,9 +4,9 @@ bound did not measure memory. A question on which all runs agree measures nothin
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from memeval.datasets.grouping import group
 from memeval.datasets.lint.records import Finding, LintedRun, differing_settings
 from memeval.results import Record, RunSummary
 
@@ -54,7 +54,7 @@ def check_bounds(material: LintedRun) -> Iterator[Finding]:
             why=f"{system_of(upper)} has at least everything that {system_of(lower)} has. "
             "Possible causes: chance on so few questions, a context that is too long to "
             "read, a lenient judge, or questions that need no memory",
-            questions=tuple(filter(differences.get, common)),
+            questions=tuple(name for name in common if differences[name]),
         )
 
 
@@ -87,11 +87,7 @@ def same_everywhere(material: LintedRun) -> Iterator[Finding]:
 
 def scores(records: Iterable[Record]) -> dict[str, float]:
     """The mean score of each question over its repeats; questions without a score are left out."""
-    columns: dict[str, list[float]] = defaultdict(list)
-    for record in records:
-        if record.score is not None:
-            columns[record.question_id].append(record.score)
-
+    columns = group((row.question_id, row.score) for row in records if row.score is not None)
     return {name: sum(column) / len(column) for name, column in columns.items()}
 
 

@@ -8,14 +8,12 @@ from collections.abc import Iterator
 
 from memeval.datasets.lint.records import Finding, LintedRun, differing_settings
 from memeval.datasets.lint.words import runs_of, spaced, words_of
-from memeval.results import is_imported
+from memeval.results import RunSummary, is_imported
 
 COPIED_WORDS = 40
 """Minimum number of consecutive words of its context that make an answer a copy of it."""
-UNTUNED = tuple("dataset. judge. llm.judge. num_runs. seed. min_coverage. max_ingest_loss.".split())
-"""Settings, and groups of them, that determine what is asked and how it is judged, each with a dot
-behind it. All others may be tuned.
-"""
+UNTUNED = ("dataset", "judge", "llm.judge", "num_runs", "seed", "min_coverage", "max_ingest_loss")
+"""Settings that determine what is asked and how it is judged. All others may be tuned."""
 
 
 def check_budget(material: LintedRun) -> Iterator[Finding]:
@@ -99,10 +97,7 @@ def check_tuning(material: LintedRun) -> Iterator[Finding]:
     rivals, shared = [], set()
     for summary, questions in material.siblings:
         common = own.keys() & questions
-        names = differing_settings(material.summary, summary)
-        if not common or "system" in names or "judge" in names:
-            continue
-        if not all(f"{name}.".startswith(UNTUNED) for name in names):
+        if common and is_tuned(material.summary, summary):
             rivals.append(summary.run_key)
             shared |= common
 
@@ -117,5 +112,19 @@ def check_tuning(material: LintedRun) -> Iterator[Finding]:
             where=f"runs {shown}",
             why="the best of several settings on the same questions looks better than it is; "
             "tune on dataset.split=dev and report dataset.split=test",
-            questions=tuple(filter(shared.__contains__, own)),
+            questions=tuple(name for name in own if name in shared),
         )
+
+
+def is_tuned(summary: RunSummary, other: RunSummary) -> bool:
+    """Whether two runs have the same system and judge, but different other settings."""
+    names = differing_settings(summary, other)
+    if "system" in names or "judge" in names:
+        return False
+
+    return not all(map(is_untuned, names))
+
+
+def is_untuned(name: str) -> bool:
+    """Whether a setting is one of `UNTUNED`, or belongs to such a group."""
+    return any(name == group or name.startswith(f"{group}.") for group in UNTUNED)

@@ -44,7 +44,7 @@ def check_prompts(material: LintedRun) -> Iterator[Finding]:
 
 def check_settings(material: LintedRun) -> Iterator[Finding]:
     """Finds gold in settings, and in the user's own files that settings name."""
-    texts = dict(zip(map(spaced, material.settings.values()), material.settings, strict=True))
+    texts = {spaced(text): name for name, text in material.settings.items()}
     return _findings("gold in settings", "gold answers", WHY_PROMPT, _golds_in(material, texts))
 
 
