@@ -93,7 +93,7 @@ class OwnDocument(Struct):
         texts = list(map(self._case_text, range(len(self.cases))))
         if self.layout is Layout.LINES:
             header = json_line(self.header) if self.header else ""
-            return header + "".join(texts)
+            return "".join([header, *texts])
         if self.layout is Layout.CASE:
             return f"{texts[0]}\n"
         if self.layout is Layout.LIST:

@@ -264,10 +264,8 @@ def _values_text(notes: Sequence[Mapping[str, Any]], name: str, count: int) -> s
     values = Counter(str(note[name]) for note in notes if note.get(name) is not None)
     left = count - values.total()
     stated = _counts_text(values)
-    if not left:
-        return stated
-
-    return f"{stated}, not stated {left:,}" if stated else f"not stated {left:,}"
+    unstated = f"not stated {left:,}" if left else ""
+    return ", ".join(filter(None, [stated, unstated]))
 
 
 def _cell(value: str) -> str:

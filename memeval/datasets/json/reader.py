@@ -213,7 +213,7 @@ class OwnReader(Struct, dict=True):
 
         conversation = _SessionReader(entry)
         sessions = conversation.read()
-        named = conversation.named(len(sessions))
+        named = conversation.case_sessions(len(sessions))
         operations = read_operations(entry, named, (META,))
         values = entry.items("questions", required=True) or []
         reader = _ReviewedReader(
@@ -233,12 +233,15 @@ class OwnReader(Struct, dict=True):
         if len(self.mistakes.messages) > before:
             return None
 
-        asked = tuple(self._asked(questions, values))
+        asked = tuple(self._not_left_out(questions, values))
         # Of all questions, even those left out: the memory must be the same without them.
         ends = checkpoints(questions, len(sessions))
         return EvalCase(case_id or "", sessions, asked, operations=operations, checkpoints=ends)
 
-    def _asked(self, questions: Sequence[EvalQuestion], values: list[Any]) -> list[EvalQuestion]:
+    def _not_left_out(
+        self, questions: Sequence[EvalQuestion], values: list[Any]
+    ) -> list[EvalQuestion]:
+        """The questions that are asked; counts the statuses of all."""
         asked = []
         # Without a mistake, each value became a question.
         for question, value in zip(questions, values, strict=True):
@@ -351,7 +354,7 @@ class _SessionReader(Struct, dict=True):
 
         return tuple(sessions)
 
-    def named(self, count: int) -> CaseSessions:
+    def case_sessions(self, count: int) -> CaseSessions:
         texts = {chunk.turn_id: chunk.text for chunk in self.chunks}
         return CaseSessions(self.positions, self.of_turn, texts, count)
 

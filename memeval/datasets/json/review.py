@@ -182,10 +182,12 @@ class ReviewFile:
 
         if change.evidence is not None and change.evidence != _positions(read):
             names = dict(enumerate(turn_names(self._document.cases[case])))
-            changed["evidence"] = evidence = []
+            evidence = []
             for place in dict.fromkeys(change.evidence):
                 name = names.get(place)
                 evidence.append(place if name is None else name)
+
+            changed["evidence"] = evidence
 
         own = _own_review(changed, self.reviewer)
         if change.decision is not None:
