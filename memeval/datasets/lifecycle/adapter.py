@@ -70,7 +70,8 @@ class Lifecycle(Dataset):
     @property
     def measure_names(self) -> Collection[str]:
         names = [*(metric.name for metric in RATES), SELECTIVE]
-        for name in tuple(names):
-            names += (f"{name}_ci95_low", f"{name}_ci95_high")
+        ends: list[str] = []
+        for name in names:
+            ends += (f"{name}_ci95_low", f"{name}_ci95_high")
 
-        return tuple(names)
+        return (*names, *ends)

@@ -304,8 +304,10 @@ class CaseBuilder:
         self._ask("neighbour", inside, facets={"form": "substring"})
 
     def _deletions_in_other_forms(self) -> None:
+        """Adds facts to be forgotten that share a turn or an attribute with another fact, or that
+        are written in another way or language.
+        """
         language = self.language
-
         phone = self.fact("phone")
         employer = self.fact("employer", name=phone.name)
         forms = {f"{form}2": word for form, word in language.attributes["employer"].items()}
