@@ -168,7 +168,7 @@ class LocomoMc10(Dataset):
                 is_twice = len(set(question.choices)) < len(question.choices)
                 self.irregularities.update(questions=1, twice=int(is_twice))
 
-            yield self._completed(case)
+            yield self._complete(case)
 
         if not self.irregularities["questions"]:
             raise UserError(f"{self.path} contains no questions.")
@@ -200,7 +200,7 @@ class LocomoMc10(Dataset):
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return position_measures(records)
 
-    def _completed(self, case: EvalCase) -> EvalCase:
+    def _complete(self, case: EvalCase) -> EvalCase:
         """The case with its evidence, if there is any to join, and its choices in their order."""
         if self._evidence:
             case = self._evidence.join(case)
@@ -237,7 +237,8 @@ class LocomoMc10(Dataset):
 
     @property
     def _source_info(self) -> DatasetInfo:
-        return dataset_info({"locomo_mc10": "locomo"}.get(self.info.name, "demo"))
+        name = "locomo" if self.info.name == "locomo_mc10" else "demo"
+        return dataset_info(name)
 
     @property
     def _original_path(self) -> Path:

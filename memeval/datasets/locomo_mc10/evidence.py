@@ -44,12 +44,12 @@ class Evidence(Struct, frozen=True):
     ) -> EvalQuestion:
         # The rows are in LoCoMo's order. By text they could not be joined: 12 texts occur twice.
         index = int(question.question_id.rpartition("_q")[2])
-        same_place = origin.questions[index : index + 1]
-        if not same_place or _plain(same_place[0].text) != _plain(question.text):
+        there = origin.questions[index] if index < len(origin.questions) else None
+        if there is None or _plain(there.text) != _plain(question.text):
             self.counts["unlike"] += 1
             return question
 
-        evidence = tuple(turn_id for turn_id in same_place[0].evidence if turn_id in turn_ids)
+        evidence = tuple(turn_id for turn_id in there.evidence if turn_id in turn_ids)
         self.counts["joined" if evidence else "none"] += 1
         return replace(question, evidence=evidence)
 

@@ -37,7 +37,7 @@ class LongMemEval(Dataset):
     settings_type = LongMemEvalSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES,)
     benchmark: ClassVar[str | None] = "longmemeval"
-    category_names: Mapping[CategoryId, str] = dict(zip(ABILITIES, ABILITIES, strict=True))
+    category_names: Mapping[CategoryId, str] = {kind: kind for kind in ABILITIES}
     facet_names: Mapping[str, str] = {"ability": "Ability"}
     irregularity_notes: Mapping[str, str] = {
         "without": (
@@ -111,13 +111,8 @@ class LongMemEval(Dataset):
         return official_metrics(ranking, question.evidence, session_of)
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        abstained, updated = [], []
-        for record in records:
-            if not record.answerable:
-                abstained.append(record.score)
-            if record.category == "knowledge-update":
-                updated.append(record.score)
-
+        abstained = [record.score for record in records if not record.answerable]
+        updated = [record.score for record in records if record.category == "knowledge-update"]
         return {
             "abstention_accuracy": mean(abstained),
             "knowledge_update_accuracy": mean(updated),

@@ -39,7 +39,7 @@ class GenericNetOps(OwnFile):
 
     def open(self) -> LoadedDataset:
         cases, notes = self._content
-        questions = chain.from_iterable(map(attrgetter("questions"), cases))
+        questions = chain.from_iterable(case.questions for case in cases)
         self.check_categories(str(question.category) for question in questions)
         return LoadedDataset(
             info=self.info,

@@ -53,8 +53,8 @@ def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
     if len(set(letters)) < len(letters):
         return None
 
-    existing = [letter for letter in sorted(letters) if letter in ascii_uppercase[:count]]
-    return tuple(map(ascii_uppercase.index, existing)) or None
+    positions = sorted(map(ascii_uppercase.index, letters))
+    return tuple(position for position in positions if position < count) or None
 
 
 def without_answer(question: str) -> str:

@@ -6,10 +6,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from itertools import repeat
+from itertools import chain
 
 from msgspec import Struct
 
+from memeval.datasets.grouping import group
 from memeval.datasets.opseval.groups import groups
 from memeval.datasets.opseval.items import OpsEvalItem
 from memeval.records import Session
@@ -84,19 +85,16 @@ def sessions(items: Sequence[OpsEvalItem], *, mask: bool) -> tuple[Session, ...]
 
     made = []
     for number, (topic, solutions) in enumerate(by_topic.items(), start=1):
-        made.append(Session.of(f"s{number}", zip(repeat(topic), solutions), ids=f"s{number}t"))
+        said = [(topic, text) for text in solutions]
+        made.append(Session.of(f"s{number}", said, ids=f"s{number}t"))
 
     return tuple(made)
 
 
 def turns_by_text(sessions_made: Sequence[Session]) -> Mapping[str, Sequence[str]]:
     """Turn ids by solution; the same solution may be under two topics."""
-    turn_ids: dict[str, list[str]] = {}
-    for session in sessions_made:
-        for turn in session.turns:
-            turn_ids.setdefault(turn.text, []).append(turn.turn_id)
-
-    return turn_ids
+    turns = chain.from_iterable(session.turns for session in sessions_made)
+    return group((turn.text, turn.turn_id) for turn in turns)
 
 
 def remembered_text(item: OpsEvalItem, *, mask: bool) -> str:
