@@ -79,8 +79,10 @@ class SyntheticSettings(DatasetSettings):
         return {name: getattr(self, name) for name in DEFAULTS}
 
 
-_OWN_FIELDS = fields(SyntheticSettings)[len(fields(DatasetSettings)) :]
-DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in _OWN_FIELDS}
+_SHARED = {field.name for field in fields(DatasetSettings)}
+DEFAULTS: Mapping[str, Any] = {
+    field.name: field.default for field in fields(SyntheticSettings) if field.name not in _SHARED
+}
 """The default of each setting that affects the generation."""
 
 

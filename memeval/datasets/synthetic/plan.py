@@ -160,8 +160,9 @@ class Planner(PlantMaterial):
         who, what = self.subject("collects", WORDS.collections)
         pieces = self.rng.sample(WORDS.pieces, self.rng.randint(2, 4))
         speaker = self.speaker_of(who)
-        bought = f"{self.me(who, speaker)} bought a {{}} piece for the {what} collection."
-        statements = self.tell_each(depth, speaker, list(map(bought.format, pieces)))
+        buyer = self.me(who, speaker)
+        sentences = [f"{buyer} bought a {name} piece for the {what} collection." for name in pieces]
+        statements = self.tell_each(depth, speaker, sentences)
 
         question = f"How many pieces has {who} bought for the {what} collection?"
         return _plant(MR, question, (str(len(pieces)), COUNTED[len(pieces)]), statements)
@@ -170,15 +171,16 @@ class Planner(PlantMaterial):
         who, what = self.subject("spends", WORDS.projects)
         sums = [self.rng.randint(11, 95) for _ in range(self.rng.randint(2, 3))]
         speaker = self.speaker_of(who)
-        spent = f"{self.me(who, speaker)} spent {{}} crowns on the {what}."
-        statements = self.tell_each(depth, speaker, list(map(spent.format, sums)))
+        spender = self.me(who, speaker)
+        sentences = [f"{spender} spent {amount} crowns on the {what}." for amount in sums]
+        statements = self.tell_each(depth, speaker, sentences)
 
         question = f"How many crowns has {who} spent on the {what} in all?"
         return _plant(MR, question, (str(sum(sums)), f"{sum(sums)} crowns"), statements)
 
     def comparison(self, depth: float) -> Plant:
         race = self.rng.choice(WORDS.races)
-        runners = self.subject("runs", (race,))[0], self.subject("runs", (race,))[0]
+        runners = [self.subject("runs", (race,))[0] for _ in range(2)]
         miles = self.rng.sample(range(3, 30), 2)
         speakers = list(map(self.speaker_of, runners))
         statements = []

@@ -45,7 +45,7 @@ WORDS = load_sibling(__file__, "words.yaml", SyntheticWords)
 
 PERSON, PLACE, NUMBER = "person", "place", "number"
 ATTRIBUTES = [(name, kind) for kind, names in WORDS.attributes.items() for name in names]
-VERBS = dict(zip(WORDS.events.values(), WORDS.events, strict=True))
+VERBS = {deed: verb for verb, deed in WORDS.events.items()}
 """The verb of the question about each event, by its wording in statements."""
 AGO = [(days, text) for text, days in WORDS.ago.items()]
 COUNTED = ("zero", "one", "two", "three", "four", "five", "six")
