@@ -92,7 +92,7 @@ class Drafting(Struct, dict=True):
     @cached_property
     def count_before(self) -> int:
         """Number of drafted questions already in the file."""
-        return len(list(filter(IS_DRAFTED.search, self._ids)))
+        return sum(IS_DRAFTED.search(name) is not None for name in self._ids)
 
     @property
     def proposals(self) -> int:
@@ -106,12 +106,7 @@ class Drafting(Struct, dict=True):
                 MOST_TRIES * self.wanted.count,
             )
             there = 0
-            # Some questions of earlier slots were in the file already. A wave is as large as if
-            # this command had drafted those, too: later kinds depend on what was kept before, and
-            # a command that continues another one must make the same requests.
-            while self._missing and (
-                wave := list(islice(coming, min(self.wanted.count - there - self.kept, WAVE)))
-            ):
+            while self._missing and (wave := list(islice(coming, self._wave_size(there)))):
                 new = [slot for slot in wave if self._id_of(slot) not in self._ids]
                 there += len(wave) - len(new)
                 todo = new[: self._missing]
@@ -128,6 +123,14 @@ class Drafting(Struct, dict=True):
     @property
     def _missing(self) -> int:
         return max(self.wanted.count - self.count_before - self.kept, 0)
+
+    def _wave_size(self, there: int) -> int:
+        """Slots in the next wave; the questions of `there` earlier slots were in the file already.
+
+        The number is the same as if this command had drafted those, too: later kinds depend on what
+        was kept before, and a command that continues another one must make the same requests.
+        """
+        return min(self.wanted.count - there - self.kept, WAVE)
 
     def _drop(self, slot: QuestionSlot, reason: Reason) -> None:
         """Counts a dropped proposal. Its kind is requested again, up to `MOST_TRIES` times its
