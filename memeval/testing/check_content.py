@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import repeat
 
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.execute.ingest import call_method
@@ -160,11 +159,10 @@ async def unicode_survives(of: SystemUnderTest) -> None:
         for chunk in retrieved or ():
             whole += any(content in chunk.text for content in contents.values())
             content = contents.get(chunk.turn_ids, "")
-            # Its ASCII words survive whatever is done to the other characters. A system that
-            # extracts writes its own texts.
+            # ASCII words survive whatever is done to the other characters of a text.
             words = re.findall(r"[A-Za-z]{3,}", content)
             if not words or not all(word in chunk.text for word in words):
-                continue
+                continue  # a system that extracts writes its own texts
 
             expect(
                 content in chunk.text,
@@ -178,7 +176,7 @@ async def unicode_survives(of: SystemUnderTest) -> None:
 
 async def long_turn(of: SystemUnderTest) -> None:
     """A turn of 60,000 characters is stored, or refused with an error."""
-    filler = " ".join(map("word{}".format, range(LONG_TURN_CHARACTERS // 10)))
+    filler = " ".join(f"word{number}" for number in range(LONG_TURN_CHARACTERS // 10))
     case = _case_of("long", ("The kayak is red.", f"The harbour code is 4417. {filler}"))
     system = await of.fill_system(case=case)
     answer = await of.ask(system, "What is the harbour code?")
@@ -187,7 +185,7 @@ async def long_turn(of: SystemUnderTest) -> None:
 
 def _case_of(case_id: str, texts: Sequence[str]) -> EvalCase:
     time = datetime(2021, 5, 6, 7, 8)
-    session = Session.of(case_id, zip(repeat("Ilse"), texts), time=time)
+    session = Session.of(case_id, (("Ilse", text) for text in texts), time=time)
     return EvalCase(case_id, (session,), (), ("Ilse",))
 
 

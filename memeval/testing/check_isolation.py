@@ -117,8 +117,9 @@ async def _expect_no_marks(
 
 def _expect_nothing_of(answers: Sequence[Answer], sessions: Sequence[str], where: str) -> None:
     foreign = sample_chunks(sample_case("foreign", tuple(sessions)))
+    turns = turn_ids_of(foreign)
     for answer in answers:
-        leaked = sorted(turn_ids_of(answer.retrieved or ()) & turn_ids_of(foreign))
+        leaked = sorted(turn_ids_of(answer.retrieved or ()) & turns)
         expect(
             not leaked, f"turns {', '.join(leaked)} of a case were found {where}", "only its own"
         )

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from datetime import datetime
-from operator import attrgetter
 from typing import Any, ClassVar
 
 from memeval.datasets.contract import GRANULARITIES, OBSERVATION, SUMMARY
@@ -76,21 +75,21 @@ class DatasetContract(DamagedFiles):
     def test_ids_are_unique(self) -> None:
         cases = self.cases()
         assert cases, "the data set has no cases"
-        assert repeated(map(attrgetter("case_id"), cases)) == []
-        assert repeated(map(attrgetter("question_id"), questions_of(cases))) == []
+        assert repeated(case.case_id for case in cases) == []
+        assert repeated(question.question_id for question in questions_of(cases)) == []
         for case in cases:
-            assert repeated(map(attrgetter("session_id"), case.sessions)) == []
-            assert repeated(map(attrgetter("turn_id"), case.turns)) == []
+            assert repeated(session.session_id for session in case.sessions) == []
+            assert repeated(turn.turn_id for turn in case.turns) == []
 
     def test_times_ascend(self) -> None:
         for case in self.cases():
             if self.sessions_ascend:
-                assert ascend(map(attrgetter("started_at"), case.sessions)), (
+                assert ascend(session.started_at for session in case.sessions), (
                     f"{case.case_id}: sessions are out of order"
                 )
 
             for session in case.sessions:
-                assert ascend(map(attrgetter("time"), session.turns)), (
+                assert ascend(turn.time for turn in session.turns), (
                     f"{case.case_id} {session.session_id}: turns are out of order"
                 )
 
@@ -146,8 +145,8 @@ class DatasetContract(DamagedFiles):
         like_evidence, like_others = set[str](), set[str]()
         for case in self.cases():
             cited = set[str]().union(*(question.evidence for question in case.questions))
-            turn_ids = list(map(attrgetter("turn_id"), case.turns))
-            session_ids = map(attrgetter("session_id"), case.sessions)
+            turn_ids = [turn.turn_id for turn in case.turns]
+            session_ids = [session.session_id for session in case.sessions]
             for seen in (case.case_id, *session_ids, *turn_ids):
                 assert not TELLING.search(seen), f"the id '{seen}' reveals what is asked about"
 
@@ -171,7 +170,8 @@ class DatasetContract(DamagedFiles):
         whole = self.cases()
         (case,) = self.open_cases(limit_cases=1, limit_questions=1)
         assert len(case.questions) == 1
-        category = (whole[0].questions or questions_of(whole)[:1])[-1].category
+        asked = whole[0].questions or questions_of(whole)[:1]
+        category = asked[-1].category
         chosen = questions_of(self.open_cases(categories=(category,)))
         assert {question.category for question in chosen} == {category}
 
@@ -208,6 +208,7 @@ class DatasetContract(DamagedFiles):
 
 
 def questions_of(cases: Iterable[EvalCase]) -> list[EvalQuestion]:
+    """The questions of all cases, in order."""
     questions: list[EvalQuestion] = []
     for case in cases:
         questions += case.questions
