@@ -140,15 +140,7 @@ class Locomo(Dataset):
         for index, sample in enumerate(self._samples):
             case = read_case(sample, captions=self.settings.images == "caption")
             case_ids[case.case_id] += 1
-            questions = list(case.questions)
-            for position, correction in corrections.get(index, {}).items():
-                evidence = repair_evidence(correction.evidence, case.turn_ids)
-                questions[position] = replace(questions[position], evidence=evidence)
-                # In 57 of the 156 corrections only the evidence is wrong.
-                if correction.corrupts_score:
-                    questions[position] = replace(questions[position], gold=(correction.answer,))
-
-            cases.append(replace(case, questions=tuple(questions)))
+            cases.append(_correct(case, corrections.get(index, {})))
 
         # Question ids begin with the case id.
         for case_id, count in case_ids.items():
@@ -281,3 +273,18 @@ class RawQuestion(Struct, frozen=True):
         for text in self.cited:
             if text not in self.turns:
                 yield text, repair_evidence([text], self.turns)
+
+
+def _correct(case: EvalCase, corrections: Mapping[int, Correction]) -> EvalCase:
+    """The case with the audit's gold and evidence."""
+    questions = list(case.questions)
+    for position, correction in corrections.items():
+        evidence = repair_evidence(correction.evidence, case.turn_ids)
+        question = replace(questions[position], evidence=evidence)
+        # In 57 of the 156 corrections only the evidence is wrong.
+        if correction.corrupts_score:
+            question = replace(question, gold=(correction.answer,))
+
+        questions[position] = question
+
+    return replace(case, questions=tuple(questions))
