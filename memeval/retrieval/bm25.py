@@ -89,7 +89,7 @@ class Bm25Index:
         self.size = len(texts)
         self._numbers: Mapping[str, int] = {}
         # BM25Okapi divides by the number of terms.
-        if any(self._cut(text) for text in texts):
+        if any(map(self._cut, texts)):
             self._fill(map(self._cut, texts))
 
     def _fill(self, corpus: Iterable[list[str]]) -> None:

@@ -30,21 +30,11 @@ def _learns(embedder: Embedder) -> bool:
     return type(embedder).fitted is not Embedder.fitted
 
 
-async def _fit(embedder: Embedder, texts: Sequence[str]) -> Embedder:
-    """The embedder fitted on the texts, in a thread if it learns from them.
-
-    An embedder that learns nothing stays on the event loop. Cases then embed their texts in their
-    own order, and the same run sends the same batches each time.
-    """
-    if not _learns(embedder):
-        return embedder
-
-    return await current_ledger().own.in_worker(embedder.fitted, texts)
-
-
 async def _embed(embedder: Embedder, texts: Sequence[str], before: Embedded | None) -> Vectors:
     """The vectors of the texts; only texts that `before` does not have are embedded."""
-    vectors = {} if before is None or _learns(embedder) else before.vectors_by_text()
+    vectors: dict[str, Vectors] = {}
+    if before is not None and not _learns(embedder):
+        vectors = before.vectors_by_text()
     if not vectors:
         return await embedder.embed(texts)
 
@@ -57,8 +47,9 @@ async def _embed(embedder: Embedder, texts: Sequence[str], before: Embedded | No
 
         vectors |= zip(new, made, strict=True)
 
+    rows = list(map(vectors.__getitem__, texts))
     # Without any text, the array would lose its second axis.
-    return np.array([vectors[text] for text in texts], dtype=np.float32).reshape(len(texts), width)
+    return np.array(rows, dtype=np.float32).reshape(len(texts), width)
 
 
 async def open_vectors(
@@ -70,12 +61,15 @@ async def open_vectors(
     `before` is the index over earlier texts of the same memory: texts that stay keep their vectors,
     unless the embedder learns from all of them.
     """
-    fitted = await _fit(embedder, texts)
+    in_worker = current_ledger().own.in_worker
+    # An embedder that learns nothing stays on the event loop. Cases then embed their texts in their
+    # own order, and the same run sends the same batches each time.
+    if _learns(embedder):
+        embedder = await in_worker(embedder.fitted, texts)
     if saved is None:
-        return fitted, await _embed(fitted, texts, before)
+        return embedder, await _embed(embedder, texts, before)
 
-    file = saved / VECTORS_FILE
-    return fitted, await current_ledger().own.in_worker(load_vectors, file, len(texts), "texts")
+    return embedder, await in_worker(load_vectors, saved / VECTORS_FILE, len(texts), "texts")
 
 
 class DenseIndex:

@@ -44,8 +44,10 @@ def entities(line: str) -> dict[str, str]:
         text = line[speaker.end() :]
 
     tokens = TOKEN.findall(text)
-    for run in (*_names(tokens), *_phrases(tokens), *([term] for term in _caseless(text))):
+    for run in (*_names(tokens), *_phrases(tokens)):
         _add_name(mentioned, run)
+    for term in _caseless(text):
+        _add_name(mentioned, [term])
 
     return mentioned
 
@@ -63,10 +65,14 @@ def named_entities(names: Iterable[str]) -> dict[str, str]:
 def content_words(text: str) -> dict[str, str]:
     """Key and form of each word that could name an entity, and of each pair of neighbours."""
     tokens = TOKEN.findall(text)
-    words = {key_of([token]): token for token in tokens if _is_content(token)}
-    words |= {key_of([term]): term for term in _caseless(text)}
-    pairs = pairwise(tokens)
-    return words | {key_of(pair): " ".join(pair) for pair in pairs if all(map(_is_content, pair))}
+    words: dict[str, str] = {}
+    for word in (*filter(_is_content, tokens), *_caseless(text)):
+        words[key_of([word])] = word
+    for pair in pairwise(tokens):
+        if all(map(_is_content, pair)):
+            words[key_of(pair)] = " ".join(pair)
+
+    return words
 
 
 def _caseless(text: str) -> list[str]:
@@ -84,8 +90,9 @@ def key_of(words: Sequence[str]) -> str:
 
 def _add_name(mentioned: dict[str, str], words: list[str]) -> None:
     """Adds a run of words, as a whole and word by word."""
-    for run in (words, *([word] for word in words)):
-        mentioned.setdefault(key_of(run), " ".join(run))
+    mentioned.setdefault(key_of(words), " ".join(words))
+    for word in words:
+        mentioned.setdefault(key_of([word]), word)
 
 
 def _names(tokens: list[str]) -> Iterator[list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from memeval.retrieval.entities import entities
@@ -39,18 +40,14 @@ class EntityGraph:
         self.names: dict[str, str] = {}
         """The name under which each entity was first met, by its key."""
         self._lines = 0
-        self._read = read
-        for position, chunk in enumerate(chunks):
+        for held, chunk in zip(self._chunks, chunks, strict=True):
             for line in chunk.split("\n"):
-                self._add(position, line)
-
-    def _add(self, position: int, line: str) -> None:
-        mentioned = self._read(line)
-        self._graph.add_edges_from((key, self._lines) for key in mentioned)
-        self._lines += 1
-        self._chunks[position].update(mentioned)
-        for key, name in mentioned.items():
-            self.names.setdefault(key, name)
+                mentioned = read(line)
+                self._graph.add_edges_from((key, self._lines) for key in mentioned)
+                self._lines += 1
+                held.update(mentioned)
+                for key, name in mentioned.items():
+                    self.names.setdefault(key, name)
 
     def holders(self) -> dict[str, list[int]]:
         """Positions of the chunks that mention each entity, by its key."""
@@ -71,7 +68,7 @@ class EntityGraph:
         weights = dict(seeds)
         for seed, weight in seeds.items():
             lines = self._graph[seed]
-            shared = Counter(key for line in lines for key in self._graph[line])
+            shared = Counter(chain.from_iterable(map(self._graph.__getitem__, lines)))
             for key, count in shared.items():
                 near = HOP * weight * count / math.sqrt(len(lines) * len(self._graph[key]))
                 weights[key] = max(weights.get(key, 0.0), near)
@@ -84,13 +81,14 @@ class EntityGraph:
         score(u) = sum over the entities e of u of weight(e) * ln(1 + L / l(e)), L lines in all:
         names that occur everywhere say little.
         """
-        rarity = {key: math.log(1 + self._lines / len(self._graph[key])) for key in weights}
+        worth = dict(weights)
+        for key in weights:
+            worth[key] *= math.log(1 + self._lines / len(self._graph[key]))
 
         ranked = []
         for position, held in enumerate(self._chunks):
             # Sorted: float sums depend on the order, and a set's order differs between processes.
-            shared = sorted(held & weights.keys())
-            score = sum(weights[key] * rarity[key] for key in shared)
+            score = sum(map(worth.__getitem__, sorted(held & worth.keys())))
             if score > 0:
                 ranked.append((position, score))
 

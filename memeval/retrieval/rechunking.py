@@ -79,7 +79,10 @@ def _word_start(text: str, start: int, end: int) -> int:
 def _cut_session(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> Iterator[MemoryChunk]:
     text = "\n".join(chunk.content for chunk in chunks)
     spans = list(_spans(chunks))
-    speakers = tuple(dict.fromkeys(speaker for chunk in chunks for speaker in chunk.speakers))
+    speakers: dict[str, None] = {}
+    for chunk in chunks:
+        speakers |= dict.fromkeys(chunk.speakers)
+
     first = chunks[0]
 
     for number, (start, end) in enumerate(windows(text, size, overlap)):
@@ -96,7 +99,7 @@ def _cut_session(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> Iter
                 time=first.time,
                 session_id=first.session_id,
                 turn_ids=tuple(turn_ids),
-                speakers=speakers,
+                speakers=tuple(speakers),
             )
 
 

@@ -76,8 +76,10 @@ def config_named(name: str) -> RerankerConfig:
 def check_name(option: str, name: str) -> None:
     """Raises `UserError` if no reranker has the name; `option` is the setting with the name."""
     if name == DEFAULT or not is_available(OPTIONS, name):
-        names = set(available(OPTIONS)) - {DEFAULT}
-        raise unknown(f"value of {option}" if "." in option else option, name, names)
+        if "." in option:
+            option = f"value of {option}"
+
+        raise unknown(option, name, set(available(OPTIONS)) - {DEFAULT})
 
 
 def check_reranker(settings: RerankerConfig) -> None:
@@ -106,8 +108,7 @@ def build_reranker(settings: RerankerConfig, network: Network | None = None) -> 
     if settings.name == NONE:
         return None
 
-    reranker = RERANKERS.load(settings.name, settings.class_)
-    return reranker.from_settings(settings, network)
+    return RERANKERS.load(settings.name, settings.class_).from_settings(settings, network)
 
 
 def build_named(name: str) -> Reranker | None:
@@ -127,8 +128,7 @@ class Reordering:
         Raises `ModelError` if there is not one finite score for each.
         """
         candidates = [
-            Candidate(position=position, text=self._texts[position], similarity=score)
-            for position, score in ranked
+            Candidate(position, self._texts[position], score) for position, score in ranked
         ]
         scores = list(await self._reranker.scores(query, candidates))
         if len(scores) != len(candidates):
@@ -138,9 +138,7 @@ class Reordering:
         if not all(map(math.isfinite, scores)):
             raise ModelError("the reranker returned a score that is not a finite number")
 
-        scored = [
-            (candidate.position, score) for candidate, score in zip(candidates, scores, strict=True)
-        ]
+        scored = zip((position for position, _ in ranked), scores, strict=True)
         return sorted(scored, key=lambda pair: -pair[1])
 
     async def reorder_best(
@@ -151,4 +149,5 @@ class Reordering:
         Those below lose their scores, which can't be compared with the new ones.
         """
         best = await self.reorder(query, ranked[:count])
-        return [*best, *((position, None) for position, _ in ranked[count:])]
+        unchanged = [(position, None) for position, _ in ranked[count:]]
+        return [*best, *unchanged]

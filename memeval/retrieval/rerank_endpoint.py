@@ -74,12 +74,8 @@ class EndpointReranker(Reranker):
             patience_s=settings.patience_s,
             headers=headers_of(settings.headers, "reranker.headers"),
         )
-        return cls(
-            network.endpoint(reach),
-            str(settings.model),
-            network.cache("responses"),
-            network.origin,
-        )
+        endpoint = network.endpoint(reach)
+        return cls(endpoint, str(settings.model), network.cache("responses"), network.origin)
 
     async def scores(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
         if not candidates or not query.strip():
@@ -104,17 +100,18 @@ class EndpointReranker(Reranker):
 
     def _meter(self, entry: Mapping[str, Any], cached: bool) -> None:
         ledger = current_ledger()
-        ledger.repairs.update(note for note in entry.get("notes", ()) if note in NOTES)
-        usage = Usage(
-            role=Role.EMBED,
-            model=self._model,
-            provider=provider_of(self._address),
-            prompt_tokens=entry["tokens"],
-            completion_tokens=0,
-            estimated=entry["estimated"],
-            cached=cached,
+        ledger.repairs.update(filter(NOTES.__contains__, entry.get("notes", ())))
+        ledger.usages.append(
+            Usage(
+                role=Role.EMBED,
+                model=self._model,
+                provider=provider_of(self._address),
+                prompt_tokens=entry["tokens"],
+                completion_tokens=0,
+                estimated=entry["estimated"],
+                cached=cached,
+            )
         )
-        ledger.usages.append(usage)
         ledger.add_duration(Role.EMBED, entry["latency_s"])
 
     async def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,7 +123,8 @@ class EndpointReranker(Reranker):
         ranking = reply.value
         tokens, estimated = ranking.tokens, ranking.tokens is None
         if tokens is None:
-            tokens = sum(count_tokens(body["query"]) + count_tokens(text) for text in documents)
+            of_query = count_tokens(body["query"])
+            tokens = len(documents) * of_query + sum(map(count_tokens, documents))
 
         return {
             "scores": list(ranking.scores),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from memeval.retrieval.rerank import Candidate, Reranker
 from memeval.text.words import search_terms
@@ -26,8 +27,8 @@ class LexicalReranker(Reranker):
     """
 
     def __init__(self, corpus: Sequence[str] = ()) -> None:
-        self._terms = [frozenset(search_terms(text)) for text in corpus]
-        counts = Counter(term for held in self._terms for term in held)
+        self._terms = list(map(frozenset, map(search_terms, corpus)))
+        counts = Counter(chain.from_iterable(self._terms))
         size = len(self._terms)
         self._idf = {
             term: math.log(1 + (size - count + 0.5) / (count + 0.5))

@@ -68,8 +68,9 @@ class VectorIndex:
         self.size = len(rows)
         self._bytes = int(rows.nbytes)
         self._width = rows.shape[1] if self.size else 0
-        self._chroma = ChromaVectors(rows) if self.size > EXACT_UP_TO else None
-        self._rows = rows if self._chroma is None else _NO_ROWS
+        self._rows, self._chroma = rows, None
+        if self.size > EXACT_UP_TO:
+            self._rows, self._chroma = _NO_ROWS, ChromaVectors(rows)
 
     def query(self, vector: Vectors, depth: int) -> tuple[list[int], list[float]]:
         """The nearest `depth` positions, best first and ties by position, and their cosines.
@@ -149,7 +150,7 @@ class ChromaVectors:
         )
         for start in range(0, len(rows), BATCH):
             batch = rows[start : start + BATCH]
-            names = [str(start + offset) for offset in range(len(batch))]
+            names = list(map(str, range(start, start + len(batch))))
             self._collection.add(ids=names, embeddings=batch)
 
     def nearest(self, vector: Vectors, depth: int) -> tuple[Any, Any]:

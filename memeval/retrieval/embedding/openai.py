@@ -85,13 +85,8 @@ class OpenAIEmbedder(Embedder):
             headers=headers_of(settings.headers, "embedder.headers"),
             api_version=settings.api_version,
         )
-        return cls(
-            network.endpoint(reach),
-            settings.model,
-            settings.width,
-            network.cache("embeddings"),
-            network.origin,
-        )
+        endpoint, cache = network.endpoint(reach), network.cache("embeddings")
+        return cls(endpoint, settings.model, settings.width, cache, network.origin)
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
@@ -101,12 +96,13 @@ class OpenAIEmbedder(Embedder):
         entries = await self._calls.entries(keys)
         self._meter(entries)
 
-        vectors: dict[str, bytes] = {}
+        vectors: dict[str, Vectors] = {}
         for text, entry in entries.items():
-            vectors[text], seconds = read_timed_value(entry.value)
+            vector, seconds = read_timed_value(entry.value)
+            vectors[text] = np.frombuffer(vector, dtype=np.float32)
             current_ledger().add_duration(Role.EMBED, seconds)
 
-        widths = {len(vector) // 4 for vector in vectors.values()}
+        widths = set(map(len, vectors.values()))
         if len(widths) > 1:
             raise ModelError(
                 f"the vectors have different widths: {', '.join(map(str, sorted(widths)))} numbers"
@@ -114,10 +110,7 @@ class OpenAIEmbedder(Embedder):
 
         self.width = self.width or next(iter(widths), 0)
         blank = np.zeros(self.width, dtype=np.float32)
-        rows = [
-            np.frombuffer(vectors[text], dtype=np.float32) if text in vectors else blank
-            for text in texts
-        ]
+        rows = [vectors.get(text, blank) for text in texts]
         return np.stack(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
 
     def _key(self, text: str) -> str:
@@ -133,9 +126,7 @@ class OpenAIEmbedder(Embedder):
 
         try:
             reply = await self._endpoint.post(
-                "/embeddings",
-                body,
-                lambda sent: self._read(sent, len(texts)),
+                "/embeddings", body, lambda sent: self._read(sent, len(texts))
             )
         except RefusedRequestError as error:
             raise error.with_hint("embedder") from error
@@ -226,7 +217,10 @@ def read_timed_value(value: bytes) -> tuple[bytes, float | None]:
 
     start = len(TIMED) + _SECONDS.size
     (seconds,) = _SECONDS.unpack(value[len(TIMED) : start])
-    return value[start:], seconds if 0 <= seconds < float("inf") else None
+    if not 0 <= seconds < float("inf"):
+        return value[start:], None
+
+    return value[start:], seconds
 
 
 def shares(reported: int | None, texts: Sequence[str]) -> dict[str, int]:
