@@ -51,8 +51,10 @@ def log_files(
 
 def run_files(folder: Path) -> Iterator[Path]:
     """The files of a run folder that are logged as they are."""
-    named = [folder / name for name in FILES]
-    yield from (path for path in named if path.exists())
+    for name in FILES:
+        if (folder / name).exists():
+            yield folder / name
+
     yield from sorted(folder.glob(HYPOTHESES))
     for ending in ("png", "svg"):
         yield from sorted((folder / PLOTS).glob(f"*.{ending}"))

@@ -44,28 +44,23 @@ def log_comparison(folder: Path, store: TrackingStore, end: SweepEnd) -> list[st
         runs = active_runs(client, ids.values())
         by_experiment: dict[str, dict[Path, Run]] = {}
         for cell, run_id in ids.items():
-            if run_id in runs:
-                run = runs[run_id]
+            if run := runs.get(run_id):
                 by_experiment.setdefault(str(run.info.experiment_id), {})[cell] = run
 
-        pages = [
-            _log_to_experiment(client, experiment_id, runs, folder=folder, end=end)
-            for experiment_id, runs in by_experiment.items()
-        ]
+        urls = []
+        for cells in by_experiment.values():
+            page = _log_to_experiment(client, cells, folder=folder, end=end)
+            urls.append(f"{store.page}/{page}")
 
-    return [f"{store.page}/{page}" for page in pages]
+    return urls
 
 
 def _log_to_experiment(
-    client: MlflowClient,
-    experiment_id: str,
-    runs: Mapping[Path, Run],
-    *,
-    folder: Path,
-    end: SweepEnd,
+    client: MlflowClient, runs: Mapping[Path, Run], *, folder: Path, end: SweepEnd
 ) -> str:
     """Logs the end of a sweep to one of its experiments; returns the URL of its run."""
     first, run = next(iter(runs.items()))
+    experiment_id = run.info.experiment_id
     sweep = sweep_run(client, run, first, home=home_id(first), sweep_id=end.sweep_id)
     files = chain.from_iterable(sorted(folder.glob(pattern)) for pattern in FILES)
     log_files(client, sweep, folder, files, {})
@@ -76,23 +71,23 @@ def _log_to_experiment(
             client.set_tag(run.info.run_id, RUN_NAME, end.names[cell])
 
     page = f"#/experiments/{experiment_id}"
-    link = f"{page}/runs/{sweep}/artifacts/{PAGE}"
-    text = redacted(end.text(link if (folder / PAGE).exists() else None))
+    link = None
+    if (folder / PAGE).exists():
+        link = f"{page}/runs/{sweep}/artifacts/{PAGE}"
+
+    text = redacted(end.text(link))
     client.set_tag(sweep, DESCRIPTION, cut(text, TAG_LIMIT))
     client.set_terminated(sweep, "FINISHED", max(run.info.end_time or 0 for run in runs.values()))
 
     experiment = client.get_experiment(experiment_id)
     view = f"\n\n[All runs]({page}/runs?{WORKFLOW}&viewStateShareKey={VIEW})"
-    figures = figures_of_view(experiment.tags.get(VIEW_TAG, ""))
-    created_ms = min(int(run.info.start_time or 0) for run in runs.values())
+    described = experiment.tags.get(DESCRIPTION, "")
     tags = {
-        DESCRIPTION: replace_own_part(
-            experiment.tags.get(DESCRIPTION, ""), text, view, EXPERIMENT_LIMIT
-        ),
+        DESCRIPTION: replace_own_part(described, text, view, EXPERIMENT_LIMIT),
         VIEW_TAG: view_tag(
             end.columns,
-            figures,
-            created_ms=created_ms,
+            figures_of_view(experiment.tags.get(VIEW_TAG, "")),
+            created_ms=min(int(run.info.start_time or 0) for run in runs.values()),
             longest_name=max(map(len, end.names.values())),
         ),
         # Last, so that an end that was only half logged is logged again.

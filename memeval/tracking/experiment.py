@@ -103,22 +103,12 @@ def sweep_run(client: MlflowClient, run: Run, folder: Path, *, home: str, sweep_
     # Several processes may log cells of one sweep at the same time.
     lock = folder.resolve().parent.parent / SWEEPS_LOCK
     with FileLock(lock, timeout=LOCK_WAIT_S):
-        known = _find_sweep(client, str(run.info.experiment_id), home, sweep_id)
-        return known or _create_sweep(client, run, home, sweep_id)
+        experiment_id = str(run.info.experiment_id)
+        tags = {KIND: OF_SWEEP, ORIGIN: home, SWEEP_ID: sweep_id}
+        query = " and ".join(f"tags.`{tag}` = '{value}'" for tag, value in tags.items())
+        known = client.search_runs([experiment_id], query, ViewType.ACTIVE_ONLY, max_results=1)
+        if known:
+            return str(known[0].info.run_id)
 
-
-def _find_sweep(client: MlflowClient, experiment_id: str, home: str, sweep_id: str) -> str | None:
-    """The id of a sweep's run; None if it has no run."""
-    query = (
-        f"tags.`{KIND}` = '{OF_SWEEP}' and tags.`{ORIGIN}` = '{home}' "
-        f"and tags.`{SWEEP_ID}` = '{sweep_id}'"
-    )
-    runs = client.search_runs([experiment_id], query, ViewType.ACTIVE_ONLY, max_results=1)
-    return str(runs[0].info.run_id) if runs else None
-
-
-def _create_sweep(client: MlflowClient, run: Run, home: str, sweep_id: str) -> str:
-    """Creates the run of a sweep; `run` is its first cell."""
-    tags = {KIND: OF_SWEEP, ORIGIN: home, SWEEP_ID: sweep_id}
-    sweep = client.create_run(run.info.experiment_id, run.info.start_time, tags, sweep_id)
-    return str(sweep.info.run_id)
+        sweep = client.create_run(experiment_id, run.info.start_time, tags, sweep_id)
+        return str(sweep.info.run_id)

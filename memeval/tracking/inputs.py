@@ -19,28 +19,22 @@ and its page shows all; the data's full digest is in the tag `memeval.data_sha25
 
 def dataset_input(summary: RunSummary) -> DatasetInput:
     """The data set that a run's questions are from."""
-    source_type, source = dataset_source(summary)
+    source_type, fields = dataset_source(summary)
+    source = json.dumps(fields)
     profile = json.dumps({"n_questions": summary.metrics.get("n_questions")})
+
+    # MLflow keeps the first data with a name and a digest. With the data's own digest alone, it
+    # would show every later run with the number of questions and the source of the first one.
+    data = summary.data_sha256[:DATA_DIGITS] or "unknown"
+    rest = sha256("\0".join((source_type, source, profile)).encode()).hexdigest()
     dataset = Dataset(
         name=redacted(summary.dataset)[:500] or "unnamed",
-        digest=input_digest(summary, source_type, json.dumps(source), profile),
+        digest=f"{data}-{rest}"[:DIGEST_LENGTH],
         source_type=source_type,
-        source=json.dumps(source),
+        source=source,
         profile=profile,
     )
     return DatasetInput(dataset, [InputTag("mlflow.data.context", "eval")])
-
-
-def input_digest(summary: RunSummary, *described: str) -> str:
-    """The data's own digest, cut, and a digest of the rest that describes this run's input.
-
-    MLflow keeps the first data with a name and a digest, and would show every later run with the
-    number of questions and the source of the first one.
-    """
-    data = summary.data_sha256[:DATA_DIGITS] or "unknown"
-    rest = sha256("\0".join(described).encode()).hexdigest()
-
-    return f"{data}-{rest}"[:DIGEST_LENGTH]
 
 
 def dataset_source(summary: RunSummary) -> tuple[str, dict[str, object]]:
@@ -49,12 +43,12 @@ def dataset_source(summary: RunSummary) -> tuple[str, dict[str, object]]:
     if path:
         return "local", {"uri": redacted(str(path))}
 
-    info = DATASETS.get(summary.dataset)
-    url = info.url if info else None
-    if info is not None and url is None and info.files:
-        url = info.files[0].url
-    if url:
-        return "http", {"url": url}
+    if info := DATASETS.get(summary.dataset):
+        url = info.url
+        if url is None and info.files:
+            url = info.files[0].url
+        if url:
+            return "http", {"url": url}
 
     # It ships with memeval, is generated, or is read by a custom class.
     return "code", {"tags": {"mlflow.source.name": redacted(summary.command)}}

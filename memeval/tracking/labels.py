@@ -6,7 +6,7 @@ run gets new ones without being logged again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from memeval.config.filing import RESERVED, Filing
 from memeval.text.redaction import redacted
@@ -30,9 +30,10 @@ def collect_labels(
         labels[NOTE] = redacted(filing.note)
 
     for tag, asked_for_by in ((SWEEP, sweep), (SWEEP_ID, filing.sweep_id)):
-        names = join_names([*(tags.get(tag, "") for tags in known), asked_for_by or ""])
+        joined = ",".join([*(tags.get(tag, "") for tags in known), asked_for_by or ""])
+        names = list(dict.fromkeys(filter(None, joined.split(","))))
         if names:
-            labels[tag] = names
+            labels[tag] = ",".join(names[-MOST_SWEEPS:])
 
     return labels
 
@@ -40,9 +41,3 @@ def collect_labels(
 def is_own(name: str) -> bool:
     """Whether a tag is the user's own, set on the command line or on MLflow's page."""
     return name == NOTE or name.partition(".")[0].lower() not in RESERVED
-
-
-def join_names(lists: Iterable[str]) -> str:
-    """The names in several lists, each once."""
-    names = [name for joined in lists for name in joined.split(",") if name]
-    return ",".join(list(dict.fromkeys(names))[-MOST_SWEEPS:])

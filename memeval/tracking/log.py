@@ -79,10 +79,7 @@ def log_run(folder: Path, store: TrackingStore, filing: Filing = BY_DATA_SET) ->
 
         experiment_id = prepare_experiment(client, store, wanted, experiment, summary)
         labels = collect_labels(filing, summary.sweep, [run.data.tags for run in known])
-        here = [run for run in known if run.info.experiment_id == experiment_id]
-        logged = [run for run in here if is_as_logged(run.data.tags, run.data.metrics, summary)]
-        current = logged[0] if logged else None
-
+        current = find_logged(known, experiment_id, summary)
         if current is None:
             content = payload.fingerprint(summary)
             identity = {RUN_KEY: summary.run_key, CONTENT: content, ORIGIN: home}
@@ -105,6 +102,17 @@ def log_run(folder: Path, store: TrackingStore, filing: Filing = BY_DATA_SET) ->
 
         url = store.run_page(experiment_id, run_id)
         return Tracked(run_id=run_id, experiment_id=experiment_id, url=url, created=current is None)
+
+
+def find_logged(known: Sequence[Run], experiment_id: str, summary: RunSummary) -> Run | None:
+    """The first of the known runs in this experiment that has exactly these results."""
+    for run in known:
+        if run.info.experiment_id == experiment_id and is_as_logged(
+            run.data.tags, run.data.metrics, summary
+        ):
+            return run
+
+    return None
 
 
 def update_labels(
@@ -131,23 +139,23 @@ def log_cell(
     """
     started = payload.milliseconds(summary.started_at)
     ended = payload.milliseconds(summary.finished_at)
-    status = mlflow_status(summary)
+    status = "FINISHED" if summary.valid else "FAILED"
+    if summary.is_stopped:
+        status = "KILLED"
+
     who = {"mlflow.user": user_name()}
     name = run_name(summary)
     run_id = str(client.create_run(experiment_id, started, {**own_tags, **who}, name).info.run_id)
 
+    tags = payload.tags(summary, read_report(folder), own_tags.get(NOTE, ""))
     # The tag that `log_table` would write: without it, the page has no table of the records.
-    tables = {"mlflow.loggedArtifacts": json.dumps([{"path": payload.TABLE_FILE, "type": "table"}])}
+    tags["mlflow.loggedArtifacts"] = json.dumps([{"path": payload.TABLE_FILE, "type": "table"}])
     log_values(
         client,
         run_id,
         metrics=payload.metrics(summary.metrics),
         params=payload.params(summary),
-        tags={
-            **payload.tags(summary, read_report(folder), own_tags.get(NOTE, "")),
-            **tables,
-            **own_tags,
-        },
+        tags={**tags, **own_tags},
         time=ended,
     )
     log_data_set(client, run_id, summary)
@@ -179,14 +187,6 @@ def log_data_set(client: MlflowClient, run_id: str, summary: RunSummary) -> None
                 raise
 
 
-def mlflow_status(summary: RunSummary) -> str:
-    """How a run ended, in MLflow's words."""
-    if summary.is_stopped:
-        return "KILLED"
-
-    return "FINISHED" if summary.valid else "FAILED"
-
-
 def read_report(folder: Path) -> str:
     """The text of the run folder's report; empty without one."""
     report = folder / REPORT_FILE
@@ -203,16 +203,16 @@ def log_repeat(
     """Logs one repeat as a child run."""
     started = payload.milliseconds(summary.started_at)
     ended = payload.milliseconds(summary.finished_at)
-    numbers = {"repeat": str(repeat.repeat), "seed": str(repeat.seed)}
-    all_tags = {**tags, **{PREFIX + name: value for name, value in numbers.items()}}
-    name = join_name([f"repeat {repeat.repeat} of", *run_name(summary).split()])
+    number, seed = str(repeat.repeat), str(repeat.seed)
+    all_tags = {**tags, f"{PREFIX}repeat": number, f"{PREFIX}seed": seed}
+    name = join_name([f"repeat {number} of", *run_name(summary).split()])
     run_id = str(client.create_run(experiment_id, started, all_tags, name).info.run_id)
 
     log_values(
         client,
         run_id,
         metrics=payload.metrics(repeat.metrics),
-        params={**payload.params(summary), **numbers},
+        params={**payload.params(summary), "repeat": number, "seed": seed},
         tags={},
         time=ended,
     )

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 
@@ -79,7 +80,10 @@ def experiment_name(dataset: str) -> str:
 
     If MLflow or its page would not accept that name, a digest of it.
     """
-    return dataset if 0 < len(dataset) <= 200 and dataset.isprintable() else digest_name(dataset)
+    if 0 < len(dataset) <= 200 and dataset.isprintable():
+        return dataset
+
+    return digest_name(dataset)
 
 
 def param_name(setting: str) -> str:
@@ -89,8 +93,10 @@ def param_name(setting: str) -> str:
     Options of groups, such as `system` and `top_k`, come first: a setting that only some options
     have differs whenever the option does, and says nothing more.
     """
-    is_choice = "." not in setting.removesuffix(".name") or setting in CHOICES
-    return legal_name(setting if is_choice else f"{OF_OPTIONS}{setting}")
+    if "." not in setting.removesuffix(".name") or setting in CHOICES:
+        return legal_name(setting)
+
+    return legal_name(f"{OF_OPTIONS}{setting}")
 
 
 def params(summary: RunSummary) -> dict[str, str]:
@@ -100,19 +106,6 @@ def params(summary: RunSummary) -> dict[str, str]:
         param_name(key): cut(redacted(as_yaml(value)), PARAM_LIMIT)
         for key, value in summary.params.items()
         if not is_runtime(key, stages)
-    }
-
-
-def runtime_tags(summary: RunSummary) -> dict[str, str]:
-    """The settings that change no result: names of key variables, time limits.
-
-    As params they would fill the columns that compare runs.
-    """
-    stages = recorded_stages(summary.identity)
-    return {
-        RUNTIME_TAG + key: as_yaml(value)
-        for key, value in summary.params.items()
-        if is_runtime(key, stages)
     }
 
 
@@ -126,34 +119,37 @@ def metrics(values: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def tags(summary: RunSummary, report: str, own_note: str = "") -> dict[str, str]:
-    """The run's tags; memeval's own begin with `memeval.`.
-
-    Also those that MLflow's page shows: description, source, commit.
+    """The run's tags: memeval's own, which begin with `memeval.`, and those that MLflow's page
+    shows: description, source, commit.
     """
-    ours = {
-        key if key.startswith((PREFIX, "mlflow.")) else PREFIX + key: value
-        for key, value in summary.tags.items()
-        if not key.startswith(OWN_TAG)
-    }
-    ours |= {
-        f"{PREFIX}command": summary.command,
-        f"{PREFIX}valid": "true" if summary.valid else "false",
-        f"{PREFIX}status": summary.status,
-        **runtime_tags(summary),
-        **rounded_figures(summary),
-    }
+    all_tags: dict[str, str] = {}
+    for key, value in summary.tags.items():
+        if key.startswith((PREFIX, "mlflow.")):
+            all_tags[key] = value
+        elif not key.startswith(OWN_TAG):
+            all_tags[PREFIX + key] = value
 
-    shown = {
+    all_tags |= {
+        f"{PREFIX}command": summary.command,
+        f"{PREFIX}valid": str(summary.valid).lower(),
+        f"{PREFIX}status": summary.status,
+    }
+    # Settings that change no result: as params they would fill the columns that compare runs.
+    stages = recorded_stages(summary.identity)
+    for setting, chosen in summary.params.items():
+        if is_runtime(setting, stages):
+            all_tags[RUNTIME_TAG + setting] = as_yaml(chosen)
+
+    all_tags |= {
+        **rounded_figures(summary),
         DESCRIPTION: description(summary, report, own_note),
         "mlflow.source.name": summary.command,
         "mlflow.source.type": "LOCAL",
     }
     if commit := summary.tags.get("git_commit"):
-        shown["mlflow.source.git.commit"] = commit
+        all_tags["mlflow.source.git.commit"] = commit
 
-    return {
-        legal_name(key): cut(redacted(value), TAG_LIMIT) for key, value in {**ours, **shown}.items()
-    }
+    return {legal_name(key): cut(redacted(value), TAG_LIMIT) for key, value in all_tags.items()}
 
 
 def rounded_figures(summary: RunSummary) -> dict[str, str]:
@@ -175,8 +171,10 @@ def description(summary: RunSummary, report: str, own_note: str = "") -> str:
     report.
     """
     # The page shows the run's name already.
-    without_title = report.partition("\n")[2] if report.startswith("# ") else report
-    return note("\n\n".join(filter(None, [own_note, sentence(summary), without_title.strip("\n")])))
+    if report.startswith("# "):
+        report = report.partition("\n")[2]
+
+    return note("\n\n".join(filter(None, [own_note, sentence(summary), report.strip("\n")])))
 
 
 def sentence(summary: RunSummary) -> str:
@@ -185,14 +183,16 @@ def sentence(summary: RunSummary) -> str:
         return ""
 
     value, _, interval = with_interval_of("accuracy", summary).partition(" [")
-    certainty = f" (95 % interval {interval.rstrip(']')})" if interval else ""
-    why = "too few answers were scored"
-    if summary.found_nothing:
-        why = "no question got any context from the memory"
+    certainty = warning = ""
+    if interval:
+        certainty = f" (95 % interval {interval.rstrip(']')})"
 
-    warning = "" if summary.valid else f" **Invalid: {why}.**"
     if summary.is_stopped:
         warning = " **Stopped before all questions were done.**"
+    elif not summary.valid and summary.found_nothing:
+        warning = " **Invalid: no question got any context from the memory.**"
+    elif not summary.valid:
+        warning = " **Invalid: too few answers were scored.**"
 
     return f"**{value} %** of {right_phrase(summary)}{certainty}.{warning}"
 
@@ -218,7 +218,7 @@ def fingerprint(summary: RunSummary) -> str:
     It does not depend on the sweep, command or time of the cell.
     """
     described = {name: value for name, value in as_plain(summary).items() if name in DESCRIBED}
-    described["notes"] = [str(note) for note in summary.notes]
+    described["notes"] = list(map(str, summary.notes))
     # The order of the rows is only for display: a run that was logged in another order is the same.
     rows = sorted(described["categories"], key=itemgetter("category"))
     described["categories"] = sorted(rows, key=itemgetter("headline"), reverse=True)
@@ -234,7 +234,7 @@ def records_table(folder: Path) -> str:
     In pandas' `split` layout, one row per question and repeat.
     """
     rows = list(map(row, read_records(folder / RECORDS_FILE)))
-    columns = list(dict.fromkeys(name for cells in rows for name in cells))
+    columns = list(dict.fromkeys(chain.from_iterable(rows)))
     data = [list(map(cells.get, columns)) for cells in rows]
 
     return json.dumps(without_known_in({"columns": columns, "data": data}), ensure_ascii=False)
@@ -244,15 +244,14 @@ def row(record: Record) -> dict[str, Cell]:
     """Columns of a record. MLflow's page matches the rows of runs by the first column, and shows
     the second column side by side.
     """
-    verdict = record.verdict
-    return {
+    cells: dict[str, Cell] = {
         "question_id": record.question_id,
         "hypothesis": record.hypothesis,
         "question": record.question,
         "gold": "; ".join(record.gold),
-        "label": None if verdict is None else verdict.label.value,
-        "score": None if verdict is None else verdict.score,
-        "reason": None if verdict is None else verdict.reason,
+        "label": None,
+        "score": None,
+        "reason": None,
         "category": record.category_name or str(record.category),
         "repeat": record.repeat,
         "status": record.status.value,
@@ -261,6 +260,12 @@ def row(record: Record) -> dict[str, Cell]:
         "context_tokens": record.context_tokens,
         "answer_ms": record.times.answer_ms,
     }
+    if verdict := record.verdict:
+        cells["label"] = verdict.label.value
+        cells["score"] = verdict.score
+        cells["reason"] = verdict.reason
+
+    return cells
 
 
 def cut(value: str, limit: int) -> str:

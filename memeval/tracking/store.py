@@ -185,7 +185,10 @@ def locate(root: Path, uri: str | None) -> TrackingStore:
     if scheme == "sqlite" and rest.startswith("///") and rest != "///":
         path, mark, options = rest.removeprefix("///").partition("?")
         # The path may be percent-encoded or not: it is taken as it is if its folder exists.
-        database = root / (path if (root / path).parent.is_dir() else unquote(path))
+        if not (root / path).parent.is_dir():
+            path = unquote(path)
+
+        database = root / path
         own = not mark and database.absolute() == local.absolute() / "mlflow.db"
         return TrackingStore(
             uri=sqlite_uri(database) + mark + options,
@@ -212,7 +215,7 @@ def sqlite_uri(database: Path) -> str:
     `%`, `#` and `?` have a special meaning in a URI: in a path they are percent-encoded.
     """
     path = str(database)
-    if any(character in path for character in "%#?"):
+    if not set("%#?").isdisjoint(path):
         return SQLITE_BY_DRIVER + quote(path)
 
     return SQLITE + path
@@ -232,9 +235,8 @@ def create(database: Path, artifacts: str | None) -> None:
             return
 
         # Two names: MLflow remembers what it has opened under a name, even if it was not a store.
-        copied, migrated = (
-            clear_remains(database.with_name(f".{database.name}.{end}")) for end in ("copy", "new")
-        )
+        copied = clear_remains(database.with_name(f".{database.name}.copy"))
+        migrated = clear_remains(database.with_name(f".{database.name}.new"))
         made = copied
         if not copy_empty(copied, artifacts):
             made = migrated

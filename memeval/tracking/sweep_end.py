@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -54,8 +55,8 @@ class SweepEnd(Struct, frozen=True):
 
     def text(self, page: str | None) -> str:
         """The sentences as a list in Markdown, with a link to the comparison's page if any."""
-        first, *others = self.sentences or [f"{len(self.names)} runs"]
-        lines = [_escape(first), "", *(f"- {_escape(sentence)}" for sentence in others)]
+        first, *others = map(_escape, self.sentences or [f"{len(self.names)} runs"])
+        lines = [first, "", *(f"- {sentence}" for sentence in others)]
         lines += ["", f"{len(self.names)} runs of `{self.sweep_id}`."]
         if page is not None:
             lines[-1] += f" [{PAGE}]({page}) shows their differences and every question."
@@ -103,5 +104,4 @@ def replace_own_part(old: str, text: str, view: str, limit: int) -> str:
 
 
 def _escape(sentence: str) -> str:
-    marks = "\\`*_[]<>"
-    return "".join(f"\\{letter}" if letter in marks else letter for letter in sentence)
+    return re.sub(r"[\\`*_\[\]<>]", r"\\\g<0>", sentence)

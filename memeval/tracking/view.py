@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 
 from memeval.config.identity import is_runtime, recorded_stages
 from memeval.results import RunSummary, is_imported
@@ -46,8 +46,9 @@ def run_name(summary: RunSummary) -> str:
 
     Other differences follow if they fit, the most informative first.
     """
-    questions = summary.metrics.get("n_questions")
-    sample = [f"n={questions:.0f}"] if questions is not None else []
+    sample = []
+    if (questions := summary.metrics.get("n_questions")) is not None:
+        sample.append(f"n={questions:.0f}")
     if len(summary.repeats) > 1:
         sample.append(f"x{len(summary.repeats)}")
 
@@ -59,12 +60,15 @@ def run_name(summary: RunSummary) -> str:
     if value["compression_turn"] not in (None, "never"):
         parts.append(f"compress={value['compression_turn']}")
 
-    for group, before in (("granularity", ""), ("top_k", "k=")):
-        if value[group] is not None:
-            parts.append(f"{before}{value[group]}")
-
     model = value["llm.model"] or value["llm"]
-    parts += [str(part) for part in (model, value["judge"]) if part is not None]
+    for before, shown in (
+        ("", value["granularity"]),
+        ("k=", value["top_k"]),
+        ("", model),
+        ("", value["judge"]),
+    ):
+        if shown is not None:
+            parts.append(f"{before}{shown}")
 
     return join_name([*parts, *sample])
 
@@ -99,8 +103,10 @@ def changed_settings(summary: RunSummary) -> Iterator[str]:
 
         named_elsewhere = path.removesuffix(".name") in _NAMED_ELSEWHERE
         if not named_elsewhere and not is_runtime(path, stages):
-            shown = value if len(value) <= LONGEST_VALUE else value[: LONGEST_VALUE - 1] + "…"
-            yield f"{path.removeprefix('system.')}={shown}"
+            if len(value) > LONGEST_VALUE:
+                value = value[: LONGEST_VALUE - 1] + "…"
+
+            yield f"{path.removeprefix('system.')}={value}"
 
 
 def experiment_tags(summary: RunSummary, present: Mapping[str, str]) -> dict[str, str]:
@@ -109,12 +115,11 @@ def experiment_tags(summary: RunSummary, present: Mapping[str, str]) -> dict[str
     They are its kind, its primary metric, and a shared view of the cells (without their repeats),
     sorted by accuracy. An existing view keeps its columns; the figures of this run are added.
     """
-    before = viewed_columns(present.get(VIEW_TAG, ""))
-    settings = [column for column in before if not _is_figure(column)]
+    viewed = viewed_columns(present.get(VIEW_TAG, ""))
     figures = [f"tags.`{legal_name(name)}`" for name in rounded_figures(summary)]
     view = view_tag(
-        settings or setting_columns(summary),
-        [*figures_of_view(present.get(VIEW_TAG, "")), *figures],
+        list(filterfalse(_is_figure, viewed)) or setting_columns(summary),
+        [*filter(_is_figure, viewed), *figures],
         created_ms=milliseconds(summary.started_at),
     )
     return {
@@ -172,7 +177,7 @@ def _is_figure(column: str) -> bool:
 def setting_columns(summary: RunSummary) -> list[str]:
     """The columns of settings before a comparison finds which settings differ."""
     settings = [setting_of(group, summary) for group in ("system", "top_k", "llm.model")]
-    return [param_column(key) for key in settings if key is not None]
+    return list(map(param_column, filter(None, settings)))
 
 
 def param_column(setting: str) -> str:
@@ -196,5 +201,8 @@ def viewed_columns(tag: str) -> list[str]:
 
 def setting_of(group: str, summary: RunSummary) -> str | None:
     """The setting that says which option of a group was chosen; None if none was."""
-    candidates = (f"{group}.name", group, f"{group}.{group}")
-    return next((key for key in candidates if key in summary.params), None)
+    for key in (f"{group}.name", group, f"{group}.{group}"):
+        if key in summary.params:
+            return key
+
+    return None
