@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from memeval.records import CorrectRequest, MemoryChunk
+from memeval.records import CorrectRequest, MemoryChunk, Retrieved
 from memeval.results.files import as_json
 from memeval.systems.base import QuickSystem
 from memeval.systems.forgetting import corrected, count_changed
@@ -30,6 +31,11 @@ def split_window(
     return leaving, staying
 
 
+def as_retrieved(chunk: MemoryChunk) -> Retrieved:
+    """A chunk as a result without a score."""
+    return Retrieved(text=chunk.text, turn_ids=chunk.turn_ids, time=chunk.time)
+
+
 def write_state(file: Path, state: Any) -> None:
     """Writes a part of a memory as JSON."""
     file.write_text(as_json(state), encoding="utf-8")
@@ -47,7 +53,7 @@ def write_chunks(
     folder: Path, chunks: Sequence[MemoryChunk], window: Sequence[MemoryChunk] | None = None
 ) -> None:
     """Writes the chunks in order, and the window of a compression if there was one."""
-    state = {"chunks": _rows(chunks), "window": None if window is None else _rows(window)}
+    state = {"chunks": _rows(chunks), "window": _rows(window)}
     write_state(folder / CHUNKS_FILE, state)
 
 
@@ -68,13 +74,21 @@ def read_chunks(folder: Path) -> list[MemoryChunk]:
     return read_saved(folder).chunks
 
 
-def _rows(chunks: Sequence[MemoryChunk]) -> list[dict[str, Any]]:
+def iso_time(time: datetime | None) -> str | None:
+    """A time as JSON; None if it is not known."""
+    return time.isoformat() if time else None
+
+
+def _rows(chunks: Sequence[MemoryChunk] | None) -> list[dict[str, Any]] | None:
+    if chunks is None:
+        return None
+
     # Field by field: `asdict` copies each value deeply, which takes longer than all the rest.
     names = [field.name for field in fields(MemoryChunk)]
     rows = []
     for chunk in chunks:
         row = {name: getattr(chunk, name) for name in names}
-        row["time"] = chunk.time.isoformat() if chunk.time else None
+        row["time"] = iso_time(chunk.time)
         if not chunk.user:
             del row["user"]
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from memeval.records import MemoryChunk, format_time
-from memeval.systems.chunk_file import read_state, write_state
+from memeval.systems.chunk_file import iso_time, read_state, write_state
 from memeval.text.typed import convert
 from memeval.text.words import search_terms
 
@@ -62,18 +62,25 @@ class Artifact(Struct, frozen=True, dict=True):
     def gist(self) -> str:
         """The content, if it says more than the quote and the speaker; else empty."""
         said = set(search_terms(f"{self.speaker} {self.quote}"))
-        return self.content if set(search_terms(self.content)) - said else ""
+        if said.issuperset(search_terms(self.content)):
+            return ""
+
+        return self.content
 
     @property
     def text(self) -> str:
         """`[1:56 pm on 8 May 2023] event told by Ann: <quote> (7 May 2023: <gist>)`."""
-        stamp = f"[{format_time(self.time)}] " if self.time else ""
-        who = f" told by {self.speaker}" if self.speaker else ""
-        parts = ("; ".join(self.dates), self.gist)
-        note = ": ".join(part for part in parts if part)
+        text = self.kind.replace("_", " ")
+        if self.time:
+            text = f"[{format_time(self.time)}] {text}"
+        if self.speaker:
+            text += f" told by {self.speaker}"
 
-        text = f"{stamp}{self.kind.replace('_', ' ')}{who}: {self.quote}"
-        return f"{text} ({note})" if note else text
+        text += f": {self.quote}"
+        if note := ": ".join(filter(None, ("; ".join(self.dates), self.gist))):
+            text += f" ({note})"
+
+        return text
 
     @property
     def compact_text(self) -> str:
@@ -95,12 +102,8 @@ class Artifact(Struct, frozen=True, dict=True):
     def full_text(self) -> str:
         """The speaker, the quote, the gist and the dates, one to a line."""
         # The chunk's time is left out: no system searches by the date of ingestion.
-        parts = (
-            f"{self.speaker}: {self.quote}" if self.speaker else self.quote,
-            self.gist,
-            *self.dates,
-        )
-        return "\n".join(part for part in parts if part)
+        said_by = f"{self.speaker}: " if self.speaker else ""
+        return "\n".join(filter(None, (f"{said_by}{self.quote}", self.gist, *self.dates)))
 
     @property
     def row(self) -> dict[str, Any]:
@@ -117,17 +120,17 @@ Batch = Sequence[tuple[int, MemoryChunk]]
 
 def _fields(artifact: Artifact) -> dict[str, Any]:
     """The artifact's fields as JSON values."""
-    row: dict[str, Any] = {}
-    for name, value in asdict(artifact).items():
-        row[name] = list(value) if isinstance(value, tuple) else value
+    row: dict[str, Any] = asdict(artifact)
+    for name in ("turn_ids", "dates", "people"):
+        row[name] = list(row[name])
 
-    row["time"] = artifact.time.isoformat() if artifact.time else None
+    row["time"] = iso_time(artifact.time)
     return row
 
 
 def write_artifacts(folder: Path, artifacts: Sequence[Artifact], counts: Mapping[str, int]) -> None:
     """Writes the artifacts in order, and the counts of their extraction."""
-    rows = [_fields(artifact) for artifact in artifacts]
+    rows = list(map(_fields, artifacts))
     write_state(folder / ARTIFACTS_FILE, {"artifacts": rows, "counts": dict(counts)})
 
 

@@ -50,14 +50,13 @@ def resolve_dates(quote: str, said_at: datetime | None, claimed: str) -> tuple[s
     """The quote's time expressions, resolved; else a day or month that the model claims."""
     day = said_at.date() if said_at else None
     expressions = tuple(dict.fromkeys(moment.text for moment in moments(quote, day)))
-    return expressions or _read_claimed(claimed)
+    if expressions:
+        return expressions
 
-
-def _read_claimed(text: str) -> tuple[str, ...]:
     try:
-        return (day_text(date.fromisoformat(text.strip())),)
+        return (day_text(date.fromisoformat(claimed.strip())),)
     except ValueError:
-        return (text.strip(),) if approximate_day(text) else ()
+        return (claimed.strip(),) if approximate_day(claimed) else ()
 
 
 def point_dates(quote: str, said_at: datetime | None) -> tuple[str, ...]:
@@ -65,8 +64,12 @@ def point_dates(quote: str, said_at: datetime | None) -> tuple[str, ...]:
     if said_at is None:
         return ()
 
-    days = (_point(match, said_at.date()) for match in _RELATIVE.finditer(quote))
-    return tuple(dict.fromkeys(day_text(day) for day in days if day))
+    dates: dict[str, None] = {}
+    for match in _RELATIVE.finditer(quote):
+        if day := _point(match, said_at.date()):
+            dates[day_text(day)] = None
+
+    return tuple(dates)
 
 
 def _point(match: re.Match[str], said_at: date) -> date | None:
@@ -97,8 +100,11 @@ def time_expressions(text: str) -> list[tuple[int, str]]:
 
 def day_of(dates: tuple[str, ...], said_at: datetime | None) -> date | None:
     """The day by which an artifact is ordered: one of its dates, or when it was said."""
-    days = (approximate_day(text) for text in dates)
-    return next((day for day in days if day), said_at.date() if said_at else None)
+    for text in dates:
+        if day := approximate_day(text):
+            return day
+
+    return said_at.date() if said_at else None
 
 
 # As published.
@@ -116,10 +122,15 @@ def events_of_times(
     events = []
     for batch_number, batch in enumerate(cut):
         for chunk_index, chunk in batch:
-            quoted = [artifact for artifact in artifacts if artifact.chunk_index == chunk_index]
+            # The parts of the chunk's content that its artifacts quote.
+            quoted = [
+                range(artifact.start, artifact.start + len(artifact.quote))
+                for artifact in artifacts
+                if artifact.chunk_index == chunk_index
+            ]
             for line, start, expression in _find_unquoted(chunk, quoted):
                 dates = dates_of(expression, chunk, "")
-                moment = dates[0] if dates else expression
+                moment = next(iter(dates), expression)
                 around = line.text[max(0, start - AROUND) : start + len(expression) + AROUND]
                 event = Artifact(
                     kind="event",
@@ -140,7 +151,7 @@ def events_of_times(
 
 
 def _find_unquoted(
-    chunk: MemoryChunk, quoted: Sequence[Artifact]
+    chunk: MemoryChunk, quoted: Sequence[range]
 ) -> Iterator[tuple[ChunkLine, int, str]]:
     """Each time expression outside all quotes: its line, its start in the line, its text."""
     # Lines come from the content, without the date that memeval puts before a chunk, so that date
@@ -148,12 +159,5 @@ def _find_unquoted(
     # artifacts from 2,938 turns, without a single model reply.
     for line in lines(chunk):
         for start, expression in time_expressions(line.text):
-            if not _is_quoted(line.start + start, quoted):
+            if not any(line.start + start in part for part in quoted):
                 yield line, start, expression
-
-
-def _is_quoted(position: int, artifacts: Sequence[Artifact]) -> bool:
-    """Whether a position in a chunk's content is inside the quote of one of its artifacts."""
-    return any(
-        artifact.start <= position < artifact.start + len(artifact.quote) for artifact in artifacts
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct, field
@@ -69,11 +70,18 @@ class Extractor(Struct):
 
     async def extract(self, cut: Sequence[Batch]) -> list[Artifact]:
         """The artifacts of all batches, in order. Raises `ModelError`."""
-        # A batch that is shown the artifacts of earlier ones has to wait for them.
-        if self.settings.earlier:
-            artifacts = await self._one_by_one(cut)
-        else:
+        artifacts: list[Artifact] = []
+        if not self.settings.earlier:
             artifacts = await self._at_once(cut)
+        else:
+            # A batch that is shown the artifacts of earlier ones has to wait for them.
+            for number, batch in enumerate(cut):
+                latest = artifacts[-self.settings.earlier :]
+                earlier = [
+                    f"({artifact.kind}) {artifact.content[:EARLIER_CHARACTERS]}"
+                    for artifact in latest
+                ]
+                artifacts += await self._batch(number, batch, earlier)
 
         if self.settings.temporal_fallback:
             artifacts += events_of_times(cut, artifacts, self._dates)
@@ -81,29 +89,17 @@ class Extractor(Struct):
         # Second readings and events of times come last in the list, but not in the conversation.
         return sorted(artifacts, key=lambda artifact: (artifact.chunk_index, artifact.start))
 
-    async def _one_by_one(self, cut: Sequence[Batch]) -> list[Artifact]:
-        artifacts: list[Artifact] = []
-        for number, batch in enumerate(cut):
-            latest = artifacts[-self.settings.earlier :]
-            earlier = [
-                f"({artifact.kind}) {artifact.content[:EARLIER_CHARACTERS]}" for artifact in latest
-            ]
-            artifacts += await self._batch(number, batch, earlier)
-
-        return artifacts
-
     async def _at_once(self, cut: Sequence[Batch]) -> list[Artifact]:
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(self._batch(number, batch, ()))
-                    for number, batch in enumerate(cut)
-                ]
+                tasks = []
+                for number, batch in enumerate(cut):
+                    tasks.append(group.create_task(self._batch(number, batch, ())))
         except ExceptionGroup as errors:
             # The first failure cancels the other calls and becomes the failure of the ingest.
             raise errors.exceptions[0] from errors
 
-        return [artifact for task in tasks for artifact in task.result()]
+        return list(chain.from_iterable(task.result() for task in tasks))
 
     async def _batch(self, number: int, batch: Batch, earlier: Sequence[str]) -> list[Artifact]:
         first = BatchReading(number=number, earlier=earlier)
@@ -124,7 +120,10 @@ class Extractor(Struct):
         asked again: from the last chunk that the reply reached, or else for each half.
         """
         here = {number for number, _ in batch}
-        texts = tuple(chunk.text for _, chunk in batch) if part is None else (part,)
+        texts = tuple(chunk.text for _, chunk in batch)
+        if part is not None:
+            texts = (part,)
+
         outcome = await ask(
             self.model,
             self._prompt(batch, texts, reading),
@@ -184,15 +183,24 @@ class Extractor(Struct):
 
     def _prompt(self, batch: Batch, texts: tuple[str, ...], reading: BatchReading) -> ExtractPrompt:
         here = {number for number, _ in batch}
-        so_far = (*reading.first, *reading.artifacts)
-        noted = [artifact for artifact in so_far if artifact.chunk_index in here]
-        template = load_builtin(GLEAN_TEMPLATE if reading.first else TEMPLATE)
+        known = list(reading.earlier)
+        quotes: list[str] = []
+        for artifact in (*reading.first, *reading.artifacts):
+            if artifact.chunk_index in here:
+                known.append(artifact.content)
+                if reading.first:
+                    quotes.append(artifact.quote)
+
+        template = load_builtin(TEMPLATE)
+        if reading.first:
+            template = load_builtin(GLEAN_TEMPLATE)
+
         return ExtractPrompt(
             chunks=texts,
-            known=(*reading.earlier, *(artifact.content for artifact in noted)),
+            known=tuple(known),
             system_text=template.system,
             user_template=template.user,
-            quotes=tuple(artifact.quote for artifact in noted) if reading.first else (),
+            quotes=tuple(quotes),
         )
 
     def _keep_reply(
@@ -211,13 +219,15 @@ class Extractor(Struct):
         for item in reply.items:
             self._keep_item(item, batch, reading)
 
-        all_dropped = self.counts["dropped"] - before == len(reply.items) > 0
-        return None if is_beginning and all_dropped else reply
+        if is_beginning and self.counts["dropped"] - before == len(reply.items) > 0:
+            return None
+
+        return reply
 
     def _keep_item(self, item: Any, batch: Batch, reading: BatchReading) -> None:
         """Adds an item of a reply to the artifacts of the reading, if its quote can be found."""
         # The published system never checks a quote. Here an invented quote drops its artifact.
-        located = self._locate(item, batch) if isinstance(item, Mapping) else None
+        located = self._locate(item, batch)
         if located is None:
             self.counts["dropped"] += 1
             return
@@ -251,18 +261,20 @@ class Extractor(Struct):
         """Whether this reading or the first one has the artifact already."""
         # A request after a reply that broke off may repeat the end of that reply. The quote alone
         # is not enough: one sentence may state several facts, which are all kept, as published.
-        is_quoted = any(
-            other.chunk_index == artifact.chunk_index
-            and other.kind == artifact.kind
-            and artifact.quote in other.quote
-            and other.turn_ids == artifact.turn_ids
-            and shared_words(artifact.content, other.content) > self.settings.glean_overlap
-            for other in reading.artifacts
-        )
-        return is_quoted or any(
-            shared_words(artifact.content, other.content) > self.settings.glean_overlap
-            for other in reading.first
-        )
+        for other in reading.artifacts:
+            if (
+                other.chunk_index == artifact.chunk_index
+                and other.kind == artifact.kind
+                and artifact.quote in other.quote
+                and other.turn_ids == artifact.turn_ids
+                and self._is_alike(artifact, other)
+            ):
+                return True
+
+        return any(self._is_alike(artifact, other) for other in reading.first)
+
+    def _is_alike(self, artifact: Artifact, other: Artifact) -> bool:
+        return shared_words(artifact.content, other.content) > self.settings.glean_overlap
 
     def _dates(self, quote: str, chunk: MemoryChunk, claimed: str) -> tuple[str, ...]:
         if self.settings.dates == "point":
@@ -270,12 +282,14 @@ class Extractor(Struct):
 
         return resolve_dates(quote, chunk.time, claimed)
 
-    def _locate(
-        self, item: Mapping[str, Any], batch: Batch
-    ) -> tuple[int, MemoryChunk, LocatedQuote] | None:
+    def _locate(self, item: Any, batch: Batch) -> tuple[int, MemoryChunk, LocatedQuote] | None:
         """Finds an item's quote in the chunk it names, else in others, else by similar words."""
-        named = named_chunk(item)
-        own = [batch[named - 1]] if 1 <= named <= len(batch) else []
+        if not isinstance(item, Mapping):
+            return None
+
+        # From 1; 0 if it names none, and then the slice is empty.
+        named = max(0, named_chunk(item))
+        own = batch[named - 1 : named]
         claimed = text_of(item.get("quote"))
 
         for number, chunk in [*own, *batch]:

@@ -72,7 +72,10 @@ class Canvas:
         # 0 is "not reached": seeds have scores above 0.
         reached = np.zeros(self.size)
         reached[list(seeds)] = list(seeds.values())
-        for _ in range(hops if len(adjacency.nodes) else 0):
+        if not len(adjacency.nodes):
+            hops = 0
+
+        for _ in range(hops):
             reached[adjacency.nodes] = np.maximum(
                 reached[adjacency.nodes],
                 np.maximum.reduceat(reached[adjacency.ends] * DECAY, adjacency.starts),
@@ -166,7 +169,10 @@ def _search_from_each(
     first = np.full(len(adjacency.bounds) - 1, len(seeds))
     first[list(seeds)] = np.arange(len(seeds))
     distance = np.zeros_like(first)
-    for hop in range(1, hops + 1 if len(adjacency.nodes) else 0):
+    if not len(adjacency.nodes):
+        hops = 0
+
+    for hop in range(1, hops + 1):
         nearer = first.copy()
         of_neighbours = np.minimum.reduceat(first[adjacency.ends], adjacency.starts)
         nearer[adjacency.nodes] = np.minimum(first[adjacency.nodes], of_neighbours)

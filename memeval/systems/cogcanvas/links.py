@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import date
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,9 +93,8 @@ class Links:
 
         # Unlike rule 1, a common word needs no minimum cosine.
         about_person = self.overlap | (self.alike >= settings.reference_threshold)
-        for kind in ("event", "relationship"):
+        for kind, rule in (("event", "person"), ("relationship", "relationship")):
             person = self._between(kind, ("person_attribute",), None)
-            rule = "person" if kind == "event" else "relationship"
             yield Edges(REFERENCES, rule, np.argwhere(person & about_person))
 
         event = self._between("decision", ("event",), settings.event_window)
@@ -170,25 +170,22 @@ def next_events(artifacts: Sequence[Artifact]) -> Pairs:
     """Pairs of an event and the next one that shares a rare term or person."""
     speakers = {artifact.speaker for artifact in artifacts}
     words = _stems_of(artifacts)
-    frequency: Counter[str] = Counter()
-    for held in words:
-        frequency.update(held)
+    frequency = Counter(chain.from_iterable(words))
 
     # At least 2, or a short conversation would have no rare term: a link needs two artifacts.
     most = max(2, COMMON * len(artifacts))
     rare = {word for word, count in frequency.items() if 1 < count <= most}
 
-    days = {
-        number: day_of(artifact.dates, artifact.time)
-        for number, artifact in enumerate(artifacts)
-        if artifact.kind == "event"
-    }
-    order = sorted(days, key=lambda number: (days[number] or date.max, number))
+    days: dict[int, date] = {}
+    for number, artifact in enumerate(artifacts):
+        if artifact.kind == "event":
+            days[number] = day_of(artifact.dates, artifact.time) or date.max
 
     last: dict[str, int] = {}
     # A dict, because two events may share several things and are linked once, in this order.
     pairs: dict[tuple[int, int], None] = {}
-    for number in order:
+    # The sort is stable: events of one day stay in order.
+    for number in sorted(days, key=days.__getitem__):
         # The speakers are in nearly every event, so they link nothing.
         people = {*artifacts[number].people} - speakers
         for shared in sorted((words[number] & rare) | people):

@@ -49,9 +49,13 @@ class LocatedQuote(Struct, frozen=True):
 def lines(chunk: MemoryChunk) -> Iterator[ChunkLine]:
     """One line per turn if a chunk has as many lines as turns, otherwise the chunk as one line."""
     parts = chunk.content.split("\n")
-    is_apart = len(parts) == len(chunk.turn_ids)
+    turns: list[tuple[str, ...]] = [(turn_id,) for turn_id in chunk.turn_ids]
+    is_apart = len(parts) == len(turns)
+    if not is_apart:
+        parts, turns = [chunk.content], [chunk.turn_ids]
+
     start = 0
-    for number, part in enumerate(parts if is_apart else [chunk.content]):
+    for part, turn_ids in zip(parts, turns, strict=True):
         # If several speak in lines that don't match the turns, no line can be attributed to one of
         # them.
         speaker = ""
@@ -60,20 +64,16 @@ def lines(chunk: MemoryChunk) -> Iterator[ChunkLine]:
             speaker = next(named, "")
 
         skipped = len(speaker) + 2 if speaker else 0
-
-        yield ChunkLine(
-            start=start + skipped,
-            text=part[skipped:],
-            speaker=speaker,
-            turn_ids=chunk.turn_ids[number : number + 1] if is_apart else chunk.turn_ids,
-        )
+        yield ChunkLine(start + skipped, part[skipped:], speaker, turn_ids)
         start += len(part) + 1
 
 
 def find_verbatim(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
     """The quote, if one turn of the chunk contains it letter for letter."""
     for line in lines(chunk):
-        words = quote.strip().removeprefix(f"{line.speaker}: ") if line.speaker else quote.strip()
+        words = quote.strip()
+        if line.speaker:
+            words = words.removeprefix(f"{line.speaker}: ")
         if words and (position := line.text.find(words)) >= 0:
             return LocatedQuote(line, words, line.start + position)
 
@@ -109,9 +109,15 @@ def _loose_pattern(quote: str) -> re.Pattern[str]:
     """A pattern that finds the quote's words with any punctuation and spaces between them."""
     words = plain_words(spread(quote))
     # The words contain only letters, digits and marks, so nothing has to be escaped.
-    pattern = words[0] if is_unspaced(words[0]) else rf"(?<!\w){words[0]}"
-    for before, word in pairwise(words):
-        may_touch = is_unspaced(before) or is_unspaced(word)
-        pattern += rf"[\W_]{'*' if may_touch else '+'}{word}"
+    pattern = words[0]
+    if not is_unspaced(words[0]):
+        pattern = rf"(?<!\w){pattern}"
 
-    return re.compile(pattern if is_unspaced(words[-1]) else rf"{pattern}(?!\w)", re.IGNORECASE)
+    for before, word in pairwise(words):
+        repeats = "*" if is_unspaced(before) or is_unspaced(word) else "+"
+        pattern += rf"[\W_]{repeats}{word}"
+
+    if not is_unspaced(words[-1]):
+        pattern += r"(?!\w)"
+
+    return re.compile(pattern, re.IGNORECASE)

@@ -44,7 +44,10 @@ def read_reply(text: str) -> ItemsReply | None:
 
         items.append(item)
 
-    return ItemsReply(tuple(items), closed=False) if items else None
+    if not items:
+        return None
+
+    return ItemsReply(tuple(items), closed=False)
 
 
 def kind_of(item: Mapping[str, Any]) -> str | None:
@@ -55,8 +58,11 @@ def kind_of(item: Mapping[str, Any]) -> str | None:
 
 def people_of(item: Mapping[str, Any], speaker: str) -> tuple[str, ...]:
     people = item.get("people")
-    names = dict.fromkeys(text_of(name) for name in people) if isinstance(people, list) else {}
-    return tuple(name for name in names if name and name != speaker)
+    if not isinstance(people, list):
+        return ()
+
+    names = dict.fromkeys(map(text_of, people))
+    return tuple(name for name in names if name not in ("", speaker))
 
 
 def text_of(value: Any) -> str:
@@ -72,7 +78,10 @@ def text_of(value: Any) -> str:
 
 def named_chunk(item: Any) -> int:
     """The number of the chunk that an item names, from 1; 0 if it does not name one."""
-    number = item.get("chunk") if isinstance(item, Mapping) else None
+    if not isinstance(item, Mapping):
+        return 0
+
+    number = item.get("chunk")
     # `int()` refuses strings of thousands of digits, which a runaway model may write.
     if isinstance(number, str) and len(number) < 10 and number.strip().isdecimal():
         return int(number)

@@ -66,7 +66,7 @@ class CanvasIndex:
         self._texts, self._vectors, self._embedder = texts, vectors, embedder
         # As published: punctuation is deleted, so "self-care" is one word, and the rest is cut at
         # spaces.
-        self._keywords = Bm25Index([plain_words(text) for text in texts], tokens="space")
+        self._keywords = Bm25Index(list(map(plain_words, texts)), tokens="space")
 
     def vectors_by_text(self) -> dict[str, Vectors]:
         """The vectors by text."""
@@ -81,11 +81,14 @@ class CanvasIndex:
         if len(vector) != self._vectors.shape[1]:
             raise width_error("the query's vector", len(vector), self._vectors.shape[1])
 
-        dense = (self._vectors @ vector).astype(np.float64)
+        dense: Scores = (self._vectors @ vector).astype(np.float64)
         if normalised:
             dense = shares(dense)
 
-        return hybrid(dense, self._keywords.scores(plain_words(text))) if words else dense
+        if not words:
+            return dense
+
+        return hybrid(dense, self._keywords.scores(plain_words(text)))
 
     def save(self, folder: Path) -> None:
         """Writes artifacts, counts and vectors into `folder`."""

@@ -18,13 +18,7 @@ POSITIVE = (
     "context_budget",
     "top_k",
 )
-NOT_NEGATIVE = (
-    "earlier",
-    "todo_window",
-    "insight_window",
-    "constraint_window",
-    "event_window",
-)
+NOT_NEGATIVE = ("earlier", "todo_window", "insight_window", "constraint_window", "event_window")
 SHARES = ("reference_threshold", "overlap_threshold", "causal_threshold", "glean_overlap")
 
 

@@ -16,6 +16,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,12 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         return removed
 
     async def correct(self, request: CorrectRequest) -> int:
-        kept = [_with_new_value(artifact, request) for artifact in self._artifacts]
+        kept = []
+        for artifact in self._artifacts:
+            content = replace_value(artifact.content, request.old, request.new)
+            quote = replace_value(artifact.quote, request.old, request.new)
+            kept.append(structs.replace(artifact, content=content, quote=quote))
+
         changed = count_changed(self._artifacts, kept)
         self.change_chunks(lambda chunks: corrected(chunks, request))
         await self._keep(kept)
@@ -114,12 +120,18 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
     async def _index_over(
         self, artifacts: Sequence[Artifact], counts: Mapping[str, int], saved: Path | None
     ) -> CanvasIndex:
-        texts = [self._search_text(artifact) for artifact in artifacts]
+        if self.settings.index_text == "full":
+            texts = documents = [artifact.full_text for artifact in artifacts]
+        else:
+            texts = [artifact.content_quote for artifact in artifacts]
+            # The published form of a document for the reranker.
+            documents = [f"{artifact.content} | {artifact.quote}" for artifact in artifacts]
+
         # The fitted embedder is not saved: the same texts produce the same fit.
         embedder, vectors = await open_vectors(self.parts.embedder, texts, saved, self.index)
 
         own = current_ledger().own
-        await own.in_worker(self.rerank_over, self._rerank_texts(artifacts))
+        await own.in_worker(self.rerank_over, documents)
         index = partial(
             CanvasIndex,
             artifacts=artifacts,
@@ -130,17 +142,6 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             settings=self.settings,
         )
         return await own.in_worker(index)
-
-    def _search_text(self, artifact: Artifact) -> str:
-        is_full = self.settings.index_text == "full"
-        return artifact.full_text if is_full else artifact.content_quote
-
-    def _rerank_texts(self, artifacts: Sequence[Artifact]) -> list[str]:
-        if self.settings.index_text == "full":
-            return [artifact.full_text for artifact in artifacts]
-
-        # The published form of a document for the reranker.
-        return [f"{artifact.content} | {artifact.quote}" for artifact in artifacts]
 
     async def _extract(self) -> tuple[list[Artifact], dict[str, int]]:
         """The artifacts of the conversation, and the counts of their extraction."""
@@ -157,14 +158,12 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
 
     def entries(self) -> list[Retrieved]:
         is_compact = self.settings.show == "compact"
-        return [
-            Retrieved(
-                text=artifact.compact_text if is_compact else artifact.text,
-                turn_ids=artifact.turn_ids,
-                time=artifact.time,
-            )
-            for artifact in self._artifacts
-        ]
+        entries = []
+        for artifact in self._artifacts:
+            text = artifact.compact_text if is_compact else artifact.text
+            entries.append(Retrieved(text=text, turn_ids=artifact.turn_ids, time=artifact.time))
+
+        return entries
 
     @property
     def _artifacts(self) -> Sequence[Artifact]:
@@ -189,21 +188,35 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             words=settings.retrieval == "hybrid",
             normalised=settings.dense_norm == "max",
         )
-        order = [int(position) for position in np.argsort(-scores, kind="stable")]
-        ranked = await self._rerank(query, self._candidates(index, query, scores, order))
+        order = np.argsort(-scores, kind="stable").tolist()
+        ranked = self._candidates(index, query, scores, order)
+        if self.reordering is not None:
+            count = len(ranked)
+            # As published, everything that was reached is reranked, not only the candidates.
+            if settings.rerank_pool == "candidates":
+                count = settings.rerank_candidates
+
+            reordered = await self.reordering.reorder(query.text, ranked[:count])
+            ranked = reordered + ranked[count:]
 
         positions = {position for position, _ in ranked}
-        return [*ranked, *((position, None) for position in order if position not in positions)]
+        unscored = [(position, None) for position in order if position not in positions]
+        return [*ranked, *unscored]
 
     def _candidates(
         self, index: CanvasIndex, query: Query, scores: Any, order: Sequence[int]
     ) -> list[tuple[int, float]]:
         """The best artifacts and, with a graph, those that they reach: best first."""
         settings = self.settings
-        count = self._top_k(query) if self.reordering is None else settings.rerank_candidates
-        reached: Mapping[int, float] = {
-            position: float(scores[position]) for position in order[:count] if scores[position] > 0
-        }
+        count = settings.rerank_candidates
+        if self.reordering is None:
+            count = self._top_k(query)
+
+        reached: dict[int, float] = {}
+        for position in order[:count]:
+            if scores[position] > 0:
+                reached[position] = float(scores[position])
+
         if settings.graph:
             expand = index.canvas.expand
             if settings.graph_expansion == "published":
@@ -215,20 +228,6 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         # ablation shows the reader a larger context. Here every variant is sorted, and cut at
         # `top_k`.
         return sorted(reached.items(), key=lambda pair: (-pair[1], pair[0]))
-
-    async def _rerank(
-        self, query: Query, candidates: list[tuple[int, float]]
-    ) -> list[tuple[int, float]]:
-        if self.reordering is None:
-            return candidates
-
-        count = len(candidates)
-        # As published, everything that was reached is reranked, not only the candidates.
-        if self.settings.rerank_pool == "candidates":
-            count = self.settings.rerank_candidates
-
-        reordered = await self.reordering.reorder(query.text, candidates[:count])
-        return reordered + candidates[count:]
 
     def _top_k(self, query: Query) -> int:
         """Maximum artifacts shown. The cell's `top_k` is never raised."""
@@ -254,16 +253,20 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         if self.index is None:
             return {}
 
-        lost, edges = describe_losses(self.index.counts), self.index.canvas.edge_counts
-        notes: dict[str, Any] = {"extraction": lost} if lost else {}
-        return notes | ({"edges": edges} if self.settings.graph and edges["all"] else {})
+        notes: dict[str, Any] = {}
+        if lost := describe_losses(self.index.counts):
+            notes["extraction"] = lost
+        if self.settings.graph and self.index.canvas.edge_counts["all"]:
+            notes["edges"] = self.index.canvas.edge_counts
+
+        return notes
 
     def _count_shown(self, ranked: Ranked) -> int:
         """How many artifacts of a ranking fit into the budget; those without a score never do."""
         retrieved = [self._artifacts[position] for position, score in ranked if score is not None]
-        is_compact = self.settings.show == "compact"
         # The published estimate counts only the content, not what is shown before it.
-        texts = (artifact.content if is_compact else artifact.text for artifact in retrieved)
+        counted = "content" if self.settings.show == "compact" else "text"
+        texts = map(attrgetter(counted), retrieved)
         budget = self.settings.context_budget
         count = within_budget(texts, budget)
         if retrieved and not count:
@@ -273,14 +276,6 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             )
 
         return count
-
-
-def _with_new_value(artifact: Artifact, request: CorrectRequest) -> Artifact:
-    """An artifact with the new value in place of the old one."""
-    content, quote = (
-        replace_value(text, request.old, request.new) for text in (artifact.content, artifact.quote)
-    )
-    return structs.replace(artifact, content=content, quote=quote)
 
 
 def describe_losses(counts: Mapping[str, int]) -> str:
