@@ -162,10 +162,13 @@ class Process:
             async with time_limit(timeout_s):
                 reply = await self._exchange(encode(request))
         except TimeoutError:
-            raise ProgramError(
-                f"did not reply to {operation} within {timeout_s:g} s"
-                f"{self._unlike_a_reply()}{self.program.last_words()}"
-            ) from None
+            what = f"did not reply to {operation} within {timeout_s:g} s"
+            # It may have sent a reply that lacks the request's id.
+            if self._last_noise:
+                line = one_line(self._last_noise, 80)
+                what += f', but wrote a line without "id": {self._count}: {line}'
+
+            raise ProgramError(f"{what}{self.program.last_words()}") from None
         except (ConnectionError, asyncio.IncompleteReadError):
             raise ProgramError(await self.program.describe_end(operation)) from None
 
@@ -190,13 +193,6 @@ class Process:
             note_noise("the program")
             if self._noise > MOST_NOISE:
                 raise ProgramError(f"wrote {self._noise:,} lines that are not replies")
-
-    def _unlike_a_reply(self) -> str:
-        """Output that is not a reply, such as a reply that lacks the request's id."""
-        if not self._last_noise:
-            return ""
-
-        return f', but wrote a line without "id": {self._count}: {one_line(self._last_noise, 80)}'
 
 
 def _read_line(line: bytes) -> Mapping[str, Any] | None:

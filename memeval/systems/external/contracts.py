@@ -76,8 +76,10 @@ class Contract(ABC):
             self._check_stored(reply.content, request)
             setback = reply.setback or setback
 
-        self._chunks.update({chunk["id"]: chunk for chunk in chunks})
-        self._times.update(_time_of(chunk["time"]) for chunk in chunks)
+        for chunk in chunks:
+            self._chunks[chunk["id"]] = chunk
+            self._times.add(_time_of(chunk["time"]))
+
         self._quotations = None
         return ServiceReply({}, setback=setback)
 
@@ -125,7 +127,7 @@ class AgentMemoryLeaderboard(Contract):
             yield {
                 # The same id for the same messages: a repeated request changes nothing.
                 "request_id": f"add-{hashlib.sha256(named.encode()).hexdigest()[:32]}",
-                "messages": [_message(chunk) for chunk in batch],
+                "messages": list(map(_message, batch)),
                 "user_id": self._user,
                 "session_id": session,
             }
@@ -188,7 +190,10 @@ def _message(chunk: Chunk) -> dict[str, Any]:
         content = content.removeprefix(f"{chunk['speakers'][0]}: ")
 
     message = {"role": role, "content": content}
-    return message | ({"timestamp": chunk["time"]} if chunk["time"] else {})
+    if chunk["time"]:
+        message["timestamp"] = chunk["time"]
+
+    return message
 
 
 def _time_of(value: Any) -> datetime | None:

@@ -49,12 +49,16 @@ def _scripts_of(words: Sequence[str]) -> Iterator[Path]:
     if Path(program).name != "npx":
         if found := shutil.which(program):
             script = Path(found).resolve()
-            yield from [script] if script.suffix in (".js", ".mjs", ".cjs") else ()
+            if script.suffix in (".js", ".mjs", ".cjs"):
+                yield script
 
         return
 
     # An option may have a value, so each of the words may be the package.
-    for word in (word for word in words[1:] if not word.startswith("-")):
+    for word in words[1:]:
+        if word.startswith("-"):
+            continue
+
         package = re.sub(r"(?<=.)@[^/]*$", "", word)
         for modules in (Path("node_modules"), *Path.home().glob(".npm/_npx/*/node_modules")):
             yield from _scripts_in(modules / package)
@@ -68,7 +72,11 @@ def _scripts_in(package: Path) -> Iterator[Path]:
     except (OSError, ValueError):
         return
 
-    named = content.get("bin") if isinstance(content, dict) else None
-    for path in named.values() if isinstance(named, dict) else [named]:
+    if not isinstance(content, dict):
+        return
+
+    named = content.get("bin")
+    paths = named.values() if isinstance(named, dict) else [named]
+    for path in paths:
         if isinstance(path, str):
             yield package / path

@@ -98,9 +98,15 @@ async def option_of_command(command: str, given: Mapping[str, Any]) -> Option:
     tries: dict[str, Coroutine[Any, Any, Option]] = {"json lines": _program(values)}
     if find_spec("mcp") is not None:
         settings = read_settings(ProgramSettings, values)
-        homes = {} if settings.names_case else data_paths_of(settings.words(""))
-        variables = {**homes, **(given.get("env") or {})}
-        tries["mcp"] = _mcp(values | ({"env": variables} if variables else {}))
+        variables: dict[str, Any] = {}
+        if not settings.names_case:
+            variables |= data_paths_of(settings.words(""))
+
+        variables |= given.get("env") or {}
+        if variables:
+            values = {**values, "env": variables}
+
+        tries["mcp"] = _mcp(values)
 
     # A server with another protocol may never reply, so no contract waits for another.
     return await _first_of(tries, f"'{one_line(command, 80)}'", in_order=False)
@@ -256,26 +262,29 @@ def _value_of(
     name: str, schema: Mapping[str, Any], fields: Mapping[str, Sequence[str]], *, is_needed: bool
 ) -> Any:
     """Value for an argument; None if no known value fits."""
-    kind, items = schema.get("type"), schema.get("items")
+    kind, items = schema.get("type"), mapping_of(schema.get("items"))
+    has_objects = kind == "array" and items.get("type") == "object"
+    if (kind == "object" or has_objects) and not is_needed:
+        return None
     if kind == "object":
-        return _arguments_of(schema, fields) if is_needed else None
-    if kind == "array" and isinstance(items, Mapping) and items.get("type") == "object":
-        inner = _arguments_of(items, fields) if is_needed else None
+        return _arguments_of(schema, fields)
+    if has_objects:
+        inner = _arguments_of(items, fields)
         return inner and [inner]
 
-    words = {name, name.removesuffix("s")} if is_needed else {name}
-    field = next((field for field, names in fields.items() if words & set(names)), None)
-    if field is not None:
-        return [field] if kind == "array" and field != "{turn_ids}" else field
+    words = {name}
+    if is_needed:
+        words.add(name.removesuffix("s"))
 
-    if not is_needed:
-        return None
+    for field, names in fields.items():
+        if not words.isdisjoint(names):
+            return [field] if kind == "array" and field != "{turn_ids}" else field
 
     options = schema.get("enum")
-    if isinstance(options, list) and options:
+    if is_needed and isinstance(options, list) and options:
         return options[0]
 
-    return LABEL if name in LABELS and kind == "string" else None
+    return LABEL if is_needed and name in LABELS and kind == "string" else None
 
 
 async def _results_of(session: McpSession, option: Option, *, is_own: bool) -> Option:
@@ -292,11 +301,12 @@ async def _results_of(session: McpSession, option: Option, *, is_own: bool) -> O
         option["search_tool"], fill_template(option["search_arguments"], asked)
     )
     texts = [text]
-    for _ in range(MORE_STORED if is_own else 0):
-        other = _word()
-        texts.append(f"memeval: {other}")
-        more = {**chunk, "id": other, "text": texts[-1], "content": texts[-1]}
-        await session.call(option["store_tool"], fill_template(option["store_arguments"], more))
+    if is_own:
+        for _ in range(MORE_STORED):
+            other = _word()
+            texts.append(f"memeval: {other}")
+            more = {**chunk, "id": other, "text": texts[-1], "content": texts[-1]}
+            await session.call(option["store_tool"], fill_template(option["store_arguments"], more))
 
     return _locate_results(reply, text, word) | await _dump_of(session, texts)
 
@@ -321,17 +331,18 @@ def _locate_results(reply: ToolReply, text: str, word: str) -> Option:
         return {}
 
     for path, rows in _lists_in(content):
-        row = next((row for row in rows if text in json.dumps(row)), None)
-        if isinstance(row, Mapping):
-            return _members_of(row, path, text, word)
-        if row is not None:
-            return {"results": path}
+        for row in rows:
+            if text in json.dumps(row):
+                return _members_of(row, path, text, word)
 
     return {}
 
 
-def _members_of(row: Mapping[str, Any], path: str, text: str, turn: str) -> Option:
+def _members_of(row: Any, path: str, text: str, turn: str) -> Option:
     """The settings for the members of a result that contain its text and its turns."""
+    if not isinstance(row, Mapping):
+        return {"results": path}
+
     option: Option = {}
     for name, value in row.items():
         if isinstance(value, str) and text in value:
@@ -353,7 +364,8 @@ def _lists_in(value: Any, path: str = "") -> list[tuple[str, list[Any]]]:
 
     found = []
     for name, member in value.items():
-        found += _lists_in(member, f"{path}.{name}" if path else str(name))
+        inside = f"{path}.{name}" if path else str(name)
+        found += _lists_in(member, inside)
 
     return found
 

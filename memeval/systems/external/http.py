@@ -171,7 +171,10 @@ class HttpMemory(ServedMemory):
     @classmethod
     def flags(cls, settings: Any) -> tuple[str, ...]:
         contract = CONTRACTS.get(settings.contract)
-        return ("evidence by quotation",) if contract and not contract.gives_ids else ()
+        if contract is None or contract.gives_ids:
+            return ()
+
+        return ("evidence by quotation",)
 
     @classmethod
     def check_use(cls, settings: Any, *, reader: str, writer: str) -> None:
@@ -221,11 +224,12 @@ class HttpMemory(ServedMemory):
         if path is None or self.parts.extra.get(IS_ESTIMATE):
             return None
 
-        stored = self._read_results(await self._call(path, {})).results
-        return [
-            {"kind": "stored", "text": item.text, "turn_ids": list(item.turn_ids)}
-            for item in stored
-        ]
+        items: list[DumpItem] = []
+        for stored in self._read_results(await self._call(path, {})).results:
+            turn_ids = list(stored.turn_ids)
+            items.append({"kind": "stored", "text": stored.text, "turn_ids": turn_ids})
+
+        return items
 
 
 class HttpService(Service):
@@ -250,9 +254,10 @@ class HttpService(Service):
             return await self._contract.call(operation, body)
 
         # A tool is called by its path.
-        is_tool = operation.startswith("/")
-        path = operation if is_tool else getattr(self._settings, f"{operation}_path")
-        return await self._post(path, body, is_tool=is_tool)
+        if operation.startswith("/"):
+            return await self._post(operation, body, is_tool=True)
+
+        return await self._post(getattr(self._settings, f"{operation}_path"), body)
 
     async def _post(
         self, path: str, body: Mapping[str, Any], *, is_tool: bool = False
@@ -279,7 +284,8 @@ class HttpService(Service):
     async def _check_listening(self) -> None:
         """Raises `UserError` immediately if nothing listens at a URL that has never answered."""
         parts = urlsplit(self._address)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
+        usual_port = 443 if parts.scheme == "https" else 80
+        port = parts.port or usual_port
         try:
             async with asyncio.timeout(self._settings.request_timeout_s):
                 _reader, writer = await asyncio.open_connection(parts.hostname, port)

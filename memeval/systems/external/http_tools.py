@@ -35,7 +35,10 @@ class DeclaredTool(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_writing(self) -> bool:
-        return changes_by_name(self.name) if self.writes is None else self.writes
+        if self.writes is None:
+            return changes_by_name(self.name)
+
+        return self.writes
 
 
 def read_declared(value: Any) -> tuple[DeclaredTool, ...]:
@@ -84,9 +87,7 @@ def as_tool(declared: DeclaredTool, use: Use) -> Tool:
 
 
 def read_result(
-    reply: wire.Json,
-    sift: Callable[[wire.Json], wire.SearchResults],
-    nothing: str | None = None,
+    reply: wire.Json, sift: Callable[[wire.Json], wire.SearchResults], nothing: str | None = None
 ) -> ToolResult:
     """Result of a tool's reply: `results` as those of a search, `text`, `error`, or any other
     object, which the model is shown as JSON.
@@ -101,12 +102,15 @@ def read_result(
         chunks = None if search.without_ids else search.results
         return ToolResult(texts or "Nothing was found.", retrieved=chunks)
 
-    only = shown.get("text") if list(shown) == ["text"] else None
-    if only is not None and not isinstance(only, str):
-        return ToolResult(f"text must be a string, but is {type(only).__name__}", is_error=True)
+    text = shown.get("text")
+    if list(shown) != ["text"] or text is None:
+        text = json.dumps(shown, ensure_ascii=False)
+    elif not isinstance(text, str):
+        return ToolResult(f"text must be a string, but is {type(text).__name__}", is_error=True)
 
-    text = json.dumps(shown, ensure_ascii=False) if only is None else only
     if error_in(text) is not None:
         return ToolResult(text, is_error=True)
+    if reports_no_results(text, nothing):
+        return ToolResult(text, retrieved=())
 
-    return ToolResult(text, retrieved=() if reports_no_results(text, nothing) else None)
+    return ToolResult(text)

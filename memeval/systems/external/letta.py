@@ -130,11 +130,8 @@ class Letta(MemorySystem):
                 "for example:  export LETTA_BASE_URL=http://localhost:8283",
             )
 
-        check_address(
-            "system.base_url" if settings.base_url else "LETTA_BASE_URL",
-            _address_of(settings),
-            BY_TOKEN,
-        )
+        option = "system.base_url" if settings.base_url else "LETTA_BASE_URL"
+        check_address(option, _address_of(settings), BY_TOKEN)
         return settings
 
     @classmethod
@@ -191,7 +188,10 @@ class Letta(MemorySystem):
 
     async def probe(self, query: Query, depth: int) -> Sequence[Retrieved] | None:
         """Results of a search of the archive, without the agent."""
-        return None if self._agent is None else await self._search(query, depth)
+        if self._agent is None:
+            return None
+
+        return await self._search(query, depth)
 
     def _persona(self) -> str:
         return fill(self.settings.persona or PERSONA, {"top_k": str(self.parts.top_k)})
@@ -249,13 +249,12 @@ class Letta(MemorySystem):
             return Answer(text=reply.text, notes={**NOTES, **UNREAD})
 
         retrieved = self._match_hits(reply.hits)
+        ranking = tuple(chunk.turn_ids for chunk in retrieved)
         return Answer(
             text=reply.text,
             retrieved=retrieved,
             # The turns of a model's own text are unknown.
-            ranking=tuple(chunk.turn_ids for chunk in retrieved)
-            if all(chunk.turn_ids for chunk in retrieved)
-            else None,
+            ranking=ranking if all(ranking) else None,
             context_tokens=sum(count_tokens(chunk.text) for chunk in retrieved),
             notes=NOTES,
         )
@@ -306,12 +305,11 @@ class Letta(MemorySystem):
     def _meter_embedding(self, texts: Sequence[str]) -> None:
         provider, _, model = self.settings.embedding.rpartition("/")
         if texts:
-            tokens = sum(map(count_tokens, texts))
             usage = Usage(
                 role=Role.EMBED,
                 model=model,
                 provider=provider or "unknown",
-                prompt_tokens=tokens,
+                prompt_tokens=sum(map(count_tokens, texts)),
                 completion_tokens=0,
                 calls=len(texts),
                 estimated=True,

@@ -50,16 +50,24 @@ def read_reply(events: Sequence[Any]) -> LettaReply:
                 called |= _searches(event)
                 reply.queries = list(called.values())
             case "tool_return_message" if event.tool_call_id in called or event.name == SEARCH:
-                _add_hits(reply, event)
+                if event.status == "success" and reply.hits is not None:
+                    hits = hits_of(event.tool_return)
+                    # One unreadable result makes the whole ranking unknown.
+                    reply.hits = None if hits is None else reply.hits + hits
             case "assistant_message":
                 texts[event.id] = texts.get(event.id, "") + _text(event.content)
             case "stop_reason":
                 reply.stop_reason = str(event.stop_reason)
             case "usage_statistics":
-                _meter(reply, event)
+                reply.prompt_tokens = event.prompt_tokens
+                reply.completion_tokens = event.completion_tokens
+                reply.cached_tokens = event.cached_input_tokens or 0
+                reply.steps = event.step_count or 1
 
     # An agent may speak before it searches; the answer is what it says last.
-    reply.text = next((text.strip() for text in reversed(texts.values()) if text.strip()), "")
+    for text in texts.values():
+        reply.text = text.strip() or reply.text
+
     if not reply.text:
         raise ModelError(f"the agent did not answer (stop_reason: {reply.stop_reason or 'none'})")
 
@@ -69,8 +77,10 @@ def read_reply(events: Sequence[Any]) -> LettaReply:
 def _searches(event: Any) -> dict[str, str]:
     """Queries of the search calls in an event, by the call's id."""
     # Releases differ in whether an event contains one call or a list of them.
-    has_list = isinstance(event.tool_calls, list) and event.tool_calls
-    calls = event.tool_calls if has_list else [event.tool_call]
+    calls = event.tool_calls
+    if not isinstance(calls, list) or not calls:
+        calls = [event.tool_call]
+
     queries = {}
     for call in calls:
         if call.name == SEARCH:
@@ -84,19 +94,11 @@ def _searches(event: Any) -> dict[str, str]:
     return queries
 
 
-def _add_hits(reply: LettaReply, event: Any) -> None:
-    hits = hits_of(event.tool_return) if event.status == "success" else []
-    # One unreadable result makes the whole ranking unknown.
-    reply.hits = None if reply.hits is None or hits is None else reply.hits + hits
-
-
 def _text(content: Any) -> str:
-    return content if isinstance(content, str) else "".join(part.text for part in content)
+    if isinstance(content, str):
+        return content
 
-
-def _meter(reply: LettaReply, usage: Any) -> None:
-    reply.prompt_tokens, reply.completion_tokens = usage.prompt_tokens, usage.completion_tokens
-    reply.cached_tokens, reply.steps = usage.cached_input_tokens or 0, usage.step_count or 1
+    return "".join(part.text for part in content)
 
 
 def hits_of(returned: str) -> list[Retrieved] | None:
@@ -113,19 +115,19 @@ def hits_of(returned: str) -> list[Retrieved] | None:
 
 
 def _hits(value: Any) -> list[Retrieved] | None:
+    if value is None:
+        return []
     if isinstance(value, str):
         return hits_of(value)
     if isinstance(value, dict):
-        return _hits(value["results"] if "results" in value else value["message"])
+        member = "results" if "results" in value else "message"
+        return _hits(value[member])
     if isinstance(value, tuple):  # (results, count)
         return _hits(value[0])
 
-    rows = [] if value is None else value
-    return [
-        Retrieved(
-            text=str(row["content"]),
-            turn_ids=(),
-            score=(row.get("relevance") or {}).get("rrf_score"),
-        )
-        for row in rows
-    ]
+    hits = []
+    for row in value:
+        score = (row.get("relevance") or {}).get("rrf_score")
+        hits.append(Retrieved(text=str(row["content"]), turn_ids=(), score=score))
+
+    return hits

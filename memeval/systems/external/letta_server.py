@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, TypeVar
@@ -193,11 +194,9 @@ class Agent:
     def _forget(self, conversation: str) -> None:
         import letta_client
 
-        try:
+        # If this fails, it is deleted with its agent.
+        with suppress(letta_client.APIError):
             self._client.conversations.delete(conversation)
-        except letta_client.APIError:
-            # It is deleted with its agent.
-            return
 
     def _call(self, call: Callable[[], T]) -> T:
         """The result of `call`; the client itself retries after temporary failures."""
@@ -206,21 +205,14 @@ class Agent:
         try:
             return call()
         except letta_client.APIConnectionError as error:
-            message = (
-                f"no answer from the Letta server at {self._address}: {error.__cause__ or error}"
-            )
-            raise fault(
-                self._address,
-                message,
-                "Is the server running, and is system.base_url or LETTA_BASE_URL correct?",
-            ) from error
+            cause = error.__cause__ or error
+            message = f"no answer from the Letta server at {self._address}: {cause}"
+            hint = "Is the server running, and is system.base_url or LETTA_BASE_URL correct?"
+            raise fault(self._address, message, hint) from error
         except letta_client.APIError as error:
+            message = f"the Letta server at {self._address} refused: {_as_line(error)}"
             hint = "Does it know system.model and system.embedding, and is its token set?"
-            raise fault(
-                self._address,
-                f"the Letta server at {self._address} refused: {_as_line(error)}",
-                hint,
-            ) from error
+            raise fault(self._address, message, hint) from error
 
     def close(self) -> None:
         """Deletes the agent and its archive, without waiting for it."""
@@ -278,10 +270,12 @@ def _word_end(text: str, start: int) -> int:
 
 def _as_line(error: Any) -> str:
     status, body = getattr(error, "status_code", None), getattr(error, "body", None)
-    detail = (
-        body.get("detail") or body.get("message") or body.get("error")
-        if isinstance(body, dict)
-        else None
-    )
+    detail = None
+    if isinstance(body, dict):
+        detail = body.get("detail") or body.get("message") or body.get("error")
+
     text = redacted(" ".join(str(detail or error).split()))
-    return (f"HTTP {status}: {text}" if status else text)[:300]
+    if status:
+        text = f"HTTP {status}: {text}"
+
+    return text[:300]

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -248,8 +249,10 @@ class McpMemory(ServedMemory):
         if not isinstance(service, McpService):
             return (search_tool(self.recall, self.parts.top_k),)  # in an estimate
 
-        name = self.settings.namespace_argument
-        carried = None if name is None else (name, service.name_of(self.namespace))
+        carried = None
+        if (name := self.settings.namespace_argument) is not None:
+            carried = (name, service.name_of(self.namespace))
+
         return tools_of(service.session.listed, self.settings.tools, carried, self._use)
 
     async def _use(self, tool: str, arguments: Mapping[str, Any], writes: bool) -> ToolResult:
@@ -259,7 +262,8 @@ class McpMemory(ServedMemory):
                 self._remember(text, text)
 
         # For failed calls, too: MCP never reports the tokens of a server's own models.
-        self._count({}, Role.INGEST if writes else Role.ANSWER)
+        role = Role.INGEST if writes else Role.ANSWER
+        self._count({}, role)
         return await self._result_of(tool, arguments)
 
     async def _result_of(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
@@ -354,9 +358,8 @@ class McpService(Service):
         server = self._server
         if settings.command:
             self._home.renew()
-            server = replace(
-                server, words=tuple(self._home.words()), variables=self._home.variables()
-            )
+            words, variables = tuple(self._home.words()), self._home.variables()
+            server = replace(server, words=words, variables=variables)
 
         self._session = session = await McpSession.open(server)
         for option in FIELDS:
@@ -369,7 +372,7 @@ class McpService(Service):
         arguments = fill_template(self._settings.arguments(option), values)
         reply = await self.session.call(tool, arguments)
         # Most servers report errors as ordinary text. A text that was stored is not an error.
-        error = error_in(reply.texts[0]) if len(reply.texts) == 1 else None
+        error = len(reply.texts) == 1 and error_in(reply.texts[0])
         if error and self._turns_in(reply.texts[0]) is None:
             raise ModelError(
                 f"the tool '{one_line(tool, 60)}' of {self.name} failed: {one_line(error, 300)}"
@@ -462,10 +465,12 @@ class McpService(Service):
 
         content = content_of(reply, "system.results")
         rows = _at(content, self._settings.results)
-        return [] if rows is None and is_empty_result(content) else rows
+        if rows is None and is_empty_result(content):
+            return []
+
+        return rows
 
     def _texts(self, blocks: Sequence[str]) -> list[str]:
-        """The results in blocks of text."""
         pattern = self._settings.result_split
         if pattern is None:
             return list(blocks)
@@ -475,7 +480,7 @@ class McpService(Service):
             # Not re.split, which also returns the groups of the pattern.
             texts += re.sub(pattern, "\0", block).split("\0")
 
-        return [text.strip() for text in texts if text.strip()]
+        return list(filter(None, map(str.strip, texts)))
 
     def _result(self, row: Any) -> dict[str, Any]:
         if isinstance(row, str):
@@ -483,10 +488,8 @@ class McpService(Service):
 
         settings = self._settings
         text = _at(row, settings.result_text)
-        result: dict[str, Any] = {"text": text}
-        for name, path in (("score", settings.result_score), ("time", settings.result_time)):
-            result[name] = None if path is None else _at(row, path)
-
+        score, time = _at(row, settings.result_score), _at(row, settings.result_time)
+        result: dict[str, Any] = {"text": text, "score": score, "time": time}
         if settings.result_turn_ids is not None:
             result["turn_ids"] = _at(row, settings.result_turn_ids)
         elif isinstance(text, str):
@@ -499,8 +502,11 @@ class McpService(Service):
         # Without a path to ids, only the stored text within a result shows its turns.
         matching = [chunk for chunk in self._stored if chunk["content"] in text]
         dated = [chunk for chunk in matching if chunk["text"] in text]
+        turns: list[str] = []
         # If several chunks have the same content, the date tells which chunk it is.
-        turns = [turn for chunk in dated or matching for turn in chunk["turn_ids"]]
+        for chunk in dated or matching:
+            turns += chunk["turn_ids"]
+
         return turns or None
 
     async def end_case(self, body: Mapping[str, Any]) -> None:
@@ -535,7 +541,7 @@ def probe_chunk(word: str, text: str) -> dict[str, Any]:
 
 def _fields_in(template: Any) -> set[str]:
     """The names in braces in the strings of a template."""
-    return {name for text in strings_in(template) for name in _FIELD.findall(text)}
+    return set(chain.from_iterable(map(_FIELD.findall, strings_in(template))))
 
 
 def fill_template(template: Any, values: Mapping[str, Any]) -> Any:
@@ -575,9 +581,14 @@ def content_of(reply: ToolReply, option: str) -> Any:
         raise ModelError(f"the tool returned text that is not JSON ({option})") from None
 
 
-def _at(value: Any, path: str) -> Any:
-    """The member at a path such as `data.items`; None if there is none."""
-    for name in path.split(".") if path != "." else ():
+def _at(value: Any, path: str | None) -> Any:
+    """The member at a path such as `data.items`; None without a path, and if there is none."""
+    if path is None:
+        return None
+    if path == ".":
+        return value
+
+    for name in path.split("."):
         if isinstance(value, Mapping):
             value = value.get(name)
         elif isinstance(value, list) and name.isdigit() and int(name) < len(value):

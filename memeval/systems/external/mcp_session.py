@@ -132,13 +132,9 @@ class McpSession:
             if self._opening.done():
                 self._on_break(error)
             else:
-                self._opening.set_exception(
-                    UserError(
-                        f"{self._server.name} can't be reached: {_innermost(error)}"
-                        f"{self._last_words()}",
-                        EXAMPLE,
-                    )
-                )
+                why = f"{_innermost(error)}{self._last_words()}"
+                failure = UserError(f"{self._server.name} can't be reached: {why}", EXAMPLE)
+                self._opening.set_exception(failure)
 
     async def _on_message(self, message: object) -> None:
         """Counts lines that the library can't read, and passes to this handler as errors."""
@@ -390,12 +386,13 @@ def _error_replies(line: bytes) -> Iterator[bytes]:
         return
 
     why = "has neither a `result` nor an `error` that fits JSON-RPC"
+    replies = [value]
     if isinstance(value, list):
-        why = "is a JSON array, not an object"
+        replies, why = value, "is a JSON array, not an object"
     elif plain.decode(errors="replace").encode() != line:
         why = "is not UTF-8 without a byte-order mark"
 
-    for reply in value if isinstance(value, list) else [value]:
+    for reply in replies:
         # A log line may have an `id`, too; a request of the server has an id of the server's own.
         is_reply = isinstance(reply, dict) and bool({"jsonrpc", "result", "error"} & set(reply))
         if is_reply and "method" not in reply and type(reply.get("id")) is int:
@@ -431,11 +428,8 @@ async def _over_http(
 
                 # The library closes a stream at the reply: a stream that ends had none.
                 if self._call is not None and not can_resume:
-                    yield (
-                        b"\n\ndata: "
-                        + _json_error(self._call, CONNECTION_LOST, STREAM_ENDED)
-                        + b"\n\n"
-                    )
+                    ended = _json_error(self._call, CONNECTION_LOST, STREAM_ENDED)
+                    yield b"\n\ndata: " + ended + b"\n\n"
             except (httpx.NetworkError, httpx.ProtocolError) as error:
                 if not can_resume:
                     on_break(error)
@@ -446,8 +440,10 @@ async def _over_http(
 
     async def watch(response: httpx.Response) -> None:
         if response.request.method == "POST":
-            is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-            call = json.loads(response.request.content).get("id") if is_stream else None
+            call = None
+            if response.headers.get("content-type", "").startswith("text/event-stream"):
+                call = json.loads(response.request.content).get("id")
+
             response.stream = Body(response.stream, call)
 
     # Calls have their own time limit; with the library's, a slow call would end the session.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memeval.errors import UserError, unknown
+from memeval.llm.extractive.tools import mapping_of
 from memeval.systems.base import INGEST
 from memeval.systems.external.mcp_session import ToolReply
 from memeval.systems.external.server_replies import error_in, reports_no_results
@@ -71,13 +72,13 @@ def tools_of(
 
     # If two tools have the same name, a call reaches only one of them.
     by_name = {tool.name: tool for tool in reversed(listed)}
-    kept = [
-        by_name[name]
-        for name in dict.fromkeys(names)
-        if name not in choice.deny and (choice.allow is None or name in choice.allow)
-    ]
-    if namespace is not None:
-        kept = [tool for tool in kept if namespace[0] in _properties(tool.inputSchema)]
+    kept: list[Tool] = []
+    for name in dict.fromkeys(names):
+        tool = by_name[name]
+        is_allowed = name not in choice.deny and (choice.allow is None or name in choice.allow)
+        if is_allowed and (namespace is None or namespace[0] in _properties(tool.inputSchema)):
+            kept.append(_tool(tool, choice, namespace, use))
+
     if not kept:
         why = "" if namespace is None else f" with the argument '{namespace[0]}'"
         raise UserError(
@@ -85,10 +86,8 @@ def tools_of(
             f"it has:  {', '.join(names)}",
         )
 
-    return [
-        replace(_tool(tool, choice, namespace, use), name=name)
-        for tool, name in zip(kept, accepted_names([tool.name for tool in kept]), strict=True)
-    ]
+    accepted = accepted_names([tool.name for tool in kept])
+    return [replace(tool, name=name) for tool, name in zip(kept, accepted, strict=True)]
 
 
 def accepted_names(names: Sequence[str]) -> list[str]:
@@ -141,13 +140,11 @@ def _writes(listed: Any, choice: ToolChoice) -> bool:
 
 
 def _properties(schema: Any) -> Mapping[str, Any]:
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    return properties if isinstance(properties, Mapping) else {}
+    return mapping_of(mapping_of(schema).get("properties"))
 
 
 def _without(schema: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    """A schema without some of its properties."""
-    shown = dict(schema) if isinstance(schema, Mapping) else {}
+    shown = dict(mapping_of(schema))
     # A dialect of JSON Schema, which some endpoints refuse.
     shown.pop("$schema", None)
     shown["properties"] = {
@@ -174,4 +171,7 @@ def as_result(reply: ToolReply, nothing: str | None) -> ToolResult:
 
     # A placeholder such as `[image: not shown]` is not a text of the server.
     said = "\n".join(reply.texts) if parts else text
-    return ToolResult(text, retrieved=() if reports_no_results(said, nothing) else None)
+    if reports_no_results(said, nothing):
+        return ToolResult(text, retrieved=())
+
+    return ToolResult(text)

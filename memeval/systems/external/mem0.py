@@ -42,7 +42,7 @@ from memeval.systems.base import (
     SystemContext,
     SystemSettings,
 )
-from memeval.systems.chunk_file import read_chunks, read_state, write_chunks, write_state
+from memeval.systems.chunk_file import iso_time, read_chunks, read_state, write_chunks, write_state
 from memeval.systems.external.mem0_cloud import HOST, CloudMemory
 from memeval.systems.external.mem0_library import (
     Mem0Bridge,
@@ -111,11 +111,10 @@ class Mem0(RecallSystem):
         super().__init__(settings, parts)
         # mem0 refuses ids with spaces.
         self._user = re.sub(r"[^A-Za-z0-9_.-]+", "-", parts.case_id) or "case"
-        self._key = (
-            key_of(settings.api_key_env, settings.host or HOST, "system=mem0 system.mode=cloud")
-            if self.settings.own_server
-            else ""
-        )
+        self._key = ""
+        if settings.own_server:
+            host = settings.host or HOST
+            self._key = key_of(settings.api_key_env, host, "system=mem0 system.mode=cloud")
         self._searching = asyncio.Lock()
         self.reset()
 
@@ -174,7 +173,11 @@ class Mem0(RecallSystem):
 
         texts = [chunk.text for chunk in self._chunks]
         embedder = self.parts.embedder.fitted(texts)
-        bridge = self._begin(embedder, texts) if self._bridge is None else self._move(embedder)
+        if self._bridge is not None:
+            bridge = self._move(self._bridge, embedder)
+        else:
+            bridge = self._begin(embedder, texts)
+
         new = texts[self._added :]
         if new and not self.settings.infer and not bridge.known:
             vectors = self.parts.run_sync(embedder.embed(new))
@@ -204,8 +207,10 @@ class Mem0(RecallSystem):
         # mem0's store needs a width, which is known once something has been embedded. Verbatim, all
         # vectors are computed in one batch. With extraction the stored texts are not known yet.
         first = texts[:1] if self.settings.infer else texts
-        vectors = self.parts.run_sync(embedder.embed(first)) if first else None
-        width = embedder.width if vectors is None else vectors.shape[1]
+        width, vectors = embedder.width, None
+        if first:
+            vectors = self.parts.run_sync(embedder.embed(first))
+            width = vectors.shape[1]
 
         bridge = self._open(embedder, width)
         if vectors is not None and not self.settings.infer:
@@ -213,23 +218,24 @@ class Mem0(RecallSystem):
 
         return bridge
 
-    def _move(self, embedder: Embedder) -> Mem0Bridge:
+    def _move(self, before: Mem0Bridge, embedder: Embedder) -> Mem0Bridge:
         """Copies the stored entries into a new memory, whose embedder was fitted again.
 
         So a memory continues the same way whether it was saved in between or not: for the next
         extraction, mem0 keeps its latest messages, which are not saved.
         """
-        rows, before = self._rows(), self._bridge
-        self._texts = {(row.payload["user_id"], row.payload["data"]) for row in rows}
+        rows = self._rows()
+        payloads = [row.payload for row in rows]
+        self._texts = {(payload["user_id"], payload["data"]) for payload in payloads}
         width = len(rows[0].vector) if rows else embedder.width
         bridge = self._open(embedder, width)
-        if before is not None and embedder is not before.embedder:
-            vectors = bridge.vectors_of([row.payload["data"] for row in rows])
+        if embedder is not before.embedder:
+            vectors = bridge.vectors_of([payload["data"] for payload in payloads])
         else:
             vectors = [row.vector for row in rows]
 
-        bridge.unparsed = before.unparsed if before else 0
-        self._insert(vectors, [row.payload for row in rows])
+        bridge.unparsed = before.unparsed
+        self._insert(vectors, payloads)
         return bridge
 
     def _insert(self, vectors: Sequence[Sequence[float]], payloads: Sequence[Any]) -> None:
@@ -288,15 +294,9 @@ class Mem0(RecallSystem):
 
         items: list[DumpItem] = []
         for row in self._rows():
-            payload = row.payload
-            items.append(
-                {
-                    "kind": "fact",
-                    "text": payload["data"],
-                    "turn_ids": list(payload["turn_ids"]),
-                    "time": payload["date"],
-                }
-            )
+            text, turn_ids = row.payload["data"], list(row.payload["turn_ids"])
+            time = row.payload["date"]
+            items.append({"kind": "fact", "text": text, "turn_ids": turn_ids, "time": time})
 
         return items
 
@@ -359,7 +359,7 @@ class Mem0(RecallSystem):
 
     def _store(self, text: str, chunk: MemoryChunk, *, infer: bool) -> None:
         """Adds a text to mem0 and notes the memories that mem0 stored."""
-        date = chunk.time.isoformat() if chunk.time else None
+        date = iso_time(chunk.time)
         # Without `created_at`, mem0 would write today's date.
         metadata = {"turn_ids": list(chunk.turn_ids), "date": date, "created_at": date or "unknown"}
         self._memory.vector_store.keeps_users = bool(chunk.user)
@@ -463,7 +463,6 @@ class Mem0(RecallSystem):
         return [row for row in self._rows() if row.payload["user_id"] == name]
 
     def _id_of(self, user: str) -> str:
-        """mem0's own id of a user."""
         return f"{self._user}-{user}" if user else self._user
 
     def load(self, folder: Path) -> None:
@@ -473,7 +472,8 @@ class Mem0(RecallSystem):
         memories = state["memories"]
         vectors = load_vectors(folder / VECTORS_FILE, len(memories), "memories")
         embedder = self.parts.embedder.fitted([chunk.text for chunk in self._chunks])
-        bridge = self._open(embedder, vectors.shape[1] if memories else embedder.width)
+        width = vectors.shape[1] if memories else embedder.width
+        bridge = self._open(embedder, width)
         bridge.unparsed = state["unparsed"]
 
         payloads = [row["payload"] for row in memories]

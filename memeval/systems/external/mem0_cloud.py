@@ -15,6 +15,7 @@ from memeval.config.checks import check_address
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import current_ledger
 from memeval.records import MemoryChunk
+from memeval.systems.chunk_file import iso_time
 from memeval.systems.external.remote import Leftover, fault, note_answer
 from memeval.text.shown import one_line
 
@@ -56,15 +57,8 @@ class CloudMemory:
         """Stores the chunks, and waits until they can be found."""
         under_way: list[str] = []
         for chunk in chunks:
-            sent = self._try(
-                partial(
-                    self._client.add,
-                    chunk.text,
-                    user_id=self.user,
-                    infer=infer,
-                    **_date_fields(chunk),
-                )
-            )
+            fields = {"user_id": self.user, "infer": infer, **_date_fields(chunk)}
+            sent = self._try(partial(self._client.add, chunk.text, **fields))
             if event := sent.get("event_id"):
                 under_way.append(event)
 
@@ -113,12 +107,14 @@ class CloudMemory:
 
     def correct(self, change: Callable[[str], str]) -> int:
         """Updates the memories whose text `change` alters; returns how many."""
-        changes = [(name, text, change(text)) for name, text in self._memories()]
-        altered = [(name, after) for name, before, after in changes if after != before]
-        for name, after in altered:
-            self._try(partial(self._client.update, name, text=after))
+        altered = 0
+        for name, before in self._memories():
+            after = change(before)
+            if after != before:
+                self._try(partial(self._client.update, name, text=after))
+                altered += 1
 
-        return len(altered)
+        return altered
 
     def _memories(self) -> list[tuple[str, str]]:
         """Ids and texts of all memories of the user."""
@@ -126,10 +122,7 @@ class CloudMemory:
         page = 1
         while True:
             listing = partial(
-                self._client.get_all,
-                filters={"user_id": self.user},
-                page=page,
-                page_size=PAGE_SIZE,
+                self._client.get_all, filters={"user_id": self.user}, page=page, page_size=PAGE_SIZE
             )
             reply = self._try(listing)
             rows += [(str(row["id"]), str(row["memory"])) for row in reply["results"]]
@@ -192,10 +185,7 @@ def _date_fields(chunk: MemoryChunk) -> dict[str, Any]:
 
     A time without a zone counts as UTC.
     """
-    metadata = {
-        "turn_ids": json.dumps(chunk.turn_ids),
-        "date": chunk.time.isoformat() if chunk.time else "",
-    }
+    metadata = {"turn_ids": json.dumps(chunk.turn_ids), "date": iso_time(chunk.time) or ""}
     if chunk.time is None:
         return {"metadata": metadata}
 

@@ -62,7 +62,10 @@ def describe_search() -> str:
             missing.append(f"{name} (needs {library})")
 
     running = f"by {' and '.join(searches)}"
-    return f"{running}; not installed: {', '.join(missing)}" if missing else running
+    if missing:
+        running += f"; not installed: {', '.join(missing)}"
+
+    return running
 
 
 def check_graph() -> None:
@@ -181,7 +184,10 @@ class Mem0Bridge:
 
 def _readable_reply(completion: Completion) -> str | None:
     """The reply if mem0 can read it; None if mem0 would drop it or fail on it."""
-    return completion.text if _memories(completion.text) is not None else None
+    if _memories(completion.text) is None:
+        return None
+
+    return completion.text
 
 
 def _memories(reply: str) -> list[str] | None:
@@ -200,7 +206,7 @@ def _memories(reply: str) -> list[str] | None:
         return None
 
     # mem0 accepts an empty object, as a reply without memories.
-    rows = value.get("memory", None if value else [])
+    rows = value.get("memory") if value else []
     if not isinstance(rows, list):
         return None
     if not all(isinstance(row, dict) and isinstance(row.get("text", ""), str) for row in rows):

@@ -263,7 +263,10 @@ class Program:
 
     def last_words(self) -> str:
         """The last line of its stderr, in the form that messages append."""
-        return f"; last line of stderr: {one_line(self._stderr[-1])}" if self._stderr else ""
+        if not self._stderr:
+            return ""
+
+        return f"; last line of stderr: {one_line(self._stderr[-1])}"
 
     async def _keep_last_words(self) -> None:
         while True:

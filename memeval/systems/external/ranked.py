@@ -16,13 +16,7 @@ from memeval.llm.metering import current_ledger
 from memeval.metrics.quotation import Quotations, lines_of_turns
 from memeval.records import Finite, MemoryChunk, Query, Retrieved
 from memeval.results.files import reading
-from memeval.systems.base import (
-    RUNTIME,
-    QuickSystem,
-    RecallSystem,
-    SystemContext,
-    SystemSettings,
-)
+from memeval.systems.base import RUNTIME, QuickSystem, RecallSystem, SystemContext, SystemSettings
 from memeval.systems.external.wire import LONGEST_TEXT, MOST_RESULTS
 from memeval.text.shown import one_line
 from memeval.text.typed import decoder
@@ -143,7 +137,10 @@ class Ranked(QuickSystem, RecallSystem):
     def _found(self, item: RankedItem, where: str) -> Retrieved:
         turns = item.turn_ids
         if turns is None:
-            turns = self._quoted(item.text or "")
+            if self._quotations is None:
+                self._quotations = Quotations(self._lines)
+
+            turns = self._quotations.found_in(item.text or "")
 
         for turn in turns:
             if turn not in self._text_of:
@@ -151,12 +148,6 @@ class Ranked(QuickSystem, RecallSystem):
                     f"{where}.turn_ids names '{one_line(turn, 80)}', which its case does not have"
                 )
 
-        texts = dict.fromkeys(self._text_of[turn] for turn in turns)
+        texts = dict.fromkeys(map(self._text_of.__getitem__, turns))
         text = "\n".join(texts) if item.text is None else item.text
         return Retrieved(text=text, turn_ids=turns, score=item.score)
-
-    def _quoted(self, text: str) -> tuple[str, ...]:
-        if self._quotations is None:
-            self._quotations = Quotations(self._lines)
-
-        return self._quotations.found_in(text)

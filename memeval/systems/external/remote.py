@@ -22,7 +22,10 @@ def fault(address: str, message: str, *hints: str) -> MemevalError:
     """The error for a failure of a server."""
     # A server that never answered is the user's mistake: it ends the run before anything is paid
     # for. A later failure is an outage, and becomes the status of a case.
-    return MemoryServiceError(message) if address in _answered else UserError(message, *hints)
+    if address not in _answered:
+        return UserError(message, *hints)
+
+    return MemoryServiceError(message)
 
 
 class Leftover:

@@ -250,7 +250,6 @@ class ServedMemory(RecallSystem):
         await self._flush()
 
     async def _flush(self) -> None:
-        """Sends the chunks that are waiting."""
         waiting, self._waiting = self._waiting, []
         for user, batch in groupby(waiting, key=lambda chunk: chunk.user):
             await self._send(user, list(batch))
@@ -333,7 +332,10 @@ class ServedMemory(RecallSystem):
         found = await self._search(query, max(self.parts.top_k, self.ranking_depth))
         answer = await self.answer_from(query, found.results)
         # A ranking with gaps would count as a miss.
-        return replace(answer, ranking=None) if found.without_ids else answer
+        if found.without_ids:
+            return replace(answer, ranking=None)
+
+        return answer
 
     async def _search(self, query: Query, depth: int) -> wire.SearchResults:
         body = {"namespace": self._namespace_of(query.user), **wire.search_json(query, depth)}
@@ -367,14 +369,17 @@ class ServedMemory(RecallSystem):
         Raises `MemoryServiceError` for an error sent as a result, and for a result with the content
         of another case.
         """
-        nothing = self.settings.no_results
-        kept = [
-            result
-            for result in search.results
+        kept: list[Retrieved] = []
+        empty = dropped = 0
+        for result in search.results:
             # Its turns would count as found, although the reader gets no text of them.
-            if result.text.strip()
-            and (result.turn_ids or not reports_no_results(result.text, nothing))
-        ]
+            is_empty = not result.text.strip()
+            empty += is_empty
+            if is_empty or self._is_placeholder(result):
+                dropped += not result.turn_ids
+            else:
+                kept.append(result)
+
         if len(kept) == 1 and not kept[0].turn_ids and (error := error_in(kept[0].text)):
             raise MemoryServiceError(
                 f"{self._name} sent an error as a result: {one_line(error, 300)}"
@@ -383,15 +388,17 @@ class ServedMemory(RecallSystem):
         for at, result in enumerate(kept):
             self._check_separate(result.text, f"results[{at}]")
 
-        empty = sum(1 for result in search.results if not result.text.strip())
         if empty:
             current_ledger().remarks[WITHOUT_TEXT] = (
                 f"{empty:,} of {len(search.results):,} results have no text and were left out"
             )
 
-        unknown_turns = [result for result in search.results if not result.turn_ids]
-        dropped = len(unknown_turns) - sum(1 for result in kept if not result.turn_ids)
         return wire.SearchResults(tuple(kept), max(0, search.without_ids - dropped))
+
+    def _is_placeholder(self, result: Retrieved) -> bool:
+        """Whether a result only says that nothing was found."""
+        nothing = self.settings.no_results
+        return not result.turn_ids and reports_no_results(result.text, nothing)
 
     def _remember(self, text: str, content: str) -> None:
         """Notes a text stored for this case; `content` is the text without the date."""
@@ -417,7 +424,6 @@ class ServedMemory(RecallSystem):
                 _all_lines.add(line)
 
     def _add_remarks(self, search: wire.SearchResults, limit: int) -> None:
-        """Adds the remarks that matter for reading the figures."""
         remarks = current_ledger().remarks
         if len(search.results) > limit:
             remarks[MORE_THAN_ASKED] = (
@@ -476,7 +482,10 @@ class ServedMemory(RecallSystem):
 
     @property
     def _name(self) -> str:
-        return "the memory service" if self._service is None else self._service.name
+        if self._service is None:
+            return "the memory service"
+
+        return self._service.name
 
     async def close(self) -> None:
         service, self._service = self._service, None
@@ -491,9 +500,7 @@ class ServedMemory(RecallSystem):
                         await service.end_case({"namespace": namespace})
         except TimeoutError:
             _log.warning(
-                "could not tell %s to forget a case: no reply within %g s",
-                service.name,
-                FORGET_S,
+                "could not tell %s to forget a case: no reply within %g s", service.name, FORGET_S
             )
         except MemevalError as error:
             _log.warning("could not tell %s to forget a case: %s", service.name, one_line(error))
@@ -505,18 +512,16 @@ def note_noise(writer: str, lines: int = 1) -> None:
     """Records lines that are not replies, for the answer or the ingest under way."""
     ledger = current_ledger()
     ledger.noise_lines += lines
-    is_one = ledger.noise_lines == 1
-    written = (
-        "1 line that is not a reply"
-        if is_one
-        else (f"{ledger.noise_lines:,} lines that are not replies")
-    )
+    written = "1 line that is not a reply"
+    if ledger.noise_lines != 1:
+        written = f"{ledger.noise_lines:,} lines that are not replies"
+
     ledger.remarks[NOISE] = f"{writer} wrote {written}"
 
 
 def files_of(words: Sequence[str]) -> tuple[Path, ...]:
     """The files that a command names: an edited script results in another memory."""
-    named = [Path(word) for word in words]
+    named = map(Path, words)
     return tuple(path for path in named if path.suffix[1:].isalpha() and path.is_file())
 
 

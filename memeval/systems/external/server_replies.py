@@ -62,8 +62,10 @@ def error_in(text: str) -> str | None:
         return str(error) if error else None
 
     plain = text.strip()
-    is_short = len(plain) <= LONGEST_NOTICE
-    return plain if value is None and is_short and _ERROR.match(plain) else None
+    if value is None and len(plain) <= LONGEST_NOTICE and _ERROR.match(plain):
+        return plain
+
+    return None
 
 
 def _json_of(text: str) -> Any:

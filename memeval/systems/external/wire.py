@@ -17,6 +17,7 @@ from msgspec import Struct
 from memeval.errors import ModelError
 from memeval.llm.reply.body import count_of
 from memeval.records import MemoryChunk, Query, Retrieved, Role, Usage
+from memeval.systems.chunk_file import iso_time
 from memeval.text.shown import one_line
 
 LONGEST_TEXT = 1_000_000
@@ -74,7 +75,7 @@ def chunk_json(chunk: MemoryChunk, ids: SentIds) -> dict[str, Any]:
         "id": ids.of("chunk", chunk.chunk_id),
         "text": chunk.text,
         "content": chunk.content,
-        "time": chunk.time.isoformat() if chunk.time else None,
+        "time": iso_time(chunk.time),
         "turn_ids": [ids.turn(turn) for turn in chunk.turn_ids],
         "speakers": list(chunk.speakers),
         "session_id": ids.of("session", chunk.session_id),
@@ -83,11 +84,7 @@ def chunk_json(chunk: MemoryChunk, ids: SentIds) -> dict[str, Any]:
 
 def search_json(query: Query, depth: int) -> dict[str, Any]:
     """A search request for a question."""
-    return {
-        "query": query.text,
-        "asked_at": query.asked_at.isoformat() if query.asked_at else None,
-        "top_k": depth,
-    }
+    return {"query": query.text, "asked_at": iso_time(query.asked_at), "top_k": depth}
 
 
 def answer_json(query: Query, top_k: int) -> dict[str, Any]:
@@ -176,15 +173,21 @@ def expect_member(reply: Json, name: str, wanted: Any) -> None:
     value = reply.get(name)
     if value is not wanted and (isinstance(wanted, bool) or value != wanted):
         shown = str(wanted).lower() if isinstance(wanted, bool) else f"'{one_line(wanted, 80)}'"
+        fault = _wrong(name, shown, value)
         error = reply.get("error") or reply.get("message")
-        why = f": {one_line(error, 300)}" if isinstance(error, str) else ""
-        raise WireError(f"{_wrong(name, shown, value)}{why}")
+        if isinstance(error, str):
+            raise WireError(f"{fault}: {one_line(error, 300)}")
+
+        raise fault
 
 
 def read_answer(reply: Json, turns: Mapping[str, str]) -> tuple[str, SearchResults | None]:
     """An answer given by a service, and the results of its search if it reports them."""
     text = read_text(reply.get("text"), "text")
-    return text, None if reply.get("results") is None else read_results(reply, turns)
+    if reply.get("results") is None:
+        return text, None
+
+    return text, read_results(reply, turns)
 
 
 def read_usages(reply: Json, role: Role) -> tuple[Usage, ...]:
@@ -193,14 +196,12 @@ def read_usages(reply: Json, role: Role) -> tuple[Usage, ...]:
     if given is None:
         return (Usage(role, "unknown", "unknown", None, None),)
 
-    rows = given if isinstance(given, list) else [given]
-    if len(rows) > MOST_USAGES:
-        raise WireError(f"usage has {len(rows):,} members; at most {MOST_USAGES} are allowed")
+    if not isinstance(given, list):
+        return (_read_usage(given, "usage", role),)
+    if len(given) > MOST_USAGES:
+        raise WireError(f"usage has {len(given):,} members; at most {MOST_USAGES} are allowed")
 
-    return tuple(
-        _read_usage(row, "usage" if rows is not given else f"usage[{at}]", role)
-        for at, row in enumerate(rows)
-    )
+    return tuple(_read_usage(row, f"usage[{at}]", role) for at, row in enumerate(given))
 
 
 def _read_usage(row: Any, where: str, role: Role) -> Usage:
@@ -210,9 +211,11 @@ def _read_usage(row: Any, where: str, role: Role) -> Usage:
     kind = row.get("kind", "chat")
     if kind not in ("chat", "embed"):
         raise _wrong(f"{where}.kind", "chat or embed", kind)
+    if kind == "embed":
+        role = Role.EMBED
 
     return Usage(
-        role=Role.EMBED if kind == "embed" else role,
+        role=role,
         model=_name(row.get("model"), f"{where}.model"),
         provider=_name(row.get("provider"), f"{where}.provider"),
         prompt_tokens=_tokens(row.get("prompt_tokens"), f"{where}.prompt_tokens"),
@@ -259,7 +262,7 @@ def _turns(value: Any, where: str, turns: Mapping[str, str]) -> tuple[str, ...]:
                 f"{where} names '{one_line(turn, 80)}', which memeval did not send for this case"
             )
 
-    return tuple(turns[turn] for turn in value)
+    return tuple(map(turns.__getitem__, value))
 
 
 def read_score(value: Any, where: str) -> float | None:
@@ -306,13 +309,13 @@ def _tokens(value: Any, where: str) -> int | None:
 
 
 def _wrong(where: str, wanted: str, value: Any) -> WireError:
-    given = "is missing or null" if value is None else f"is {one_line(repr(_short(value)), 60)}"
-    return WireError(f"{where} must be {wanted}, but {given}")
+    if value is None:
+        return WireError(f"{where} must be {wanted}, but is missing or null")
 
-
-def _short(value: Any) -> Any:
-    """A short form of a value, cheap to show."""
+    # A short form, which is cheap to show.
     if isinstance(value, str):
-        return value[:100]
+        value = value[:100]
+    elif isinstance(value, list | Mapping):
+        value = type(value).__name__
 
-    return type(value).__name__ if isinstance(value, list | Mapping) else value
+    return WireError(f"{where} must be {wanted}, but is {one_line(repr(value), 60)}")
