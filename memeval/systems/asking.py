@@ -70,7 +70,8 @@ async def ask(
     Raises `ModelError` if a call failed.
     """
     # A deterministic model would only repeat itself.
-    for _ in range(1 if model.deterministic else TRIES):
+    tries = 1 if model.deterministic else TRIES
+    for _ in range(tries):
         completion = await _complete(model, prompt, seed)
         # For each reply that the ledger lists as cut, the engine counts a chunk as lost. A reply
         # that is requested again with more room, or that contains enough, must not count.

@@ -437,8 +437,9 @@ class RecallSystem(MemorySystem):
 
     async def _rank(self, query: Query, depth: int) -> Sequence[Retrieved]:
         """The result of `recall`. Raises `TypeError` if it is not a list."""
-        recalled = self.recall(query, depth)
-        ranked = await recalled if isinstance(recalled, Awaitable) else recalled
+        ranked = self.recall(query, depth)
+        if isinstance(ranked, Awaitable):
+            ranked = await ranked
         # Not an `isinstance` check for `Sequence`: an array can be sliced, too.
         if isinstance(ranked, str | Mapping) or not hasattr(ranked, "__getitem__"):
             name = "None" if ranked is None else type(ranked).__name__
@@ -454,8 +455,11 @@ class RecallSystem(MemorySystem):
 
             shown = [chunk.text for chunk in chosen]
             shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
+            order: Sequence[int] = ()
             # Recalled chunks alone are in the order of the ranking anyway.
-            order = latest_first(len(shown), after=len(chosen)) if shown[len(chosen) :] else ()
+            if len(shown) > len(chosen):
+                order = latest_first(len(shown), after=len(chosen))
+
             reply = await self.parts.reader.answer(query, shown, order=order)
 
             ranking = tuple(map(attrgetter("turn_ids"), ranked))

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from memeval.records import IngestHealth, MemoryChunk
 from memeval.systems.asking import take_notes
 from memeval.systems.base import INGEST, DumpItem, SystemSettings, check_positive
-from memeval.systems.chunk_file import read_state, write_state
+from memeval.systems.chunk_file import iso_time, read_state, write_state
 from memeval.systems.indexed import IndexedSystem, IndexT
 
 TEMPLATE = "fact_keys"
@@ -73,11 +73,13 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
 
     def expand(self, texts: Sequence[str]) -> list[str]:
         """The texts of the chunks, each with its facts below it."""
-        if not self.settings.has_facts:
-            return list(texts)
+        expanded = list(texts)
+        if self.settings.has_facts:
+            for position, (text, facts) in enumerate(zip(texts, self._facts, strict=True)):
+                if facts:
+                    expanded[position] = f"{text}\n{facts}"
 
-        pairs = zip(texts, self._facts, strict=True)
-        return [f"{text}\n{facts}" if facts else text for text, facts in pairs]
+        return expanded
 
     def health(self) -> IngestHealth | None:
         """Counts as lost the chunks without a usable reply for their facts."""
@@ -93,15 +95,8 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
         items: list[DumpItem] = []
         for chunk, facts in zip(self.chunks, self._facts, strict=True):
             if facts:
-                time = chunk.time.isoformat() if chunk.time else None
-                items.append(
-                    {
-                        "kind": "facts",
-                        "text": facts,
-                        "turn_ids": list(chunk.turn_ids),
-                        "time": time,
-                    }
-                )
+                turn_ids, time = list(chunk.turn_ids), iso_time(chunk.time)
+                items.append({"kind": "facts", "text": facts, "turn_ids": turn_ids, "time": time})
 
         return items
 

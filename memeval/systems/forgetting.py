@@ -35,12 +35,13 @@ def without(chunks: Iterable[MemoryChunk], request: ForgetRequest) -> list[Memor
 
 def corrected(chunks: Iterable[MemoryChunk], request: CorrectRequest) -> list[MemoryChunk]:
     """The chunks with the new value in place of the old one."""
-    return [
-        replace(chunk, content=replace_value(chunk.content, request.old, request.new))
-        if chunk.user == request.user
-        else chunk
-        for chunk in chunks
-    ]
+    after = list(chunks)
+    for position, chunk in enumerate(after):
+        if chunk.user == request.user:
+            content = replace_value(chunk.content, request.old, request.new)
+            after[position] = replace(chunk, content=content)
+
+    return after
 
 
 def count_changed(before: Sequence[object], after: Sequence[object]) -> int:

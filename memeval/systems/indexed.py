@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import starmap
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -19,7 +20,7 @@ from memeval.records import (
     Retrieved,
 )
 from memeval.systems.base import QuickSystem, ReaderReply, RecallSystem
-from memeval.systems.chunk_file import read_saved, split_window, write_chunks
+from memeval.systems.chunk_file import as_retrieved, read_saved, split_window, write_chunks
 from memeval.systems.forgetting import corrected, count_changed, without
 
 Ranked = Sequence[tuple[int, float | None]]
@@ -69,10 +70,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
 
     def entries(self) -> Sequence[Retrieved]:
         """The entries that can be retrieved, without scores; `rank` returns their positions."""
-        return [
-            Retrieved(text=chunk.text, turn_ids=chunk.turn_ids, time=chunk.time)
-            for chunk in self.chunks
-        ]
+        return list(map(as_retrieved, self.chunks))
 
     def reset(self) -> None:
         self.close()
@@ -166,7 +164,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
     ) -> Answer:
         """An answer with the entries that the reader was shown, and all ranked entries' turns."""
         return reply.as_answer(
-            retrieved=tuple(self.entry(position, score) for position, score in chosen),
+            retrieved=tuple(starmap(self.entry, chosen)),
             ranking=tuple(self._entries[position].turn_ids for position, _ in ranked),
             notes=notes,
         )
@@ -178,7 +176,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         own = current_ledger().own
         with own.computing():
             ranked = await self.rank(self.index, query, depth)
-            best = [self.entry(position, score) for position, score in ranked[:depth]]
+            best = list(starmap(self.entry, ranked[:depth]))
 
         # The rest of the ranking is for the metrics, so its time does not count: hundreds of
         # entries in cold memory took longer than the search.

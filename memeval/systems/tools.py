@@ -151,14 +151,18 @@ def _then(
     async def read_awaited(awaited: Awaitable[T]) -> ToolResult:
         return read(await awaited)
 
-    return read_awaited(value) if isinstance(value, Awaitable) else read(value)
+    if isinstance(value, Awaitable):
+        return read_awaited(value)
+
+    return read(value)
 
 
 def _tell(items: int | None, verb: str) -> ToolResult:
     if items is None:
         return ToolResult("This memory can't do that.", is_error=True)
 
-    return ToolResult(f"{verb}: {items:,} entr{'y' if items == 1 else 'ies'}.")
+    noun = "entry" if items == 1 else "entries"
+    return ToolResult(f"{verb}: {items:,} {noun}.")
 
 
 def _show(found: Sequence[Retrieved], limit: int) -> ToolResult:

@@ -119,14 +119,18 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         hits = await self.ranked(query, self._top_k())
         chosen = hits[: self._top_k()]
 
-        form = [self._form.text] if self._form and self._form.text else []
+        shown = []
+        if self._form and (form := self._form.text):
+            shown.append(form)
+
+        forms = len(shown)
         # A set of positions: a hit, a neighbour and a last message may be the same chunk.
         positions = sorted(self._around(chosen) | self._newest())
-        shown = [*form, *(self.chunks[position].text for position in positions)]
+        shown += [self.chunks[position].text for position in positions]
         # The form, the hits by rank, then their neighbours and the last messages, latest first.
-        places = {position: place for place, position in enumerate(positions, start=len(form))}
+        places = dict(zip(positions, range(forms, len(shown)), strict=True))
         ranks = [places[position] for position, _ in chosen]
-        order = dict.fromkeys([*range(len(form)), *ranks, *latest_first(len(shown))])
+        order = dict.fromkeys([*range(forms), *ranks, *latest_first(len(shown))])
         reply = await self.parts.reader.answer(query, shown, order=list(order))
 
         # Without recall nothing was searched, so there is no retrieval to score. An empty ranking
@@ -138,21 +142,22 @@ class ChatMemory(IndexedSystem[DenseIndex]):
 
     def window(self) -> Sequence[MemoryChunk]:
         """The last chunks and the form, which every question is shown."""
-        newest = [self.chunks[position] for position in sorted(self._newest())]
-        form = self._form.text if self._form else ""
-        if not form:
-            return newest
+        shown = [self.chunks[position] for position in sorted(self._newest())]
+        if self._form and (form := self._form.text):
+            chunk = MemoryChunk(
+                chunk_id="form", content=form, time=None, session_id="", turn_ids=(), speakers=()
+            )
+            # At the end, so that it is the last to be left out, as under `reader=direct`.
+            shown.append(chunk)
 
-        shown = MemoryChunk(
-            chunk_id="form", content=form, time=None, session_id="", turn_ids=(), speakers=()
-        )
-        # At the end, so that it is the last to be left out, as under `reader=direct`.
-        return [*newest, shown]
+        return shown
 
     def _top_k(self) -> int:
-        own = self._recall.top_k if self._recall else None
         # The cell's `top_k` is the same for all systems of a comparison, so it stays the limit.
-        return min(own or self.parts.top_k, self.parts.top_k)
+        if self._recall and self._recall.top_k:
+            return min(self._recall.top_k, self.parts.top_k)
+
+        return self.parts.top_k
 
     def _newest(self) -> set[int]:
         """Positions of the last chunks."""

@@ -117,8 +117,7 @@ class Summarization(MemorySystem):
 
     async def answer(self, query: Query) -> Answer:
         summary = [self._summary] if self._summary else []
-        window = [chunk.text for chunk in self._window]
-        shown = [*summary, *window]
+        shown = [*summary, *(chunk.text for chunk in self._window)]
         order = latest_first(len(shown), after=len(summary))
         reply = await self.parts.reader.answer(query, shown, order=order)
         return reply.as_answer(notes=self._notes())

@@ -109,11 +109,12 @@ class WorkingForm:
     def _read(self, completion: Completion) -> dict[str, list[str]] | None:
         """The fields that a reply fills in; None without any, or if it was cut before the last."""
         filled = read_form(self._template, completion.text)
-        names = field_names(self._template)
         # The prompt lists the fields in the form's order, so a cut reply with the last one has them
         # all.
-        whole = not completion.cut or names[-1] in filled
-        return filled if filled and whole else None
+        if completion.cut and field_names(self._template)[-1] not in filled:
+            return None
+
+        return filled or None
 
     async def finish(self) -> None:
         """Updates the form with the current session; without a useful reply it stays unchanged."""
@@ -144,7 +145,10 @@ class WorkingForm:
     @property
     def text(self) -> str:
         """The form as a reader sees it; empty while nothing is filled in."""
-        return write_form(self._template, self._filled) if any(self._filled.values()) else ""
+        if not any(self._filled.values()):
+            return ""
+
+        return write_form(self._template, self._filled)
 
     @property
     def notes(self) -> dict[str, str]:
@@ -156,11 +160,11 @@ class WorkingForm:
 
     def dump(self) -> list[DumpItem]:
         """Each line of a field that is filled in."""
-        return [
-            {"kind": "working_memory", "field": name, "text": line}
-            for name, lines in self._filled.items()
-            for line in lines
-        ]
+        items: list[DumpItem] = []
+        for name, lines in self._filled.items():
+            items += [{"kind": "working_memory", "field": name, "text": line} for line in lines]
+
+        return items
 
     def save(self, folder: Path) -> None:
         state = {"filled": self._filled, "replies": self._replies, "incomplete": self._incomplete}

@@ -29,5 +29,8 @@ class Constant(EmptySystem):
     settings: ConstantSettings
 
     def answer(self, query: Query) -> Answer:
-        text = query.choice_labels.label(0) if query.choices else self.settings.text
+        text = self.settings.text
+        if query.choices:
+            text = query.choice_labels.label(0)
+
         return Answer(text=text, context_tokens=0)

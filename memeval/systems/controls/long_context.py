@@ -61,5 +61,8 @@ class LongContext(ChunkSystem):
         first = self._first_shown()
         shown = [chunk.text for chunk in self._chunks[first:]]
         reply = await self.parts.reader.answer(query, shown, order=latest_first(len(shown)))
-        cut = {"cut_chunks": first, "cut_tokens": sum(self._tokens[:first])} if first else {}
-        return reply.as_answer(notes=cut)
+        if not first:
+            return reply.as_answer()
+
+        notes = {"cut_chunks": first, "cut_tokens": sum(self._tokens[:first])}
+        return reply.as_answer(notes=notes)

@@ -13,7 +13,7 @@ from memeval.records import (
     Query,
     Retrieved,
 )
-from memeval.systems.chunk_file import ChunkSystem
+from memeval.systems.chunk_file import ChunkSystem, as_retrieved
 from memeval.systems.forgetting import corrected, count_changed, without
 
 
@@ -51,11 +51,7 @@ class Oracle(ChunkSystem):
 
         evidence = set(query.evidence)
         # In chronological order and without a limit: this measures the reader, not a ranking.
-        shown = tuple(
-            Retrieved(text=chunk.text, turn_ids=chunk.turn_ids, time=chunk.time)
-            for chunk in self._chunks
-            if evidence & set(chunk.turn_ids)
-        )
+        shown = [chunk for chunk in self._chunks if not evidence.isdisjoint(chunk.turn_ids)]
         reply = await self.parts.reader.answer(query, [chunk.text for chunk in shown])
         ranking = tuple(chunk.turn_ids for chunk in shown)
-        return reply.as_answer(retrieved=shown, ranking=ranking)
+        return reply.as_answer(retrieved=tuple(map(as_retrieved, shown)), ranking=ranking)

@@ -10,24 +10,18 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import compress
+from itertools import chain, compress
+from operator import ne
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow.compute import match_substring_regex  # type: ignore[import-untyped]
 
-from memeval.records import (
-    Answer,
-    CorrectRequest,
-    ForgetRequest,
-    MemoryChunk,
-    Query,
-    Retrieved,
-)
+from memeval.records import Answer, CorrectRequest, ForgetRequest, MemoryChunk, Query, Retrieved
 from memeval.systems.base import DumpItem, RecallSystem
-from memeval.systems.chunk_file import ChunkSystem, read_state, write_state
+from memeval.systems.chunk_file import ChunkSystem, as_retrieved, read_state, write_state
 from memeval.systems.forgetting import corrected, is_meant, without
 from memeval.systems.tools import Tool, ToolResult, object_schema
 from memeval.text.value_search import replace_value
@@ -79,22 +73,22 @@ class Files(ChunkSystem, RecallSystem):
         """Removes chunks, and lines of notes."""
         before = len(self._entries())
         self._chunks = without(self._chunks, request)
-        self._change_notes(lambda line: None if is_meant(request, line) else line)
+        for name, text in self._notes.items():
+            kept = [line for line in text.splitlines() if not is_meant(request, line)]
+            self._notes[name] = "\n".join(kept)
+
+        self.consolidate()
         return before - len(self._entries())
 
     def correct(self, request: CorrectRequest) -> int:
         before = self._entries()
         self._chunks = corrected(self._chunks, request)
-        self._change_notes(lambda line: replace_value(line, request.old, request.new))
-        return sum(old != new for old, new in zip(before, self._entries(), strict=False))
-
-    def _change_notes(self, change: Callable[[str], str | None]) -> None:
-        """Changes each line of the notes, or removes it, and writes the files again."""
         for name, text in self._notes.items():
-            lines = [change(line) for line in text.splitlines()]
-            self._notes[name] = "\n".join(line for line in lines if line is not None)
+            lines = [replace_value(line, request.old, request.new) for line in text.splitlines()]
+            self._notes[name] = "\n".join(lines)
 
         self.consolidate()
+        return sum(map(ne, before, self._entries()))
 
     def save(self, folder: Path) -> None:
         super().save(folder)
@@ -108,22 +102,17 @@ class Files(ChunkSystem, RecallSystem):
     def recall(self, query: Query, depth: int) -> list[Retrieved]:
         entries = self._entries()
         words = set(search_terms(query.text))
-        found_words = [words.intersection(search_terms(content)) for content, _ in entries]
-        counts = Counter(word for words_held in found_words for word in words_held)
-        rarity = {word: math.log(len(found_words) / count) for word, count in counts.items()}
-        scores = [sum(map(rarity.__getitem__, sorted(words_held))) for words_held in found_words]
-        ranked = sorted(range(len(found_words)), key=lambda at: -scores[at])
+        found = [words.intersection(search_terms(content)) for content, _ in entries]
+        counts = Counter(chain.from_iterable(found))
+        rarity = {word: math.log(len(found) / count) for word, count in counts.items()}
+        scores = [sum(map(rarity.__getitem__, sorted(words_held))) for words_held in found]
 
-        return [
-            replace(entries[at][1], score=scores[at]) for at in ranked[:depth] if scores[at] > 0
-        ]
+        best = sorted(range(len(found)), key=lambda at: -scores[at])[:depth]
+        return [replace(entries[at][1], score=scores[at]) for at in best if scores[at] > 0]
 
     def _entries(self) -> list[tuple[str, Retrieved]]:
         """Entries that `recall` ranks, each with the text that is searched."""
-        entries = [
-            (chunk.content, Retrieved(chunk.text, chunk.turn_ids, time=chunk.time))
-            for chunk in self._chunks
-        ]
+        entries = [(chunk.content, as_retrieved(chunk)) for chunk in self._chunks]
         for text in self._notes.values():
             lines = filter(None, map(str.strip, text.splitlines()))
             entries += [(line, Retrieved(line, ())) for line in lines]
@@ -236,11 +225,11 @@ class Files(ChunkSystem, RecallSystem):
         if not names:
             return _no_file(path)
 
-        lines = [
-            (name, number, line)
-            for name in names
-            for number, line in enumerate(self._files[name], start=1)
-        ]
+        lines: list[tuple[str, int, Retrieved]] = []
+        for name in names:
+            lines += [
+                (name, number, line) for number, line in enumerate(self._files[name], start=1)
+            ]
         try:
             is_match = has_match(pattern, [line.text for _, _, line in lines])
         except ValueError as error:
@@ -248,13 +237,17 @@ class Files(ChunkSystem, RecallSystem):
 
         matches = list(compress(lines, is_match))
 
-        rows = [f"{name}:{number}: {line.text}" for name, number, line in matches[:MOST_MATCHES]]
+        rows = []
+        shown = []
+        for name, number, line in matches[:MOST_MATCHES]:
+            rows.append(f"{name}:{number}: {line.text}")
+            shown.append(line)
+
         if len(matches) > MOST_MATCHES:
             more = len(matches) - MOST_MATCHES
             rows.append(f"({more:,} more lines match: narrow the pattern or the path)")
 
-        shown = tuple(line for _, _, line in matches[:MOST_MATCHES])
-        return ToolResult("\n".join(rows) or "No line matches.", shown)
+        return ToolResult("\n".join(rows) or "No line matches.", tuple(shown))
 
     def _read_file(self, path: str, from_line: int = 1, lines: int = USUAL_LINES) -> ToolResult:
         file = self._files.get(_plain(path))
@@ -285,7 +278,7 @@ def has_match(pattern: str, texts: Sequence[str]) -> list[bool]:
 
     utf8 = [text.encode("utf-8", "replace") for text in texts]
     found = match_substring_regex(pa.array(utf8, pa.string()), pattern, ignore_case=True)
-    return [bool(is_match) for is_match in found.to_pylist()]
+    return list(map(bool, found.to_pylist()))
 
 
 def write_files(chunks: Sequence[MemoryChunk], notes: Mapping[str, str]) -> dict[str, Lines]:
@@ -297,10 +290,14 @@ def write_files(chunks: Sequence[MemoryChunk], notes: Mapping[str, str]) -> dict
     files: dict[str, Lines] = {}
     index = []
     for number, of_session in enumerate(sessions.values(), start=1):
+        lines: list[Retrieved] = []
+        speakers: dict[str, None] = {}
+        for chunk in of_session:
+            lines += lines_of(chunk)
+            speakers |= dict.fromkeys(chunk.speakers)
+
         name = file_name(number, of_session)
-        lines = tuple(line for chunk in of_session for line in lines_of(chunk))
-        speakers = dict.fromkeys(name for chunk in of_session for name in chunk.speakers)
-        files[name] = lines
+        files[name] = tuple(lines)
         entry = f"{name}  {len(lines):,} lines  {', '.join(speakers)}".rstrip()
         index.append(Retrieved(entry, ()))
 
@@ -336,7 +333,8 @@ def _turns_of(texts: Sequence[str], chunk: MemoryChunk) -> list[tuple[str, ...]]
     turns, begun = [], 0
     for text in texts:
         begun += text.startswith(starts)
-        turns.append(chunk.turn_ids[begun - 1 : begun] if begun else ())
+        # None before the first turn has begun.
+        turns.append(chunk.turn_ids[max(0, begun - 1) : begun])
 
     return turns if begun == len(chunk.turn_ids) else [()] * len(texts)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from memeval.systems.base import (
     check_not_negative,
     check_positive,
 )
-from memeval.systems.chunk_file import read_state, write_state
+from memeval.systems.chunk_file import iso_time, read_state, write_state
 from memeval.systems.indexed import IndexedSystem, Ranked
 
 Pair = tuple[MemoryChunk, ...]
@@ -62,7 +63,7 @@ def text_of(pair: Pair) -> str:
 
 
 def turns_of(pair: Pair) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(turn_id for chunk in pair for turn_id in chunk.turn_ids))
+    return tuple(dict.fromkeys(chain.from_iterable(chunk.turn_ids for chunk in pair)))
 
 
 FACTS, NOTES, CONDENSE, FILTER = "light_facts", "light_notes", "light_condense", "light_filter"
@@ -195,20 +196,18 @@ class Light(IndexedSystem[DenseIndex]):
         items: list[DumpItem] = []
         for pair, facts in zip(self._pairs, self._facts, strict=True):
             if facts:
-                time = pair[0].time.isoformat() if pair[0].time else None
-                items.append(
-                    {"kind": "facts", "text": facts, "turn_ids": list(turns_of(pair)), "time": time}
-                )
+                turn_ids, time = list(turns_of(pair)), iso_time(pair[0].time)
+                items.append({"kind": "facts", "text": facts, "turn_ids": turn_ids, "time": time})
 
-        return [*items, *({"kind": "scratchpad", "text": note} for note in self._notes)]
+        items += [{"kind": "scratchpad", "text": note} for note in self._notes]
+        return items
 
     # The index of episodes
 
     def texts(self) -> list[str]:
         """The facts of each pair; the pair's own words if it has no facts."""
-        return [
-            facts or content_of(pair) for pair, facts in zip(self._pairs, self._facts, strict=True)
-        ]
+        pairs = zip(self._facts, self._pairs, strict=True)
+        return [facts or content_of(pair) for facts, pair in pairs]
 
     async def build(self, saved: Path | None) -> DenseIndex:
         # The pairs are not saved: they follow from the chunks.
@@ -233,9 +232,7 @@ class Light(IndexedSystem[DenseIndex]):
         chosen = ranked[: self.parts.top_k]
         latest = range(max(0, len(self._pairs) - self.settings.recent_pairs), len(self._pairs))
         recalled = [position for position, _ in chosen]
-        fitting = self._fitting(
-            [*recalled, *(position for position in latest if position not in recalled)]
-        )
+        fitting = self._fitting(dict.fromkeys([*recalled, *latest]))
         relevant = await self._relevant(query)
 
         shown = [text_of(self._pairs[position]) for position in fitting]
@@ -245,7 +242,7 @@ class Light(IndexedSystem[DenseIndex]):
         notes = self._remarks(left_out=len(kept) < len(chosen))
         return self.answer_of(reply, chosen=kept, ranked=ranked, notes=notes)
 
-    def _fitting(self, positions: Sequence[int]) -> list[int]:
+    def _fitting(self, positions: Iterable[int]) -> list[int]:
         """The pairs that fit into `context_tokens`, tried in the given order."""
         room = self.settings.context_tokens
         fitting = []
@@ -303,5 +300,5 @@ class Light(IndexedSystem[DenseIndex]):
 
 def pieces(notes: Sequence[str], tokens: int) -> list[str]:
     """The notes in pieces of whole lines, up to `tokens` each; a longer line is one piece."""
-    lines = [line for note in notes for line in note.splitlines() if line.strip()]
-    return ["\n".join(batch) for batch in batches(lines, str, tokens)]
+    lines = filter(str.strip, chain.from_iterable(map(str.splitlines, notes)))
+    return list(map("\n".join, batches(lines, str, tokens)))

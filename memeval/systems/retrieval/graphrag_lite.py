@@ -69,7 +69,8 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         if settings.entities is not None:
             return settings
 
-        return replace(settings, entities="model" if has_language_model else "rules")
+        named_by: Literal["rules", "model"] = "model" if has_language_model else "rules"
+        return replace(settings, entities=named_by)
 
     @classmethod
     def flags(cls, settings: Any) -> tuple[str, ...]:
@@ -144,7 +145,10 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         """The entities, each with the turns of the chunks that contain it."""
         items: list[DumpItem] = []
         for key, positions in self._graph.holders().items():
-            turn_ids = [turn for position in positions for turn in self.chunks[position].turn_ids]
+            turn_ids: list[str] = []
+            for position in positions:
+                turn_ids += self.chunks[position].turn_ids
+
             items.append({"kind": "entity", "text": self._graph.names[key], "turn_ids": turn_ids})
 
         return items

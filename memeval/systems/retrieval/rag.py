@@ -11,6 +11,7 @@ from memeval.records import MemoryChunk, Query, Retrieved
 from memeval.retrieval.dense import DenseIndex
 from memeval.retrieval.rechunking import rechunk
 from memeval.systems.base import ANSWER, INGEST, check_positive
+from memeval.systems.chunk_file import as_retrieved
 from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankedSettings, RerankingSystem
 
@@ -58,10 +59,7 @@ class Rag(RerankingSystem[DenseIndex]):
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved, self.index)
 
     def entries(self) -> list[Retrieved]:
-        return [
-            Retrieved(text=chunk.text, turn_ids=chunk.turn_ids, time=chunk.time)
-            for chunk in self._cut
-        ]
+        return list(map(as_retrieved, self._cut))
 
     async def rank(self, index: DenseIndex, query: Query, depth: int) -> Ranked:
         candidates = 2 * self.parts.top_k
