@@ -28,11 +28,7 @@ def log_run_files(client: MlflowClient, run_id: str, folder: Path) -> None:
 
 
 def log_files(
-    client: MlflowClient,
-    run_id: str,
-    folder: Path,
-    files: Iterable[Path],
-    texts: Mapping[str, str],
+    client: MlflowClient, run_id: str, folder: Path, files: Iterable[Path], texts: Mapping[str, str]
 ) -> None:
     """Logs files under their paths relative to `folder`, and texts as files with these names."""
     with TemporaryDirectory(prefix="memeval-") as temporary:
