@@ -61,10 +61,8 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
         before = self.chunks[-1].text if self.chunks else ""
         super().ingest(chunk)
         if self.settings.has_facts:
-            budget = self.settings.fact_tokens
-            facts = await take_notes(
-                self.parts, TEMPLATE, before=before, said=(chunk.text,), budget=budget
-            )
+            said, budget = (chunk.text,), self.settings.fact_tokens
+            facts = await take_notes(self.parts, TEMPLATE, before=before, said=said, budget=budget)
             self._facts.append(facts or "")
             self._lost += facts is None
 

@@ -120,14 +120,11 @@ class Summarization(MemorySystem):
         shown = [*summary, *(chunk.text for chunk in self._window)]
         order = latest_first(len(shown), after=len(summary))
         reply = await self.parts.reader.answer(query, shown, order=order)
-        return reply.as_answer(notes=self._notes())
-
-    def _notes(self) -> dict[str, str]:
         if not self._overlong:
-            return {}
+            return reply.as_answer()
 
         cut = f"{self._overlong} of {self._replies} replies were longer than summary_tokens"
-        return {"summary cut": cut}
+        return reply.as_answer(notes={"summary cut": cut})
 
     def save(self, folder: Path) -> None:
         write_chunks(folder, self._window)

@@ -183,17 +183,15 @@ class Extractor(Struct):
 
     def _prompt(self, batch: Batch, texts: tuple[str, ...], reading: BatchReading) -> ExtractPrompt:
         here = {number for number, _ in batch}
-        known = list(reading.earlier)
-        quotes: list[str] = []
+        known, quotes = list(reading.earlier), []
         for artifact in (*reading.first, *reading.artifacts):
             if artifact.chunk_index in here:
                 known.append(artifact.content)
-                if reading.first:
-                    quotes.append(artifact.quote)
+                quotes.append(artifact.quote)
 
-        template = load_builtin(TEMPLATE)
-        if reading.first:
-            template = load_builtin(GLEAN_TEMPLATE)
+        template = load_builtin(GLEAN_TEMPLATE)
+        if not reading.first:
+            template, quotes = load_builtin(TEMPLATE), []
 
         return ExtractPrompt(
             chunks=texts,

@@ -78,10 +78,7 @@ def text_of(value: Any) -> str:
 
 def named_chunk(item: Any) -> int:
     """The number of the chunk that an item names, from 1; 0 if it does not name one."""
-    if not isinstance(item, Mapping):
-        return 0
-
-    number = item.get("chunk")
+    number = item.get("chunk") if isinstance(item, Mapping) else None
     # `int()` refuses strings of thousands of digits, which a runaway model may write.
     if isinstance(number, str) and len(number) < 10 and number.strip().isdecimal():
         return int(number)

@@ -110,12 +110,20 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         self._entries = self.entries()
 
     async def build(self, saved: Path | None) -> CanvasIndex:
-        if saved is None:
-            artifacts, counts = await self._extract()
-        else:
+        if saved is not None:
             artifacts, counts = read_artifacts(saved)
+            return await self._index_over(artifacts, counts, saved)
 
-        return await self._index_over(artifacts, counts, saved)
+        extractor = Extractor(model=self.parts.model, seed=self.parts.seed, settings=self.settings)
+        cut = batches(self.chunks, self.settings.batch_units, self.settings.batch_tokens)
+
+        # The library of the keyword index is loaded while the model works.
+        loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "rank_bm25"))
+        artifacts = await extractor.extract(cut)
+        await loading
+
+        self._lost = len(extractor.lost)
+        return await self._index_over(artifacts, dict(extractor.counts), saved)
 
     async def _index_over(
         self, artifacts: Sequence[Artifact], counts: Mapping[str, int], saved: Path | None
@@ -142,19 +150,6 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             settings=self.settings,
         )
         return await own.in_worker(index)
-
-    async def _extract(self) -> tuple[list[Artifact], dict[str, int]]:
-        """The artifacts of the conversation, and the counts of their extraction."""
-        extractor = Extractor(model=self.parts.model, seed=self.parts.seed, settings=self.settings)
-        cut = batches(self.chunks, self.settings.batch_units, self.settings.batch_tokens)
-
-        # The library of the keyword index is loaded while the model works.
-        loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "rank_bm25"))
-        artifacts = await extractor.extract(cut)
-        await loading
-
-        self._lost = len(extractor.lost)
-        return artifacts, dict(extractor.counts)
 
     def entries(self) -> list[Retrieved]:
         is_compact = self.settings.show == "compact"
@@ -183,11 +178,8 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             return []
 
         settings = self.settings
-        scores = await index.scores(
-            query.text,
-            words=settings.retrieval == "hybrid",
-            normalised=settings.dense_norm == "max",
-        )
+        words, normalised = settings.retrieval == "hybrid", settings.dense_norm == "max"
+        scores = await index.scores(query.text, words=words, normalised=normalised)
         order = np.argsort(-scores, kind="stable").tolist()
         ranked = self._candidates(index, query, scores, order)
         if self.reordering is not None:
@@ -239,7 +231,17 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
     async def answer(self, query: Query) -> Answer:
         """Shows the best artifacts within `top_k` and budget; notes say what was lost."""
         ranked = await self.ranked(query, self.parts.top_k)
-        chosen = ranked[: self._count_shown(ranked[: self._top_k(query)])]
+        best = ranked[: self._top_k(query)]
+        retrieved = [self._artifacts[position] for position, score in best if score is not None]
+        # The published estimate counts only the content, not what is shown before it.
+        counted = "content" if self.settings.show == "compact" else "text"
+        budget = self.settings.context_budget
+        chosen = ranked[: within_budget(map(attrgetter(counted), retrieved), budget)]
+        if retrieved and not chosen:
+            current_ledger().remarks[NOTHING_FITS] = (
+                f"the best artifact is larger than system.context_budget={budget}, so none was "
+                "shown"
+            )
 
         shown = [self._entries[position].text for position, _ in chosen]
         # The published system never shows the turns that it retains: by default there are none.
@@ -260,22 +262,6 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             notes["edges"] = self.index.canvas.edge_counts
 
         return notes
-
-    def _count_shown(self, ranked: Ranked) -> int:
-        """How many artifacts of a ranking fit into the budget; those without a score never do."""
-        retrieved = [self._artifacts[position] for position, score in ranked if score is not None]
-        # The published estimate counts only the content, not what is shown before it.
-        counted = "content" if self.settings.show == "compact" else "text"
-        texts = map(attrgetter(counted), retrieved)
-        budget = self.settings.context_budget
-        count = within_budget(texts, budget)
-        if retrieved and not count:
-            current_ledger().remarks[NOTHING_FITS] = (
-                f"the best artifact is larger than system.context_budget={budget}, so none was "
-                "shown"
-            )
-
-        return count
 
 
 def describe_losses(counts: Mapping[str, int]) -> str:

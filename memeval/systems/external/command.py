@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -182,24 +183,15 @@ class Process:
         await self.program.write(request)
         while True:
             line = await self.program.read()
-            reply = _read_line(line)
             # Programs print to stdout, and so do the libraries that they import: such lines are
             # skipped.
-            if reply is not None and reply.get("id") == self._count:
-                return reply
+            with suppress(ValueError, RecursionError):
+                reply = json.loads(line)
+                if isinstance(reply, dict) and reply.get("id") == self._count:
+                    return reply
 
             self._noise += 1
             self._last_noise = line.decode("utf-8", "replace")
             note_noise("the program")
             if self._noise > MOST_NOISE:
                 raise ProgramError(f"wrote {self._noise:,} lines that are not replies")
-
-
-def _read_line(line: bytes) -> Mapping[str, Any] | None:
-    """The JSON object on a line; None for anything else."""
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-
-    return value if isinstance(value, dict) else None

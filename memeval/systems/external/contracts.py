@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any, ClassVar
@@ -105,7 +105,13 @@ class Contract(ABC):
             return list(self._chunks[chunk_id]["turn_ids"])
 
         if self._quotations is None:
-            self._quotations = Quotations(dict(_lines_of(self._chunks.values())))
+            said: dict[tuple[str, str], str] = {}
+            for chunk in self._chunks.values():
+                lines = lines_of_turns(chunk["content"], chunk["turn_ids"], chunk["speakers"])
+                for turn, line in lines:
+                    said[chunk["id"], turn] = line
+
+            self._quotations = Quotations(said)
 
         turns = (turn for _, turn in self._quotations.found_in(text))
         return list(dict.fromkeys(turns))
@@ -202,11 +208,3 @@ def _time_of(value: Any) -> datetime | None:
         return datetime.fromisoformat(value).replace(tzinfo=None)
     except (TypeError, ValueError):
         return None
-
-
-def _lines_of(chunks: Iterable[Chunk]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Text of each turn, by chunk and turn."""
-    for chunk in chunks:
-        lines = lines_of_turns(chunk["content"], chunk["turn_ids"], chunk["speakers"])
-        for turn, line in lines:
-            yield (chunk["id"], turn), line

@@ -98,11 +98,9 @@ async def option_of_command(command: str, given: Mapping[str, Any]) -> Option:
     tries: dict[str, Coroutine[Any, Any, Option]] = {"json lines": _program(values)}
     if find_spec("mcp") is not None:
         settings = read_settings(ProgramSettings, values)
-        variables: dict[str, Any] = {}
+        variables = dict(given.get("env") or {})
         if not settings.names_case:
-            variables |= data_paths_of(settings.words(""))
-
-        variables |= given.get("env") or {}
+            variables = data_paths_of(settings.words("")) | variables
         if variables:
             values = {**values, "env": variables}
 
@@ -162,9 +160,8 @@ async def _http(values: Mapping[str, Any]) -> Option:
 
 
 async def _program(values: Mapping[str, Any]) -> Option:
-    settings = read_settings(
-        CommandSettings, {**values, "restarts": 0, "request_timeout_s": WAIT_S}
-    )
+    once = {"restarts": 0, "request_timeout_s": WAIT_S}
+    settings = read_settings(CommandSettings, {**values, **once})
     await _try(CommandService(settings, _word()), is_own=True)
     return {"defaults": ["command", "_self_"], **values}
 
@@ -297,9 +294,8 @@ async def _results_of(session: McpSession, option: Option, *, is_own: bool) -> O
     chunk = probe_chunk(word, text)
     await session.call(option["store_tool"], fill_template(option["store_arguments"], chunk))
     asked = {"query": word, "asked_at": None, "top_k": 1, "namespace": word}
-    reply = await session.call(
-        option["search_tool"], fill_template(option["search_arguments"], asked)
-    )
+    arguments = fill_template(option["search_arguments"], asked)
+    reply = await session.call(option["search_tool"], arguments)
     texts = [text]
     if is_own:
         for _ in range(MORE_STORED):

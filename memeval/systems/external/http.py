@@ -196,7 +196,6 @@ class HttpMemory(ServedMemory):
         return (search_tool(self.recall, self.parts.top_k),)
 
     async def _use(self, tool: DeclaredTool, arguments: Mapping[str, Any]) -> ToolResult:
-        """The result of one of the service's tools."""
         if tool.is_writing:
             for text in strings_in(arguments):
                 self._remember(text, text)

@@ -147,10 +147,16 @@ class Letta(MemorySystem):
         self._chunks.append(chunk)
 
     def consolidate(self) -> None:
-        new = self._chunks[self._sent :]
+        new, settings = self._chunks[self._sent :], self.settings
         try:
-            agent = self._agent or self._create()
-            agent.remember([(chunk.text, chunk.time) for chunk in new])
+            if self._agent is None:
+                token = os.environ.get(settings.token_env)
+                keep_secret(token)
+                self._agent = Agent(self._address, token)
+                persona = self._persona()
+                self._agent.create(self.parts.case_id, settings.model, settings.embedding, persona)
+
+            self._agent.remember([(chunk.text, chunk.time) for chunk in new])
         except BaseException:
             # The engine closes only a memory that was built completely.
             self.close()
@@ -158,15 +164,6 @@ class Letta(MemorySystem):
 
         self._sent = len(self._chunks)
         self._meter_embedding([chunk.text for chunk in new])
-
-    def _create(self) -> Agent:
-        token = os.environ.get(self.settings.token_env)
-        keep_secret(token)
-        self._agent = Agent(self._address, token)
-        self._agent.create(
-            self.parts.case_id, self.settings.model, self.settings.embedding, self._persona()
-        )
-        return self._agent
 
     def forget(self, request: ForgetRequest) -> int | None:
         """Deletes the archive's entries that the request means; returns how many."""

@@ -55,7 +55,11 @@ def read_reply(events: Sequence[Any]) -> LettaReply:
                     # One unreadable result makes the whole ranking unknown.
                     reply.hits = None if hits is None else reply.hits + hits
             case "assistant_message":
-                texts[event.id] = texts.get(event.id, "") + _text(event.content)
+                said = event.content
+                if not isinstance(said, str):
+                    said = "".join(part.text for part in said)
+
+                texts[event.id] = texts.get(event.id, "") + said
             case "stop_reason":
                 reply.stop_reason = str(event.stop_reason)
             case "usage_statistics":
@@ -92,13 +96,6 @@ def _searches(event: Any) -> dict[str, str]:
                 queries[call.tool_call_id] = ""
 
     return queries
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-
-    return "".join(part.text for part in content)
 
 
 def hits_of(returned: str) -> list[Retrieved] | None:

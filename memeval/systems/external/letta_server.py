@@ -108,7 +108,9 @@ class Agent:
             return True
 
         if not self._call(create):
-            middle = _word_end(text, len(text) // 2)
+            middle = len(text) // 2
+            # At the end of a word, if one ends later.
+            middle = max(middle, text.find(" ", middle))
             self._insert(text[:middle], dated)
             self._insert(text[middle:], dated)
 
@@ -260,12 +262,6 @@ def pool(address: str) -> ThreadPoolExecutor:
     """The thread pool for calls to a server."""
     # The client is the synchronous one: the asynchronous one can't be closed from a plain method.
     return ThreadPoolExecutor(MAX_CONCURRENCY, thread_name_prefix=f"letta {address}")
-
-
-def _word_end(text: str, start: int) -> int:
-    """The first position, at or after `start`, at which a word ends; `start` if there is none."""
-    space = text.find(" ", start)
-    return start if space == -1 else space
 
 
 def _as_line(error: Any) -> str:

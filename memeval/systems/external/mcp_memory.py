@@ -421,7 +421,6 @@ class McpService(Service):
             _isolated.add(key)
 
     def _items(self, reply: ToolReply) -> Any:
-        """The count of removed or changed items in a reply."""
         path = self._settings.items
         if path is None:
             return 1

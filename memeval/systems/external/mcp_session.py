@@ -268,7 +268,6 @@ async def _list_tools(client: Any) -> list[Any]:
 
 
 def _text_of(block: Any) -> str | None:
-    """The text of a block; None if it has none."""
     if block.type == "resource":
         return getattr(block.resource, "text", None)
 
@@ -327,13 +326,14 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
                     try:
                         line = await program.read()
                     except LongLineError as error:
-                        failed = _error_reply(error)
-                        if failed is None:
+                        of_call = _ID.search(error.first)
+                        if of_call is None:
                             # Nothing else explains why the pipe closes.
                             program.note(str(error))
                             raise
 
-                        line = failed
+                        call = json.loads(of_call[1])
+                        line = _json_error(call, INTERNAL_ERROR, f"the server {error}")
                         await program.skip_line()
 
                     for message in _messages(line):
@@ -352,12 +352,6 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
             yield incoming, outgoing
         finally:
             group.cancel_scope.cancel()
-
-
-def _error_reply(line: LongLineError) -> bytes | None:
-    """An error in place of a reply that is too long; None if its first bytes name no call."""
-    of_call = _ID.search(line.first)
-    return of_call and _json_error(json.loads(of_call[1]), INTERNAL_ERROR, f"the server {line}")
 
 
 def _messages(line: bytes) -> Sequence[Any]:
@@ -459,7 +453,6 @@ async def _over_http(
 
 
 def _is_closed(error: Exception) -> bool:
-    """Whether a call failed because the connection has closed."""
     import anyio
 
     reply = getattr(error, "error", None)

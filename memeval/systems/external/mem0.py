@@ -241,9 +241,8 @@ class Mem0(RecallSystem):
     def _insert(self, vectors: Sequence[Sequence[float]], payloads: Sequence[Any]) -> None:
         """Stores earlier entries again, under their ids."""
         if self._ids:
-            self._memory.vector_store.insert(
-                vectors=list(vectors), payloads=list(payloads), ids=list(self._ids)
-            )
+            ids = list(self._ids)
+            self._memory.vector_store.insert(vectors=vectors, payloads=payloads, ids=ids)
 
     def forget(self, request: ForgetRequest) -> int | None:
         """Deletes the memories that the request means, with mem0's own `delete`."""
@@ -403,12 +402,8 @@ class Mem0(RecallSystem):
 
     def _search(self, text: str, depth: int, user: str) -> Any:
         self._memory.vector_store.keeps_users = bool(user)
-        return self._memory.search(
-            text,
-            filters={"user_id": self._id_of(user)},
-            top_k=depth,
-            threshold=self.settings.threshold,
-        )
+        filters, threshold = {"user_id": self._id_of(user)}, self.settings.threshold
+        return self._memory.search(text, filters=filters, top_k=depth, threshold=threshold)
 
     def _entry(self, row: Mapping[str, Any]) -> Retrieved:
         metadata, text = row["metadata"], row["memory"]

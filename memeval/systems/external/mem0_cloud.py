@@ -119,12 +119,10 @@ class CloudMemory:
     def _memories(self) -> list[tuple[str, str]]:
         """Ids and texts of all memories of the user."""
         rows: list[tuple[str, str]] = []
+        asked = {"filters": {"user_id": self.user}, "page_size": PAGE_SIZE}
         page = 1
         while True:
-            listing = partial(
-                self._client.get_all, filters={"user_id": self.user}, page=page, page_size=PAGE_SIZE
-            )
-            reply = self._try(listing)
+            reply = self._try(partial(self._client.get_all, page=page, **asked))
             rows += [(str(row["id"]), str(row["memory"])) for row in reply["results"]]
             if not reply.get("next"):
                 return rows
@@ -166,9 +164,8 @@ class CloudMemory:
                     and error.error_code != "NET_TIMEOUT"
                 )
                 if attempt == TRIES - 1 or not passing:
-                    raise ModelError(
-                        f"mem0: {error.error_code}: {one_line(error.message, 300)}"
-                    ) from error
+                    why = f"{error.error_code}: {one_line(error.message, 300)}"
+                    raise ModelError(f"mem0: {why}") from error
 
                 asked = error.debug_info.get("retry_after", FIRST_POLL_S * 2**attempt)
                 self._sleep(min(LONGEST_S, max(0.0, asked)))
@@ -227,11 +224,8 @@ def _connect(host: str, key: str) -> Any:
         client = MemoryClient(api_key=key, host=host, client=connections)
     except httpx.HTTPError as error:
         connections.close()
-        raise fault(
-            host,
-            f"no answer from mem0's API at {host}: {error}",
-            "Is the server running, and is system.host correct?",
-        ) from error
+        message = f"no answer from mem0's API at {host}: {error}"
+        raise fault(host, message, "Is the server running, and is system.host correct?") from error
     except ValueError as error:  # raised by the client for a refused key
         connections.close()
         raise UserError(f"mem0's API at {host} refused the key: {one_line(error)}") from error

@@ -407,21 +407,19 @@ class ServedMemory(RecallSystem):
 
     def _check_separate(self, text: str, where: str) -> None:
         """Raises `MemoryServiceError` for a text from another case."""
-        self._read_all_lines()
+        # The texts of all cases of the data set are read once per run.
+        run, lines = str(self.parts.extra.get("origin", "")), self.parts.extra.get(LINES)
+        if lines is not None and run not in _read_data:
+            _read_data.add(run)
+            for said in lines():
+                _all_lines.add(said)
+
         for line in _all_lines.lines_in(text):
             if not is_line_of(line, self._contents):
                 raise MemoryServiceError(
                     f"{self._name} does not keep cases separate: {where} repeats word for word "
                     f"a text from another case: '{one_line(' '.join(line), 80)}'"
                 )
-
-    def _read_all_lines(self) -> None:
-        """Reads the texts of all cases of the data set, once per run."""
-        run, lines = str(self.parts.extra.get("origin", "")), self.parts.extra.get(LINES)
-        if lines is not None and run not in _read_data:
-            _read_data.add(run)
-            for line in lines():
-                _all_lines.add(line)
 
     def _add_remarks(self, search: wire.SearchResults, limit: int) -> None:
         remarks = current_ledger().remarks

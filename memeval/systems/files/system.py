@@ -227,9 +227,9 @@ class Files(ChunkSystem, RecallSystem):
 
         lines: list[tuple[str, int, Retrieved]] = []
         for name in names:
-            lines += [
-                (name, number, line) for number, line in enumerate(self._files[name], start=1)
-            ]
+            numbered = enumerate(self._files[name], start=1)
+            lines += [(name, number, line) for number, line in numbered]
+
         try:
             is_match = has_match(pattern, [line.text for _, _, line in lines])
         except ValueError as error:
@@ -237,8 +237,7 @@ class Files(ChunkSystem, RecallSystem):
 
         matches = list(compress(lines, is_match))
 
-        rows = []
-        shown = []
+        rows, shown = [], []
         for name, number, line in matches[:MOST_MATCHES]:
             rows.append(f"{name}:{number}: {line.text}")
             shown.append(line)

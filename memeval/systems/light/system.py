@@ -239,7 +239,12 @@ class Light(IndexedSystem[DenseIndex]):
         reply = await self.parts.reader.answer(query, [*shown, *relevant])
 
         kept = [(position, score) for position, score in chosen if position in fitting]
-        notes = self._remarks(left_out=len(kept) < len(chosen))
+        notes: dict[str, str] = {}
+        if self._condensed:
+            notes["scratchpad"] = "condensed, because it was too long"
+        if len(kept) < len(chosen):
+            notes["episodes"] = "some did not fit into context_tokens"
+
         return self.answer_of(reply, chosen=kept, ranked=ranked, notes=notes)
 
     def _fitting(self, positions: Iterable[int]) -> list[int]:
@@ -273,15 +278,6 @@ class Light(IndexedSystem[DenseIndex]):
         reply = await self.parts.model.complete(prompt, role=Role.ANSWER, seed=self.parts.seed)
         # A piece is left out only if the model says so.
         return read_yes(reply.text, answer=piece) is not False
-
-    def _remarks(self, *, left_out: bool) -> dict[str, Any]:
-        remarks: dict[str, Any] = {}
-        if self._condensed:
-            remarks["scratchpad"] = "condensed, because it was too long"
-        if left_out:
-            remarks["episodes"] = "some did not fit into context_tokens"
-
-        return remarks
 
     # Saving and loading
 
