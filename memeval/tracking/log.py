@@ -150,14 +150,9 @@ def log_cell(
     tags = payload.tags(summary, read_report(folder), own_tags.get(NOTE, ""))
     # The tag that `log_table` would write: without it, the page has no table of the records.
     tags["mlflow.loggedArtifacts"] = json.dumps([{"path": payload.TABLE_FILE, "type": "table"}])
-    log_values(
-        client,
-        run_id,
-        metrics=payload.metrics(summary.metrics),
-        params=payload.params(summary),
-        tags={**tags, **own_tags},
-        time=ended,
-    )
+    metrics, params = payload.metrics(summary.metrics), payload.params(summary)
+    tags |= own_tags
+    log_values(client, run_id, metrics=metrics, params=params, tags=tags, time=ended)
     log_data_set(client, run_id, summary)
     log_run_files(client, run_id, folder)
 
@@ -208,14 +203,9 @@ def log_repeat(
     name = join_name([f"repeat {number} of", *run_name(summary).split()])
     run_id = str(client.create_run(experiment_id, started, all_tags, name).info.run_id)
 
-    log_values(
-        client,
-        run_id,
-        metrics=payload.metrics(repeat.metrics),
-        params={**payload.params(summary), "repeat": number, "seed": seed},
-        tags={},
-        time=ended,
-    )
+    metrics = payload.metrics(repeat.metrics)
+    params = {**payload.params(summary), "repeat": number, "seed": seed}
+    log_values(client, run_id, metrics=metrics, params=params, tags={}, time=ended)
 
     return run_id
 

@@ -98,7 +98,8 @@ def replace_own_part(old: str, text: str, view: str, limit: int) -> str:
     lines = text.splitlines()
     while lines and len("\n".join(lines)) > room:
         # Whole lines are dropped, because a sentence that is cut says something else.
-        lines.pop(-3 if len(lines) > 3 else -1)
+        last = -3 if len(lines) > 3 else -1
+        lines.pop(last)
 
     return f"{before}{HEADING} " + "\n".join(lines) + view
 
