@@ -114,11 +114,7 @@ class Extractor(Struct):
         return first.artifacts + second.artifacts
 
     async def _read(self, batch: Batch, reading: BatchReading, part: str | None = None) -> None:
-        """Sends one request of a reading.
-
-        `part` replaces the text of a batch's only chunk. If the reply breaks off, the model is
-        asked again: from the last chunk that the reply reached, or else for each half.
-        """
+        """Sends one request of a reading; `part` replaces the text of a batch's only chunk."""
         here = {number for number, _ in batch}
         texts = tuple(chunk.text for _, chunk in batch)
         if part is not None:
@@ -131,11 +127,11 @@ class Extractor(Struct):
             read=lambda completion: self._keep_reply(completion, batch, reading),
         )
         reply = outcome.value
-        if reply is None and outcome.cut and await self._read_halves(batch, texts, reading):
-            return
-
         if reply is None:
             if outcome.cut:
+                if await self._read_halves(batch, texts, reading):
+                    return
+
                 note_reading(readable=False, cut=True)
 
             self.counts["unreadable"] += 1
@@ -147,19 +143,25 @@ class Extractor(Struct):
             # the other half may still be lost.
             if part is None:
                 self.lost -= here
+        else:
+            self.counts["cut"] += 1
+            last = max(map(named_chunk, reply.items))
+            await self._read_rest(batch, texts, reading, last, is_cut=outcome.cut)
 
-            return
-
-        self.counts["cut"] += 1
-        last = max(named_chunk(item) for item in reply.items)
+    async def _read_rest(
+        self, batch: Batch, texts: Sequence[str], reading: BatchReading, last: int, *, is_cut: bool
+    ) -> None:
+        """Asks again after a list that breaks off: from the `last` chunk that it reached, or else
+        for each half.
+        """
         # A request that starts at the first chunk would be the whole batch again, and its reply
         # would be cut again: that case is halved below.
         if 2 <= last <= len(batch):
-            if outcome.cut:
+            if is_cut:
                 current_ledger().drop_cut(Role.INGEST)
 
             await self._read(batch[last - 1 :], reading)
-        elif not (outcome.cut and await self._read_halves(batch, texts, reading)):
+        elif not (is_cut and await self._read_halves(batch, texts, reading)):
             self.lost |= {number for number, _ in batch[max(last, 1) - 1 :]}
 
     async def _read_halves(self, batch: Batch, texts: Sequence[str], reading: BatchReading) -> bool:

@@ -246,12 +246,13 @@ class Letta(MemorySystem):
             return Answer(text=reply.text, notes={**NOTES, **UNREAD})
 
         retrieved = self._match_hits(reply.hits)
-        ranking = tuple(chunk.turn_ids for chunk in retrieved)
+        turns = tuple(chunk.turn_ids for chunk in retrieved)
+        # The turns of a model's own text are unknown.
+        ranking = turns if all(turns) else None
         return Answer(
             text=reply.text,
             retrieved=retrieved,
-            # The turns of a model's own text are unknown.
-            ranking=ranking if all(ranking) else None,
+            ranking=ranking,
             context_tokens=sum(count_tokens(chunk.text) for chunk in retrieved),
             notes=NOTES,
         )

@@ -71,7 +71,6 @@ def read_reply(events: Sequence[Any]) -> LettaReply:
     # An agent may speak before it searches; the answer is what it says last.
     for text in texts.values():
         reply.text = text.strip() or reply.text
-
     if not reply.text:
         raise ModelError(f"the agent did not answer (stop_reason: {reply.stop_reason or 'none'})")
 

@@ -354,12 +354,14 @@ class ServedMemory(RecallSystem):
 
         found = self._sift(search)
         self._add_remarks(found, top_k)
-        results = found.results
-        ranking = tuple(result.turn_ids for result in results)
+        results, ranking = found.results, None
+        if not found.without_ids:
+            ranking = tuple(result.turn_ids for result in results)
+
         return Answer(
             text=text,
             retrieved=results,
-            ranking=None if found.without_ids else ranking,
+            ranking=ranking,
             context_tokens=sum(count_tokens(result.text) for result in results),
         )
 

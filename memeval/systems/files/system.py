@@ -43,6 +43,26 @@ NOTES_FILE = "notes.json"
 _PART = r"[A-Za-z0-9_-][A-Za-z0-9_. -]{0,79}"
 _NOTE_NAME = re.compile(rf"{_PART}(?:/{_PART}){{0,3}}")
 
+_GREP_PARAMETERS = {
+    "pattern": {
+        "type": "string",
+        "description": "What a line must hold, in RE2's syntax, such as puppy|dog.",
+    },
+    "path": {
+        "type": "string",
+        "description": "A file, or how the names of files begin; all by default.",
+    },
+}
+_READ_PARAMETERS: dict[str, dict[str, object]] = {
+    "path": {"type": "string", "description": "The file, as list_files names it."},
+    "from_line": {"type": "integer", "minimum": 1, "description": "The first line, 1 by default."},
+    "lines": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": MOST_LINES,
+        "description": f"How many lines, {USUAL_LINES} by default.",
+    },
+}
 _WRITE_PARAMETERS = {
     "path": {"type": "string", "description": "The file, such as people/ann.txt."},
     "text": {"type": "string", "description": "What to write."},
@@ -148,37 +168,13 @@ class Files(ChunkSystem, RecallSystem):
                     "Searches the files for lines that match a regular expression, in upper or "
                     f"lower case. Shows at most {MOST_MATCHES} lines, as FILE:LINE: text."
                 ),
-                parameters=object_schema(
-                    required=["pattern"],
-                    pattern={
-                        "type": "string",
-                        "description": "What a line must hold, in RE2's syntax, such as puppy|dog.",
-                    },
-                    path={
-                        "type": "string",
-                        "description": "A file, or how the names of files begin; all by default.",
-                    },
-                ),
+                parameters=object_schema(required=["pattern"], **_GREP_PARAMETERS),
                 call=self._grep,
             ),
             Tool(
                 name="read_file",
                 description="Reads lines of one file.",
-                parameters=object_schema(
-                    required=["path"],
-                    path={"type": "string", "description": "The file, as list_files names it."},
-                    from_line={
-                        "type": "integer",
-                        "minimum": 1,
-                        "description": "The first line, 1 by default.",
-                    },
-                    lines={
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": MOST_LINES,
-                        "description": f"How many lines, {USUAL_LINES} by default.",
-                    },
-                ),
+                parameters=object_schema(required=["path"], **_READ_PARAMETERS),
                 call=self._read_file,
             ),
             Tool(
