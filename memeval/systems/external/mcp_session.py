@@ -318,27 +318,6 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
     received, incoming = anyio.create_memory_object_stream[Any](0)
     outgoing, to_send = anyio.create_memory_object_stream[Any](0)
 
-    async def read() -> None:
-        # Any of these errors ends the stream, which the session reports as a closed connection.
-        with suppress(ProgramError, asyncio.IncompleteReadError, OSError):
-            async with received:
-                while True:
-                    try:
-                        line = await program.read()
-                    except LongLineError as error:
-                        of_call = _ID.search(error.first)
-                        if of_call is None:
-                            # Nothing else explains why the pipe closes.
-                            program.note(str(error))
-                            raise
-
-                        call = json.loads(of_call[1])
-                        line = _json_error(call, INTERNAL_ERROR, f"the server {error}")
-                        await program.skip_line()
-
-                    for message in _messages(line):
-                        await received.send(message)
-
     async def write() -> None:
         with suppress(OSError):
             async for sent in to_send:
@@ -346,12 +325,34 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
                 await program.write(text.encode())
 
     async with incoming, outgoing, to_send, anyio.create_task_group() as group:
-        group.start_soon(read)
+        group.start_soon(_receive, program, received)
         group.start_soon(write)
         try:
             yield incoming, outgoing
         finally:
             group.cancel_scope.cancel()
+
+
+async def _receive(program: Program, received: Any) -> None:
+    # Any of these errors ends the stream, which the session reports as a closed connection.
+    with suppress(ProgramError, asyncio.IncompleteReadError, OSError):
+        async with received:
+            while True:
+                try:
+                    line = await program.read()
+                except LongLineError as error:
+                    of_call = _ID.search(error.first)
+                    if of_call is None:
+                        # Nothing else explains why the pipe closes.
+                        program.note(str(error))
+                        raise
+
+                    call = json.loads(of_call[1])
+                    line = _json_error(call, INTERNAL_ERROR, f"the server {error}")
+                    await program.skip_line()
+
+                for message in _messages(line):
+                    await received.send(message)
 
 
 def _messages(line: bytes) -> Sequence[Any]:
@@ -406,9 +407,21 @@ async def _over_http(
     import httpx
     from mcp.client.streamable_http import streamable_http_client
 
-    class Body(httpx.AsyncByteStream):
-        """The body of a reply, watched because the library does not report how it ends."""
+    # Calls have their own time limit; with the library's, a slow call would end the session.
+    timeout = httpx.Timeout(server.timeout_s, read=None)
+    headers, hooks = dict(server.headers or {}), {"response": [_watcher(on_break)]}
+    async with (
+        httpx.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as client,
+        streamable_http_client(server.url, http_client=client) as streams,
+    ):
+        yield streams
 
+
+def _watcher(on_break: Callable[[BaseException], None]) -> Callable[..., Any]:
+    """A hook of the client that watches replies: the library does not report how they end."""
+    import httpx
+
+    class Body(httpx.AsyncByteStream):
         def __init__(self, stream: Any, call: object) -> None:
             self._stream, self._call = stream, call
 
@@ -440,16 +453,7 @@ async def _over_http(
 
             response.stream = Body(response.stream, call)
 
-    # Calls have their own time limit; with the library's, a slow call would end the session.
-    timeout = httpx.Timeout(server.timeout_s, read=None)
-    hooks = {"response": [watch]}
-    async with (
-        httpx.AsyncClient(
-            headers=dict(server.headers or {}), timeout=timeout, event_hooks=hooks
-        ) as client,
-        streamable_http_client(server.url, http_client=client) as streams,
-    ):
-        yield streams
+    return watch
 
 
 def _is_closed(error: Exception) -> bool:

@@ -371,16 +371,17 @@ class ServedMemory(RecallSystem):
         Raises `MemoryServiceError` for an error sent as a result, and for a result with the content
         of another case.
         """
+        nothing = self.settings.no_results
         kept: list[Retrieved] = []
         empty = dropped = 0
         for result in search.results:
             # Its turns would count as found, although the reader gets no text of them.
             is_empty = not result.text.strip()
             empty += is_empty
-            if is_empty or self._is_placeholder(result):
-                dropped += not result.turn_ids
-            else:
+            if not is_empty and (result.turn_ids or not reports_no_results(result.text, nothing)):
                 kept.append(result)
+            else:
+                dropped += not result.turn_ids
 
         if len(kept) == 1 and not kept[0].turn_ids and (error := error_in(kept[0].text)):
             raise MemoryServiceError(
@@ -396,11 +397,6 @@ class ServedMemory(RecallSystem):
             )
 
         return wire.SearchResults(tuple(kept), max(0, search.without_ids - dropped))
-
-    def _is_placeholder(self, result: Retrieved) -> bool:
-        """Whether a result only says that nothing was found."""
-        nothing = self.settings.no_results
-        return not result.turn_ids and reports_no_results(result.text, nothing)
 
     def _remember(self, text: str, content: str) -> None:
         """Notes a text stored for this case; `content` is the text without the date."""
