@@ -46,6 +46,7 @@ def entities(line: str) -> dict[str, str]:
     tokens = TOKEN.findall(text)
     for run in (*_names(tokens), *_phrases(tokens)):
         _add_name(mentioned, run)
+
     for term in _caseless(text):
         _add_name(mentioned, [term])
 
@@ -68,6 +69,7 @@ def content_words(text: str) -> dict[str, str]:
     words: dict[str, str] = {}
     for word in (*filter(_is_content, tokens), *_caseless(text)):
         words[key_of([word])] = word
+
     for pair in pairwise(tokens):
         if all(map(_is_content, pair)):
             words[key_of(pair)] = " ".join(pair)

@@ -77,9 +77,8 @@ def update_experiment(
 
 def update_tags(client: MlflowClient, run: Run, tags: Mapping[str, str]) -> bool:
     """Writes the tags that are missing from a run or differ; returns whether there were any."""
-    missing = [
-        RunTag(name, value) for name, value in tags.items() if run.data.tags.get(name) != value
-    ]
+    known = run.data.tags
+    missing = [RunTag(name, value) for name, value in tags.items() if known.get(name) != value]
     if missing:
         client.log_batch(run.info.run_id, tags=missing)
 

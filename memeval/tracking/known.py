@@ -113,9 +113,10 @@ def is_as_logged(
         return False
 
     expected = payload.metrics(summary.metrics)
-    return expected.keys() == metrics.keys() and all(
-        isclose(value, metrics[name], rel_tol=1e-9) for name, value in expected.items()
-    )
+    if expected.keys() != metrics.keys():
+        return False
+
+    return all(isclose(value, metrics[name], rel_tol=1e-9) for name, value in expected.items())
 
 
 def is_filed(tags: Mapping[str, str], experiment: str, filing: Filing, sweep: str | None) -> bool:

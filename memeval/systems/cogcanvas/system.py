@@ -82,6 +82,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
                 kept.append(artifact)
 
         removed = len(self._artifacts) - len(kept)
+
         # Otherwise the next extraction would find the artifacts again.
         self.change_chunks(
             lambda chunks: [
@@ -267,10 +268,10 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
 def describe_losses(counts: Mapping[str, int]) -> str:
     """Losses of an extraction: `11 of 37 replies unreadable, 2 artifacts of an unknown type`."""
     calls = counts.get("calls", 0)
-    lost = [
-        f"{counts[name]} of {max(calls, counts[name])} replies {what}"
-        for name, what in REPLY_LOSSES.items()
-        if counts.get(name)
-    ]
+    lost = []
+    for name, what in REPLY_LOSSES.items():
+        if count := counts.get(name):
+            lost.append(f"{count} of {max(calls, count)} replies {what}")
+
     lost += [f"{counts[name]} {what}" for name, what in ARTIFACT_LOSSES.items() if counts.get(name)]
     return ", ".join(lost)

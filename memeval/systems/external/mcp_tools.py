@@ -147,9 +147,8 @@ def _without(schema: Any, names: Mapping[str, str]) -> dict[str, Any]:
     shown = dict(mapping_of(schema))
     # A dialect of JSON Schema, which some endpoints refuse.
     shown.pop("$schema", None)
-    shown["properties"] = {
-        name: value for name, value in _properties(schema).items() if name not in names
-    }
+    properties = _properties(schema).items()
+    shown["properties"] = {name: value for name, value in properties if name not in names}
     if isinstance(required := shown.get("required"), list):
         shown["required"] = [name for name in required if name not in names]
 

@@ -115,6 +115,7 @@ class Mem0(RecallSystem):
         if settings.own_server:
             host = settings.host or HOST
             self._key = key_of(settings.api_key_env, host, "system=mem0 system.mode=cloud")
+
         self._searching = asyncio.Lock()
         self.reset()
 

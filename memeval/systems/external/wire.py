@@ -89,13 +89,15 @@ def search_json(query: Query, depth: int) -> dict[str, Any]:
 
 def answer_json(query: Query, top_k: int) -> dict[str, Any]:
     """A request to a service that gives the answers itself."""
+    choices = []
+    for position, choice in enumerate(query.choices):
+        label = query.choice_labels.label(position)
+        choices.append({"label": label, "text": choice})
+
     return {
         **search_json(query, top_k),
         "instruction": query.instruction,
-        "choices": [
-            {"label": query.choice_labels.label(position), "text": choice}
-            for position, choice in enumerate(query.choices)
-        ],
+        "choices": choices,
         "multi_select": query.multi_select,
     }
 

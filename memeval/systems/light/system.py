@@ -217,10 +217,7 @@ class Light(IndexedSystem[DenseIndex]):
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved, self.index)
 
     def entries(self) -> Sequence[Retrieved]:
-        return [
-            Retrieved(text=text_of(pair), turn_ids=turns_of(pair), time=pair[0].time)
-            for pair in self._pairs
-        ]
+        return [Retrieved(text_of(pair), turns_of(pair), time=pair[0].time) for pair in self._pairs]
 
     async def rank(self, index: DenseIndex, query: Query, depth: int) -> Ranked:
         return await index.search(query.text, depth)
