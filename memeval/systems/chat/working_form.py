@@ -120,27 +120,23 @@ class WorkingForm:
         """Updates the form with the current session; without a useful reply it stays unchanged."""
         texts = [chunk.text for chunk in self._session]
         self._session = []
+        model, seed, template = self._parts.model, self._parts.seed, load_builtin("working_memory")
         for batch in batches(texts, str, self._batch_tokens):
-            await self._update(tuple(batch))
+            prompt = WorkingMemoryPrompt(
+                template=self._template,
+                previous=self.text,
+                chunks=tuple(batch),
+                system_text=template.system,
+                user_template=template.user,
+            )
+            filled = await ask_for(model, prompt, seed=seed, read=self._read)
+            self._replies += 1
+            if filled is None:
+                self._lost += len(batch)
+                continue
 
-    async def _update(self, texts: tuple[str, ...]) -> None:
-        template = load_builtin("working_memory")
-        prompt = WorkingMemoryPrompt(
-            template=self._template,
-            previous=self.text,
-            chunks=texts,
-            system_text=template.system,
-            user_template=template.user,
-        )
-        filled = await ask_for(self._parts.model, prompt, seed=self._parts.seed, read=self._read)
-
-        self._replies += 1
-        if filled is None:
-            self._lost += len(texts)
-            return
-
-        self._incomplete += len(filled) < len(field_names(self._template))
-        self._filled |= filled
+            self._incomplete += len(filled) < len(field_names(self._template))
+            self._filled |= filled
 
     @property
     def text(self) -> str:

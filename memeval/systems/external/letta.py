@@ -37,7 +37,8 @@ from memeval.systems.base import (
     SystemSettings,
 )
 from memeval.systems.external.letta_reply import LettaReply
-from memeval.systems.external.letta_server import PERSONA_LABEL, Agent, pool
+from memeval.systems.external.letta_server import PERSONA_LABEL, Agent
+from memeval.systems.external.remote import pool
 from memeval.systems.forgetting import corrected, is_meant
 from memeval.systems.tools import Tool, object_schema, search_tool
 from memeval.text.redaction import keep_secret
@@ -111,6 +112,8 @@ class Letta(MemorySystem):
     def __init__(self, settings: LettaSettings, parts: SystemContext) -> None:
         super().__init__(settings, parts)
         self._address = _address_of(settings)
+        # One thread per call that the server may get concurrently.
+        self._threads = pool("letta", self._address)
         self.reset()
 
     @classmethod
@@ -216,7 +219,7 @@ class Letta(MemorySystem):
     async def _search(self, query: Query, depth: int) -> Sequence[Retrieved]:
         assert self._agent is not None, "consolidate comes first"
         own = current_ledger().own
-        texts = await own.in_pool(pool(self._address), self._agent.search, query.text, depth)
+        texts = await own.in_pool(self._threads, self._agent.search, query.text, depth)
         self._meter_embedding([query.text])
         return self._match_hits([Retrieved(text, ()) for text in texts])
 
@@ -226,7 +229,7 @@ class Letta(MemorySystem):
 
         assert self._agent is not None, "consolidate comes first"
         own = current_ledger().own
-        await own.in_pool(pool(self._address), self._agent.remember, [(content, None)])
+        await own.in_pool(self._threads, self._agent.remember, [(content, None)])
         self._inserted.append(content)
         self._meter_embedding([content])
         return "Stored."
@@ -237,9 +240,8 @@ class Letta(MemorySystem):
         if query.choices:
             message += CHOOSE_ALL if query.multi_select else CHOOSE
 
-        # In a separate thread pool, with one thread per call that the server may get concurrently.
         own = current_ledger().own
-        reply = await own.in_pool(pool(self._address), self._agent.ask, message)
+        reply = await own.in_pool(self._threads, self._agent.ask, message)
         self._meter(reply)
         if reply.hits is None:
             # Without all results there is no ranking: a partial one would count as a miss.

@@ -6,10 +6,8 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any, TypeVar
 
 from memeval.errors import ModelError
@@ -21,8 +19,6 @@ from memeval.text.redaction import redacted
 T = TypeVar("T")
 
 TIMEOUT_S, TRIES = 300.0, 5
-MAX_CONCURRENCY = 8
-"""Maximum concurrent requests to a server, over all cases of a process."""
 PERSONA_LABEL = "persona"
 """Label of the agent's one block of memory."""
 LONGEST_WAIT_S = 60.0
@@ -233,6 +229,7 @@ class _PassingError(Exception):
 def _client(address: str, token: str | None) -> Any:
     from letta_client import DefaultHttpxClient, Letta
 
+    # The client is the synchronous one: the asynchronous one can't be closed from a plain method.
     # Redirects are not followed, so that the conversation is sent to no other URL.
     connections = DefaultHttpxClient(base_url=address, timeout=TIMEOUT_S, follow_redirects=False)
     client = Letta(
@@ -255,13 +252,6 @@ def _deletion(client: Any, agent: str) -> Callable[[], None]:
             client.close()
 
     return delete
-
-
-@cache
-def pool(address: str) -> ThreadPoolExecutor:
-    """The thread pool for calls to a server."""
-    # The client is the synchronous one: the asynchronous one can't be closed from a plain method.
-    return ThreadPoolExecutor(MAX_CONCURRENCY, thread_name_prefix=f"letta {address}")
 
 
 def _as_line(error: Any) -> str:

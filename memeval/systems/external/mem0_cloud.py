@@ -6,9 +6,8 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC
-from functools import cache, partial
+from functools import partial
 from typing import Any, TypeVar
 
 from memeval.config.checks import check_address
@@ -16,7 +15,7 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.metering import current_ledger
 from memeval.records import MemoryChunk
 from memeval.systems.chunk_file import iso_time
-from memeval.systems.external.remote import Leftover, fault, note_answer
+from memeval.systems.external.remote import Leftover, fault, note_answer, pool
 from memeval.text.shown import one_line
 
 T = TypeVar("T")
@@ -30,8 +29,6 @@ FIRST_POLL_S, SLOWEST_POLL_S = 0.25, 5.0
 TRIES, TIMEOUT_S = 6, 60.0
 PAGE_SIZE = 100
 """Memories listed per request."""
-MAX_CONCURRENCY = 8
-"""Maximum concurrent searches, over all cases of a process."""
 
 
 class CloudMemory:
@@ -134,8 +131,8 @@ class CloudMemory:
 
         The metadata has the `turn_ids` and the `date` of the chunk that a memory came from.
         """
-        own = current_ledger().own
-        return await own.in_pool(_pool(self._host), self._search, text, top_k, threshold)
+        own, threads = current_ledger().own, pool("mem0", self._host)
+        return await own.in_pool(threads, self._search, text, top_k, threshold)
 
     def _search(self, text: str, top_k: int, threshold: float) -> list[dict[str, Any]]:
         filters = {"user_id": self.user}
@@ -232,9 +229,3 @@ def _connect(host: str, key: str) -> Any:
 
     note_answer(host)
     return client
-
-
-@cache
-def _pool(host: str) -> ThreadPoolExecutor:
-    """The thread pool for searches at a host: the client is synchronous."""
-    return ThreadPoolExecutor(MAX_CONCURRENCY, thread_name_prefix=f"mem0 {host}")

@@ -6,8 +6,14 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 from memeval.errors import MemevalError, MemoryServiceError, UserError
+
+MAX_CONCURRENCY = 8
+"""Maximum concurrent requests to a server with a synchronous client, over all cases of a process.
+"""
 
 _log = logging.getLogger(__name__)
 _answered: set[str] = set()
@@ -16,6 +22,12 @@ _answered: set[str] = set()
 def note_answer(address: str) -> None:
     """Notes that the server at a URL has answered this process."""
     _answered.add(address)
+
+
+@cache
+def pool(library: str, address: str) -> ThreadPoolExecutor:
+    """The threads for calls to a server through a library whose client is synchronous."""
+    return ThreadPoolExecutor(MAX_CONCURRENCY, thread_name_prefix=f"{library} {address}")
 
 
 def fault(address: str, message: str, *hints: str) -> MemevalError:
