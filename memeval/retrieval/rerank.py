@@ -73,13 +73,10 @@ def config_named(name: str) -> RerankerConfig:
     return RerankerConfig(name=name)
 
 
-def check_name(option: str, name: str) -> None:
-    """Raises `UserError` if no reranker has the name; `option` is the setting with the name."""
+def check_name(what: str, name: str) -> None:
+    """Raises `UserError` if no reranker has the name; `what` is the word for it in the message."""
     if name == DEFAULT or not is_available(OPTIONS, name):
-        if "." in option:
-            option = f"value of {option}"
-
-        raise unknown(option, name, set(available(OPTIONS)) - {DEFAULT})
+        raise unknown(what, name, set(available(OPTIONS)) - {DEFAULT})
 
 
 def check_reranker(settings: RerankerConfig) -> None:

@@ -31,22 +31,24 @@ class RerankedSettings(SystemSettings):
 
     def __post_init__(self) -> None:
         if config_named(self.reranker).class_ is None:
-            check_name(f"system.{OWN}", self.reranker)
+            check_name(f"value of system.{OWN}", self.reranker)
 
 
 def choose_reranker(
     chosen: RerankerConfig, settings: SystemSettings, system: str
 ) -> RerankerConfig:
     """The reranker of its config group, else of the system. Raises `UserError` if unusable."""
-    reranks = isinstance(settings, RerankedSettings)
-    own = settings.reranker if isinstance(settings, RerankedSettings) else NONE
+    own = None
+    if isinstance(settings, RerankedSettings):
+        own = settings.reranker
+
     resolved = chosen
     if chosen.name == DEFAULT:
-        used = config_named(chosen.class_ or own)
+        used = config_named(chosen.class_ or own or NONE)
         resolved = replace(chosen, name=used.name, class_=chosen.class_ or used.class_)
 
     # Otherwise a sweep over rerankers would report that a reranker makes no difference here.
-    if resolved.name != NONE and not reranks:
+    if resolved.name != NONE and own is None:
         raise UserError(
             f"reranker={resolved.name} has no effect: system={system} does not rerank",
             "use:  reranker=none, or a system that reranks, such as system=rag",

@@ -51,7 +51,10 @@ def create_experiment(
     client: MlflowClient, store: TrackingStore, name: str, summary: RunSummary
 ) -> str:
     """Creates an experiment, unless another process creates it meanwhile; returns its id."""
-    location = f"{store.artifacts}/{file_name(name)}" if store.artifacts else None
+    location = None
+    if store.artifacts:
+        location = f"{store.artifacts}/{file_name(name)}"
+
     tags = experiment_tags(summary, {})
     try:
         return str(client.create_experiment(name, artifact_location=location, tags=tags))

@@ -53,7 +53,10 @@ def read_home_id(file: Path) -> str | None:
         return None
 
     known = content.get("id")
-    return known if isinstance(known, str) and HOME_ID.fullmatch(known) else None
+    if isinstance(known, str) and HOME_ID.fullmatch(known):
+        return known
+
+    return None
 
 
 def make_home_id(file: Path) -> str:

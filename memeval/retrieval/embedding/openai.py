@@ -111,7 +111,10 @@ class OpenAIEmbedder(Embedder):
         self.width = self.width or next(iter(widths), 0)
         blank = np.zeros(self.width, dtype=np.float32)
         rows = [vectors.get(text, blank) for text in texts]
-        return np.stack(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
+        if not rows:
+            return np.zeros((0, self.width), dtype=np.float32)
+
+        return np.stack(rows)
 
     def _key(self, text: str) -> str:
         return content_key(

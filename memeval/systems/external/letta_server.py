@@ -155,7 +155,10 @@ class Agent:
                 if attempt == TRIES - 1:
                     raise ModelError(f"{error} (tried {TRIES} times)") from error
 
-                wait_s = error.wait_s if error.wait_s is not None else 2.0**attempt
+                wait_s = error.wait_s
+                if wait_s is None:
+                    wait_s = 2.0**attempt
+
                 self._sleep(min(LONGEST_WAIT_S, wait_s))
 
         raise AssertionError("unreachable: the loop returns or raises")

@@ -408,11 +408,12 @@ class Mem0(RecallSystem):
 
     def _entry(self, row: Mapping[str, Any]) -> Retrieved:
         metadata, text = row["metadata"], row["memory"]
-        time = datetime.fromisoformat(metadata["date"]) if metadata["date"] else None
-
-        # The text of a chunk stored verbatim has its date already.
-        if self.settings.infer and time:
-            text = f"[{format_time(time)}] {text}"
+        time = None
+        if metadata["date"]:
+            time = datetime.fromisoformat(metadata["date"])
+            # The text of a chunk stored verbatim has its date already.
+            if self.settings.infer:
+                text = f"[{format_time(time)}] {text}"
 
         return Retrieved(
             text=text, turn_ids=tuple(metadata["turn_ids"]), score=row["score"], time=time

@@ -257,8 +257,10 @@ class Program:
                 await self._streams.ended.wait()
                 await self._listening
 
-        status = self._process.returncode
-        ended = "closed its output" if status is None else f"ended {describe_status(status)}"
+        ended = "closed its output"
+        if (status := self._process.returncode) is not None:
+            ended = f"ended {describe_status(status)}"
+
         return f"{ended} during {during}{self.last_words()}"
 
     def last_words(self) -> str:

@@ -12,8 +12,7 @@ from functools import cache
 from memeval.errors import MemevalError, MemoryServiceError, UserError
 
 MAX_CONCURRENCY = 8
-"""Maximum concurrent requests to a server with a synchronous client, over all cases of a process.
-"""
+"""Maximum concurrent requests to a server through its library, over all cases of a process."""
 
 _log = logging.getLogger(__name__)
 _answered: set[str] = set()

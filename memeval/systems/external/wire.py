@@ -174,7 +174,9 @@ def expect_member(reply: Json, name: str, wanted: Any) -> None:
     """Raises `WireError` unless the member `name` of a reply is `wanted`."""
     value = reply.get(name)
     if value is not wanted and (isinstance(wanted, bool) or value != wanted):
-        shown = str(wanted).lower() if isinstance(wanted, bool) else f"'{one_line(wanted, 80)}'"
+        shown = f"'{one_line(wanted, 80)}'"
+        if isinstance(wanted, bool):
+            shown = str(wanted).lower()
         fault = _wrong(name, shown, value)
         error = reply.get("error") or reply.get("message")
         if isinstance(error, str):
