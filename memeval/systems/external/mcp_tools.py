@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memeval.errors import UserError, unknown
-from memeval.llm.extractive.tools import mapping_of
 from memeval.systems.base import INGEST
 from memeval.systems.external.mcp_session import ToolReply
 from memeval.systems.external.server_replies import error_in, reports_no_results
@@ -140,11 +139,12 @@ def _writes(listed: Any, choice: ToolChoice) -> bool:
 
 
 def _properties(schema: Any) -> Mapping[str, Any]:
-    return mapping_of(mapping_of(schema).get("properties"))
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return properties if isinstance(properties, Mapping) else {}
 
 
 def _without(schema: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    shown = dict(mapping_of(schema))
+    shown = dict(schema) if isinstance(schema, Mapping) else {}
     # A dialect of JSON Schema, which some endpoints refuse.
     shown.pop("$schema", None)
     properties = _properties(schema).items()

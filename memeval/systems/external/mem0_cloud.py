@@ -14,7 +14,6 @@ from memeval.config.checks import check_address
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import current_ledger
 from memeval.records import MemoryChunk
-from memeval.systems.chunk_file import iso_time
 from memeval.systems.external.remote import Leftover, fault, note_answer, pool
 from memeval.text.shown import one_line
 
@@ -179,7 +178,8 @@ def _date_fields(chunk: MemoryChunk) -> dict[str, Any]:
 
     A time without a zone counts as UTC.
     """
-    metadata = {"turn_ids": json.dumps(chunk.turn_ids), "date": iso_time(chunk.time) or ""}
+    date = chunk.time.isoformat() if chunk.time else ""
+    metadata = {"turn_ids": json.dumps(chunk.turn_ids), "date": date}
     if chunk.time is None:
         return {"metadata": metadata}
 

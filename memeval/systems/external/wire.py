@@ -17,7 +17,6 @@ from msgspec import Struct
 from memeval.errors import ModelError
 from memeval.llm.reply.body import count_of
 from memeval.records import MemoryChunk, Query, Retrieved, Role, Usage
-from memeval.systems.chunk_file import iso_time
 from memeval.text.shown import one_line
 
 LONGEST_TEXT = 1_000_000
@@ -75,7 +74,7 @@ def chunk_json(chunk: MemoryChunk, ids: SentIds) -> dict[str, Any]:
         "id": ids.of("chunk", chunk.chunk_id),
         "text": chunk.text,
         "content": chunk.content,
-        "time": iso_time(chunk.time),
+        "time": chunk.time.isoformat() if chunk.time else None,
         "turn_ids": [ids.turn(turn) for turn in chunk.turn_ids],
         "speakers": list(chunk.speakers),
         "session_id": ids.of("session", chunk.session_id),
@@ -84,7 +83,8 @@ def chunk_json(chunk: MemoryChunk, ids: SentIds) -> dict[str, Any]:
 
 def search_json(query: Query, depth: int) -> dict[str, Any]:
     """A search request for a question."""
-    return {"query": query.text, "asked_at": iso_time(query.asked_at), "top_k": depth}
+    asked_at = query.asked_at.isoformat() if query.asked_at else None
+    return {"query": query.text, "asked_at": asked_at, "top_k": depth}
 
 
 def answer_json(query: Query, top_k: int) -> dict[str, Any]:
