@@ -55,11 +55,8 @@ def logged_urls(filings: Mapping[Path, Filing], store: TrackingStore) -> dict[Pa
 def shows_comparison(cells: Iterable[Path], digest: str, store: TrackingStore) -> bool:
     """Whether the experiments of these run folders show the end of a sweep with this digest."""
     with suppress(sqlite3.Error), _open_database(store) as connection:
-        shown = set()
-        for cell in cells:
-            run_id = read_tracked(cell).get(store.name)
-            shown.add(connection.execute(_COMPARED, (run_id, COMPARED)).fetchone())
-
+        ids = [read_tracked(cell).get(store.name) for cell in cells]
+        shown = {connection.execute(_COMPARED, (run_id, COMPARED)).fetchone() for run_id in ids}
         return shown == {(digest,)}
 
     return False

@@ -244,14 +244,19 @@ def row(record: Record) -> dict[str, Cell]:
     """Columns of a record. MLflow's page matches the rows of runs by the first column, and shows
     the second column side by side.
     """
-    cells: dict[str, Cell] = {
+    label = score = reason = None
+    if record.verdict is not None:
+        label, score = record.verdict.label.value, record.verdict.score
+        reason = record.verdict.reason
+
+    return {
         "question_id": record.question_id,
         "hypothesis": record.hypothesis,
         "question": record.question,
         "gold": "; ".join(record.gold),
-        "label": None,
-        "score": None,
-        "reason": None,
+        "label": label,
+        "score": score,
+        "reason": reason,
         "category": record.category_name or str(record.category),
         "repeat": record.repeat,
         "status": record.status.value,
@@ -260,12 +265,6 @@ def row(record: Record) -> dict[str, Cell]:
         "context_tokens": record.context_tokens,
         "answer_ms": record.times.answer_ms,
     }
-    if verdict := record.verdict:
-        cells["label"] = verdict.label.value
-        cells["score"] = verdict.score
-        cells["reason"] = verdict.reason
-
-    return cells
 
 
 def cut(value: str, limit: int) -> str:

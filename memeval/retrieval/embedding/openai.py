@@ -96,21 +96,21 @@ class OpenAIEmbedder(Embedder):
         entries = await self._calls.entries(keys)
         self._meter(entries)
 
-        vectors: dict[str, Vectors] = {}
+        vectors: dict[str, bytes] = {}
         for text, entry in entries.items():
-            vector, seconds = read_timed_value(entry.value)
-            vectors[text] = np.frombuffer(vector, dtype=np.float32)
+            vectors[text], seconds = read_timed_value(entry.value)
             current_ledger().add_duration(Role.EMBED, seconds)
 
-        widths = set(map(len, vectors.values()))
+        widths = {len(vector) // 4 for vector in vectors.values()}
         if len(widths) > 1:
             raise ModelError(
                 f"the vectors have different widths: {', '.join(map(str, sorted(widths)))} numbers"
             )
 
         self.width = self.width or next(iter(widths), 0)
-        blank = np.zeros(self.width, dtype=np.float32)
-        rows = [vectors.get(text, blank) for text in texts]
+        # Of four bytes per number, all 0.
+        blank = bytes(4 * self.width)
+        rows = [np.frombuffer(vectors.get(text, blank), dtype=np.float32) for text in texts]
         if not rows:
             return np.zeros((0, self.width), dtype=np.float32)
 
