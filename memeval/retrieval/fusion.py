@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import compress, islice
 from pathlib import Path
 from typing import Self
 
@@ -72,9 +71,9 @@ class FusedIndex:
         places = max(depth, CANDIDATES)
         near = [position for position, _ in await self._dense.search(query, places)]
         order, scores = self._words.ranking(query)
-        # All but 0 count: rank-bm25's floor for the idf of common terms may lie below 0.
-        worded = list(islice(compress(order, scores), places))
-        return reciprocal_rank_fusion([near, worded], k)[:depth]
+        # Negative scores count: rank-bm25's floor for the idf of common terms may lie below 0.
+        worded = [position for position, score in zip(order, scores, strict=True) if score != 0]
+        return reciprocal_rank_fusion([near, worded[:places]], k)[:depth]
 
     def close(self) -> None:
         """Drops the dense index."""

@@ -6,6 +6,7 @@ Each new chunk knows the turns that it covers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from memeval.records import MemoryChunk
 from memeval.text.words import is_unspaced
@@ -79,10 +80,7 @@ def _word_start(text: str, start: int, end: int) -> int:
 def _cut_session(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> Iterator[MemoryChunk]:
     text = "\n".join(chunk.content for chunk in chunks)
     spans = list(_spans(chunks))
-    speakers: dict[str, None] = {}
-    for chunk in chunks:
-        speakers |= dict.fromkeys(chunk.speakers)
-
+    speakers = tuple(dict.fromkeys(chain.from_iterable(chunk.speakers for chunk in chunks)))
     first = chunks[0]
 
     for number, (start, end) in enumerate(windows(text, size, overlap)):
@@ -99,7 +97,7 @@ def _cut_session(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> Iter
                 time=first.time,
                 session_id=first.session_id,
                 turn_ids=tuple(turn_ids),
-                speakers=tuple(speakers),
+                speakers=speakers,
             )
 
 

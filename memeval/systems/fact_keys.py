@@ -71,13 +71,11 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
 
     def expand(self, texts: Sequence[str]) -> list[str]:
         """The texts of the chunks, each with its facts below it."""
-        expanded = list(texts)
-        if self.settings.has_facts:
-            for position, (text, facts) in enumerate(zip(texts, self._facts, strict=True)):
-                if facts:
-                    expanded[position] = f"{text}\n{facts}"
+        if not self.settings.has_facts:
+            return list(texts)
 
-        return expanded
+        pairs = zip(texts, self._facts, strict=True)
+        return [f"{text}\n{facts}" if facts else text for text, facts in pairs]
 
     def health(self) -> IngestHealth | None:
         """Counts as lost the chunks without a usable reply for their facts."""

@@ -81,9 +81,9 @@ def _log_to_experiment(
 
     experiment = client.get_experiment(experiment_id)
     view = f"\n\n[All runs]({page}/runs?{WORKFLOW}&viewStateShareKey={VIEW})"
-    described = experiment.tags.get(DESCRIPTION, "")
+    description = experiment.tags.get(DESCRIPTION, "")
     tags = {
-        DESCRIPTION: replace_own_part(described, text, view, EXPERIMENT_LIMIT),
+        DESCRIPTION: replace_own_part(description, text, view, EXPERIMENT_LIMIT),
         VIEW_TAG: view_tag(
             end.columns,
             figures_of_view(experiment.tags.get(VIEW_TAG, "")),

@@ -107,9 +107,8 @@ def log_run(folder: Path, store: TrackingStore, filing: Filing = BY_DATA_SET) ->
 def find_logged(known: Sequence[Run], experiment_id: str, summary: RunSummary) -> Run | None:
     """The first of the known runs in this experiment that has exactly these results."""
     for run in known:
-        if run.info.experiment_id == experiment_id and is_as_logged(
-            run.data.tags, run.data.metrics, summary
-        ):
+        is_here = run.info.experiment_id == experiment_id
+        if is_here and is_as_logged(run.data.tags, run.data.metrics, summary):
             return run
 
     return None

@@ -215,7 +215,7 @@ def sqlite_uri(database: Path) -> str:
     `%`, `#` and `?` have a special meaning in a URI: in a path they are percent-encoded.
     """
     path = str(database)
-    if not set("%#?").isdisjoint(path):
+    if any(character in path for character in "%#?"):
         return SQLITE_BY_DRIVER + quote(path)
 
     return SQLITE + path

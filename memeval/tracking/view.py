@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import filterfalse, pairwise
+from itertools import pairwise
 
 from memeval.config.identity import is_runtime, recorded_stages
 from memeval.results import RunSummary, is_imported
@@ -60,15 +60,12 @@ def run_name(summary: RunSummary) -> str:
     if value["compression_turn"] not in (None, "never"):
         parts.append(f"compress={value['compression_turn']}")
 
+    for group, before in (("granularity", ""), ("top_k", "k=")):
+        if value[group] is not None:
+            parts.append(f"{before}{value[group]}")
+
     model = value["llm.model"] or value["llm"]
-    for before, shown in (
-        ("", value["granularity"]),
-        ("k=", value["top_k"]),
-        ("", model),
-        ("", value["judge"]),
-    ):
-        if shown is not None:
-            parts.append(f"{before}{shown}")
+    parts += [str(part) for part in (model, value["judge"]) if part is not None]
 
     return join_name([*parts, *sample])
 
@@ -115,11 +112,12 @@ def experiment_tags(summary: RunSummary, present: Mapping[str, str]) -> dict[str
     They are its kind, its primary metric, and a shared view of the cells (without their repeats),
     sorted by accuracy. An existing view keeps its columns; the figures of this run are added.
     """
-    viewed = viewed_columns(present.get(VIEW_TAG, ""))
+    columns = viewed_columns(present.get(VIEW_TAG, ""))
+    settings = [column for column in columns if not _is_figure(column)]
     figures = [f"tags.`{legal_name(name)}`" for name in rounded_figures(summary)]
     view = view_tag(
-        list(filterfalse(_is_figure, viewed)) or setting_columns(summary),
-        [*filter(_is_figure, viewed), *figures],
+        settings or setting_columns(summary),
+        [*filter(_is_figure, columns), *figures],
         created_ms=milliseconds(summary.started_at),
     )
     return {

@@ -52,13 +52,13 @@ class MemGptLite(IndexedSystem[FusedIndex]):
         ranked = await self.ranked(query, self.parts.top_k)
         chosen = ranked[: self.parts.top_k]
 
-        by_rank = [position for position, _ in chosen]
-        places = dict(zip(sorted(by_rank), range(len(by_rank)), strict=True))
-        recalled = map(self.chunks.__getitem__, places)
+        positions = sorted(position for position, _ in chosen)
         core = self.window()
         # The archive is older than the core.
-        shown = [chunk.text for chunk in (*recalled, *core)]
-        ranks = map(places.__getitem__, by_rank)
+        shown = [self.chunks[position].text for position in positions]
+        shown += [chunk.text for chunk in core]
+        places = {position: place for place, position in enumerate(positions)}
+        ranks = [places[position] for position, _ in chosen]
         order = [*ranks, *latest_first(len(shown))[: len(core)]]
         reply = await self.parts.reader.answer(query, shown, order=order)
 

@@ -102,8 +102,8 @@ class Artifact(Struct, frozen=True, dict=True):
     def full_text(self) -> str:
         """The speaker, the quote, the gist and the dates, one to a line."""
         # The chunk's time is left out: no system searches by the date of ingestion.
-        said_by = f"{self.speaker}: " if self.speaker else ""
-        return "\n".join(filter(None, (f"{said_by}{self.quote}", self.gist, *self.dates)))
+        quote = f"{self.speaker}: {self.quote}" if self.speaker else self.quote
+        return "\n".join(filter(None, (quote, self.gist, *self.dates)))
 
     @property
     def row(self) -> dict[str, Any]:
@@ -119,6 +119,7 @@ Batch = Sequence[tuple[int, MemoryChunk]]
 
 
 def _fields(artifact: Artifact) -> dict[str, Any]:
+    """The artifact's fields as JSON values."""
     row: dict[str, Any] = asdict(artifact)
     for name in ("turn_ids", "dates", "people"):
         row[name] = list(row[name])

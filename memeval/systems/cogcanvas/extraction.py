@@ -71,10 +71,8 @@ class Extractor(Struct):
     async def extract(self, cut: Sequence[Batch]) -> list[Artifact]:
         """The artifacts of all batches, in order. Raises `ModelError`."""
         artifacts: list[Artifact] = []
-        if not self.settings.earlier:
-            artifacts = await self._at_once(cut)
-        else:
-            # A batch that is shown the artifacts of earlier ones has to wait for them.
+        # A batch that is shown the artifacts of earlier ones has to wait for them.
+        if self.settings.earlier:
             for number, batch in enumerate(cut):
                 latest = artifacts[-self.settings.earlier :]
                 earlier = [
@@ -82,6 +80,8 @@ class Extractor(Struct):
                     for artifact in latest
                 ]
                 artifacts += await self._batch(number, batch, earlier)
+        else:
+            artifacts = await self._at_once(cut)
 
         if self.settings.temporal_fallback:
             artifacts += events_of_times(cut, artifacts, self._dates)
@@ -191,16 +191,13 @@ class Extractor(Struct):
                 known.append(artifact.content)
                 quotes.append(artifact.quote)
 
-        template = load_builtin(GLEAN_TEMPLATE)
-        if not reading.first:
-            template, quotes = load_builtin(TEMPLATE), []
-
+        template = load_builtin(GLEAN_TEMPLATE if reading.first else TEMPLATE)
         return ExtractPrompt(
             chunks=texts,
             known=tuple(known),
             system_text=template.system,
             user_template=template.user,
-            quotes=tuple(quotes),
+            quotes=tuple(quotes) if reading.first else (),
         )
 
     def _keep_reply(
@@ -287,9 +284,8 @@ class Extractor(Struct):
         if not isinstance(item, Mapping):
             return None
 
-        # From 1; 0 if it names none, and then the slice is empty.
-        named = max(0, named_chunk(item))
-        own = batch[named - 1 : named]
+        named = named_chunk(item)
+        own = [batch[named - 1]] if 1 <= named <= len(batch) else []
         claimed = text_of(item.get("quote"))
 
         for number, chunk in [*own, *batch]:

@@ -16,7 +16,6 @@ import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +123,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         await loading
 
         self._lost = len(extractor.lost)
-        return await self._index_over(artifacts, dict(extractor.counts), saved)
+        return await self._index_over(artifacts, dict(extractor.counts), None)
 
     async def _index_over(
         self, artifacts: Sequence[Artifact], counts: Mapping[str, int], saved: Path | None
@@ -234,10 +233,11 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         ranked = await self.ranked(query, self.parts.top_k)
         best = ranked[: self._top_k(query)]
         retrieved = [self._artifacts[position] for position, score in best if score is not None]
+        is_compact = self.settings.show == "compact"
         # The published estimate counts only the content, not what is shown before it.
-        counted = "content" if self.settings.show == "compact" else "text"
+        texts = (artifact.content if is_compact else artifact.text for artifact in retrieved)
         budget = self.settings.context_budget
-        chosen = ranked[: within_budget(map(attrgetter(counted), retrieved), budget)]
+        chosen = ranked[: within_budget(texts, budget)]
         if retrieved and not chosen:
             current_ledger().remarks[NOTHING_FITS] = (
                 f"the best artifact is larger than system.context_budget={budget}, so none was "

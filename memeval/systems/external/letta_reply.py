@@ -55,11 +55,11 @@ def read_reply(events: Sequence[Any]) -> LettaReply:
                     # One unreadable result makes the whole ranking unknown.
                     reply.hits = None if hits is None else reply.hits + hits
             case "assistant_message":
-                said = event.content
-                if not isinstance(said, str):
-                    said = "".join(part.text for part in said)
+                content = event.content
+                if not isinstance(content, str):
+                    content = "".join(part.text for part in content)
 
-                texts[event.id] = texts.get(event.id, "") + said
+                texts[event.id] = texts.get(event.id, "") + content
             case "stop_reason":
                 reply.stop_reason = str(event.stop_reason)
             case "usage_statistics":

@@ -421,6 +421,7 @@ class McpService(Service):
             _isolated.add(key)
 
     def _items(self, reply: ToolReply) -> Any:
+        """The count of removed or changed items in a reply."""
         path = self._settings.items
         if path is None:
             return 1
@@ -470,6 +471,7 @@ class McpService(Service):
         return rows
 
     def _texts(self, blocks: Sequence[str]) -> list[str]:
+        """The results in blocks of text."""
         pattern = self._settings.result_split
         if pattern is None:
             return list(blocks)

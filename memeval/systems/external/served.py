@@ -409,8 +409,8 @@ class ServedMemory(RecallSystem):
         run, lines = str(self.parts.extra.get("origin", "")), self.parts.extra.get(LINES)
         if lines is not None and run not in _read_data:
             _read_data.add(run)
-            for said in lines():
-                _all_lines.add(said)
+            for content in lines():
+                _all_lines.add(content)
 
         for line in _all_lines.lines_in(text):
             if not is_line_of(line, self._contents):

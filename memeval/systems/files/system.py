@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, compress
 from operator import ne
@@ -93,22 +93,22 @@ class Files(ChunkSystem, RecallSystem):
         """Removes chunks, and lines of notes."""
         before = len(self._entries())
         self._chunks = without(self._chunks, request)
-        for name, text in self._notes.items():
-            kept = [line for line in text.splitlines() if not is_meant(request, line)]
-            self._notes[name] = "\n".join(kept)
-
-        self.consolidate()
+        self._change_notes(lambda line: None if is_meant(request, line) else line)
         return before - len(self._entries())
 
     def correct(self, request: CorrectRequest) -> int:
         before = self._entries()
         self._chunks = corrected(self._chunks, request)
+        self._change_notes(lambda line: replace_value(line, request.old, request.new))
+        return sum(map(ne, before, self._entries()))
+
+    def _change_notes(self, change: Callable[[str], str | None]) -> None:
+        """Changes each line of the notes, or removes it, and writes the files again."""
         for name, text in self._notes.items():
-            lines = [replace_value(line, request.old, request.new) for line in text.splitlines()]
-            self._notes[name] = "\n".join(lines)
+            lines = map(change, text.splitlines())
+            self._notes[name] = "\n".join(line for line in lines if line is not None)
 
         self.consolidate()
-        return sum(map(ne, before, self._entries()))
 
     def save(self, folder: Path) -> None:
         super().save(folder)
@@ -122,12 +122,12 @@ class Files(ChunkSystem, RecallSystem):
     def recall(self, query: Query, depth: int) -> list[Retrieved]:
         entries = self._entries()
         words = set(search_terms(query.text))
-        found = [words.intersection(search_terms(content)) for content, _ in entries]
-        counts = Counter(chain.from_iterable(found))
-        rarity = {word: math.log(len(found) / count) for word, count in counts.items()}
-        scores = [sum(map(rarity.__getitem__, sorted(words_held))) for words_held in found]
+        found_words = [words.intersection(search_terms(content)) for content, _ in entries]
+        counts = Counter(chain.from_iterable(found_words))
+        rarity = {word: math.log(len(entries) / count) for word, count in counts.items()}
+        scores = [sum(map(rarity.__getitem__, sorted(words_held))) for words_held in found_words]
 
-        best = sorted(range(len(found)), key=lambda at: -scores[at])[:depth]
+        best = sorted(range(len(entries)), key=lambda at: -scores[at])[:depth]
         return [replace(entries[at][1], score=scores[at]) for at in best if scores[at] > 0]
 
     def _entries(self) -> list[tuple[str, Retrieved]]:
