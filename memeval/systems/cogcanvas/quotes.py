@@ -49,13 +49,12 @@ class LocatedQuote(Struct, frozen=True):
 def lines(chunk: MemoryChunk) -> Iterator[ChunkLine]:
     """One line per turn if a chunk has as many lines as turns, otherwise the chunk as one line."""
     parts = chunk.content.split("\n")
-    turns: list[tuple[str, ...]] = [(turn_id,) for turn_id in chunk.turn_ids]
-    is_apart = len(parts) == len(turns)
+    is_apart = len(parts) == len(chunk.turn_ids)
     if not is_apart:
-        parts, turns = [chunk.content], [chunk.turn_ids]
+        parts = [chunk.content]
 
     start = 0
-    for part, turn_ids in zip(parts, turns, strict=True):
+    for number, part in enumerate(parts):
         # If several speak in lines that don't match the turns, no line can be attributed to one of
         # them.
         speaker = ""
@@ -63,6 +62,7 @@ def lines(chunk: MemoryChunk) -> Iterator[ChunkLine]:
             named = (name for name in chunk.speakers if part.startswith(f"{name}: "))
             speaker = next(named, "")
 
+        turn_ids = chunk.turn_ids[number : number + 1] if is_apart else chunk.turn_ids
         skipped = len(speaker) + 2 if speaker else 0
         yield ChunkLine(start + skipped, part[skipped:], speaker, turn_ids)
         start += len(part) + 1
