@@ -61,8 +61,10 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
         before = self.chunks[-1].text if self.chunks else ""
         super().ingest(chunk)
         if self.settings.has_facts:
-            said, budget = (chunk.text,), self.settings.fact_tokens
-            facts = await take_notes(self.parts, TEMPLATE, before=before, said=said, budget=budget)
+            budget = self.settings.fact_tokens
+            facts = await take_notes(
+                self.parts, TEMPLATE, before=before, said=(chunk.text,), budget=budget
+            )
             self._facts.append(facts or "")
             self._lost += facts is None
 

@@ -47,8 +47,8 @@ def active_runs(client: MlflowClient, ids: Iterable[str]) -> dict[str, Run]:
     runs: dict[str, Run] = {}
     # One by one, each id would take a request.
     for start in range(0, len(known), AT_ONCE):
-        named = "', '".join(known[start : start + AT_ONCE])
-        for run in search_everywhere(client, f"attributes.run_id IN ('{named}')"):
+        named = ", ".join(f"'{run_id}'" for run_id in known[start : start + AT_ONCE])
+        for run in search_everywhere(client, f"attributes.run_id IN ({named})"):
             runs[str(run.info.run_id)] = run
 
     return runs

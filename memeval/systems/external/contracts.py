@@ -105,13 +105,13 @@ class Contract(ABC):
             return list(self._chunks[chunk_id]["turn_ids"])
 
         if self._quotations is None:
-            said: dict[tuple[str, str], str] = {}
+            line_of: dict[tuple[str, str], str] = {}
             for chunk in self._chunks.values():
                 lines = lines_of_turns(chunk["content"], chunk["turn_ids"], chunk["speakers"])
                 for turn, line in lines:
-                    said[chunk["id"], turn] = line
+                    line_of[chunk["id"], turn] = line
 
-            self._quotations = Quotations(said)
+            self._quotations = Quotations(line_of)
 
         turns = (turn for _, turn in self._quotations.found_in(text))
         return list(dict.fromkeys(turns))

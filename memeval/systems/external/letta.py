@@ -150,7 +150,8 @@ class Letta(MemorySystem):
         self._chunks.append(chunk)
 
     def consolidate(self) -> None:
-        new, settings = self._chunks[self._sent :], self.settings
+        settings = self.settings
+        new = self._chunks[self._sent :]
         try:
             if self._agent is None:
                 token = os.environ.get(settings.token_env)

@@ -372,7 +372,7 @@ class McpService(Service):
         arguments = fill_template(self._settings.arguments(option), values)
         reply = await self.session.call(tool, arguments)
         # Most servers report errors as ordinary text. A text that was stored is not an error.
-        error = len(reply.texts) == 1 and error_in(reply.texts[0])
+        error = error_in(reply.texts[0]) if len(reply.texts) == 1 else None
         if error and self._turns_in(reply.texts[0]) is None:
             raise ModelError(
                 f"the tool '{one_line(tool, 60)}' of {self.name} failed: {one_line(error, 300)}"

@@ -177,6 +177,7 @@ def expect_member(reply: Json, name: str, wanted: Any) -> None:
         shown = f"'{one_line(wanted, 80)}'"
         if isinstance(wanted, bool):
             shown = str(wanted).lower()
+
         fault = _wrong(name, shown, value)
         error = reply.get("error") or reply.get("message")
         if isinstance(error, str):
