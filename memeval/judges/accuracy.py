@@ -34,17 +34,22 @@ class AccuracyJudge(Judge):
         # On 50 real replies, the way of reading decides whether 24, 60 or 74 % are right, so
         # nothing is guessed.
         if chosen is None:
-            return self.unscored(f"names no choice: {_quote(answer)}")
+            quoted = " ".join(answer.split())
+            if len(quoted) > SHOWN:
+                quoted = f"{quoted[: SHOWN - 1]}…"
+
+            return self.unscored(f"names no choice: '{quoted}'")
 
         # By their texts: a choice that is listed twice is right at both positions.
         texts = frozenset(question.choices[position] for position in chosen)
         right = frozenset(question.choices[position] for position in question.right_choices)
         score = jaccard if question.multi_select else exact_set
+        labels = ", ".join(map(question.choice_labels.label, chosen))
         return Verdict(
             judge=self.name,
             label=Label.CORRECT if texts == right else Label.WRONG,
             score=score(texts, right),
-            reason=f"read as {_choice_texts(question, chosen)}",
+            reason=f"read as {labels}",
             chosen=chosen,
         )
 
@@ -56,12 +61,3 @@ def read_choices(question: EvalQuestion, reply: str) -> tuple[int, ...] | None:
 
     index = read_index(reply, question.choices)
     return None if index is None else (index,)
-
-
-def _choice_texts(question: EvalQuestion, chosen: tuple[int, ...]) -> str:
-    return ", ".join(map(question.choice_labels.label, chosen))
-
-
-def _quote(reply: str) -> str:
-    text = " ".join(reply.split())
-    return f"'{text}'" if len(text) <= SHOWN else f"'{text[: SHOWN - 1]}…'"

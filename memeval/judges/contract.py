@@ -33,7 +33,10 @@ class JudgeSettings:
 
     def fences(self, template: PromptTemplate) -> bool:
         """Whether the data is sent between marks with a template."""
-        return not template.is_custom if self.fence is None else self.fence
+        if self.fence is None:
+            return not template.is_custom
+
+        return self.fence
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +118,12 @@ class Judge(ABC):
         # Imported late: its patterns take long to compile, and a finished run judges nothing.
         from memeval.metrics.refusal import is_refusal
 
-        label = Label.CORRECT
-        if not right:
-            label = Label.ABSTAINED if is_refusal(answer) else Label.WRONG
+        if right:
+            label = Label.CORRECT
+        elif is_refusal(answer):
+            label = Label.ABSTAINED
+        else:
+            label = Label.WRONG
 
         return Verdict(judge=self.name, label=label, score=score, reason=reason)
 

@@ -58,7 +58,10 @@ class TokenF1Judge(Judge):
 
     @classmethod
     def build(cls, context: JudgeContext) -> TokenF1Judge:
-        return cls(THRESHOLD if context.threshold is None else context.threshold)
+        if context.threshold is None:
+            return cls()
+
+        return cls(context.threshold)
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0

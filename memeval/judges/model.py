@@ -80,7 +80,10 @@ class ModelJudge(Judge):
             return from_file(prompt_file, cls.fields)
 
         name = f"judge_{cls.name}"
-        return join_parts(name, cls.parts()) if cls.kinds else load_builtin(name, cls.prompts)
+        if cls.kinds:
+            return join_parts(name, cls.parts())
+
+        return load_builtin(name, cls.prompts)
 
     @classmethod
     def parts(cls) -> dict[str, PromptTemplate]:
@@ -124,6 +127,10 @@ class ModelJudge(Judge):
         max_tokens: int | None = None,
         words: tuple[str, str] = ("yes", "no"),
     ) -> JudgePrompt:
+        fence = ""
+        if self._fenced:
+            fence = fence_for(question, answer, self._seed)
+
         return JudgePrompt(
             question=question.text,
             gold=question.gold,
@@ -131,7 +138,7 @@ class ModelJudge(Judge):
             system_text=template.system,
             user_template=template.user,
             max_tokens=max_tokens,
-            fence=fence_for(question, answer, self._seed) if self._fenced else "",
+            fence=fence,
             words=words,
         )
 
@@ -155,11 +162,13 @@ class ModelJudge(Judge):
         self, prompt: JudgePrompt, read: VerdictReader, tried: int
     ) -> tuple[list[Verdict], int]:
         """One vote per repeat, and the most unreadable replies that one of them took."""
-        votes = [
-            await self._vote(prompt, read, number=number, tries=tried + TRIES)
-            for number in range(self._settings.repeats)
-        ]
-        return votes, max(vote.tries for vote in votes)
+        votes, most_tries = [], 0
+        for number in range(self._settings.repeats):
+            vote = await self._vote(prompt, read, number=number, tries=tried + TRIES)
+            votes.append(vote)
+            most_tries = max(most_tries, vote.tries)
+
+        return votes, most_tries
 
     async def _vote(
         self, prompt: JudgePrompt, read: VerdictReader, *, number: int, tries: int
@@ -176,7 +185,9 @@ class ModelJudge(Judge):
             if verdict is not None:
                 return replace(verdict, tries=attempt)
 
-            text = f"{reply.finish_reason}: {reply.text}" if is_cut(reply) else reply.text
+            text = reply.text
+            if is_cut(reply):
+                text = f"{reply.finish_reason}: {text}"
 
         return self.unscored(f"can't be read: {text[:SHOWN]}", tries=tries)
 

@@ -31,6 +31,12 @@ class ReplyObject(Struct, frozen=True):
     around: str
     """The rest of the reply."""
 
+    def members(self) -> dict[str, Any]:
+        """The values by their names in lower case: only the last one of names that differ only in
+        case.
+        """
+        return {name.casefold(): value for name, value in self.values.items()}
+
 
 def only_object(text: str) -> ReplyObject | None:
     if len(text) > LONGEST:
@@ -42,14 +48,20 @@ def only_object(text: str) -> ReplyObject | None:
         # A brace that does not open an object: a later object may be a part of a broken one.
         return None
 
-    if not objects or any(values != objects[0][0] for values, _, _ in objects):
+    if not objects:
         return None
 
-    ends = [0, *(end for _, _, end in objects)]
-    starts = [*(start for _, start, _ in objects), len(text)]
-    around = " ".join(text[end:start] for end, start in zip(ends, starts, strict=True))
+    around, done = [], 0
+    for values, start, end in objects:
+        if values != objects[0][0]:
+            return None
+
+        around.append(text[done:start])
+        done = end
+
+    around.append(text[done:])
     values, start, end = objects[0]
-    return ReplyObject(values=values, text=text[start:end], around=around)
+    return ReplyObject(values=values, text=text[start:end], around=" ".join(around))
 
 
 def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
@@ -80,9 +92,13 @@ def _unique_members(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def reason_of(verdict: ReplyObject) -> str:
-    values = {key.casefold(): value for key, value in verdict.values.items()}
-    reasons = [values.get("reason"), values.get("reasoning")]
-    return next((reason for reason in reasons if isinstance(reason, str)), "")
+    members = verdict.members()
+    for name in ("reason", "reasoning"):
+        reason = members.get(name)
+        if isinstance(reason, str):
+            return reason
+
+    return ""
 
 
 def spoken_parts(reply: str, data: QuotableTexts) -> list[str]:

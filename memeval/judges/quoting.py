@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from string import ascii_lowercase
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -46,17 +47,12 @@ _LATIN = {
     "v": "ѵνᴠ", "w": "ѡԝᴡω", "x": "хχ", "y": "уγʏү", "z": "ᴢʐ",
     "<": "‹〈⟨❮˂", ">": "›〉⟩❯˃", "/": "⁄∕⧸", "|": "∣│", ",": "،、‚ꓹ",
 }  # fmt: skip
-_LOOKALIKES = str.maketrans(
-    {other: letter for letter, others in _LATIN.items() for other in others}
-)
+_LOOKALIKES: dict[int, str] = {}
+for _letter, _others in _LATIN.items():
+    _LOOKALIKES |= dict.fromkeys(map(ord, _others), _letter)
 # Letters in squares and circles, and those that flags are made of.
-_LOOKALIKES |= str.maketrans(
-    {
-        chr(start + number): chr(ord("a") + number)
-        for start in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6)
-        for number in range(26)
-    }
-)
+for _start in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6):
+    _LOOKALIKES |= dict(enumerate(ascii_lowercase, _start))
 _HARMONY = "<|channel|>"
 
 
@@ -122,8 +118,10 @@ def _decoded(escape: re.Match[str]) -> str:
     if short := escape["short"]:
         return _BLANKS.get(short, short)
 
-    octal = escape["octal"]
-    number = int(octal, 8) if octal else int(escape[escape.lastindex or 0], 16)
+    if octal := escape["octal"]:
+        return chr(int(octal, 8))
+
+    number = int(escape[escape.lastindex or 0], 16)
     return chr(number) if number < 0x110000 else ""
 
 
@@ -164,7 +162,7 @@ class QuotableTexts(Struct, frozen=True):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        return tuple(text for text in (self.answer, *self.quotable) if text)
+        return tuple(filter(None, (self.answer, *self.quotable)))
 
     def forms(self) -> Iterator[str]:
         """Each text in all its unescaped forms."""
@@ -173,22 +171,33 @@ class QuotableTexts(Struct, frozen=True):
 
     def has_marks(self) -> bool:
         """Whether a text contains a mark of thinking, so that one in a reply may be quoted."""
-        return any(
-            THINKING_MARKS.search(form) or _HARMONY in form or "think>" in form
-            for form in self.forms()
-        )
+        for form in self.forms():
+            if THINKING_MARKS.search(form) or _HARMONY in form or "think>" in form:
+                return True
+
+        return False
 
     def holds(self, text: str) -> bool:
         """Whether the texts contain this one, by letters and digits; true for one without any."""
-        squeezed = {squeeze(form) for form in forms(text)}
-        if "" in squeezed:
+        searched = set(map(squeeze, forms(text)))
+        if "" in searched:
             return True
 
-        return any(own in squeeze(form) for form in self.forms() for own in squeezed)
+        for form in self.forms():
+            letters = squeeze(form)
+            if any(wanted in letters for wanted in searched):
+                return True
+
+        return False
 
     def names(self, *words: str) -> bool:
         """Whether one of the texts contains all of these words."""
-        return any(all(word in squeeze(form) for word in words) for form in self.forms())
+        for form in self.forms():
+            letters = squeeze(form)
+            if all(word in letters for word in words):
+                return True
+
+        return False
 
     def without_copies(self, reply: str) -> str:
         """A reply without its copies of these texts."""
@@ -205,7 +214,7 @@ def has_word(word: str, texts: Sequence[str]) -> bool:
     """Whether a text has this whole word, in any unescaped form; its letters may be separated."""
     apart = r"[\W_]{0,3}".join(map(re.escape, word))
     pattern = re.compile(rf"(?<![^\W_]){apart}(?![^\W_])")
-    encoded = [code for own in (word, word.capitalize(), word.upper()) for code in _encoded(own)]
+    encoded = [*_encoded(word), *_encoded(word.capitalize()), *_encoded(word.upper())]
     for text in texts:
         for form in forms(text):
             if pattern.search(form) or any(code in form for code in encoded):

@@ -9,15 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
-from memeval.judges.objects import (
-    LONGEST,
-    ReplyObject,
-    only_object,
-    reason_of,
-    spoken_parts,
-)
+from memeval.judges.objects import LONGEST, ReplyObject, only_object, reason_of, spoken_parts
 from memeval.judges.quoting import QuotableTexts, forms, has_word, plain_letters, squeeze
 from memeval.records import Label
 
@@ -64,10 +59,7 @@ def read_label(
     text. An object that one of them contains, in any unescaped form, is a quotation, not a verdict.
     """
     data = QuotableTexts(answer, tuple(quotable))
-
-    def read(text: str) -> Label | None:
-        return _label_in(text, data, prompt)
-
+    read = partial(_label_in, data=data, prompt=prompt)
     return _read_verdict(reply, data, read, lambda label: label is Label.CORRECT)
 
 
@@ -86,10 +78,7 @@ def read_score(
     prompt: see `read_label`.
     """
     data = QuotableTexts(answer, tuple(quotable))
-
-    def read(text: str) -> float | None:
-        return _score_in(text, scores, data, prompt)
-
+    read = partial(_score_in, scores=scores, data=data, prompt=prompt)
     return _read_verdict(reply, data, read, lambda score: score > min(scores))
 
 
@@ -113,15 +102,21 @@ def read_numbers(
     data = QuotableTexts(answer, tuple(quotable))
     # If the reply may quote a mark of thinking, the whole reply is read: see `_read_verdict`.
     verdict = only_object(next(iter(spoken_parts(reply, data)), ""))
-    if verdict is None or not all(f'"{name}"' in verdict.text for name in names):
+    if verdict is None:
         return None
 
-    read = {name: _whole(verdict.values.get(name)) for name in names}
-    known = {name: number for name, number in read.items() if number is not None}
-    if len(known) < len(names) or any(_names_numbers(form, known) for form in data.forms()):
+    numbers: dict[str, int] = {}
+    for name in names:
+        number = _whole(verdict.values.get(name))
+        if number is None or f'"{name}"' not in verdict.text:
+            return None
+
+        numbers[name] = number
+
+    if any(_names_numbers(form, numbers) for form in data.forms()):
         return None
 
-    return tuple(known.values())
+    return tuple(numbers.values())
 
 
 def read_yes(
@@ -163,7 +158,10 @@ def read_yes(
     is_bare = bare and reply.strip(" \t\n.*_").lower() == words[0]
     may_quote = has_word(words[0], [answer]) or _begins_answer(reply, answer)
     doubtful = len(parts) > 1 or (may_quote and not is_bare)
-    return None if doubtful or _ends_with(parts[0], words[1]) else True
+    if doubtful or _ends_with(parts[0], words[1]):
+        return None
+
+    return True
 
 
 def words_for(answer: str) -> tuple[str, str]:
@@ -173,7 +171,11 @@ def words_for(answer: str) -> tuple[str, str]:
     """
     digest = hashlib.sha256(answer.encode("utf-8", "replace")).hexdigest()
     pairs = (YES_NO, ("right", "wrong"), (f"yes{digest[:4]}", f"no{digest[:4]}"))
-    return next((pair for pair in pairs if not has_word(pair[0], [answer])), pairs[-1])
+    for pair in pairs:
+        if not has_word(pair[0], [answer]):
+            break
+
+    return pair
 
 
 def _read_verdict(
@@ -198,7 +200,10 @@ def _read_verdict(
         return None
 
     own = read(data.without_copies(parts[0]))
-    return None if own is None or favours(own) else own
+    if own is None or favours(own):
+        return None
+
+    return own
 
 
 def _label_in(text: str, data: QuotableTexts, prompt: str) -> Label | None:
@@ -214,7 +219,10 @@ def _label_in(text: str, data: QuotableTexts, prompt: str) -> Label | None:
     given = data.names("label", label.value)
     ends = label is Label.CORRECT and _breaks_out(verdict, data, f"label ?{label.value}")
     copied = given and (ends or _is_copied(verdict, data))
-    return None if copied or _is_example(verdict, prompt) else label
+    if copied or _is_example(verdict, prompt):
+        return None
+
+    return label
 
 
 def _score_in(text: str, scores: Sequence[float], data: QuotableTexts, prompt: str) -> float | None:
@@ -226,14 +234,17 @@ def _score_in(text: str, scores: Sequence[float], data: QuotableTexts, prompt: s
     if score is None or score not in scores:
         return None
 
-    around = (_number(text) for text in _SPOKEN_SCORE.findall(verdict.around))
-    if any(other != score for other in around):
-        return None
+    for spoken in _SPOKEN_SCORE.findall(verdict.around):
+        if _number(spoken) != score:
+            return None
 
     given = any(score in map(_number, _GIVEN_SCORE.findall(form)) for form in data.forms())
     ends = score > min(scores) and _breaks_out(verdict, data, r"score ?[0-9.]")
     copied = given and (ends or _is_copied(verdict, data))
-    return None if copied or _is_example(verdict, prompt) else score
+    if copied or _is_example(verdict, prompt):
+        return None
+
+    return score
 
 
 def _word_in(text: str, words: tuple[str, str], *, cut: bool) -> str | None:
@@ -273,30 +284,30 @@ def _plain_members(verdict: ReplyObject) -> dict[str, Any]:
     """The members by their names in lower case; empty if one is an object or a list, or occurs
     twice.
     """
-    # Keys that differ only in case count as the same key.
-    values = {key.casefold(): value for key, value in verdict.values.items()}
-    is_plain = all(
-        value is None or isinstance(value, str | int | float) for value in values.values()
-    )
-    return values if is_plain and len(values) == len(verdict.values) else {}
+    members = verdict.members()
+    if len(members) < len(verdict.values):
+        return {}
+    if any(isinstance(value, dict | list) for value in members.values()):
+        return {}
+
+    return members
 
 
 def _all_say(label: Label, values: Mapping[str, Any], around: str) -> bool:
     """Whether no other field of the object and no words around it name the other label."""
-    named = [
-        _LABELS.get(value.strip().casefold(), label)
-        for value in values.values()
-        if isinstance(value, str)
-    ]
-    spoken = [_LABELS[word.casefold()] for word in _SPOKEN.findall(around)]
-    if not all(other is label for other in (*named, *spoken)):
-        return False
+    for value in values.values():
+        if isinstance(value, str) and _LABELS.get(value.strip().casefold(), label) is not label:
+            return False
+
+    for word in _SPOKEN.findall(around):
+        if _LABELS[word.casefold()] is not label:
+            return False
 
     # "CORRECT or WRONG?" names both, and says neither.
-    shouted = {
-        (_LABELS[word.casefold()] is Label.CORRECT) != bool(negation)
-        for negation, word in _SHOUTED.findall(around)
-    }
+    shouted = set()
+    for negation, word in _SHOUTED.findall(around):
+        shouted.add((_LABELS[word.casefold()] is Label.CORRECT) != bool(negation))
+
     return not shouted or (label is Label.CORRECT) in shouted
 
 
@@ -312,14 +323,12 @@ def _breaks_out(verdict: ReplyObject, data: QuotableTexts, member: str) -> bool:
     open_end = reason[-1:].isspace() or not reason[-1:].strip("\"':")
     for form in data.forms():
         compact = " ".join(re.sub(r"[^\w,.\s]|_", "", form).split())
-        until = max(
-            (match.start() for match in re.finditer(rf", ?{member}", compact)), default=None
-        )
-        if until is None:
+        starts = [match.start() for match in re.finditer(rf", ?{member}", compact)]
+        if not starts:
             continue
 
         # Other members may come before this one.
-        for part in compact[:until].split(","):
+        for part in compact[: starts[-1]].split(","):
             before = squeeze(part.rpartition(" ")[2])
             if open_end or not before or before.endswith(last) or last.endswith(before):
                 return True
@@ -353,14 +362,21 @@ def _number(value: Any) -> float | None:
 
 def _names_numbers(plain: str, numbers: Mapping[str, int]) -> bool:
     """Whether a text itself names two or more of these numbers, and each with the same value."""
-    named = {name: re.findall(rf"\b{name}\b\W{{1,8}}(\d{{1,9}})(?!\d)", plain) for name in numbers}
-    given = {name: set(map(int, texts)) for name, texts in named.items() if texts}
-    return len(given) > 1 and all(numbers[name] in values for name, values in given.items())
+    named = 0
+    for name, number in numbers.items():
+        texts = re.findall(rf"\b{name}\b\W{{1,8}}(\d{{1,9}})(?!\d)", plain)
+        if texts and number not in map(int, texts):
+            return False
+
+        named += bool(texts)
+
+    return named > 1
 
 
 def _repeats_answer(text: str, answer: str) -> bool:
     """Whether a reply begins with the answer, or with its first four words."""
-    reply_words, words = (re.findall(r"\w+", part.casefold()[:LONGEST]) for part in (text, answer))
+    reply_words = re.findall(r"\w+", text.casefold()[:LONGEST])
+    words = re.findall(r"\w+", answer.casefold()[:LONGEST])
     begins = len(words) > 1 and reply_words[: len(words)] == words
     return begins or (len(reply_words) > 3 and reply_words[:4] == words[:4])
 

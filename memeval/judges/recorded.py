@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -42,9 +43,9 @@ class RecordedJudge(Judge):
         if not votes:
             raise MemevalError("its row has no verdict")
 
-        counts = {label: votes.count(label) for label in votes}
-        label = max(counts, key=lambda label: counts[label])
-        if list(counts.values()).count(counts[label]) > 1:
+        counts = Counter(votes)
+        label, most = counts.most_common(1)[0]
+        if list(counts.values()).count(most) > 1:
             raise MemevalError(f"its {len(votes)} recorded verdicts are a tie")
 
         return Verdict(

@@ -40,14 +40,17 @@ def usual_judge(kind: AnswerKind, benchmark: str | None, *, has_model: bool) -> 
     model replaces the official one.
     """
     judges = applicable_judges(kind, benchmark)
-    usable = {name: judge for name, judge in judges.items() if has_model or not judge.needs_model}
-    for name, judge in usable.items():
+    usual = []
+    for name, judge in judges.items():
+        if judge.needs_model and not has_model:
+            continue
         if judge.benchmark is not None:
             return name
+        if kind in judge.usual_for:
+            usual.append(name)
 
-    usual = [name for name, judge in usable.items() if kind in judge.usual_for]
     # A model, if there is one, judges better than a rule.
-    usual.sort(key=lambda name: not usable[name].needs_model)
+    usual.sort(key=lambda name: not judges[name].needs_model)
     return usual[0]
 
 

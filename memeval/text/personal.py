@@ -69,13 +69,13 @@ class Redactor(Struct, dict=True):
         return self._kinds
 
     def redact(self, text: str) -> str:
-        text = PRIVATE_KEY.sub(partial(self._replace, "secret", _whole), text)
+        text = PRIVATE_KEY.sub(partial(self._replace, "secret", len), text)
         text = without_shapes(text, partial(self._placeholder, "secret"))
         for kind, pattern, end in KINDS:
             text = pattern.sub(partial(self._replace, kind, end), text)
 
         if self._name_pattern is not None:
-            text = self._name_pattern.sub(partial(self._replace, "name", _whole), text)
+            text = self._name_pattern.sub(partial(self._replace, "name", len), text)
 
         return text
 
@@ -90,19 +90,31 @@ class Redactor(Struct, dict=True):
     def _name_pattern(self) -> re.Pattern[str] | None:
         # The longest first: "Ben Oduya" before "Ben".
         names = sorted({" ".join(name.split()) for name in self.names}, key=len, reverse=True)
-        spaced = [name for name in filter(None, names) if not _is_joined(name)]
-        joined = [name for name in filter(None, names) if _is_joined(name)]
-        # An id may have an underscore around a name.
-        around = rf"[^\W_{UNSPACED}]"
-        patterns = [rf"(?<!{around})(?:{_pattern_of(spaced)})(?!{around})"] if spaced else []
-        # In a script that joins its words, a name has no bounds.
-        patterns += [_pattern_of(joined)] if joined else []
+        spaced, joined = [], []
+        for name in filter(None, names):
+            # In a script that joins its words to their neighbours, a name has no bounds.
+            if is_unspaced(name[0]) or is_unspaced(name[-1]):
+                joined.append(name)
+            else:
+                spaced.append(name)
+
+        patterns = []
+        if spaced:
+            # An id may have an underscore around a name.
+            around = rf"[^\W_{UNSPACED}]"
+            patterns.append(rf"(?<!{around})(?:{_pattern_of(spaced)})(?!{around})")
+        if joined:
+            patterns.append(_pattern_of(joined))
+
         return re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
 
     def _replace(self, kind: str, end: Callable[[str], int], match: re.Match[str]) -> str:
         """The placeholder, and the rest of the match, which is not part of the value."""
-        found, rest = match[0][: end(match[0])], match[0][end(match[0]) :]
-        return (self._placeholder(kind, found) if found else "") + rest
+        text, length = match[0], end(match[0])
+        if not length:
+            return text
+
+        return self._placeholder(kind, text[:length]) + text[length:]
 
     def _placeholder(self, kind: str, value: str) -> str:
         key = (kind, _one_spelling(kind, value))
@@ -115,20 +127,19 @@ class Redactor(Struct, dict=True):
         return self._placeholders[key]
 
 
-def _is_joined(name: str) -> bool:
-    """Whether the script of a name joins its words to their neighbours."""
-    return is_unspaced(name[0]) or is_unspaced(name[-1])
-
-
 def _pattern_of(names: Iterable[str]) -> str:
     """The pattern of names in the ways in which each may be written."""
-    # A letter with an accent may be one character or two.
-    forms = {normalize(form, name): None for name in names for form in ("NFC", "NFD")}
-    written = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in forms)
-    for alike in (APOSTROPHES, HYPHENS):
-        written = re.sub(rf"\\?[{alike}]", f"[{alike}]", written)
+    spellings: dict[str, None] = {}
+    for name in names:
+        # A letter with an accent may be one character or two.
+        for form in ("NFC", "NFD"):
+            spellings[re.escape(normalize(form, name)).replace(r"\ ", r"\s+")] = None
 
-    return written
+    pattern = "|".join(spellings)
+    for alike in (APOSTROPHES, HYPHENS):
+        pattern = re.sub(rf"\\?[{alike}]", f"[{alike}]", pattern)
+
+    return pattern
 
 
 def _one_spelling(kind: str, value: str) -> str:
@@ -142,10 +153,6 @@ def _one_spelling(kind: str, value: str) -> str:
     return value if kind == "secret" else value.casefold()
 
 
-def _whole(value: str) -> int:
-    return len(value)
-
-
 def _longest_valid(is_one: Callable[[str], bool]) -> Callable[[str], int]:
     """Returns a function for the end of the longest valid value at the start of a match. The value
     must end where a group of digits ends.
@@ -154,8 +161,12 @@ def _longest_valid(is_one: Callable[[str], bool]) -> Callable[[str], int]:
     """
 
     def end(value: str) -> int:
-        ends = [len(value), *(mark.start() for mark in reversed([*GROUP_END.finditer(value)]))]
-        return next((place for place in ends if is_one(value[:place])), 0)
+        ends = [mark.start() for mark in GROUP_END.finditer(value)]
+        for place in (len(value), *reversed(ends)):
+            if is_one(value[:place]):
+                return place
+
+        return 0
 
     return end
 
@@ -189,11 +200,11 @@ def _is_ip(value: str) -> bool:
 
 
 def _is_phone(value: str) -> bool:
-    return LEAST_DIGITS <= sum(mark.isdecimal() for mark in value) <= MOST_DIGITS
+    return LEAST_DIGITS <= sum(map(str.isdecimal, value)) <= MOST_DIGITS
 
 
 KINDS = (
-    ("email", EMAIL, _whole),
+    ("email", EMAIL, len),
     ("iban", IBAN, _longest_valid(_is_iban)),
     ("card", CARD, _longest_valid(_is_card)),
     ("ip", IP, lambda value: len(value) * _is_ip(value)),

@@ -56,7 +56,7 @@ def keep_secret(value: str | None) -> None:
             continue
 
         for form in _forms_of(secret):
-            _remember(form)
+            _forms.setdefault(form[:TELLING], set()).add(form)
 
 
 def keep_address(address: str | None) -> None:
@@ -158,10 +158,12 @@ def map_strings(value: Any, change: Callable[[str], str]) -> Any:
         return change(value)
 
     if isinstance(value, Mapping):
-        return {
-            (change(name) if isinstance(name, str) else name): map_strings(item, change)
-            for name, item in value.items()
-        }
+        changed = {}
+        for name, item in value.items():
+            key = change(name) if isinstance(name, str) else name
+            changed[key] = map_strings(item, change)
+
+        return changed
 
     if isinstance(value, list | tuple):
         return [map_strings(item, change) for item in value]
@@ -175,15 +177,15 @@ def _spellings(value: str) -> Iterator[str]:
     yield value.strip()
     scheme, _, token = value.strip().partition(" ")
 
-    if token and scheme.lower() in ("bearer", "basic", "token", "apikey", "key"):
-        yield token.strip()
-        if scheme.lower() == "basic":
-            yield from _unwrap(token.strip())
+    if not token or scheme.lower() not in ("bearer", "basic", "token", "apikey", "key"):
+        return
 
+    yield token.strip()
+    if scheme.lower() != "basic":
+        return
 
-def _unwrap(token: str) -> Iterator[str]:
     try:
-        plain = base64.b64decode(token, validate=True).decode()
+        plain = base64.b64decode(token.strip(), validate=True).decode()
     except ValueError:
         return
 
@@ -210,10 +212,6 @@ def _forms_of(secret: str) -> Iterator[str]:
             certain = digits[-(-8 * before // 6) : len(digits) - ((before + len(raw)) % 3 > 0)]
             if len(certain) >= SHORTEST:
                 yield certain
-
-
-def _remember(form: str) -> None:
-    _forms.setdefault(form[:TELLING], set()).add(form)
 
 
 def _remove_forms(text: str, beginning: str, forms: Iterable[str]) -> str:

@@ -61,16 +61,17 @@ def _hide_secrets(text: str, matches: Iterable[re.Match[str]], hide: Callable[[s
     parts, done = [], 0
     for match in matches:
         name = match.lastgroup or ""
-        secret = text[match.start(name) : match.end()]
-        before = text[match.start() - 1 : match.start()]
-        if not _is_secret(name, secret, before):
+        start, end = match.span()
+        if not _is_secret(name, text[match.start(name) : end], text[start - 1 : start]):
             continue
 
-        start = match.start(name) if name in ("token", "value") else match.start()
-        parts += [text[done:start], hide(text[start : match.end()])]
-        done = match.end()
+        if name in ("token", "value"):
+            start = match.start(name)
 
-    return "".join([*parts, text[done:]]) if parts else text
+        parts += [text[done:start], hide(text[start:end])]
+        done = end
+
+    return "".join([*parts, text[done:]])
 
 
 def _is_secret(name: str, secret: str, before: str) -> bool:

@@ -14,8 +14,12 @@ _NAMED = re.compile(r"\b(?:docs|data/demo)/[\w/.]*\w")
 
 def shipped_path(name: str) -> Path:
     """Path of a file, such as `data/demo/own.json`, whether or not it exists."""
-    paths = [place / name for place in PLACES]
-    return next((path for path in paths if path.exists()), paths[-1])
+    for place in PLACES:
+        path = place / name
+        if path.exists():
+            break
+
+    return path
 
 
 def location_of(name: str) -> str:
@@ -24,9 +28,15 @@ def location_of(name: str) -> str:
     """
     path, here = shipped_path(name), Path.cwd()
     if path.exists():
-        return str(path.relative_to(here) if path.is_relative_to(here) else path)
+        if path.is_relative_to(here):
+            path = path.relative_to(here)
 
-    return f"{_documentation()}/{name.removeprefix('docs/')}" if name.startswith("docs/") else name
+        return str(path)
+
+    if name.startswith("docs/"):
+        return f"{_documentation()}/{name.removeprefix('docs/')}"
+
+    return name
 
 
 def with_locations(text: str) -> str:

@@ -36,27 +36,30 @@ def one_line(value: object, limit: int = 200) -> str:
 
 def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
     """The first names, and how many more there are: `a, b and 3 more`."""
-    left = len(names) - most
-    return between.join(names[:most]) + (f" and {left:,} more" if left > 0 else "")
+    shown, left = between.join(names[:most]), len(names) - most
+    return f"{shown} and {left:,} more" if left > 0 else shown
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """As `1 run` and `2 runs`; `plural` for a noun that takes more than an s."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    if number != 1:
+        noun = plural or f"{noun}s"
+
+    return f"{number:,} {noun}"
 
 
 def all_counted(numbers: Mapping[str, int]) -> str:
     """Such as `1 case, 12 turns`; the nouns are given in the plural."""
-    return ", ".join(
-        counted(number, noun.removesuffix("s"), plural=noun) for noun, number in numbers.items()
-    )
+    parts = [counted(number, noun.removesuffix("s"), noun) for noun, number in numbers.items()]
+    return ", ".join(parts)
 
 
 def natural_order(text: str) -> tuple[list[str | int], str]:
     """Sort key that orders numbers in names by size: `32k` before `262k`."""
     # Python refuses to read very long numbers, which an id of a user's file may have.
-    parts = re.split(r"([0-9]{1,300})", text)
-    return [int(part) if index % 2 else part for index, part in enumerate(parts)], text
+    parts: list[str | int] = list(re.split(r"([0-9]{1,300})", text))
+    parts[1::2] = map(int, parts[1::2])
+    return parts, text
 
 
 def _escape(character: str) -> str:

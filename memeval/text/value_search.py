@@ -80,7 +80,7 @@ def _occurs(value: str, plain_text: str) -> bool:
     if pattern is None:
         return False
 
-    return any(True for _ in _places(pattern, plain_text, _signs(value)))
+    return next(_places(pattern, plain_text, _signs(value)), None) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -46,11 +46,8 @@ def mark_characters() -> str:
     """Marks that are parts of words: vowels in Hindi, tones in Thai, accents separate from their
     letters. Emoji variation selectors (U+FE00 and up) are marks as well, but belong to no word.
     """
-    return "".join(
-        chr(code)
-        for code in (*range(0x300, 0x1E00), *range(0xA66F, 0xAC00))
-        if unicodedata.category(chr(code)).startswith("M")
-    )
+    characters = map(chr, (*range(0x300, 0x1E00), *range(0xA66F, 0xAC00)))
+    return "".join(mark for mark in characters if unicodedata.category(mark).startswith("M"))
 
 
 # Compiled for the first text that is not ASCII: it takes 20 ms, which would delay every command.
@@ -104,10 +101,11 @@ def spread(text: str) -> str:
     if is_latin(text):
         return text
 
-    plain = "".join(
-        " " if not char.isascii() and unicodedata.category(char).startswith("P") else char
-        for char in unicodedata.normalize("NFKC", text)
-    )
+    plain = unicodedata.normalize("NFKC", text)
+    for character in set(plain):
+        if not character.isascii() and unicodedata.category(character).startswith("P"):
+            plain = plain.replace(character, " ")
+
     return _CHARACTER.sub(r" \1 ", plain)
 
 
