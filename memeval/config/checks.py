@@ -56,36 +56,26 @@ def check_address(option: str, address: str, *hints: str) -> None:
         raise UserError(f"{option} is not a URL: host or port can't be read", example) from None
 
     # An IPv6 address has no labels, and a host name may end in the dot of the root.
-    labels = ["host"] if ":" in host else host.removesuffix(".").split(".")
-    sound = (
-        not any(character.isspace() or not character.isprintable() for character in address)
-        and "\\" not in address
-    )
-    if not sound or len(host) > 253 or not all(map(_LABEL.fullmatch, labels)) or port == 0:
+    is_host = ":" in host or all(map(_LABEL.fullmatch, host.removesuffix(".").split(".")))
+    is_clean = address.isprintable() and " " not in address and "\\" not in address
+    if not is_clean or len(host) > 253 or not is_host or port == 0:
         raise UserError(f"{option} is not a URL: host or port can't be read", example)
 
 
 def check_plain(option: str, address: str, *hints: str) -> None:
     """Raises `UserError` for an address with user, password or query, which would be published."""
-    rest = address.partition("://")[2] if "://" in address else address.removeprefix("//")
-    what = next(
-        (
-            name
-            for mark, name in (
-                ("@", "a user name or a password"),
-                ("?", "a query"),
-                ("#", "a fragment"),
+    _, scheme_ends, rest = address.partition("://")
+    if not scheme_ends:
+        rest = address.removeprefix("//")
+
+    refused = {"@": "a user name or a password", "?": "a query", "#": "a fragment"}
+    for mark, what in refused.items():
+        if mark in rest:
+            # After this, it is removed from all output.
+            keep_address(address)
+            raise UserError(
+                f"{option} contains {what}, but settings are published with the run", *hints
             )
-            if mark in rest
-        ),
-        None,
-    )
-    if what:
-        # After this, it is removed from all output.
-        keep_address(address)
-        raise UserError(
-            f"{option} contains {what}, but settings are published with the run", *hints
-        )
 
 
 def check_tracking(option: str, address: str) -> None:
@@ -98,8 +88,16 @@ def check_store(url: str | None, memories: str | None) -> None:
     """Raises `UserError` for an invalid address of the store."""
     if url is not None:
         _check_database(url)
-    if memories is not None:
-        _check_memories(memories)
+    if memories is None:
+        return
+
+    check_plain("store.memories", memories, BY_ENVIRONMENT)
+    protocol, mark, path = memories.partition("://")
+    is_url = mark and path and protocol.isalnum()
+    if not is_url or not memories.isascii() or not memories.isprintable():
+        raise UserError(
+            "store.memories must be a URL such as file:///shared/memories or s3://bucket/memories"
+        )
 
 
 def _check_database(address: str) -> None:
@@ -119,16 +117,6 @@ def _check_database(address: str) -> None:
         raise UserError("store.url must name a host and a database", example)
 
 
-def _check_memories(address: str) -> None:
-    """Raises `UserError` unless this is an address that fsspec accepts."""
-    check_plain("store.memories", address, BY_ENVIRONMENT)
-    protocol, mark, path = address.partition("://")
-    if not (mark and path and protocol.isalnum() and address.isascii() and address.isprintable()):
-        raise UserError(
-            "store.memories must be a URL such as file:///shared/memories or s3://bucket/memories"
-        )
-
-
 def check_variable(option: str, name: Any) -> None:
     """Raises `UserError` unless this can be a variable's name. Not shown: it may be the key."""
     message = f"{option} must be the name of an environment variable, not the secret itself"
@@ -141,8 +129,8 @@ def check_variable(option: str, name: Any) -> None:
 
     # `MY_KEY_2` is the name of a variable that is not set yet. A long string of capitals and digits
     # without an underscore is more likely a key.
-    digits = any(character.isdigit() for character in name)
-    conventional = name.isupper() and ("_" in name or not digits or len(name) < 16)
+    has_digit = any(map(str.isdigit, name))
+    conventional = name.isupper() and ("_" in name or not has_digit or len(name) < 16)
     if (
         not _VARIABLE.fullmatch(name)
         or looks_secret(name)
@@ -159,8 +147,7 @@ def check_headers(option: str, headers: Any) -> None:
     """Raises `UserError` for an invalid header name, or an invalid variable name."""
     if not isinstance(headers, Mapping):
         raise UserError(
-            f"{option} must map header names to names of environment variables",
-            BY_HEADER,
+            f"{option} must map header names to names of environment variables", BY_HEADER
         )
 
     for header, variable in headers.items():
@@ -186,7 +173,8 @@ def check_secrets(leaves: Mapping[str, Any]) -> None:
             if value is not None or not path.startswith(MAY_LACK_A_KEY):
                 check_variable(path, value)
         elif path.endswith(".headers"):
-            check_headers(path, {} if value is None else value)
+            if value is not None:
+                check_headers(path, value)
         elif path == "tracking.uri":
             check_tracking(path, str(value or ""))
         elif path == "store.url":
@@ -199,28 +187,25 @@ def check_secrets(leaves: Mapping[str, Any]) -> None:
 
 
 def _check_text(path: str, text: str) -> None:
-    hints = (
-        [BY_HEADER]
-        if path.startswith(_ENDPOINT_GROUPS)
-        else ["put secrets into environment variables"]
-    )
+    hint = "put secrets into environment variables"
+    if path.startswith(_ENDPOINT_GROUPS):
+        hint = BY_HEADER
+
     if _SECRET_SETTING.search(path) and (
         len(text) >= SHORTEST or path.startswith((*_ENDPOINT_GROUPS, "tracking."))
     ):
         keep_secret(text)
         raise UserError(
-            f"{path} must not contain a secret: name its environment variable instead",
-            *hints,
+            f"{path} must not contain a secret: name its environment variable instead", hint
         )
 
     if _ADDRESS_SETTING.search(path) and ("://" in text or "@" in text):
-        check_plain(path, text, *hints)
+        check_plain(path, text, hint)
 
     if looks_secret(text):
         keep_address(text)
         raise UserError(
-            f"{path} looks like a secret, but settings are published with the run",
-            *hints,
+            f"{path} looks like a secret, but settings are published with the run", hint
         )
 
 
@@ -257,11 +242,10 @@ def _assignments(key: str, value: str) -> Iterator[tuple[str, str]]:
         for name, part in _PAIR.findall(inner):
             yield f"{key}.{name}", part.strip()
     elif key.endswith("_env") or key.endswith(".headers") or ".headers." in key:
-        yield from (
-            (key, part.strip().strip("'\""))
-            for part in inner.split(",")
-            if part.strip() not in ("null", "")
-        )
+        for part in map(str.strip, inner.split(",")):
+            if part not in ("null", ""):
+                yield key, part.strip("'\"")
+
         if inner in ("", "''", '""'):
             yield key, ""
     elif inner not in ("null", ""):

@@ -79,12 +79,10 @@ def _is_usable(value: object, base: type[Any]) -> bool:
 
 def _locate_error(error: BaseException) -> str:
     """An error with the innermost location outside of Python's import machinery."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith("<")
-        and "importlib" not in frame.filename
-        and frame.filename != __file__
-    ]
-    where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}: " if frames else ""
+    where = ""
+    for frame in traceback.extract_tb(error.__traceback__):
+        file = frame.filename
+        if not file.startswith("<") and "importlib" not in file and file != __file__:
+            where = f"{Path(file).name}:{frame.lineno}: "
+
     return f"{where}{type(error).__name__}: {one_line(error)}"

@@ -109,7 +109,7 @@ def _tags(given: Mapping[str, Any] | None) -> dict[str, str]:
     if len(tags) > MOST_TAGS:
         raise UserError(f"tags has {len(tags)} tags; at most {MOST_TAGS} are allowed")
 
-    return {_key(str(key)): _tag(str(key), value) for key, value in tags.items()}
+    return {_key(key): _tag(key, value) for key, value in tags.items()}
 
 
 def _key(key: str) -> str:
@@ -119,7 +119,7 @@ def _key(key: str) -> str:
             f"tags.{shown}: names that begin with memeval, mlflow or rounded are reserved", BY_TAG
         )
     # MLflow refuses names that change when they are read as paths.
-    is_path = all(part not in ("", ".", "..") for part in key.split("/"))
+    is_path = {"", ".", ".."}.isdisjoint(key.split("/"))
     if not _KEY.fullmatch(key) or not is_path or len(key) > LONGEST_KEY:
         raise UserError(
             f"tags.{shown}: the name of a tag must consist of letters, digits, '_', '-', '.', '/' "
@@ -132,7 +132,7 @@ def _key(key: str) -> str:
 
 def _tag(key: str, value: Any) -> str:
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return str(value).lower()
     if not isinstance(value, str | int | float) or value == "":
         raise UserError(f"tags.{one_line(key, 60)} must be a string, a number or a boolean", BY_TAG)
 

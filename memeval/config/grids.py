@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -56,15 +56,14 @@ def replace_grids(sweep: str, config: DictConfig) -> DictConfig:
 @cache
 def cells(grids: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
     """The overrides of all cells. Cached, because each cell is composed with the whole sweep."""
-    return tuple(_cells(grids))
-
-
-def _cells(grids: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
     for grid in grids:
         grid_words = shlex.split(grid)
         check_given_once(grid_words)
-        words = [full_override(word) for word in choose_classes(grid_words)]
-        yield from product(*map(_choices, words))
+        words = map(full_override, choose_classes(grid_words))
+        found += product(*map(_choices, words))
+
+    return tuple(found)
 
 
 def _choices(override: str) -> list[str]:
@@ -77,29 +76,29 @@ def _choices(override: str) -> list[str]:
 
 def count_cells() -> dict[str, int]:
     """The number of cells of each sweep that is a union of grids."""
-    counts = {name: len(_cells_of(_text(file))) for name, file in sweep_files().items()}
-    return {sweep: count for sweep, count in counts.items() if count}
+    counts = {}
+    for name, file in sweep_files().items():
+        if count := len(_cells_of(file.read_text(encoding="utf-8"))):
+            counts[name] = count
 
-
-def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8")
+    return counts
 
 
 def words_of_cell(option: str) -> Sequence[str] | None:
     """The overrides of an option of `cell`, such as `smoke-1`; None if there is no such cell."""
     parts = CELL.fullmatch(option)
-    file = sweep_file(parts[1]) if parts else None
-    if parts is None or file is None:
+    if parts is None:
         return None
 
-    overrides, number = _cells_of(_text(file)), int(parts[2])
-    return overrides[number - 1] if 0 < number <= len(overrides) else None
+    file = sweep_file(parts[1])
+    if file is None:
+        return None
 
+    overrides, number = _cells_of(file.read_text(encoding="utf-8")), int(parts[2])
+    if not 0 < number <= len(overrides):
+        return None
 
-def cell_config(option: str) -> DictConfig | None:
-    """The config of an option of `cell`; None if there is no such cell."""
-    overrides = words_of_cell(option)
-    return None if overrides is None else _config(overrides)
+    return overrides[number - 1]
 
 
 @cache
@@ -108,7 +107,12 @@ def _cells_of(text: str) -> Sequence[tuple[str, ...]]:
     return cells(tuple(OmegaConf.select(OmegaConf.create(text), "grids") or ()))
 
 
-def _config(overrides: Sequence[str]) -> DictConfig:
+def cell_config(option: str) -> DictConfig | None:
+    """The config of an option of `cell`; None if there is no such cell."""
+    overrides = words_of_cell(option)
+    if overrides is None:
+        return None
+
     options: list[Any] = []
     fields = OmegaConf.create({})
 
@@ -117,12 +121,8 @@ def _config(overrides: Sequence[str]) -> DictConfig:
         if (conf_dir() / name).is_dir():
             options.append({f"override /{name}": value.strip("'\"")})
         else:
-            OmegaConf.update(
-                fields,
-                name,
-                OverridesParser.create().parse_override(override).value(),
-                force_add=True,
-            )
+            parsed = OverridesParser.create().parse_override(override)
+            OmegaConf.update(fields, name, parsed.value(), force_add=True)
 
     # `_self_` comes last: a cell's fields override those of its options.
     return OmegaConf.merge(OmegaConf.create({"defaults": [*options, "_self_"]}), fields)  # type: ignore[return-value]

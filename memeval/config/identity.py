@@ -120,21 +120,28 @@ def is_runtime(path: str, stages: Mapping[str, Any]) -> bool:
     if path in PRESENTABLE:
         return False
 
-    # A field may be a dictionary, such as `llm.headers`: its leaves have the field's stage.
-    while path and path not in stages:
+    return stages.get(_field_of(path, stages)) == RUNTIME
+
+
+def _field_of(path: str, fields: Mapping[str, Any]) -> str:
+    """The field of a leaf: a field may be a dictionary, such as `llm.headers`. Empty if unknown."""
+    while path and path not in fields:
         path = path.rpartition(".")[0]
 
-    return stages.get(path) == RUNTIME
+    return path
 
 
 def settings_stages(group: str, settings_type: type[Any]) -> dict[str, str]:
     """Stages that a settings type declares; optional ones count as `prepare` if given."""
-    fields = field_metadata(settings_type, f"{group}.")
-    declared = {
-        path: fields[path].get("stage") for path in fields if not fields[path].get(OPTIONAL)
-    }
-    shared = {f"{group}.{name}": stage for name, stage in _SHARED_STAGES[group].items()}
-    return {path: stage or PREPARE for path, stage in declared.items()} | shared
+    stages: dict[str, str] = {}
+    for path, metadata in field_metadata(settings_type, f"{group}.").items():
+        if not metadata.get(OPTIONAL):
+            stages[path] = metadata.get("stage") or PREPARE
+
+    for name, stage in _SHARED_STAGES[group].items():
+        stages[f"{group}.{name}"] = stage
+
+    return stages
 
 
 @cache
@@ -149,7 +156,7 @@ def by_stage(config: RunConfig, inputs: IdentityInputs) -> Settings:
     leaves = flatten(dataclasses.replace(config, llm=with_roles_filled(config.llm)))
     leaves_of_stage: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
 
-    for path in leaves:
+    for path, value in leaves.items():
         metadata = _metadata_of(path, fields, inputs)
         if metadata.get(LLM_JUDGE) and not inputs.judge_uses_llm:
             continue
@@ -158,8 +165,6 @@ def by_stage(config: RunConfig, inputs: IdentityInputs) -> Settings:
             continue
         if metadata.get(LLM_INGEST) and not inputs.uses_llm_at_ingest:
             continue
-
-        value = leaves[path]
         if value is None and metadata.get(OPTIONAL):
             continue
 
@@ -177,16 +182,11 @@ def _metadata_of(
     if group in _SHARED_STAGES:
         return {"stage": inputs.stages.get(path, PREPARE)}
 
-    # A field may be a dictionary, such as `llm.headers`: its leaves have the field's stage.
-    field = path
-    while field and field not in fields:
-        field = field.rpartition(".")[0]
-
-    assert fields.get(field, {}).get("stage"), (
+    metadata = fields.get(_field_of(path, fields), {})
+    assert metadata.get("stage"), (
         f"{path} has no stage: declare it with `at(...)` in config/schema.py"
     )
-
-    return fields[field]
+    return metadata
 
 
 def keys(config: RunConfig, inputs: IdentityInputs, seed: int) -> Keys:
@@ -200,7 +200,8 @@ def keys_of_seed(settings: Settings, inputs: IdentityInputs, seed: int) -> Keys:
     def key(stage: str, **more: Any) -> str:
         return digest({"settings": settings[stage], "digests": inputs.digests[stage], **more})
 
-    prepare = key(PREPARE, seed=seed if inputs.uses_llm_at_ingest else None)
+    seed_at_ingest = seed if inputs.uses_llm_at_ingest else None
+    prepare = key(PREPARE, seed=seed_at_ingest)
     # Each key contains the previous one: a change that rebuilds a memory also repeats its answers.
     answer = key(ANSWER, prepare=prepare, seed=seed)
 

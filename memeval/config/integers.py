@@ -8,7 +8,7 @@ our own (`served.py`) serves `<group>/<integer>`. Hydra is not patched.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -39,7 +39,7 @@ class QuoteIntegers(Callback):
         with read_write(config), open_dict(config):
             words = choose_classes([f"{key}={value}" for key, value in params.items()])
             params.clear()
-            for word in quote_integers([full_override(word) for word in words]):
+            for word in quote_integers(map(full_override, words)):
                 current, _, choices = word.partition("=")
                 params[current] = choices
 
@@ -47,18 +47,18 @@ class QuoteIntegers(Callback):
 def as_hydra_words(words: Sequence[str]) -> list[str]:
     """A user's overrides in Hydra's form. Raises `UserError` for two rerankers."""
     check_one_reranker(words)
-    return quote_integers([full_override(word) for word in choose_classes(words)])
+    return quote_integers(map(full_override, choose_classes(words)))
 
 
-def quote_integers(overrides: Sequence[str]) -> list[str]:
+def quote_integers(overrides: Iterable[str]) -> list[str]:
     """Quotes the numbers of `INTEGER_GROUPS`, so that Hydra takes them as options."""
-    return [
-        _quote(override) if override.lstrip("+").split("=", 1)[0] in INTEGER_GROUPS else override
-        for override in overrides
-    ]
+    return list(map(_quote, overrides))
 
 
 def _quote(text: str) -> str:
+    if text.lstrip("+").split("=", 1)[0] not in INTEGER_GROUPS:
+        return text
+
     try:
         override = OverridesParser.create().parse_override(text)
     except HydraException:
@@ -75,7 +75,10 @@ def _values(override: Override) -> list[Any]:
     if override.is_discrete_sweep() and override.value_type is not ValueType.GLOB_CHOICE_SWEEP:
         return list(override.sweep_iterator(transformer=_plain))
 
-    return [] if override.is_delete() or override.is_sweep_override() else [override.value()]
+    if override.is_delete() or override.is_sweep_override():
+        return []
+
+    return [override.value()]
 
 
 def _plain(value: Any) -> Any:
@@ -100,4 +103,7 @@ def option_value(group: str, option: str) -> Any:
         return int(option)
 
     path = own_file(group, option)
-    return read_yaml(path).get(group) if path else None
+    if path is None:
+        return None
+
+    return read_yaml(path).get(group)

@@ -15,17 +15,12 @@ from memeval.config.plugins import own_file, read_yaml
 
 def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
     """A config's leaves by dotted path; lists stay values. A field `class_` is named `class`."""
-    items = (
-        config.items()
-        if isinstance(config, Mapping)
-        else (
-            (field.name.removesuffix("_"), getattr(config, field.name))
-            for field in dataclasses.fields(config)
-        )
-    )
-    leaves: dict[str, Any] = {}
+    if not isinstance(config, Mapping):
+        fields = dataclasses.fields(config)
+        config = {field.name.removesuffix("_"): getattr(config, field.name) for field in fields}
 
-    for name, value in items:
+    leaves: dict[str, Any] = {}
+    for name, value in config.items():
         path = f"{prefix}{name}"
         if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
             leaves |= flatten(value, f"{path}.")
@@ -44,7 +39,7 @@ def fields_of(group: str, option: str) -> frozenset[str]:
 @cache
 def _fields_in(path: Path) -> frozenset[str]:
     """The fields in one of memeval's files. Cached: they are looked up for each leaf of a cell."""
-    return frozenset(str(name) for name in flatten(read_yaml(path)))
+    return frozenset(flatten(read_yaml(path)))
 
 
 def as_yaml(settings: Mapping[str, Any]) -> str:

@@ -30,17 +30,14 @@ def known_names() -> Mapping[str, list[str]]:
     # An option comes before the options that build on it.
     files.sort(key=lambda entry: "defaults" in entry[1])
     for path, loaded in files:
-        group = (
-            ""
-            if path.parent == conf_dir() or path.parent.name in INTEGER_GROUPS
-            else path.parent.name
-        )
+        group = path.parent.name
+        prefix = f"{group}."
+        if path.parent == conf_dir() or group in INTEGER_GROUPS:
+            group = prefix = ""
 
         for name in _paths(loaded):
             if name.partition(".")[0] not in ("defaults", "hydra"):
-                names.setdefault(f"{group}.{name}" if group else name, []).append(
-                    f"{group}={path.stem}"
-                )
+                names.setdefault(f"{prefix}{name}", []).append(f"{group}={path.stem}")
 
     return names
 
@@ -78,18 +75,18 @@ def unknown_name(key: str) -> UserError:
     # A field within its own group, such as system.working_memory.template, comes first.
     first, dot, last = key.partition(".")
     if dot:
-        deeper = [
-            name for name in known if name.startswith(first + dot) and name.endswith(dot + last)
-        ]
+        begin, end = f"{first}.", f".{last}"
+        deeper = [name for name in known if name.startswith(begin) and name.endswith(end)]
     else:
         deeper = fields_called(key)
 
+    message = f"unknown field or group '{key}'."
     alike = get_close_matches(key, [*known, *package_names], n=3, cutoff=0.6)
-    near = list(dict.fromkeys([*deeper[:2], *alike]))[:3]
-    guess = f" Did you mean: {', '.join(near)}?" if near else ""
+    if near := list(dict.fromkeys([*deeper[:2], *alike]))[:3]:
+        message += f" Did you mean: {', '.join(near)}?"
 
     hints = [_OUTPUTS_HINT] if key in _OUTPUTS else []
-    return UserError(f"unknown field or group '{key}'.{guess}", *hints, HELP)
+    return UserError(message, *hints, HELP)
 
 
 def fields_called(name: str) -> list[str]:

@@ -25,8 +25,10 @@ def class_path(group: str, option: str) -> str | None:
 
     # Only the first: if two packages provide the name, `plugin` raises an error.
     for provider in plugins(group).get(option, ())[:1]:
-        named = _class_in(group, provider.file) if provider.file else None
-        return named or provider.path
+        if provider.file and (named := _class_in(group, provider.file)):
+            return named
+
+        return provider.path
 
     return None
 
@@ -36,16 +38,23 @@ def _class_in(group: str, file: Path) -> str | None:
     if "class" in values:
         return str(values["class"])
 
-    bases = [str(name) for name in values.get("defaults", ()) if name not in ("_self_", file.stem)]
     # As Hydra composes: the last of the defaults wins.
-    inherited = (class_path(group, base) for base in reversed(bases))
-    return next((path for path in inherited if path), None)
+    for name in reversed(values.get("defaults", ())):
+        if name not in ("_self_", file.stem) and (path := class_path(group, str(name))):
+            return path
+
+    return None
 
 
 def built_in_classes(group: str) -> dict[str, str]:
     """Class path by option, for the built-in options that name a class."""
-    paths = {option: class_path(group, option) for option in options(group)}
-    return {option: path for option, path in paths.items() if path is not None}
+    paths = {}
+    for option in options(group):
+        path = class_path(group, option)
+        if path is not None:
+            paths[option] = path
+
+    return paths
 
 
 def available(group: str) -> list[str]:

@@ -28,7 +28,10 @@ def full_override(word: str) -> str:
         return f"++dataset.{name}={value}"
 
     # Users choose the names of tags, so Hydra has to add them as new fields.
-    return f"++{word}" if equals and key.startswith("tags.") else word
+    if equals and key.startswith("tags."):
+        return f"++{word}"
+
+    return word
 
 
 def check_given_once(overrides: Sequence[str]) -> None:
@@ -90,20 +93,20 @@ def choose_classes(words: Sequence[str]) -> list[str]:
 
         group = match["group"]
         options = [other for other in chosen if other.lstrip("+").startswith(f"{group}=")]
-        names = [option.partition("=")[2] for option in options]
-        if len(options) > 1 or not all(map(_ONE_OPTION.fullmatch, names)):
+        name = "".join(options).partition("=")[2]
+        if len(options) > 1 or (options and not _ONE_OPTION.fullmatch(name)):
             continue
 
-        name = f"{names[0]}:" if names else ""
-        paths = [path.strip("'\"") for path in match["paths"].split(",")]
-        choices = ",".join(f"'{name}{path}'" for path in paths)
-        chosen[chosen.index(word)] = f"{group}={choices}"
-        # A field added with `+` gets `++`: the option did not have it, but the class may.
-        chosen = [
-            f"+{other}" if other.startswith(f"+{group}.") else other
-            for other in chosen
-            if other not in options
-        ]
+        prefix = f"{name}:" if name else ""
+        choices = [f"'{prefix}{path}'" for path in re.findall(_PATH, match["paths"])]
+        chosen[chosen.index(word)] = f"{group}={','.join(choices)}"
+        for option in options:
+            chosen.remove(option)
+
+        for index, other in enumerate(chosen):
+            # A field added with `+` gets `++`: the option did not have it, but the class may.
+            if other.startswith(f"+{group}."):
+                chosen[index] = f"+{other}"
 
     return chosen
 
@@ -115,5 +118,8 @@ def as_typed(word: str) -> list[str]:
     if group not in GROUPS or match is None:
         return [word]
 
-    option = [f"{group}={match['name']}"] if match["name"] else []
-    return [*option, f"{group}.class={match['path']}"]
+    typed = [f"{group}.class={match['path']}"]
+    if match["name"]:
+        typed.insert(0, f"{group}={match['name']}")
+
+    return typed

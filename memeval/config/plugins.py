@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def plugin(group: str, name: str) -> Plugin | None:
 
 def own_file(group: str, name: str) -> Path | None:
     """The file of a built-in option, or None."""
-    folder = sweeps_dir() if group == SWEEP else conf_dir() / group
+    folder = _folder_of(group)
     path = folder / f"{name}.yaml"
     # The name comes from a user: `../top_k/5` is not in this folder. `isfile` returns False for a
     # name that is too long for a file, where `Path` raises.
@@ -107,8 +108,11 @@ def option_file(group: str, name: str) -> Path | None:
 
 def own_files(group: str) -> list[Path]:
     """The files of all built-in options in a group, sorted."""
-    folder = sweeps_dir() if group == SWEEP else conf_dir() / group
-    return sorted(folder.glob("*.yaml"))
+    return sorted(_folder_of(group).glob("*.yaml"))
+
+
+def _folder_of(group: str) -> Path:
+    return sweeps_dir() if group == SWEEP else conf_dir() / group
 
 
 @cache
@@ -122,13 +126,12 @@ def read_yaml(path: Path) -> Mapping[str, Any]:
 def packages_of(module: str) -> str:
     """Name and version of the packages that provide parts from a module's top-level package."""
     top = module.partition(".")[0]
-    packages = {
-        part.package
-        for group in PARTS
-        for provided in plugins(group).values()
-        for part in provided
-        if part.path and part.path.partition(":")[0].partition(".")[0] == top
-    }
+    packages = set()
+    for group in PARTS:
+        for part in chain.from_iterable(plugins(group).values()):
+            if part.path and part.path.partition(":")[0].partition(".")[0] == top:
+                packages.add(part.package)
+
     return ", ".join(sorted(packages))
 
 
@@ -196,8 +199,11 @@ def _files(value: str) -> Iterator[tuple[str, Path]]:
     """The YAML files of a package's folder, `my_package.conf`, each with its group."""
     top, *inner = value.partition(":")[0].split(".")
     spec = find_spec(top)
+    if spec is None:
+        return
+
     # The folder is found next to the package's code, which is not imported.
-    for root in (spec.submodule_search_locations or ()) if spec else ():
+    for root in spec.submodule_search_locations or ():
         folder = Path(root).joinpath(*inner)
         for file in sorted(folder.rglob("*.yaml")):
             yield file.parent.relative_to(folder).as_posix(), file

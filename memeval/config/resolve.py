@@ -66,10 +66,9 @@ def resolve(composed: DictConfig | dict[str, Any]) -> RunConfig:
             container[group] = _typed_class(group, container[group])
 
     # Removed, because the schema can't know the fields of a user's data set or system.
-    dataset, system = (
-        _check_name(group, container.pop(group, None)) for group in ("dataset", "system")
-    )
-    config = _build_typed({str(key): value for key, value in container.items()})
+    dataset = _check_name("dataset", container.pop("dataset", None))
+    system = _check_name("system", container.pop("system", None))
+    config = _build_typed(container)
     config.dataset, config.system = dataset, system
     check(config)
     if config.plots is None:
@@ -108,24 +107,27 @@ def _check_name(group: str, values: Any) -> dict[str, Any]:
         raise UserError(f"the config of a {group} needs a `name`")
 
     # A setting that has no default is missing until it is given a value.
-    given = {str(key): value for key, value in values.items() if value != REQUIRED}
+    given = {key: value for key, value in values.items() if value != REQUIRED}
     return _without_built_in_class(group, given)
 
 
 def _typed_class(group: str, values: dict[Any, Any]) -> dict[str, Any]:
     """The values of a group by field name: `class`, a Python keyword, is `class_` there."""
-    renamed = _without_built_in_class(group, {str(key): value for key, value in values.items()})
+    renamed = _without_built_in_class(group, values)
     if "class" in renamed:
         renamed["class_"] = renamed.pop("class")
 
     return renamed
 
 
-def _without_built_in_class(group: str, values: dict[str, Any]) -> dict[str, Any]:
+def _without_built_in_class(group: str, values: dict[Any, Any]) -> dict[str, Any]:
     """The values without the class that the option's own YAML names, which is not a setting."""
-    path = values.get("class")
-    built_in = path is not None and path == class_path(group, str(values.get("name")))
-    return {key: value for key, value in values.items() if key != "class" or not built_in}
+    named = {str(key): value for key, value in values.items()}
+    path = named.get("class")
+    if path is not None and path == class_path(group, str(named.get("name"))):
+        del named["class"]
+
+    return named
 
 
 def _address(base_url: str | None) -> str:
@@ -221,10 +223,11 @@ def _plots_of_environment() -> bool | None:
     return value == "true"
 
 
-def _build_typed(values: Mapping[str, Any]) -> RunConfig:
+def _build_typed(values: Mapping[Any, Any]) -> RunConfig:
     """The config. Each value is typed only once, since cells of a sweep share most values."""
     typed: dict[str, Any] = {}
-    for name, value in values.items():
+    for key, value in values.items():
+        name = str(key)
         try:
             typed[name] = _typed_field(name, value)
         except KeyError as error:
@@ -249,7 +252,7 @@ def _typed_field(name: str, value: Any) -> Any:
 @cache
 def _schema_of_field(name: str) -> DictConfig:
     """A schema with only that field of the config."""
-    config_field = {entry.name: entry for entry in fields(RunConfig)}[name]
+    config_field = RunConfig.__dataclass_fields__[name]
     alone = field(default_factory=config_field.default_factory)
     if config_field.default is not MISSING:
         alone = field(default=config_field.default)
@@ -272,15 +275,17 @@ def _explain_type_error(error: OmegaConfBaseException) -> UserError:
     if "is not a ListConfig" in first:
         return UserError(f"{error.full_key} must be a list, for example [1, 2]")
 
-    return UserError(f"{error.full_key}: {first}" if error.full_key else first)
+    if error.full_key:
+        first = f"{error.full_key}: {first}"
+
+    return UserError(first)
 
 
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
     """Raises `UserError` for a choice that is a list or that a config file silently overrides."""
     chosen = dict(text.lstrip("+").split("=", 1) for text in overrides if "=" in text)
-    groups = [path.name for path in conf_dir().iterdir() if path.is_dir()]
-
-    for group in groups:
+    for folder in filter(Path.is_dir, conf_dir().iterdir()):
+        group = folder.name
         if chosen.get(group, "").startswith("["):
             raise UserError(
                 f"{group}={chosen[group]} is a list, but {group} takes one option",
@@ -290,7 +295,10 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
         # Otherwise Hydra would silently take memeval's own option instead of the package's.
         plugin(group, chosen.get(group, ""))
 
-    for group in (group for group in INTEGER_GROUPS if group in chosen):
+    for group in INTEGER_GROUPS:
+        if group not in chosen:
+            continue
+
         option, value = chosen[group].strip("'\""), getattr(config, group)
         if option_value(group, option) not in (None, value):
             raise UserError(

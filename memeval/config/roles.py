@@ -93,8 +93,8 @@ def with_roles_filled(llm: LlmConfig) -> LlmConfig:
         name = role.partition(".")[2]
         settings = settings_of_role(llm, role)
         own = section_of_role(llm, role)
-        names = [field.name for field in dataclasses.fields(own)]
-        filled[name] = type(own)(**{name: getattr(settings, name) for name in names})
+        values = {entry.name: getattr(settings, entry.name) for entry in dataclasses.fields(own)}
+        filled[name] = type(own)(**values)
 
     return dataclasses.replace(llm, **filled)
 
@@ -106,9 +106,14 @@ def section_of_role(llm: LlmConfig, role: str) -> Any:
 
 def _own_settings(llm: LlmConfig, role: str) -> dict[str, Any]:
     """The settings that a role sets itself, by field."""
-    config = section_of_role(llm, role)
-    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    return {name: value for name, value in values.items() if value is not None}
+    section = section_of_role(llm, role)
+    own = {}
+    for entry in dataclasses.fields(section):
+        value = getattr(section, entry.name)
+        if value is not None:
+            own[entry.name] = value
+
+    return own
 
 
 def check_roles(llm: LlmConfig) -> None:
@@ -155,10 +160,7 @@ def share_limits(config: RunConfig) -> None:
             f"{second.role}",
         )
 
-    for settings, default in (
-        (config.embedder, EMBEDDER_LIMIT),
-        (config.reranker, RERANKER_LIMIT),
-    ):
+    for settings, default in ((config.embedder, EMBEDDER_LIMIT), (config.reranker, RERANKER_LIMIT)):
         if settings.base_url is None:
             continue
 

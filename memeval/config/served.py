@@ -70,14 +70,16 @@ def served_fields(group: str, option: str) -> dict[str, Any] | None:
     None if no package has the option. Raises `UserError` for a class that can't be imported, and
     for an option of two packages.
     """
-    match = CLASS_OPTION.fullmatch(option) if group in GROUPS else None
-    if match is not None:
+    if group in GROUPS and (match := CLASS_OPTION.fullmatch(option)):
         what = f"{group} '{match['name'] or match['path'].rpartition(':')[2]}'"
         part = import_named(match["path"], group, what)
         name = match["name"] or _name_of(group, match["path"], part)
         return {"name": name, "class": match["path"], **_settings(group, part)}
 
-    provider = plugin(group, option) if group in PARTS and group != METRIC else None
+    if group not in PARTS or group == METRIC:
+        return None
+
+    provider = plugin(group, option)
     if provider is None or provider.path is None:
         return None
     if group in _SCHEMAS:
@@ -106,11 +108,10 @@ def package_options(name: str, words: frozenset[str]) -> tuple[str, ...]:
         if key != group or group not in PARTS:
             continue
 
-        options = [value.strip() for value in values.split(",")]
-        from_packages = [option for option in options if own_file(group, option) is None]
-        owners += [
-            f"{group}={option}" for option in from_packages if field in _field_names(group, option)
-        ]
+        for option in map(str.strip, values.split(",")):
+            is_own = own_file(group, option) is not None
+            if not is_own and field in _field_names(group, option):
+                owners.append(f"{group}={option}")
 
     return tuple(owners)
 
@@ -155,9 +156,11 @@ def _settings(group: str, part: Any) -> dict[str, Any]:
     if not (isinstance(schema, type) and is_dataclass(schema)):
         return {}  # refused when the settings are read
 
-    return {
-        name: value for name, value in _defaults(schema).items() if name not in ("name", "class_")
-    }
+    settings = _defaults(schema)
+    for identifying in ("name", "class_"):
+        settings.pop(identifying, None)
+
+    return settings
 
 
 def _defaults(schema: type[Any]) -> dict[str, Any]:
@@ -223,10 +226,16 @@ class ServedConfigs(ConfigSource):
         file = _file(group, option)
         if file is not None:
             config, header = _read(file)
-            return (replace_grids(option, config) if group == SWEEP else config), header
+            if group == SWEEP:
+                config = replace_grids(option, config)
+
+            return config, header
 
         values = served_fields(group, option)
-        return None if values is None else (OmegaConf.create(values), {"package": None})
+        if values is None:
+            return None
+
+        return OmegaConf.create(values), {"package": None}
 
     def available(self) -> bool:
         return True
@@ -260,7 +269,7 @@ class ServedConfigs(ConfigSource):
         if results_filter != ObjectType.GROUP:
             files = Path(self.path, config_path).glob("*.yaml")
             names |= {file.stem for file in files}
-            names |= set(sweep_files() if config_path == SWEEP else _package_choices(config_path))
+            names.update(sweep_files() if config_path == SWEEP else _package_choices(config_path))
 
         return sorted(names)
 

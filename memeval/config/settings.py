@@ -43,16 +43,12 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
 
     try:
         values = _values(settings_type, own_settings(given, group), f"{group}.")
-        missing = [
-            entry.name
-            for entry in fields(settings_type)
-            if entry.init and default_of(entry) is MISSING and entry.name not in values
-        ]
-        if missing:
-            raise UserError(
-                f"{group}.{missing[0]} has no default and no value",
-                f"give it one:  {group}.{missing[0]}=...",
-            )
+        for entry in fields(settings_type):
+            if entry.init and default_of(entry) is MISSING and entry.name not in values:
+                raise UserError(
+                    f"{group}.{entry.name} has no default and no value",
+                    f"give it one:  {group}.{entry.name}=...",
+                )
 
         return settings_type(**values)
     except MemevalError:
@@ -123,9 +119,7 @@ def _convert(key: str, value: Any, wanted: Any) -> Any:
     origin = get_origin(wanted)
     if origin is Literal:
         if value not in get_args(wanted):
-            raise unknown(
-                f"value of {key}", str(value), [str(allowed) for allowed in get_args(wanted)]
-            )
+            raise unknown(f"value of {key}", str(value), list(map(str, get_args(wanted))))
 
         return value
 

@@ -64,7 +64,7 @@ def reachable(
 ) -> set[str]:
     """The roots and the modules they import, directly or not, in `within` but not in `outside`."""
     seen: set[str] = set()
-    waiting = [root for root in roots if _file(root) is not None]
+    waiting = list(filter(_file, roots))
 
     while waiting:
         module = waiting.pop()
@@ -93,7 +93,7 @@ def _imports(module: str) -> frozenset[str]:
         # A name may be a module itself; others have no file, and are left out below.
         imported |= {f"{package}.{name}" for name in _NAME.findall(names)}
 
-    return frozenset(name for name in imported if _file(name) is not None)
+    return frozenset(filter(_file, imported))
 
 
 @cache
@@ -108,9 +108,7 @@ def _data_files(module: str) -> list[Path]:
     source_file = _file(module)
     assert source_file is not None, f"{module} is not a module of memeval"
     names = sorted(set(_DATA_FILE.findall(_source(module))))
-    candidates = [source_file.with_name(name) for name in names]
-
-    return [path for path in candidates if path.is_file()]
+    return list(filter(Path.is_file, map(source_file.with_name, names)))
 
 
 @cache
@@ -121,6 +119,8 @@ def _file(module: str) -> Path | None:
         return None
 
     path = _PACKAGE.joinpath(*parts)
-    candidates = (path / "__init__.py", path.with_suffix(".py"))
+    for candidate in (path / "__init__.py", path.with_suffix(".py")):
+        if candidate.is_file():
+            return candidate
 
-    return next((candidate for candidate in candidates if candidate.is_file()), None)
+    return None
