@@ -65,13 +65,20 @@ def note_reading(*, readable: bool, cut: bool = False) -> None:
     if work is None:
         return
 
-    work.unreadable = 0 if readable else work.unreadable + 1
+    if readable:
+        work.unreadable = 0
+        return
+
+    work.unreadable += 1
     if work.most_failures is not None and work.unreadable >= work.most_failures:
-        form, limit = "use a model that follows the format", "raise llm.ingest.max_tokens"
+        way_out = "use a model that follows the format"
+        if cut:
+            way_out = "raise llm.ingest.max_tokens"
+
         work.stop(
             WorldError(
                 f"stopped: the last {work.unreadable} replies of llm.ingest could not be read "
-                f"(stop_after_failures={work.most_failures}): {limit if cut else form}"
+                f"(stop_after_failures={work.most_failures}): {way_out}"
             )
         )
 
@@ -239,7 +246,7 @@ def _way_out(setback: Setback, option: str, role: str) -> str:
 async def _try_connection(address: str) -> Setback | None:
     """Reason why no connection can be made; None if one can, or if that is unknown."""
     parts = urlsplit(address)
-    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    host, port = parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80)
     # Behind a proxy, this machine need not be able to resolve the host name.
     if proxy_of(address)[0] is not None:
         return None

@@ -156,7 +156,10 @@ def amount_of(body: Mapping[str, Any], reply: object, provider: str, most: Amoun
 
     if isinstance(reply, VectorsReply | RankingReply):
         tokens = reply.tokens
-        return _amount(body, provider, prompt=_count_tokens(body) if tokens is None else tokens)
+        if tokens is None:
+            tokens = _count_tokens(body)
+
+        return _amount(body, provider, prompt=tokens)
 
     return most
 

@@ -111,10 +111,11 @@ class Cache:
     def put_all(
         self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
     ) -> None:
+        tokens = tokens or {}
 
         def write(connection: sqlite3.Connection) -> None:
             for key, value in values.items():
-                part = tokens.get(key) if tokens else None
+                part = tokens.get(key)
                 added = connection.execute(
                     "INSERT OR IGNORE INTO entries (key, value, origin) VALUES (?, ?, ?)",
                     (key, value, origin),

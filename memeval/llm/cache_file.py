@@ -83,8 +83,10 @@ def sound_entry(row: Sequence[object]) -> CachedEntry | None:
     if tokens is not None and not isinstance(tokens, int):
         return None
 
-    is_sound = crc == checksum(key, data, origin, tokens)
-    return CachedEntry(data, origin, tokens) if is_sound else None
+    if crc != checksum(key, data, origin, tokens):
+        return None
+
+    return CachedEntry(data, origin, tokens)
 
 
 def decode_text(data: bytes) -> str:

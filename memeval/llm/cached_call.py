@@ -88,13 +88,13 @@ class CachedCalls(_Stored):
         """
 
         async def look(keys: Sequence[str]) -> dict[str, tuple[Entry, bool]]:
-            stored = await self._look_up(keys, read)
-            # A reply that this run paid for before a crash is billed to this run, as without the
-            # crash.
-            return {
-                stored_key: (entry, kept.origin != self._origin)
-                for stored_key, (entry, kept) in stored.items()
-            }
+            stored = {}
+            for stored_key, (entry, kept) in (await self._look_up(keys, read)).items():
+                # A reply that this run paid for before a crash is billed to this run, as without
+                # the crash.
+                stored[stored_key] = entry, kept.origin != self._origin
+
+            return stored
 
         async def ask(_: Sequence[str]) -> dict[str, tuple[Entry, bool]]:
             entry = await call()
@@ -107,7 +107,9 @@ class CachedCalls(_Stored):
             fetched = await self._flights.fetch([key], look, ask)
 
         entry, cached = fetched[key]
-        current_ledger().wait_s += 0.0 if cached else entry["wait_s"]
+        if not cached:
+            current_ledger().wait_s += entry["wait_s"]
+
         return entry, cached
 
     def forget(self, key: str) -> None:
@@ -138,10 +140,11 @@ class CachedBatches(_Stored):
         """The entry of each text, in order; waits for entries that other callers are requesting."""
         texts = {key: text for text, key in keys.items()}
 
+        def read(value: bytes) -> bytes | None:
+            return value if self._is_sound(value) else None
+
         async def look(wanted: Sequence[str]) -> dict[str, CachedEntry]:
-            stored = await self._look_up(
-                wanted, lambda value: value if self._is_sound(value) else None
-            )
+            stored = await self._look_up(wanted, read)
             return {key: entry for key, (_, entry) in stored.items()}
 
         async def ask(wanted: Sequence[str]) -> dict[str, CachedEntry]:
@@ -160,10 +163,13 @@ class CachedBatches(_Stored):
             current_ledger().failed += 1
             raise
 
-        values = {batch[text]: value for text, (value, _) in results.items()}
-        tokens = {batch[text]: part for text, (_, part) in results.items() if part is not None}
+        values, tokens, entries = {}, {}, {}
+        for text, (value, part) in results.items():
+            key = batch[text]
+            values[key] = value
+            entries[key] = CachedEntry(value=value, origin=self._origin, tokens=part)
+            if part is not None:
+                tokens[key] = part
+
         await self._store(values, tokens)
-        return {
-            batch[text]: CachedEntry(value=value, origin=self._origin, tokens=part)
-            for text, (value, part) in results.items()
-        }
+        return entries

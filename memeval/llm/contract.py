@@ -106,11 +106,7 @@ class NotePrompt(TemplatePrompt):
     asked_at: datetime | None
 
     def values(self) -> dict[str, str]:
-        return {
-            "text": self.text,
-            "question": self.question,
-            "asked_at": asked_line(self.asked_at),
-        }
+        return {"text": self.text, "question": self.question, "asked_at": asked_line(self.asked_at)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +123,16 @@ class ChoosePrompt(TemplatePrompt):
 
     def values(self) -> dict[str, str]:
         first, last = self.labels.label(0), self.labels.label(len(self.choices) - 1)
-        one = f"the label of the one right choice, {first} to {last}"
-        many = f"the labels of all right choices, {first} to {last}, joined by commas"
+        how = f"the label of the one right choice, {first} to {last}"
+        if self.multi_select:
+            how = f"the labels of all right choices, {first} to {last}, joined by commas"
+
         return {
             "asked_at": asked_line(self.asked_at),
             "question": self.question,
             "context": "\n".join(self.context) or "(nothing)",
             "choices": "\n".join(labelled(self.choices, self.labels)),
-            "how": many if self.multi_select else one,
+            "how": how,
         }
 
     def messages(self) -> list[Message]:
@@ -192,8 +190,11 @@ class JudgePrompt(Prompt):
             yes, no = self.words
             user += f'\nWrite "{yes}" for yes and "{no}" for no: one word.'
 
-        system = [{"role": "system", "content": self.system_text}] if self.system_text else []
-        return [*system, {"role": "user", "content": user}]
+        messages: list[Message] = [{"role": "user", "content": user}]
+        if self.system_text:
+            messages.insert(0, {"role": "system", "content": self.system_text})
+
+        return messages
 
     def _marked(self, name: str, text: str, line_end: str = "") -> str:
         if not self.fence:
@@ -233,12 +234,17 @@ class DraftPrompt(TemplatePrompt):
     def values(self) -> dict[str, str]:
         lines = []
         for session in self.sessions:
-            when = f" of {format_time(session.started_at)}" if session.started_at else ""
-            lines.append(f"--- from the session{when}")
+            heading = "--- from the session"
+            if session.started_at:
+                heading += f" of {format_time(session.started_at)}"
+
+            lines.append(heading)
             for turn in session.turns:
                 text = " ".join(turn.text.split())
-                cut = text if len(text) <= SHOWN_OF_TURN else f"{text[:SHOWN_OF_TURN]} …"
-                lines.append(f"[{turn.turn_id}] {turn.speaker}: {cut}")
+                if len(text) > SHOWN_OF_TURN:
+                    text = f"{text[:SHOWN_OF_TURN]} …"
+
+                lines.append(f"[{turn.turn_id}] {turn.speaker}: {text}")
 
         return {"kind": self.kind, "turns": fenced("\n".join(lines), "turns"), "about": self.about}
 
@@ -280,11 +286,12 @@ class ToolPrompt(Prompt):
 
     def messages(self) -> list[Message]:
         messages = [dict(message) for message in self.asked.messages()]
-        first = next((message for message in messages if message["role"] == "system"), None)
-        if first is None:
-            messages.insert(0, {"role": "system", "content": self.instructions})
+        for message in messages:
+            if message["role"] == "system":
+                message["content"] = f"{self.instructions}\n\n{message['content']}".strip()
+                break
         else:
-            first["content"] = f"{self.instructions}\n\n{first['content']}".strip()
+            messages.insert(0, {"role": "system", "content": self.instructions})
 
         return [*messages, *self.exchange]
 
@@ -296,7 +303,11 @@ class ToolPrompt(Prompt):
         """Further parameters of the request."""
         functions = [{"type": "function", "function": dict(tool)} for tool in self.tools]
         # The tools stay in the last request: some endpoints refuse calls in messages without them.
-        return {"tools": functions, **({"tool_choice": "none"} if self.last else {})}
+        options: dict[str, Any] = {"tools": functions}
+        if self.last:
+            options["tool_choice"] = "none"
+
+        return options
 
 
 def fenced(text: str, name: str) -> str:

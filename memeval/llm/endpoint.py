@@ -139,7 +139,10 @@ class Endpoint:
         # Encoded once: all attempts send the same bytes, whose number also bounds the cost of an
         # attempt.
         content = encode(body)
-        most = NOTHING if self._budget is None else most_of(body, len(content), self._provider)
+        most = NOTHING
+        if self._budget is not None:
+            most = most_of(body, len(content), self._provider)
+
         call = _Call(budget=self._budget, most=most)
         address, asked = self.settings.base_url, f"{path} {body.get('model', '')}"
         await self._breaker.knock()
@@ -225,7 +228,9 @@ class Endpoint:
         call.tries += 1
         call.setback = setback
         # The patience counts from the first failure, so a call that queued for long has all of it.
-        call.since = sent_at if call.since is None else call.since
+        if call.since is None:
+            call.since = sent_at
+
         call.unsound += setback.kind is FaultKind.UNSOUND
         self.load.waits += setback.kind is FaultKind.LIMITED
         is_mistake = setback.kind is FaultKind.UNREACHABLE and not self._outage.answered
@@ -273,9 +278,11 @@ class Endpoint:
         if setback.policy.retried and self._outage.since is not None and since is not None:
             since = min(since, self._outage.since)
 
-        waited = 0.0 if since is None else self._clock() - since
-        duration = f" over {waited:.0f} s" if waited >= 1 else ""
+        waited = 0.0
+        if since is not None:
+            waited = self._clock() - since
 
+        duration = f" over {waited:.0f} s" if waited >= 1 else ""
         tries = ""
         if call.tries > 1:
             tries = f" (tried {call.tries} times{duration})"
@@ -350,11 +357,7 @@ class Endpoint:
 
 def _open_transport(settings: EndpointSettings, by_client: bool) -> Transport:
     if not by_client:
-        return Transport(
-            settings.base_url,
-            api_key=settings.api_key,
-            headers=settings.headers,
-        )
+        return Transport(settings.base_url, api_key=settings.api_key, headers=settings.headers)
 
     from memeval.llm.openai_client import ClientTransport
 

@@ -141,8 +141,10 @@ def unsound_setback(
     if not body.get("error") or body.get("choices"):
         return Setback(str(error), FaultKind.UNSOUND)
 
-    code = _error_of(content).get("code")
-    status = code if isinstance(code, int) and 400 <= code < 600 else 503
+    status = _error_of(content).get("code")
+    if not isinstance(status, int) or not 400 <= status < 600:
+        status = 503
+
     return _of_error(status, "HTTP 200 with an error", headers, content)
 
 
@@ -150,15 +152,20 @@ def _of_error(status: int, what: str, headers: Mapping[str, str], content: bytes
     error = _error_of(content)
     message = _message_of(error, content)
     kind = _kind_of(status, error, message)
-
     if kind is FaultKind.DEAD:
         code = one_line(error.get("code") or error.get("type"), 40)
         what += f", {_MEANINGS.get(status, code)}"
+    if message:
+        what += f": {message}"
+
+    retry_after_s = None
+    if POLICIES[kind].retried:
+        retry_after_s = retry_after(headers, content)
 
     return Setback(
-        what=f"{what}: {message}" if message else what,
+        what=what,
         kind=kind,
-        retry_after_s=retry_after(headers, content) if POLICIES[kind].retried else None,
+        retry_after_s=retry_after_s,
         parameter=_parameter_of(error),
         status=status,
     )
@@ -322,6 +329,9 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(current))
         yield current
         # aiohttp keeps the operating system's error in an attribute instead of as a cause.
-        inner = [getattr(current, name, None) for name in ("os_error", "certificate_error")]
-        waiting += [cause for cause in inner if isinstance(cause, BaseException)]
+        for name in ("os_error", "certificate_error"):
+            inner = getattr(current, name, None)
+            if isinstance(inner, BaseException):
+                waiting.append(inner)
+
         waiting += [current.__cause__, current.__context__]

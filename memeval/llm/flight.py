@@ -52,11 +52,16 @@ class Flights(Generic[T]):
         replies: dict[str, T] = {}
         while missing := [key for key in keys if key not in replies]:
             replies |= await look(missing)
-            absent = [key for key in missing if key not in replies]
-            others = [self._under_way[key] for key in absent if key in self._under_way]
+            fresh, others = [], []
+            for key in missing:
+                if key in replies:
+                    continue
+                if key in self._under_way:
+                    others.append(self._under_way[key])
+                else:
+                    fresh.append(key)
 
             # Own requests first: those of other callers continue meanwhile.
-            fresh = [key for key in absent if key not in self._under_way]
             if fresh:
                 replies |= await self._ask_all(fresh, look, ask)
 
@@ -72,9 +77,10 @@ class Flights(Generic[T]):
         # crash, the remaining keys form the same batches.
         batches = [keys[start : start + self._size] for start in range(0, len(keys), self._size)]
         loop = asyncio.get_running_loop()
-        flights = [loop.create_future() for _ in batches]
-        for batch, flight in zip(batches, flights, strict=True):
-            self._under_way |= dict.fromkeys(batch, flight)
+        flights: list[asyncio.Future[None]] = []
+        for batch in batches:
+            flights.append(loop.create_future())
+            self._under_way |= dict.fromkeys(batch, flights[-1])
 
         if len(batches) == 1:
             return await self._fly(batches[0], flights[0], look, ask)
@@ -98,11 +104,7 @@ class Flights(Generic[T]):
         return replies
 
     async def _fly(
-        self,
-        batch: Sequence[str],
-        flight: asyncio.Future[None],
-        look: Fetch[T],
-        ask: Fetch[T],
+        self, batch: Sequence[str], flight: asyncio.Future[None], look: Fetch[T], ask: Fetch[T]
     ) -> dict[str, T]:
         """Requests a batch, and wakes the callers that wait for its `flight`."""
         try:

@@ -13,7 +13,7 @@ Filled = Mapping[str, Sequence[str]]
 
 def field_names(template: str) -> list[str]:
     """The names of a template's fields in lower case, in order."""
-    return [name for line in template.splitlines() if (name := _name(line))]
+    return list(filter(None, map(_name, template.splitlines())))
 
 
 def read_form(template: str, text: str) -> dict[str, list[str]]:
@@ -48,5 +48,8 @@ def write_form(template: str, filled: Filled) -> str:
 
 def _name(line: str) -> str:
     """The name of the field on a line, in lower case; empty if the line has no field."""
-    field = _FIELD.fullmatch(line) if ":" in line else None
+    if ":" not in line:
+        return ""
+
+    field = _FIELD.fullmatch(line)
     return field["name"].strip().lower() if field else ""

@@ -122,10 +122,13 @@ class InFlight:
             return ""
 
         lost = self.lost + sum(other.lost for other in self.elsewhere)
-        lost += self.under_way_anywhere if all_under_way else 0
+        if all_under_way:
+            lost += self.under_way_anywhere
+        if not lost:
+            return "0 replies lost"
+
         what = "1 reply" if lost == 1 else f"{lost} replies"
-        why = " (sent but not stored: they may be billed, and are requested again)" if lost else ""
-        return f"{what} lost{why}"
+        return f"{what} lost (sent but not stored: they may be billed, and are requested again)"
 
     def reopen(self) -> None:
         """Lets requests start again, for the next run in this process."""

@@ -65,18 +65,18 @@ def sum_of(loads: Sequence[Load]) -> Load:
     begins = [load.began for load in loads if load.began is not None]
     # A process that only stores the results of the others has slots, but does not use them.
     loads = [load for load in loads if load.began is not None] or loads[:1]
-    return Load(
-        slots=sum(load.slots for load in loads),
-        under_way=sum(load.under_way for load in loads),
-        calls=sum(load.calls for load in loads),
-        waits=sum(load.waits for load in loads),
-        retries=sum(load.retries for load in loads),
-        failures=sum(load.failures for load in loads),
-        busy_s=sum(load.busy_s for load in loads),
-        began=min(begins, default=None),
-        ended=max(load.ended for load in loads),
-        worked_s=max(load.worked_s for load in loads),
-    )
+    total = Load(busy_s=sum(load.busy_s for load in loads), began=min(begins, default=None))
+    for load in loads:
+        total.slots += load.slots
+        total.under_way += load.under_way
+        total.calls += load.calls
+        total.waits += load.waits
+        total.retries += load.retries
+        total.failures += load.failures
+        total.ended = max(total.ended, load.ended)
+        total.worked_s = max(total.worked_s, load.worked_s)
+
+    return total
 
 
 BINDING = 0.8

@@ -64,11 +64,9 @@ class ExtractPrompt(TemplatePrompt):
     """In a second pass, the quotes of the first; for the offline reader only, not sent."""
 
     def values(self) -> dict[str, str]:
-        numbered = "\n".join(
-            f"{number}. {chunk}" for number, chunk in enumerate(self.chunks, start=1)
-        )
+        numbered = [f"{number}. {chunk}" for number, chunk in enumerate(self.chunks, start=1)]
         return {
-            "chunks": numbered,
+            "chunks": "\n".join(numbered),
             "known": "\n".join(f"- {note}" for note in self.known) or "(nothing)",
         }
 

@@ -96,11 +96,12 @@ class Ledger(Struct):
 
     def replies(self, finish_reason: str | None = None, role: Role | None = None) -> int:
         """Counts the replies so far, optionally of one role or with one reason."""
-        return sum(
-            count
-            for (own_role, reason), count in self.ends.items()
-            if role in (None, own_role) and finish_reason in (None, reason)
-        )
+        total = 0
+        for (own_role, reason), count in self.ends.items():
+            if role in (None, own_role) and finish_reason in (None, reason):
+                total += count
+
+        return total
 
     @property
     def calls(self) -> int:

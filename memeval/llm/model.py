@@ -72,11 +72,12 @@ class MeteredModel(LanguageModel):
         if role is Role.ANSWER:
             ledger.answered = Answered(prompt, completion, sent=self.sends_messages)
 
-        ledger.note_end(
-            # A protocol's low limit is meant to be reached: such a reply is complete.
-            role,
-            "stop" if completion.cut and prompt.bounded else completion.finish_reason,
-        )
+        finish_reason = completion.finish_reason
+        # A protocol's low limit is meant to be reached: such a reply is complete.
+        if completion.cut and prompt.bounded:
+            finish_reason = "stop"
+
+        ledger.note_end(role, finish_reason)
         ledger.repairs.update(completion.notes)
 
         return completion

@@ -154,15 +154,16 @@ class OpenAIModel(LanguageModel):
             raise error.with_hint(self._sampling.role, self._sampling.extra_body) from error
 
         chat = reply.value
-        # A model may also repeat an API key in the arguments of a call.
-        calls = [
-            [call.call_id, call.name, without_known(call.arguments)] for call in chat.tool_calls
-        ]
-        return {
-            **({"tool_calls": calls} if has_tools else {}),
-            # A model may repeat an API key that it was shown, and people share the cache file.
+        entry: dict[str, Any] = {}
+        # A model may repeat an API key that it was shown, and people share the cache file.
+        if has_tools:
+            entry["tool_calls"] = [
+                [call.call_id, call.name, without_known(call.arguments)] for call in chat.tool_calls
+            ]
+
+        return entry | {
             "text": without_known(chat.text),
-            "raw": without_known(chat.raw) if chat.raw is not None else None,
+            "raw": chat.raw and without_known(chat.raw),
             "finish_reason": chat.finish_reason,
             "notes": list(chat.notes),
             "usage": dict(chat.usage),

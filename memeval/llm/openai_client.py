@@ -40,8 +40,11 @@ class ClientTransport(Transport):
         # The user's headers replace the client's. Without a key, no header of the client is sent:
         # it would contain a key from the environment, and Azure accepts no key besides the user's.
         has_key = bool(api_key) and (api_version is None or api_key != NO_KEY)
-        theirs = {name.lower() for name in headers} if has_key else _AUTHENTICATION
-        names = [name for name in _AUTHENTICATION if name not in theirs]
+        names: list[str] = []
+        if has_key:
+            theirs = set(map(str.lower, headers))
+            names = [name for name in _AUTHENTICATION if name not in theirs]
+
         http_client = httpx2.AsyncClient(transport=_Connections(self, names), trust_env=False)
         self._client = _client(address, api_key or NO_KEY, api_version, http_client)
 
@@ -70,12 +73,16 @@ def _client(
             base_url=address, api_key=api_key, max_retries=0, timeout=None, http_client=http_client
         )
 
-    is_token = api_key.startswith(_TOKEN)
+    key: str | None = api_key
+    token: str | None = None
+    if api_key.startswith(_TOKEN):
+        key, token = None, api_key
+
     return AsyncAzureOpenAI(
         azure_endpoint=address,
         api_version=api_version,
-        api_key=None if is_token else api_key,
-        azure_ad_token=api_key if is_token else None,
+        api_key=key,
+        azure_ad_token=token,
         max_retries=0,
         timeout=None,
         http_client=http_client,

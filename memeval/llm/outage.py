@@ -44,12 +44,11 @@ class Backoff:
         if retry_after_s is None:
             return min(drawn, remaining_s)
 
-        requested = (
-            retry_after_s if retry_after_s <= remaining_s else min(retry_after_s, LONGEST_WAIT_S)
-        )
+        if retry_after_s > remaining_s:
+            retry_after_s = min(retry_after_s, LONGEST_WAIT_S)
 
         # A little more than requested, so that the callers don't all arrive at that moment.
-        return min(requested + 0.1 * drawn, remaining_s)
+        return min(retry_after_s + 0.1 * drawn, remaining_s)
 
     def unsound_wait_s(self, tries: int, remaining_s: float) -> float:
         """The wait after an unsound reply under status 200."""

@@ -48,7 +48,10 @@ class RefusedRequestError(ModelError):
     def with_hint(self, role: str, extra: Iterable[str] = ()) -> ModelError:
         """The error with a hint at the parameter's setting; `role` is the path of the settings."""
         hint = self._hint(role, set(extra))
-        return ModelError(f"{self}; use {hint}" if hint else str(self))
+        if hint is None:
+            return ModelError(str(self))
+
+        return ModelError(f"{self}; use {hint}")
 
     def _hint(self, role: str, extra: set[str]) -> str | None:
         known = extra | _SETTINGS.keys()
@@ -62,12 +65,12 @@ class RefusedRequestError(ModelError):
         if setting is None:
             return None
 
-        return setting.format(role=role) + _also_for_answers(name, role)
+        hint = setting.format(role=role)
+        # A role whose temperature is null inherits the temperature of `llm`.
+        if name == "temperature" and role != "llm":
+            hint += " and llm.temperature=null"
 
-
-def _also_for_answers(name: str | None, role: str) -> str:
-    """A further hint: a role whose temperature is null inherits the temperature of `llm`."""
-    return " and llm.temperature=null" if name == "temperature" and role != "llm" else ""
+        return hint
 
 
 def _first_name(message: str, known: set[str]) -> str | None:

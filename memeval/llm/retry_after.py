@@ -19,14 +19,11 @@ def retry_after(
     headers: Mapping[str, str], content: bytes = b"", now: float | None = None
 ) -> float | None:
     """Seconds that an endpoint asks to wait (number, date or `6m0s`); None if it does not."""
-    now = time.time() if now is None else now
-    # The most precise form comes first: some endpoints send several.
-    forms = (
-        ("retry-after-ms", 0.001),
-        ("retry-after", 1.0),
-        ("x-ratelimit-reset-after", 1.0),
-    )
+    if now is None:
+        now = time.time()
 
+    # The most precise form comes first: some endpoints send several.
+    forms = (("retry-after-ms", 0.001), ("retry-after", 1.0), ("x-ratelimit-reset-after", 1.0))
     for name, scale in forms:
         value = (headers.get(name) or "").strip()
         seconds = _seconds(value, scale, now)
@@ -50,8 +47,10 @@ def _seconds(value: str, scale: float, now: float) -> float | None:
 
     if not math.isfinite(number):
         return None
+    if scale == 1.0 and number > _EPOCH_FROM:
+        return number - now
 
-    return number - now if scale == 1.0 and number > _EPOCH_FROM else number * scale
+    return number * scale
 
 
 def _duration_of(value: str) -> float | None:
@@ -69,7 +68,9 @@ def _until(stamp: str, now: float) -> float | None:
 
     try:
         moment = parsedate_to_datetime(stamp)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+
         return moment.timestamp() - now
     except (ValueError, TypeError, OverflowError, IndexError):
         return None

@@ -120,7 +120,10 @@ def proxy_of(address: str) -> tuple[str | None, dict[str, str]]:
     if not proxy_address or proxy_bypass(target.hostname or ""):
         return None, {}
 
-    proxy = urlsplit(proxy_address if "://" in proxy_address else f"http://{proxy_address}")
+    if "://" not in proxy_address:
+        proxy_address = f"http://{proxy_address}"
+
+    proxy = urlsplit(proxy_address)
     if proxy.username is None:
         return proxy.geturl(), {}
 

@@ -87,21 +87,19 @@ def sections_from_file(
         hints = [f"begin it with a line:  === {kind} ===" for kind in missing]
         raise UserError(f"the prompt template {path} lacks the section '{missing[0]}'", *hints)
 
-    odd = next((name for name in names if name not in kinds or names.count(name) > 1), None)
-    if odd is not None:
-        raise UserError(
-            f"the prompt template {path} has an unknown section '{odd}'",
-            f"its sections are:  {', '.join(kinds)}",
-        )
+    for name in names:
+        if name not in kinds or names.count(name) > 1:
+            raise UserError(
+                f"the prompt template {path} has an unknown section '{name}'",
+                f"its sections are:  {', '.join(kinds)}",
+            )
 
-    name = Path(path).name
-    parts = {
-        kind: _template(
-            location=f"{path}, section '{kind}'", name=kind, text=texts[kind], needed=needed
-        )
-        for kind in kinds
-    }
-    return replace(join_parts(name, parts), is_custom=True)
+    parts = {}
+    for kind in kinds:
+        location = f"{path}, section '{kind}'"
+        parts[kind] = _template(location=location, name=kind, text=texts[kind], needed=needed)
+
+    return replace(join_parts(Path(path).name, parts), is_custom=True)
 
 
 def join_parts(name: str, parts: Mapping[str, PromptTemplate]) -> PromptTemplate:
@@ -131,10 +129,9 @@ def _read(path: Path) -> str:
 
 
 def _template(location: str, name: str, text: str, needed: tuple[str, ...]) -> PromptTemplate:
-    missing = [field for field in needed if "{" + field + "}" not in text]
+    missing = [f"{{{field}}}" for field in needed if f"{{{field}}}" not in text]
     if missing:
-        fields = ", ".join("{" + field + "}" for field in missing)
-        raise UserError(f"the prompt template {location} lacks {fields}")
+        raise UserError(f"the prompt template {location} lacks {', '.join(missing)}")
 
     system, separator, user = text.partition("\n---\n")
     if not separator:

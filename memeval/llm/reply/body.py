@@ -88,8 +88,10 @@ def _describe_non_json(content: bytes, content_type: str) -> str:
 
 def count_of(value: object) -> int | None:
     """A count of tokens; None for a value that is not one."""
-    sound = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
-    return value if sound and isinstance(value, int) else None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_TOKENS:
+        return None
+
+    return value
 
 
 def odd_notes(thought: bool, odd_characters: bool) -> tuple[str, ...]:
@@ -125,5 +127,7 @@ def batch_tokens(usage: object, *names: str) -> tuple[int | None, tuple[str, ...
 
     value = next((usage[name] for name in names if usage.get(name) is not None), None)
     count = count_of(value)
+    if count is None:
+        return None, (ODD_USAGE,)
 
-    return count, (ODD_USAGE,) if count is None else ()
+    return count, ()

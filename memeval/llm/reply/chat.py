@@ -96,14 +96,17 @@ def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
         texts = [text for part in content if (text := _text_of(part)) is not None]
         joined = "".join(texts)
         if joined.strip():
-            return joined, () if len(texts) == len(content) else (PARTS,)
+            part_notes = (PARTS,) if len(texts) < len(content) else ()
+            return joined, part_notes
     elif content is not None and not isinstance(content, str):
         raise UnsoundReplyError("the reply's content is not text")
 
     # OpenAI's models put a refusal into a separate field. It is the reply.
     refusal = message.get("refusal")
+    if isinstance(refusal, str):
+        return refusal, ()
 
-    return (refusal, ()) if isinstance(refusal, str) else ("", ())
+    return "", ()
 
 
 def _text_of(part: object) -> str | None:
@@ -136,21 +139,20 @@ def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
     # OpenAI's protocol before tool calls; some servers still reply in it.
     function = message.get("function_call")
-    return (_tool_call(None, function),) if isinstance(function, dict) else ()
+    if isinstance(function, dict):
+        return (_tool_call(None, function),)
+
+    return ()
 
 
 def _tool_call(call_id: object, function: object) -> ToolCall:
     fields = function if isinstance(function, dict) else {}
     name, arguments = fields.get("name"), fields.get("arguments")
     # Some servers send arguments as an object, or null if there are none.
-    if not isinstance(arguments, str):
-        arguments = "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+    if arguments is not None and not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
 
-    return ToolCall(
-        call_id=_clean(call_id),
-        name=_clean(name),
-        arguments=_clean(arguments) or "{}",
-    )
+    return ToolCall(call_id=_clean(call_id), name=_clean(name), arguments=_clean(arguments) or "{}")
 
 
 def _clean(value: object) -> str:
@@ -184,8 +186,12 @@ def _empty_reply_error(
 def _error_within(reply: Mapping[str, Any]) -> str:
     """The message of an error that a gateway sent under status 200."""
     error = reply.get("error")
-    message = error.get("message") if isinstance(error, dict) else error
-    return f": {one_line(message)}" if isinstance(message, str) and message.strip() else ""
+    if isinstance(error, dict):
+        error = error.get("message")
+    if not isinstance(error, str) or not error.strip():
+        return ""
+
+    return f": {one_line(error)}"
 
 
 _FINISHES = {
@@ -204,7 +210,9 @@ _FINISHES = {
         malformed_response
     """,
 }
-_NORMAL = {word: name for name, words in _FINISHES.items() for word in words.split()}
+_NORMAL: dict[str, str] = {}
+for _name, _words in _FINISHES.items():
+    _NORMAL |= dict.fromkeys(_words.split(), _name)
 
 
 def finish_reason(value: object) -> str | None:
@@ -221,28 +229,31 @@ def usage_of(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Tokens as the endpoint reports them; missing or odd counts are replaced by our own."""
     reported = value if isinstance(value, dict) else {}
-    prompt, completion = (
-        count_of(reported.get("prompt_tokens")),
-        count_of(reported.get("completion_tokens")),
-    )
+    prompt = count_of(reported.get("prompt_tokens"))
+    completion = count_of(reported.get("completion_tokens"))
     cached, sound = _cached_of(reported)
-    # A part can't be larger than the whole, so the number of cached tokens is unknown.
-    if prompt is not None and cached > prompt:
+    estimated = prompt is None or completion is None
+    if prompt is None:
+        prompt = sum(count_tokens(str(message.get("content") or "")) for message in asked)
+        cached = 0
+    elif cached > prompt:
+        # A part can't be larger than the whole, so the number of cached tokens is unknown.
         cached, sound = 0, False
 
-    estimated = prompt is None or completion is None
-    reports_nothing = value is None or value == {}
-    odd = not sound or (estimated and not reports_nothing)
+    if completion is None:
+        completion = count_tokens(text)
+
     counts = {
-        "prompt_tokens": sum(count_tokens(str(message.get("content") or "")) for message in asked)
-        if prompt is None
-        else prompt,
-        "completion_tokens": count_tokens(text) if completion is None else completion,
-        "cached_tokens": 0 if prompt is None else cached,
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "cached_tokens": cached,
         "estimated": estimated,
     }
+    reports_nothing = value is None or value == {}
+    if not sound or (estimated and not reports_nothing):
+        return counts, (ODD_USAGE,)
 
-    return counts, (ODD_USAGE,) if odd else ()
+    return counts, ()
 
 
 def _cached_of(reported: Mapping[str, Any]) -> tuple[int, bool]:
@@ -255,6 +266,8 @@ def _cached_of(reported: Mapping[str, Any]) -> tuple[int, bool]:
     if value is None:
         value = reported.get("prompt_cache_hit_tokens")  # as DeepSeek says it
 
-    count = count_of(0 if value is None else value)
+    if value is None:
+        return 0, True
 
-    return (0, False) if count is None else (count, True)
+    count = count_of(value)
+    return count or 0, count is not None

@@ -28,13 +28,16 @@ def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
     if any("index" not in row for row in rows):
         raise UnsoundReplyError("a score of the reply has no valid index")
 
-    scores = [row.get("relevance_score") for row in rows]
-    if not all(_is_score(score) for score in scores):
-        raise UnsoundReplyError("a score of the reply is not a finite number")
+    scores = []
+    for row in rows:
+        score: Any = row.get("relevance_score")
+        if not _is_score(score):
+            raise UnsoundReplyError("a score of the reply is not a finite number")
+
+        scores.append(float(score))
 
     tokens, notes = batch_tokens(reply.get("usage"), "total_tokens", "prompt_tokens")
-
-    return RankingReply(tuple(float(score) for score in scores if score is not None), tokens, notes)
+    return RankingReply(tuple(scores), tokens, notes)
 
 
 def _is_score(value: object) -> bool:

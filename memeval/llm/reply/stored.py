@@ -58,7 +58,11 @@ def stored_chat(value: bytes) -> dict[str, Any] | None:
 
     entry: dict[str, Any] = msgspec.to_builtins(chat)
     entry["notes"] = list(dict.fromkeys([*chat.notes, *odd_notes(thought, odd_characters)]))
-    return {**entry, "text": text, "raw": clean if thought else chat.raw}
+    entry["text"] = text
+    if thought:
+        entry["raw"] = clean
+
+    return entry
 
 
 def stored_ranking(value: bytes, documents: int) -> dict[str, Any] | None:

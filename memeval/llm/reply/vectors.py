@@ -63,7 +63,7 @@ def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> Vec
 def _numbers(embeddings: Sequence[object]) -> NDArray[np.float64]:
     import numpy as np
 
-    rows = [_decode(value) if isinstance(value, str) else value for value in embeddings]
+    rows = list(map(_decode, embeddings))
     if not all(isinstance(row, list | np.ndarray) and len(row) for row in rows):
         raise UnsoundReplyError("a vector is not a list of numbers")
 
@@ -79,12 +79,15 @@ def _numbers(embeddings: Sequence[object]) -> NDArray[np.float64]:
     return numbers.astype(np.float64)
 
 
-def _decode(text: str) -> NDArray[np.float32]:
-    """A vector in base64: float32, little-endian."""
+def _decode(embedding: object) -> Any:
+    """A vector in base64 as float32, little-endian; anything else as it is."""
     import numpy as np
 
+    if not isinstance(embedding, str):
+        return embedding
+
     try:
-        packed = base64.b64decode(text, validate=True)
+        packed = base64.b64decode(embedding, validate=True)
         return np.frombuffer(packed, dtype="<f4")
     except (binascii.Error, ValueError) as error:
         raise UnsoundReplyError("a vector is neither a list of numbers nor base64") from error
