@@ -107,7 +107,10 @@ def _when(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> 
             return SpanAnswer(moment.text, context.sentences[number])
 
     best = context.sentences[ranking.best[0]]
-    return SpanAnswer(day_text(best.time.date()), best) if best.time else SpanAnswer(NO_ANSWER)
+    if best.said_on is None:
+        return SpanAnswer(NO_ANSWER)
+
+    return SpanAnswer(day_text(best.said_on), best)
 
 
 def _moment(
@@ -115,8 +118,7 @@ def _moment(
 ) -> Moment | None:
     """The time expression nearest to the question's words, or the turn's first one."""
     sentence = context.sentences[number]
-    said_on = sentence.time.date() if sentence.time else None
-    if named := moments(sentence.text, said_on):
+    if named := moments(sentence.text, sentence.said_on):
         asked = [
             start
             for (start, _), term in zip(sentence.spans, sentence.stems, strict=True)
@@ -124,26 +126,23 @@ def _moment(
         ]
         known = [moment for moment in named if moment.text not in question.dates] or named
         return min(
-            known,
-            key=lambda moment: min((abs(moment.start - start) for start in asked), default=0),
+            known, key=lambda moment: min((abs(moment.start - start) for start in asked), default=0)
         )
 
-    turn = np.flatnonzero(context.turns == context.turns[number])
+    for position in np.flatnonzero(context.turns == context.turns[number]):
+        if named := moments(context.sentences[position].text, sentence.said_on):
+            return named[0]
 
-    return next(
-        (
-            moment
-            for position in turn
-            for moment in moments(context.sentences[position].text, said_on)
-        ),
-        None,
-    )
+    return None
 
 
 def _yes_no(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> SpanAnswer:
     best = context.sentences[ranking.best[0]]
     answer = "No" if NEGATIONS & set(best.words) else "Yes"
-    return SpanAnswer(f"Likely {answer.lower()}" if question.likely else answer, best)
+    if question.likely:
+        answer = f"Likely {answer.lower()}"
+
+    return SpanAnswer(answer, best)
 
 
 def _either(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> SpanAnswer:
@@ -165,12 +164,12 @@ def _either(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -
 
 
 def _count(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> SpanAnswer:
-    quantity = _quantity(count, question, context, ranking)
-    return quantity or (
-        _span(question, context, ranking)
-        if asks_length(question.text)
-        else _tally(context, ranking)
-    )
+    if quantity := _quantity(count, question, context, ranking):
+        return quantity
+    if asks_length(question.text):
+        return _span(question, context, ranking)
+
+    return _tally(context, ranking)
 
 
 def _duration(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> SpanAnswer:
@@ -195,13 +194,12 @@ def _quantity(
 
 def _tally(context: ContextIndex, ranking: Ranking) -> SpanAnswer:
     """How many turns mention it: a lower bound, used if no number was said."""
-    near = [
-        number
-        for number, score in zip(ranking.best, ranking.scores, strict=True)
-        if score >= NEARLY_AS_GOOD * ranking.scores[0]
-    ]
-    turns = len({int(context.turns[number]) for number in near})
-    spelt = next(word for word, value in NUMBERS.items() if value == turns)
+    turns = set()
+    for number, score in zip(ranking.best, ranking.scores, strict=True):
+        if score >= NEARLY_AS_GOOD * ranking.scores[0]:
+            turns.add(int(context.turns[number]))
+
+    spelt = next(word for word, value in NUMBERS.items() if value == len(turns))
     return SpanAnswer(spelt, context.sentences[ranking.best[0]])
 
 
@@ -212,11 +210,11 @@ def _span(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> 
 
     scored = scores(spans)
     best = int(np.argmax(scored))
-    chosen = _items(spans, scored, context, ranking) if question.plural else [best]
+    chosen = [best]
+    if question.plural:
+        chosen = _items(spans, scored, context, ranking)
 
-    return SpanAnswer(
-        ", ".join(spans.text(number) for number in chosen), spans.sentences[spans.owner[best]]
-    )
+    return SpanAnswer(", ".join(map(spans.text, chosen)), spans.sentences[spans.owner[best]])
 
 
 def _items(
@@ -229,7 +227,7 @@ def _items(
     chosen: list[int] = []
     turns: set[int] = set()
 
-    for number in (int(position) for position in np.argsort(-scored, kind="stable")):
+    for number in np.argsort(-scored, kind="stable").tolist():
         if len(chosen) == LIST_ITEMS or scored[number] < np.max(scored) - LIST_MARGIN:
             break
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 from memeval.llm.extractive.dates import moments
@@ -25,32 +24,30 @@ _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 def extract(prompt: ExtractPrompt) -> str:
     """Artifacts as a JSON list: sentences of a clear type; in the second pass, all others."""
     items = []
-    asked = ""
     is_second = bool(prompt.quotes)
+    unclear = "key_fact" if is_second else ""
+    question_before = ""
 
     for number, chunk in enumerate(prompt.chunks, start=1):
-        sentences = read_chunk(chunk)
-        for sentence, kind in _report(sentences, second=is_second):
-            if not any(sentence.text in quote for quote in prompt.quotes):
-                # A reply often makes no sense without the question before it, so that question
-                # becomes its content. In the second pass the content is the sentence itself,
-                # because contents that share most words count as one.
-                question = "" if is_second else asked
-                items.append(_item(sentence, kind, number, question))
+        question = ""
+        for sentence in read_chunk(chunk):
+            if sentence.asks:
+                question = f"asked: {sentence.text}"
+                continue
+            if len(sentence.terms) < LEAST_TERMS:
+                continue
 
-        asked = next((sentence.text for sentence in reversed(sentences) if sentence.asks), "")
+            kind = kind_of(sentence) or unclear
+            if kind and not any(sentence.text in quote for quote in prompt.quotes):
+                items.append(_item(sentence, kind, number, question_before or sentence.text))
+
+        # A reply often makes no sense without the question before it, so that question becomes its
+        # content. In the second pass the content is the sentence itself, because contents that
+        # share most words count as one.
+        if not is_second:
+            question_before = question
 
     return json.dumps(items, ensure_ascii=False, separators=(",", ":"))
-
-
-def _report(sentences: tuple[Sentence, ...], *, second: bool) -> Iterator[tuple[Sentence, str]]:
-    for sentence in sentences:
-        if (
-            not sentence.asks
-            and len(sentence.terms) >= LEAST_TERMS
-            and (kind := kind_of(sentence) or ("key_fact" if second else ""))
-        ):
-            yield sentence, kind
 
 
 def kind_of(sentence: Sentence) -> str:
@@ -66,20 +63,20 @@ def kind_of(sentence: Sentence) -> str:
     if not TEMPORAL.isdisjoint(sentence.words):
         return "event"
 
-    exact = _NAME.search(sentence.text) or any(
-        word.isdigit() or NUMBERS.get(word, 0) > 1 for word in sentence.words
-    )
+    if _NAME.search(sentence.text):
+        return "key_fact"
+    if any(word.isdigit() or NUMBERS.get(word, 0) > 1 for word in sentence.words):
+        return "key_fact"
 
-    return "key_fact" if exact else ""
+    return ""
 
 
-def _item(sentence: Sentence, kind: str, number: int, asked: str) -> dict[str, object]:
-    said_on = sentence.time.date() if sentence.time else None
+def _item(sentence: Sentence, kind: str, number: int, content: str) -> dict[str, object]:
     return {
         "type": kind,
-        "content": f"asked: {asked}" if asked else sentence.text,
+        "content": content,
         "quote": sentence.text,
         "chunk": number,
-        "date": next((moment.text for moment in moments(sentence.text, said_on)), ""),
+        "date": next((moment.text for moment in moments(sentence.text, sentence.said_on)), ""),
         "people": list(dict.fromkeys(_NAME.findall(sentence.text))),
     }

@@ -59,8 +59,9 @@ def features_for(
     """The evidence by kind, in the order of `WEIGHTS`, shape (choices, kinds)."""
     question, read_context = analyse(question_text), index(context)
     ranking = rank(question, read_context, DEPTH)
-    asked = set(question.terms) | {stem(name) for name in question.names}
+    asked = {*question.terms, *map(stem, question.names)}
     turns = _turns(read_context, ranking)
+    found = frozenset().union(*(words for _, words in turns))
     named = _stems_said_by(question, read_context)
     dated = _date(question, choices, read_context, ranking)
     replied = terms(answer)
@@ -70,7 +71,7 @@ def features_for(
         own_terms = terms(choice) - asked or terms(choice)
         weights = {term: read_context.idf(term) for term in own_terms}
         near = max((bearing * _share(weights, words) for bearing, words in turns), default=0.0)
-        wide = _share(weights, frozenset().union(*(words for _, words in turns)))
+        wide = _share(weights, found)
         rows.append((near, wide, _share(weights, named), _f1(terms(choice), replied), date_score))
 
     return np.array(rows)
@@ -79,46 +80,42 @@ def features_for(
 def terms(text: str) -> frozenset[str]:
     """Stems of the content words, numbers as digits; the words themselves if all are stop words."""
     words = [word.lower().replace("’", "'") for word in TOKEN.findall(text) if word[0].isalnum()]
-    return frozenset(
-        _DIGITS.get(word) or stem(word) for word in words if word not in STOP_WORDS
-    ) or frozenset(words)
+    content = [_DIGITS.get(word) or stem(word) for word in words if word not in STOP_WORDS]
+    return frozenset(content or words)
 
 
 def _turns(context: ContextIndex, ranking: Ranking) -> list[tuple[float, frozenset[str]]]:
     """Relevance of each turn found, relative to the best, and the turn's stems and stop words."""
     bearings: dict[int, float] = {}
     for number, score in zip(ranking.best, ranking.scores, strict=True):
-        bearings.setdefault(
-            int(context.turns[number]),
-            max(score, 0.0) / ranking.scores[0] if ranking.scores[0] > 0 else 0.0,
-        )
+        bearing = 0.0
+        if ranking.scores[0] > 0:
+            bearing = max(score, 0.0) / ranking.scores[0]
+
+        bearings.setdefault(int(context.turns[number]), bearing)
 
     return [(bearing, _turn_words(context, turn)) for turn, bearing in bearings.items()]
 
 
 def _turn_words(context: ContextIndex, turn: int) -> frozenset[str]:
     first, last = np.searchsorted(context.turns, [turn, turn + 1])
-    return frozenset().union(
-        *(
-            context.sentences[position].terms | _words(context, position)
-            for position in range(first, last)
-        )
-    )
+    words: set[str] = set()
+    for sentence in context.sentences[first:last]:
+        words |= sentence.terms
+        # Short answers may be among the stop words: `yes`, `no`, `always`.
+        words |= STOP_WORDS.intersection(sentence.words)
 
-
-def _words(context: ContextIndex, position: int) -> frozenset[str]:
-    """The stop words of a sentence: short answers may be among them (`yes`, `no`, `always`)."""
-    return frozenset(context.sentences[position].words) & STOP_WORDS
+    return frozenset(words)
 
 
 def _stems_said_by(question: ParsedQuestion, context: ContextIndex) -> frozenset[str]:
     """Stems said by the people whom the question names; empty if none of them speaks."""
-    positions = [
-        position
-        for name in sorted(question.names & context.spoken.keys())
-        for position in context.spoken[name]
-    ]
-    return frozenset().union(*(context.sentences[position].terms for position in positions))
+    stems: set[str] = set()
+    for name in question.names & context.spoken.keys():
+        for position in context.spoken[name]:
+            stems |= context.sentences[position].terms
+
+    return frozenset(stems)
 
 
 def _share(weights: dict[str, float], words: frozenset[str]) -> float:
@@ -136,7 +133,7 @@ def _share(weights: dict[str, float], words: frozenset[str]) -> float:
 
 
 def _f1(first: frozenset[str], second: frozenset[str]) -> float:
-    return 2 * len(first & second) / (len(first) + len(second)) if first and second else 0.0
+    return 2 * len(first & second) / (len(first) + len(second) or 1)
 
 
 def _date(
@@ -152,8 +149,11 @@ def _date(
     dates = list(_found_dates(context, ranking))
     evidence = []
     for own in written:
-        nearness = [bearing * _nearness(own, date) for bearing, date in dates] if own else []
-        evidence.append(max(nearness, default=0.0))
+        nearest = 0.0
+        if own:
+            nearest = max((bearing * _nearness(own, date) for bearing, date in dates), default=0.0)
+
+        evidence.append(nearest)
 
     return evidence
 
@@ -166,12 +166,11 @@ def _found_dates(context: ContextIndex, ranking: Ranking) -> list[tuple[float, s
             break
 
         sentence, bearing = context.sentences[number], score / ranking.scores[0]
-        said_on = sentence.time.date() if sentence.time else None
-        named = [moment.text for moment in moments(sentence.text, said_on)]
-        dates += [(bearing, text) for text in named]
+        named = moments(sentence.text, sentence.said_on)
+        dates += [(bearing, moment.text) for moment in named]
         # A sentence without a date is most likely about the day on which it was said.
-        if said_on and not named:
-            dates.append((0.7 * bearing, day_text(said_on)))
+        if sentence.said_on and not named:
+            dates.append((0.7 * bearing, day_text(sentence.said_on)))
 
     return dates
 
@@ -184,8 +183,10 @@ def _spell(choice: str) -> str:
     named = moments(text, None)
     if named:
         return f"{text[: named[-1].start]}{named[-1].text}".strip()
+    if _YEAR.search(text) or _DAY_MONTH.search(text):
+        return text.strip()
 
-    return text.strip() if _YEAR.search(text) or _DAY_MONTH.search(text) else ""
+    return ""
 
 
 def _nearness(choice: str, date: str) -> float:

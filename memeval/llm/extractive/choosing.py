@@ -15,8 +15,6 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-import numpy as np
-
 from memeval.llm.contract import ChoosePrompt
 from memeval.llm.extractive.answers import NO_ANSWER, read
 from memeval.llm.extractive.choice_evidence import evidence_for
@@ -45,13 +43,9 @@ def choose(prompt: ChoosePrompt) -> str:
     if not prompt.multi_select:
         return prompt.labels.label(best)
 
-    near = [
-        position
-        for position in order
-        if scores[position] > 0 and scores[position] >= MARGIN * scores[best]
-    ]
-
-    return ",".join(prompt.labels.label(position) for position in sorted(near or [best]))
+    least = MARGIN * scores[best]
+    near = [position for position in order if scores[position] > 0 and scores[position] >= least]
+    return ",".join(map(prompt.labels.label, sorted(near or [best])))
 
 
 def choice_scores(
@@ -70,27 +64,22 @@ def choice_scores(
         if any(refusals):
             return refusals
 
-    evidence = (
-        evidence_for(question, choices, context, reading.answer)
-        if context
-        else np.zeros(len(choices))
-    )
+    if context:
+        evidence = evidence_for(question, choices, context, reading.answer)
+        if evidence.any():
+            return list(map(float, evidence))
 
-    return (
-        [float(score) for score in evidence]
-        if evidence.any()
-        else [_count_shared(question, choice) for choice in choices]
-    )
+    return [_count_shared(question, choice) for choice in choices]
 
 
 def _count_shared(question: str, choice: str) -> float:
     """The share of the choice's stems that also occur in the question."""
     question_stems, choice_stems = _stems(question), _stems(choice)
-    return len(question_stems & choice_stems) / len(choice_stems) if choice_stems else 0.0
+    return len(question_stems & choice_stems) / (len(choice_stems) or 1)
 
 
 def _stems(text: str) -> frozenset[str]:
-    words = (word.lower() for word in TOKEN.findall(text))
+    words = map(str.lower, TOKEN.findall(text))
     return frozenset(stem(word) for word in words if word not in STOP_WORDS and word[0].isalnum())
 
 

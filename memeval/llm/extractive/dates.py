@@ -20,7 +20,8 @@ MONTHS = (
 )
 WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _WEEKDAY = r"(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nesday|rs|rsday|urday)?\b"
-_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_MONTH_STARTS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTH = rf"({'|'.join(_MONTH_STARTS)})[a-z]*"
 _COUNT = r"(\d+|" + "|".join(NUMBERS) + r"|few|several)"
 
 
@@ -85,10 +86,13 @@ def _resolve(resolve: Resolver, match: re.Match[str], said_on: date | None) -> M
 def _full_date(match: re.Match[str], said_on: date | None) -> str | None:
     day, month, year = match.group("day"), match.group("month"), match.group("year")
     number = _month_number(month)
-    if year is None and said_on is None:
+    if year:
+        chosen = int(year)
+    elif said_on:
+        chosen = _nearest_year(number, said_on)
+    else:
         return None
 
-    chosen = int(year) if year else _nearest_year(number, said_on or date.min)
     return day_text(date(chosen, number, int(day)))
 
 
@@ -102,9 +106,11 @@ def _bare_month(match: re.Match[str], said_on: date | None) -> str | None:
 
     number = _month_number(match.group("month"))
     shift = {"last": -1, "next": 1}.get(match.group("which") or "", 0)
-    year = _nearest_year(number, said_on)
-    if shift:
-        year = said_on.year + shift if (number - said_on.month) * shift <= 0 else said_on.year
+    year = said_on.year
+    if not shift:
+        year = _nearest_year(number, said_on)
+    elif (number - said_on.month) * shift <= 0:
+        year += shift
 
     return month_text(year, number)
 
@@ -154,7 +160,10 @@ def _ago(match: re.Match[str], said_on: date | None) -> str | None:
 
 def _ahead(match: re.Match[str], said_on: date | None) -> str | None:
     number = _number(match.group(1))
-    return None if said_on is None or number is None else _shift(said_on, match.group(2), number)
+    if said_on is None or number is None:
+        return None
+
+    return _shift(said_on, match.group(2), number)
 
 
 def _around(match: re.Match[str], said_on: date | None) -> str | None:
@@ -189,9 +198,7 @@ def _weekday(match: re.Match[str], said_on: date | None) -> str | None:
 
 
 def _month_number(name: str) -> int:
-    return next(
-        number for number, month in enumerate(MONTHS, start=1) if month.lower().startswith(name[:3])
-    )
+    return _MONTH_STARTS.index(name[:3]) + 1
 
 
 def _nearest_year(month: int, said_on: date) -> int:

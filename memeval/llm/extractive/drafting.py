@@ -9,6 +9,7 @@ from datetime import date
 from memeval.llm.contract import DraftPrompt
 from memeval.llm.extractive.dates import moments
 from memeval.llm.extractive.sentences import read_chunk
+from memeval.records import Turn
 
 _NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\w.,]*\w)")
 GAP = "…"
@@ -18,9 +19,12 @@ FEWEST_WORDS = 5
 
 def propose(prompt: DraftPrompt) -> str:
     """A question about a date or number in the turns, the chosen turn first; null if none fits."""
-    turns = [turn for session in prompt.sessions for turn in session.turns]
+    turns: list[Turn] = []
+    for session in prompt.sessions:
+        turns += session.turns
+
     for turn in sorted(turns, key=lambda turn: turn.turn_id != prompt.about):
-        said_on = None if turn.time is None else turn.time.date()
+        said_on = turn.time and turn.time.date()
         for sentence in read_chunk(turn.text):
             if sentence.asks or len(sentence.words) < FEWEST_WORDS:
                 continue
@@ -32,8 +36,11 @@ def propose(prompt: DraftPrompt) -> str:
 
             asked, answer, (start, end) = answered
             cut = " ".join(f"{text[:start]}{GAP}{text[end:]}".split())
+            who = turn.speaker
             # A role, such as `user`, is not a name.
-            who = f"the {turn.speaker}" if turn.speaker.islower() else turn.speaker
+            if who.islower():
+                who = f"the {who}"
+
             question = {
                 "kind": prompt.kind,
                 "question": f'{asked} fills the gap in what {who} said: "{cut}"?',
@@ -48,8 +55,9 @@ def propose(prompt: DraftPrompt) -> str:
 def _answer(kind: str, text: str, said_on: date | None) -> tuple[str, str, tuple[int, int]] | None:
     """Question word for the date or the number of a sentence, the answer, and its position."""
     if kind == "temporal":
-        dates = moments(text, said_on)
-        return ("Which date", dates[0].text, (dates[0].start, dates[0].end)) if dates else None
+        if dates := moments(text, said_on):
+            return "Which date", dates[0].text, (dates[0].start, dates[0].end)
+    elif number := _NUMBER.search(text):
+        return "Which number", number.group(), number.span()
 
-    number = _NUMBER.search(text)
-    return ("Which number", number.group(), number.span()) if number else None
+    return None

@@ -32,8 +32,13 @@ class SourceSentence(Struct, frozen=True):
     @property
     def line(self) -> str:
         """The sentence as a separate chunk."""
-        line = f"{self.speaker}: {self.text}" if self.speaker else self.text
-        return f"[{self.stamp}] {line}" if self.stamp else line
+        line = self.text
+        if self.speaker:
+            line = f"{self.speaker}: {line}"
+        if self.stamp:
+            line = f"[{self.stamp}] {line}"
+
+        return line
 
 
 def entries(chunks: Iterable[str]) -> Iterator[SourceSentence]:
@@ -42,21 +47,22 @@ def entries(chunks: Iterable[str]) -> Iterator[SourceSentence]:
         heads = list(_heads(chunk))
         for sentence in read_chunk(chunk):
             stamp, speaker = heads[sentence.line]
-            text = (
-                f"[shares an image: {sentence.text}]" if sentence.caption else sentence.text.strip()
-            )
-            telling = frozenset(
-                term
-                for (start, end), term in zip(sentence.spans, sentence.stems, strict=True)
-                if term
-                and (sentence.text[start].isdigit() or (start and sentence.text[start].isupper()))
-            )
+            text = sentence.text.strip()
+            if sentence.caption:
+                text = f"[shares an image: {sentence.text}]"
+
+            telling = set()
+            for (start, _), term in zip(sentence.spans, sentence.stems, strict=True):
+                first = sentence.text[start]
+                if term and (first.isdigit() or (start and first.isupper())):
+                    telling.add(term)
+
             yield SourceSentence(
                 stamp=stamp,
                 speaker=speaker,
                 text=text,
                 terms=sentence.terms,
-                telling=telling,
+                telling=frozenset(telling),
                 asks=sentence.asks,
             )
 

@@ -28,7 +28,7 @@ _BEFORE = re.compile(r"^(?:The )?(\w+?)(?: (week|weekend)s?)? (before|after|of) 
 def elapsed_time(question: str, asked_at: datetime | None, context: ContextIndex) -> str | None:
     """Time between the two events of a lower-cased question, or since its one event."""
     if match := _SINCE.search(question):
-        first, second = event_day(match["event"], context), asked_at.date() if asked_at else None
+        first, second = event_day(match["event"], context), asked_at and asked_at.date()
     elif match := _BETWEEN.search(question) or _AROUND.search(question):
         first, second = event_day(match["one"], context), event_day(match["other"], context)
     else:
@@ -37,8 +37,9 @@ def elapsed_time(question: str, asked_at: datetime | None, context: ContextIndex
     if first is None or second is None or first == second:
         return None
 
-    number = round(abs((second - first).days) / _DAYS[match["unit"]])
-    return f"{number} {match['unit']}{'' if number == 1 else 's'}"
+    unit = match["unit"]
+    number = round(abs((second - first).days) / _DAYS[unit])
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
 
 
 def event_day(event: str, context: ContextIndex) -> date | None:
@@ -48,10 +49,11 @@ def event_day(event: str, context: ContextIndex) -> date | None:
         return None
 
     sentence = context.sentences[ranking.best[0]]
-    said_on = sentence.time.date() if sentence.time else None
-    days = (approximate_day(moment.text) for moment in moments(sentence.text, said_on))
+    for moment in moments(sentence.text, sentence.said_on):
+        if day := approximate_day(moment.text):
+            return day
 
-    return next((day for day in days if day), said_on)
+    return sentence.said_on
 
 
 def approximate_day(text: str) -> date | None:
@@ -62,8 +64,10 @@ def approximate_day(text: str) -> date | None:
 
     try:
         day = date(int(match[3]), MONTHS.index(match[2]) + 1, int(match[1] or 15))
-        relation = _BEFORE.match(text)
-        return day + _shift(relation[1].lower(), relation[3], day) if relation else day
+        if relation := _BEFORE.match(text):
+            day += _shift(relation[1].lower(), relation[3], day)
+
+        return day
     except (ValueError, OverflowError):
         return None
 

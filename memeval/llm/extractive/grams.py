@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 BEST_UNITS = 5
 """Number of best sentences whose words count for a choice."""
@@ -29,11 +29,10 @@ def grams(text: str) -> frozenset[str]:
     """Pairs of neighbouring Chinese characters (or a lone one), and lower-cased Latin words."""
     parts: set[str] = set()
     for run in _RUN.findall(text.lower()):
-        parts.update(
-            [run]
-            if len(run) == 1 or not _UNSPACED.match(run)
-            else (first + second for first, second in pairwise(run))
-        )
+        if len(run) == 1 or not _UNSPACED.match(run):
+            parts.add(run)
+        else:
+            parts.update(map("".join, pairwise(run)))
 
     return frozenset(parts)
 
@@ -60,20 +59,18 @@ def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...])
     )
     best = [(score, sentences[position]) for score, position in near[:BEST_UNITS] if score > 0]
     if not best:
-        return [
-            len(grams(choice) & asked) / len(grams(choice)) if grams(choice) else 0.0
-            for choice in choices
-        ]
+        return [len(grams(choice) & asked) / (len(grams(choice)) or 1) for choice in choices]
 
     scores = []
     for choice in choices:
         wanted = grams(choice) - asked or grams(choice)
         total = weight(wanted)
-        scores.append(
-            max(score / best[0][0] * weight(wanted & sentence) / total for score, sentence in best)
-            if total
-            else 0.0
-        )
+        largest = 0.0
+        if total:
+            shares = [score / best[0][0] * weight(wanted & sentence) for score, sentence in best]
+            largest = max(shares) / total
+
+        scores.append(largest)
 
     return scores
 
@@ -81,5 +78,8 @@ def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...])
 @lru_cache(maxsize=16)
 def _read(context: tuple[str, ...]) -> tuple[list[frozenset[str]], Counter[str]]:
     """The grams of each sentence, and the number of sentences with each gram; cached by context."""
-    sentences = [grams(part) for chunk in context for part in _END.split(chunk) if part.strip()]
-    return sentences, Counter(gram for sentence in sentences for gram in sentence)
+    sentences: list[frozenset[str]] = []
+    for chunk in context:
+        sentences += map(grams, filter(str.strip, _END.split(chunk)))
+
+    return sentences, Counter(chain.from_iterable(sentences))

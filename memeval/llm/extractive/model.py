@@ -75,20 +75,15 @@ class ExtractiveModel(LanguageModel):
             return Completion(text, usage, latency_s=latency, tool_calls=calls)
 
         if isinstance(prompt, AnswerPrompt):
-            text, prompt_tokens = (
-                _reply(read(prompt.question, prompt.context, prompt.asked_at), prompt.style),
-                _prompt_tokens(prompt, prompt.instruction),
-            )
+            reading = read(prompt.question, prompt.context, prompt.asked_at)
+            text = _reply(reading, prompt.style)
+            prompt_tokens = _prompt_tokens(prompt, prompt.instruction)
         elif isinstance(prompt, ChoosePrompt):
-            text, prompt_tokens = (
-                choose(prompt),
-                _prompt_tokens(prompt, *labelled(prompt.choices, prompt.labels)),
-            )
+            text = choose(prompt)
+            prompt_tokens = _prompt_tokens(prompt, *labelled(prompt.choices, prompt.labels))
         elif reply := _REPLIERS.get(type(prompt)):
-            text, prompt_tokens = (
-                reply(prompt),
-                sum(count_tokens(message["content"]) for message in prompt.messages()),
-            )
+            text = reply(prompt)
+            prompt_tokens = sum(count_tokens(message["content"]) for message in prompt.messages())
         else:
             raise ModelError(
                 f"the offline reader (llm=extractive) does not support {type(prompt).__name__}: "
@@ -115,11 +110,12 @@ def _reply(reading: SpanAnswer, style: str) -> str:
     if reading.support is None:
         return f"Nothing in the context bears on the question.\nAnswer: {reading.answer}"
 
-    who = reading.support.speaker.title() or "the context"
-    when = f" at {format_time(reading.support.time)}" if reading.support.time else ""
+    source = reading.support.speaker.title() or "the context"
+    if reading.support.time:
+        source += f" at {format_time(reading.support.time)}"
 
     return (
-        f"The sentence that bears most on the question is from {who}{when}: "
+        f"The sentence that bears most on the question is from {source}: "
         f'"{reading.support.text.strip()}"\nAnswer: {reading.answer}'
     )
 

@@ -51,8 +51,11 @@ def count(sentence: str, question: str) -> str | None:
         match = _DURATION.search(sentence)
         return match.group() if match else None
 
-    numbers = (match.group() for match in _COUNT.finditer(sentence))
-    return next((number.rstrip(",.") for number in numbers if number.lower() not in _ONE), None)
+    for match in _COUNT.finditer(sentence):
+        if match.group().lower() not in _ONE:
+            return match.group().rstrip(",.")
+
+    return None
 
 
 def asks_length(question: str) -> bool:

@@ -99,7 +99,7 @@ _VERB = re.compile(
     r"\w+){1,2})?(?: and (?:[A-Z]\w+|h\w+ \w+))?"
     r"|the (?:two|friends)) ((?!to\b|the\b|a\b)[a-z]\w+)"
 )
-_GENERIC = frozenset("kind kinds type types sort sorts".split())
+_NO_TOPIC = STOP_WORDS | frozenset("kind kinds type types sort sorts".split())
 _WHICH_OF_TWO = re.compile(r"^\W*(?:which|who|what)\b[^,]*,((?:(?!,).)+?),? or ((?:(?!,).)+?)\?")
 _TOPIC = re.compile(r"\b(?:what|which)\b((?: [\w'-]+){1,4})")
 
@@ -108,16 +108,21 @@ _TOPIC = re.compile(r"\b(?:what|which)\b((?: [\w'-]+){1,4})")
 def analyse(text: str) -> ParsedQuestion:
     """The analysis of a question's text."""
     lowered = text.lower().replace("’", "'")
-    tokens = [match.group().replace("’", "'") for match in TOKEN.finditer(text)]
+    tokens = TOKEN.findall(text.replace("’", "'"))
     capitals = [word for word in tokens[1:] if word[0].isupper() and word not in MONTHS]
     names = frozenset(_bare(word.lower()) for word in capitals) - STOP_WORDS
     named = moments(text, None)
     plain = _blank_out(text, named)
-    words = [match.group().replace("’", "'").lower() for match in TOKEN.finditer(plain)]
+    words = map(str.lower, TOKEN.findall(plain.replace("’", "'")))
     stems = [stem(word) for word in words if word not in STOP_WORDS and word[0].isalnum()]
-    kind, several = _kind(lowered), _plural(lowered)
+    kind, topic = _kind(lowered), _topic_words(lowered)
+    several = _plural(lowered, topic)
     if kind is ExpectedAnswer.WHAT and several:
         kind = ExpectedAnswer.LIST
+
+    options: tuple[str, ...] = ()
+    if kind is ExpectedAnswer.EITHER:
+        options = _options(lowered)
 
     return ParsedQuestion(
         text=lowered,
@@ -126,12 +131,12 @@ def analyse(text: str) -> ParsedQuestion:
         pairs=frozenset(pairwise(stems)),
         names=names,
         likely=bool(_LIKELY.search(lowered)),
-        options=_options(lowered) if kind is ExpectedAnswer.EITHER else (),
+        options=options,
         verb=_verb(text),
         pictured=bool(_PICTURED.search(lowered)),
         plural=several,
         dates=tuple(moment.text for moment in named) or tuple(_BARE_MONTH.findall(text)),
-        topic=_topic(lowered),
+        topic=tuple(stem(word) for word in topic if word not in _NO_TOPIC),
     )
 
 
@@ -157,7 +162,7 @@ def _kind(lowered: str) -> ExpectedAnswer:
         if (match := re.search(pattern, lowered))
     ]
 
-    return min(places)[2] if places else ExpectedAnswer.WHAT
+    return min(places, default=(0, 0, ExpectedAnswer.WHAT))[2]
 
 
 def _options(lowered: str) -> tuple[str, ...]:
@@ -177,16 +182,10 @@ def _options(lowered: str) -> tuple[str, ...]:
 def _topic_words(lowered: str) -> list[str]:
     """The words after `what` or `which`, up to the first auxiliary."""
     match = _TOPIC.search(lowered)
-    words = match.group(1).split() if match else []
-    return list(takewhile(lambda word: word not in AUXILIARIES, words))
+    if match is None:
+        return []
 
-
-def _topic(lowered: str) -> tuple[str, ...]:
-    return tuple(
-        stem(word)
-        for word in _topic_words(lowered)
-        if word not in STOP_WORDS and word not in _GENERIC
-    )
+    return list(takewhile(lambda word: word not in AUXILIARIES, match.group(1).split()))
 
 
 def _verb(text: str) -> str:
@@ -194,10 +193,9 @@ def _verb(text: str) -> str:
     return stem(match.group(1).lower()) if match else ""
 
 
-def _plural(lowered: str) -> bool:
+def _plural(lowered: str, topic: Sequence[str]) -> bool:
     """True for `what activities …` and `what are …`: more than one item is asked for."""
-    words = _topic_words(lowered)
-    head = words[-1] if words else ""
+    head = topic[-1] if topic else ""
     ends_plural = head.endswith("s") and not head.endswith(("ss", "us", "is", "'s"))
     return ends_plural or head in ("people", "children") or bool(_ARE.search(lowered))
 

@@ -99,24 +99,24 @@ def index(context: tuple[str, ...]) -> ContextIndex:
 
     postings: dict[str, list[int]] = defaultdict(list)
     spoken: dict[str, list[int]] = defaultdict(list)
+    asking: list[int] = []
 
     for number, sentence in enumerate(sentences):
+        if sentence.asks:
+            asking.append(number)
+
         for word in sentence.speaker.split():
             spoken[word].append(number)
 
         for term in sentence.terms:
             postings[term].append(number)
 
-    asking = np.array(
-        [number for number, sentence in enumerate(sentences) if sentence.asks], dtype=np.int64
-    )
-
     return ContextIndex(
         sentences=tuple(sentences),
         turns=np.array(turns, dtype=np.int64),
         postings=_arrays(postings),
         spoken=_arrays(spoken),
-        asking=asking,
+        asking=np.array(asking, dtype=np.int64),
     )
 
 
@@ -147,21 +147,19 @@ def rank(question: ParsedQuestion, context: ContextIndex, depth: int) -> Ranking
     )
     scores = evidence @ IMPORTANCE
     scores[np.sum(evidence[:, :4], axis=1) <= 0] = -np.inf
-    best = [
-        int(number)
-        for number in np.argsort(-scores, kind="stable")[:depth]
-        if np.isfinite(scores[number])
-    ]
+    best = np.argsort(-scores, kind="stable")[:depth]
+    best = best[np.isfinite(scores[best])]
     share = stem_counts / len(weights)
+    coverage = coverage_named = float(np.max(share))
+    if named:
+        coverage_named = float(np.max(share[context.turns[speaking]]))
 
     return Ranking(
-        best=tuple(best),
-        scores=tuple(float(scores[number]) for number in best),
-        evidence=tuple(tuple(map(float, evidence[number])) for number in best),
-        coverage=float(np.max(share)),
-        coverage_named=float(np.max(share[context.turns[speaking]]))
-        if named
-        else float(np.max(share)),
+        best=tuple(best.tolist()),
+        scores=tuple(scores[best].tolist()),
+        evidence=tuple(map(tuple, evidence[best].tolist())),
+        coverage=coverage,
+        coverage_named=coverage_named,
         weights=weights,
     )
 
@@ -194,29 +192,28 @@ def _nearness(text: str, said_on: date) -> float:
     ):
         return 1.0
 
-    return (
-        0.5
-        if any(
-            text == day_text(said_on - timedelta(days=days))
-            for days in range(1, 15)
-            if said_on.toordinal() > days
-        )
-        else 0.0
-    )
+    for days in range(1, 15):
+        if said_on.toordinal() > days and text == day_text(said_on - timedelta(days=days)):
+            return 0.5
+
+    return 0.0
 
 
 def _weights(
     question: ParsedQuestion, context: ContextIndex, named: Iterable[str]
 ) -> dict[str, float]:
     """The idf of the question's stems without names of speakers, which are weighed separately."""
-    left_out = {stem(name) for name in named}
+    left_out = set(map(stem, named))
     return {term: context.idf(term) for term in question.terms if term not in left_out}
 
 
 def _speaking(named: Iterable[str], context: ContextIndex) -> Places:
     """Numbers of the sentences that any of the named people says."""
     parts = [context.spoken[name] for name in sorted(named)]
-    return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+    if not parts:
+        return np.empty(0, dtype=np.int64)
+
+    return np.unique(np.concatenate(parts))
 
 
 def _pairs(question: ParsedQuestion, context: ContextIndex) -> Scores:

@@ -94,17 +94,23 @@ class Candidates:
 def candidates(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> Candidates:
     """All candidates of the ranking's sentences with their features."""
     chosen = tuple(context.sentences[number] for number in ranking.best)
-    parts = [spans(sentence) for sentence in chosen]
-    owner = np.repeat(np.arange(len(parts)), [len(part.starts) for part in parts])
-    dynamic = [_dynamic(question, context, ranking, rank, part) for rank, part in enumerate(parts)]
-    static = np.concatenate([part.features for part in parts])
-    features = np.hstack([static, np.concatenate(dynamic), _by_kind(question.kind, static)])
-    starts, ends = (
-        np.concatenate([part.starts for part in parts]),
-        np.concatenate([part.ends for part in parts]),
-    )
+    owners, starts, ends, statics, dynamics = [], [], [], [], []
+    for rank, sentence in enumerate(chosen):
+        part = spans(sentence)
+        owners.append(np.full(len(part.starts), rank))
+        starts.append(part.starts)
+        ends.append(part.ends)
+        statics.append(part.features)
+        dynamics.append(_dynamic(question, context, ranking, rank, part))
 
-    return Candidates(sentences=chosen, owner=owner, starts=starts, ends=ends, features=features)
+    static: Matrix = np.concatenate(statics)
+    return Candidates(
+        sentences=chosen,
+        owner=np.concatenate(owners),
+        starts=np.concatenate(starts),
+        ends=np.concatenate(ends),
+        features=np.hstack([static, np.concatenate(dynamics), _by_kind(question.kind, static)]),
+    )
 
 
 def scores(found: Candidates) -> Vector:
@@ -123,26 +129,34 @@ def _by_kind(kind: ExpectedAnswer, static: Matrix) -> Matrix:
     blocks = []
     for each, names in BY_KIND.items():
         columns = static[:, [_STATIC_COLUMN[name] for name in names]]
-        blocks.append(columns if each is kind else np.zeros_like(columns))
+        if each is not kind:
+            columns = np.zeros_like(columns)
+
+        blocks.append(columns)
 
     return np.hstack(blocks)
 
 
 def _dynamic(
-    question: ParsedQuestion,
-    context: ContextIndex,
-    ranking: Ranking,
-    rank: int,
-    part: Spans,
+    question: ParsedQuestion, context: ContextIndex, ranking: Ranking, rank: int, part: Spans
 ) -> Matrix:
     """Columns `DYNAMIC` and `EVIDENCE` for candidates of the sentence at a rank."""
     sentence = context.sentences[ranking.best[rank]]
     weights, stems = ranking.weights, sentence.stems
     total = sum(weights.values()) or 1.0
-    asked = np.array([weights.get(term, 0.0) if term else 0.0 for term in stems])
-    fresh = np.array([bool(term) and term not in weights for term in stems], dtype=float)
-    rare = np.array([context.idf(term) if term and term not in weights else 0.0 for term in stems])
-    topic = np.array([term in question.topic if term else False for term in stems], dtype=float)
+    asked, fresh, rare, topic, verb = np.zeros((5, len(stems)))
+    for token, term in enumerate(stems):
+        if not term:
+            continue
+
+        if term in weights:
+            asked[token] = weights[term]
+        else:
+            fresh[token], rare[token] = 1, context.idf(term)
+
+        topic[token] = term in question.topic
+        verb[token] = term == question.verb
+
     spoken = np.array(
         [word.removesuffix("'s") in context.spoken for word in sentence.words], dtype=float
     )
@@ -150,7 +164,6 @@ def _dynamic(
     inside, new = _sums(asked, part), _sums(fresh, part)
     near_left, near_right = left[part.starts], right[part.ends]
     after = np.append(topic, [0.0, 0.0, 0.0])
-    verb = np.array([bool(term) and term == question.verb for term in stems])
     caption = float(question.pictured and sentence.caption)
     ones = np.ones(len(part.starts))
 
@@ -169,7 +182,7 @@ def _dynamic(
             after[part.ends + 1],
             np.where(part.starts > 0, topic[part.starts - 1], 0.0),
             topic[part.ends],
-            _follows(verb, stems)[part.starts],
+            _follows(verb > 0, stems)[part.starts],
             _follows(asked > 0, stems)[part.starts],
             ones * caption,
             *(ones * value for value in ranking.evidence[rank]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache, partial
 
 from memeval.llm.extractive.words import STOP_WORDS, TOKEN, stem
@@ -51,6 +51,11 @@ class Sentence:
     """True for a question."""
     caption: bool = False
 
+    @property
+    def said_on(self) -> date | None:
+        """The day of its time."""
+        return self.time and self.time.date()
+
 
 _LONGEST_STAMP = 200
 """Longest bracketed date, in characters: else unclosed parentheses would take quadratic time."""
@@ -82,9 +87,8 @@ def _read(text: str) -> tuple[Sentence, ...]:
             speaker, body = match[1].strip().lower(), body[match.end() :]
 
         sentence = partial(_sentence, speaker=speaker, time=time, line=number)
-        sentences += [
-            sentence(part) for part in _END.split(_CAPTION.sub(" ", body)) if part.strip()
-        ]
+        parts = _END.split(_CAPTION.sub(" ", body))
+        sentences += map(sentence, filter(str.strip, parts))
         sentences += [sentence(match[1], caption=True) for match in _CAPTION.finditer(body)]
 
     return tuple(sentences)

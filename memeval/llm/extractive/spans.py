@@ -102,14 +102,13 @@ class Spans:
 
 @lru_cache(maxsize=1 << 12)
 def spans(sentence: Sentence) -> Spans:
-    kinds = [_token_kind(word) for word in sentence.words[:LONGEST_SENTENCE]]
-    pairs = [
-        (start, end)
-        for start, kind in enumerate(kinds)
-        if kind in ("content", "preposition")
-        for end in range(start, min(len(kinds), start + LONGEST))
-        if kinds[end] == "content" and not (start == end and kind == "preposition")
-    ]
+    kinds = list(map(_token_kind, sentence.words[:LONGEST_SENTENCE]))
+    pairs: list[tuple[int, int]] = []
+    for start, kind in enumerate(kinds):
+        if kind in ("content", "preposition"):
+            ends = range(start, min(len(kinds), start + LONGEST))
+            pairs += [(start, end) for end in ends if kinds[end] == "content"]
+
     rows = [_row(sentence, kinds, start, end) for start, end in pairs]
     places = np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
@@ -132,7 +131,11 @@ def _token_kind(word: str) -> str:
     if not word[0].isalnum():
         return "punctuation"
 
-    return next((name for name, members in _CLASSES if word in members), "content")
+    for name, members in _CLASSES:
+        if word in members:
+            return name
+
+    return "content"
 
 
 def _row(sentence: Sentence, kinds: list[str], start: int, end: int) -> list[float]:
@@ -184,9 +187,8 @@ def _row(sentence: Sentence, kinds: list[str], start: int, end: int) -> list[flo
 
 def _capital(sentence: Sentence, start: int, end: int) -> bool:
     """True if a word other than the sentence's first starts with a capital letter."""
-    return any(
-        sentence.text[sentence.spans[token][0]].isupper() for token in range(max(1, start), end + 1)
-    )
+    inside = sentence.spans[max(1, start) : end + 1]
+    return any(sentence.text[first].isupper() for first, _ in inside)
 
 
 def _find_quotes(sentence: Sentence, start: int, end: int) -> bool:

@@ -58,7 +58,10 @@ def _choose(sentences: Sequence[SourceSentence], budget: int) -> list[int]:
         # `fsum` does not depend on the order of the set, which changes with each process.
         gain = math.fsum(weights[term] for term in entry.terms - covered)
         gain /= math.sqrt(1 + per_date[entry.stamp])
-        return (ASKED if entry.asks else 1.0) * gain / (costs[number] + OVERHEAD)
+        if entry.asks:
+            gain *= ASKED
+
+        return gain / (costs[number] + OVERHEAD)
 
     while remaining:
         # Sorted, so that the earliest of equal sentences is taken.
@@ -83,12 +86,16 @@ def _choose(sentences: Sequence[SourceSentence], budget: int) -> list[int]:
 
 
 def _weights(sentences: Sequence[SourceSentence]) -> Mapping[str, float]:
-    counts = Counter(term for entry in sentences for term in entry.terms)
-    telling = {term for entry in sentences for term in entry.telling}
-    weights = {
-        term: 1 + math.log(count) + (TELLING if term in telling else 0.0)
-        for term, count in counts.items()
-    }
+    counts: Counter[str] = Counter()
+    telling: set[str] = set()
+    for entry in sentences:
+        counts.update(entry.terms)
+        telling |= entry.telling
+
+    weights = {term: 1 + math.log(count) for term, count in counts.items()}
+    for term in telling:
+        weights[term] += TELLING
+
     return weights | dict.fromkeys(_EMPTY, 0.0)
 
 

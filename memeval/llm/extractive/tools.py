@@ -55,20 +55,21 @@ _HEAD = re.compile(r"^(?:[\w.-]+:\d+: )?(?:\[[^\]]*\] )?")
 
 def next_calls(prompt: ToolPrompt) -> tuple[ToolCall, ...]:
     """The next calls; empty if it is time to answer, or if the session is stored."""
-    if isinstance(prompt.asked, SessionPrompt):
-        return () if prompt.exchange else tuple(_writing(prompt.asked, prompt.tools))
+    if not isinstance(prompt.asked, SessionPrompt):
+        call = _search(prompt, prompt.asked.question)
+        return () if call is None else (call,)
+    if prompt.exchange:
+        return ()
 
-    call = _search(prompt, prompt.asked.question)
-    return () if call is None else (call,)
+    return tuple(_writing(prompt.asked, prompt.tools))
 
 
 def _search(prompt: ToolPrompt, question: str) -> ToolCall | None:
     """The next search; None if it is time to answer."""
-    searches = [
-        call["function"]["arguments"]
-        for message in prompt.exchange
-        for call in message.get("tool_calls", ())
-    ]
+    searches: list[str] = []
+    for message in prompt.exchange:
+        searches += [call["function"]["arguments"] for call in message.get("tool_calls", ())]
+
     tool = _search_among(prompt.tools)
     if prompt.last or tool is None or len(searches) >= MOST_SEARCHES:
         return None
@@ -102,9 +103,19 @@ def rare_words(text: str) -> list[str]:
 
 def _search_among(tools: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
     """The tool to search with, and its argument for the words; None if there is none."""
-    texts = [(str(tool["name"]), name) for tool in tools if (name := _text_argument(tool))]
-    searching = [tool for tool in texts if _SEARCHES.search(tool[0])]
-    return next(iter([*searching, *texts]), None)
+    first = None
+    for tool in tools:
+        argument = _text_argument(tool)
+        if not argument:
+            continue
+
+        found = str(tool["name"]), argument
+        if _SEARCHES.search(found[0]):
+            return found
+
+        first = first or found
+
+    return first
 
 
 def _text_argument(tool: Mapping[str, Any]) -> str | None:
@@ -126,35 +137,43 @@ def mapping_of(value: Any) -> Mapping[str, Any]:
 
 def names_in(value: Any) -> list[str]:
     """The names in a part of a schema; empty if it is not a list."""
-    names = value if isinstance(value, list) else []
-    return [name for name in names if isinstance(name, str)]
+    if not isinstance(value, list):
+        return []
+
+    return [name for name in value if isinstance(name, str)]
 
 
 def _query(words: Sequence[str], argument: str) -> str:
     """The words as the argument takes them: a pattern matches any of them."""
-    return "|".join(map(re.escape, words)) if _PATTERN.search(argument) else " ".join(words)
+    if _PATTERN.search(argument):
+        return "|".join(map(re.escape, words))
+
+    return " ".join(words)
 
 
 def _names(seen: Sequence[str], known: Sequence[str]) -> list[str]:
     """The two most frequent new names and two words of the question; empty if no name is new."""
-    of_question = {word.casefold() for word in known}
+    left_out = STOP_WORDS.union(map(str.casefold, known))
     counts: Counter[str] = Counter()
     for entry in seen:
         text = _HEAD.sub("", entry).partition(": ")[2] or entry
         # The first word of a sentence is in capitals, too.
         inside = re.findall(r"(?<=[a-z,] )[A-Z][a-z]+", text)
-        counts.update(name for name in inside if name.casefold() not in STOP_WORDS | of_question)
+        counts.update(name for name in inside if name.casefold() not in left_out)
 
-    new_names = [name for name, _ in counts.most_common(2)]
-    return [*new_names, *known[:2]] if new_names else []
+    if not counts:
+        return []
+
+    return [*(name for name, _ in counts.most_common(2)), *known[:2]]
 
 
 def _writing(session: SessionPrompt, tools: Sequence[Mapping[str, Any]]) -> Iterator[ToolCall]:
     """A call for each turn that states something, and for each change that a sentence requests."""
-    tool = next((tool for tool in tools if stores_text(tool)), None)
+    tool = next(filter(stores_text, tools), None)
     if tool is None:
         return
 
+    names = {str(tool["name"]) for tool in tools}
     keeps_date = _KEEPS_DATE.search(str(tool["description"]))
     facts = []
     changes = 0
@@ -162,7 +181,7 @@ def _writing(session: SessionPrompt, tools: Sequence[Mapping[str, Any]]) -> Iter
         if entry.asks:
             continue
 
-        change = _change(entry.text, {str(tool["name"]) for tool in tools})
+        change = _change(entry.text, names)
         if change is not None:
             changes += 1
             name, changed = change
@@ -173,8 +192,9 @@ def _writing(session: SessionPrompt, tools: Sequence[Mapping[str, Any]]) -> Iter
 
     turns = groupby(facts, key=lambda entry: (entry.stamp, entry.speaker))
     for number, ((stamp, speaker), of_turn) in enumerate(turns, start=changes + 1):
-        statement = " ".join(entry.text for entry in of_turn)
-        note = f"{speaker}: {statement}" if speaker else statement
+        note = statement = " ".join(entry.text for entry in of_turn)
+        if speaker:
+            note = f"{speaker}: {note}"
         if stamp and not keeps_date:
             note = f"[{stamp}] {note}"
 
@@ -212,8 +232,11 @@ def stores_text(tool: Mapping[str, Any]) -> bool:
 
 def fill_schema(schema: Any, name: str = "", *, note: str, label: str, depth: int = 0) -> Any:
     """The smallest value that a schema allows, with the note or the label as its strings."""
-    schema = without_references(schema) if depth == 0 else schema
-    schema = schema if isinstance(schema, Mapping) and depth < _DEEPEST else {}
+    if depth == 0:
+        schema = without_references(schema)
+    if not isinstance(schema, Mapping) or depth >= _DEEPEST:
+        schema = {}
+
     options = schema.get("enum")
     if isinstance(options, list) and options:
         return options[0]
@@ -222,11 +245,13 @@ def fill_schema(schema: Any, name: str = "", *, note: str, label: str, depth: in
     if kind == "array":
         return [fill_schema(schema.get("items"), name, note=note, label=label, depth=depth + 1)]
     if kind == "object":
+        filled = {}
         properties = mapping_of(schema.get("properties"))
-        return {
-            part: fill_schema(properties.get(part), part, note=note, label=label, depth=depth + 1)
-            for part in names_in(schema.get("required")) or list(properties)[:1]
-        }
+        for part in names_in(schema.get("required")) or list(properties)[:1]:
+            inner = properties.get(part)
+            filled[part] = fill_schema(inner, part, note=note, label=label, depth=depth + 1)
+
+        return filled
 
     text = note if _NOTE.search(name) else label
     if _KEY.fullmatch(name):
@@ -260,8 +285,8 @@ def _expand(schema: Any, known: Mapping[str, Any], budget: Iterator[int], depth:
         return {}
     if (named := str(schema.get("$ref"))) in known:
         # Without the name itself: a definition may refer to itself.
-        inner = {other: part for other, part in known.items() if other != named}
-        return _expand(known[named], inner, budget, depth + 1)
+        inner = dict(known)
+        return _expand(inner.pop(named), inner, budget, depth + 1)
 
     parts = ((key, part) for key, part in schema.items() if key not in _DEFINITIONS)
     return {key: _expand(part, known, budget, depth + 1) for key, part in parts}

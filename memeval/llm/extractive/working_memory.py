@@ -55,11 +55,9 @@ _KINDS: Mapping[str, str] = {
 }
 """Cue words of a field, by the words in the field's name."""
 
-_CUES = {
-    word: frozenset(cues.split())
-    for names, cues in _KINDS.items()
-    for word in map(stem, names.split())
-}
+_CUES: dict[str, frozenset[str]] = {}
+for _field_words, _cue_words in _KINDS.items():
+    _CUES |= dict.fromkeys(map(stem, _field_words.split()), frozenset(_cue_words.split()))
 
 
 def fill_form(prompt: WorkingMemoryPrompt) -> str:
@@ -71,28 +69,29 @@ def fill_form(prompt: WorkingMemoryPrompt) -> str:
     names, numbers and other content, in chronological order. Among equals, newer ones win.
     """
     names = field_names(prompt.template)
-    cues = {name: _cues(name) for name in names}
     before = read_form(prompt.template, prompt.previous)
-    kept = {name: list(entries(before.get(name, ()))) for name in names}
+    cues, kept = {}, {}
+    for field in names:
+        cues[field] = _cues(field)
+        kept[field] = list(entries(before.get(field, ())))
 
     for entry in entries(prompt.chunks):
-        name = max(names, key=lambda field: _cue_count(entry, cues[field]), default=None)
-        if name is not None and not entry.asks and _cue_count(entry, cues[name]):
-            kept[name].append(entry)
+        best = max(names, key=lambda field: _cue_count(entry, cues[field]), default=None)
+        if best is not None and not entry.asks and _cue_count(entry, cues[best]):
+            kept[best].append(entry)
 
-    return write_form(
-        prompt.template, {name: _keep(sentences, cues[name]) for name, sentences in kept.items()}
-    )
+    filled = {name: _keep(sentences, cues[name]) for name, sentences in kept.items()}
+    return write_form(prompt.template, filled)
 
 
 def _cues(name: str) -> frozenset[str]:
-    words = [stem(word) for word in TOKEN.findall(name)]
+    words = list(map(stem, TOKEN.findall(name)))
     known = [_CUES[word] for word in words if word in _CUES]
-    return frozenset().union(*known) if known else frozenset(words)
+    return frozenset().union(*known) or frozenset(words)
 
 
 def _cue_count(entry: SourceSentence, cues: frozenset[str]) -> int:
-    words = {word.lower().replace("’", "'") for word in TOKEN.findall(entry.text)}
+    words = set(map(str.lower, TOKEN.findall(entry.text.replace("’", "'"))))
     return len(cues & words) or len(cues & entry.terms)
 
 
