@@ -101,7 +101,6 @@ def check_store(url: str | None, memories: str | None) -> None:
 
 
 def _check_database(address: str) -> None:
-    """Raises `UserError` unless this is the address of a PostgreSQL database."""
     example = "for example:  store.url=postgresql://localhost:5432/memeval"
     check_plain("store.url", address, BY_LIBPQ)
     if not address.startswith("postgresql://"):

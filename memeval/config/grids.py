@@ -95,15 +95,11 @@ def words_of_cell(option: str) -> Sequence[str] | None:
         return None
 
     overrides, number = _cells_of(file.read_text(encoding="utf-8")), int(parts[2])
-    if not 0 < number <= len(overrides):
-        return None
-
-    return overrides[number - 1]
+    return overrides[number - 1] if 0 < number <= len(overrides) else None
 
 
 @cache
 def _cells_of(text: str) -> Sequence[tuple[str, ...]]:
-    """The overrides of all cells of a sweep's text."""
     return cells(tuple(OmegaConf.select(OmegaConf.create(text), "grids") or ()))
 
 

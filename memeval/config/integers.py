@@ -73,16 +73,12 @@ def _quote(text: str) -> str:
 
 def _values(override: Override) -> list[Any]:
     if override.is_discrete_sweep() and override.value_type is not ValueType.GLOB_CHOICE_SWEEP:
-        return list(override.sweep_iterator(transformer=_plain))
+        return list(override.sweep_iterator(lambda value: getattr(value, "text", value)))
 
     if override.is_delete() or override.is_sweep_override():
         return []
 
     return [override.value()]
-
-
-def _plain(value: Any) -> Any:
-    return getattr(value, "text", value)
 
 
 def _as_option(value: Any) -> str:
@@ -103,7 +99,4 @@ def option_value(group: str, option: str) -> Any:
         return int(option)
 
     path = own_file(group, option)
-    if path is None:
-        return None
-
-    return read_yaml(path).get(group)
+    return read_yaml(path).get(group) if path else None

@@ -48,13 +48,8 @@ def _class_in(group: str, file: Path) -> str | None:
 
 def built_in_classes(group: str) -> dict[str, str]:
     """Class path by option, for the built-in options that name a class."""
-    paths = {}
-    for option in options(group):
-        path = class_path(group, option)
-        if path is not None:
-            paths[option] = path
-
-    return paths
+    paths = {option: class_path(group, option) for option in options(group)}
+    return {option: path for option, path in paths.items() if path is not None}
 
 
 def available(group: str) -> list[str]:

@@ -28,10 +28,7 @@ def full_override(word: str) -> str:
         return f"++dataset.{name}={value}"
 
     # Users choose the names of tags, so Hydra has to add them as new fields.
-    if equals and key.startswith("tags."):
-        return f"++{word}"
-
-    return word
+    return f"++{word}" if equals and key.startswith("tags.") else word
 
 
 def check_given_once(overrides: Sequence[str]) -> None:

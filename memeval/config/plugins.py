@@ -152,7 +152,6 @@ def check_folder(folder: Path) -> None:
 
 @cache
 def _scan(search_path: tuple[str, ...]) -> Plugins:
-    """Everything that the packages on a search path provide, by group and name."""
     # Loaded here: it takes longer than `--help` may take.
     from importlib.metadata import distributions
 

@@ -251,7 +251,6 @@ def _typed_field(name: str, value: Any) -> Any:
 
 @cache
 def _schema_of_field(name: str) -> DictConfig:
-    """A schema with only that field of the config."""
     config_field = RunConfig.__dataclass_fields__[name]
     alone = field(default_factory=config_field.default_factory)
     if config_field.default is not MISSING:

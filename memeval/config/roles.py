@@ -105,7 +105,6 @@ def section_of_role(llm: LlmConfig, role: str) -> Any:
 
 
 def _own_settings(llm: LlmConfig, role: str) -> dict[str, Any]:
-    """The settings that a role sets itself, by field."""
     section = section_of_role(llm, role)
     own = {}
     for entry in dataclasses.fields(section):

@@ -232,10 +232,7 @@ class ServedConfigs(ConfigSource):
             return config, header
 
         values = served_fields(group, option)
-        if values is None:
-            return None
-
-        return OmegaConf.create(values), {"package": None}
+        return None if values is None else (OmegaConf.create(values), {"package": None})
 
     def available(self) -> bool:
         return True

@@ -51,9 +51,13 @@ def _sort(names: Iterable[str]) -> tuple[str, ...]:
 def _digest(roots: tuple[str, ...], within: tuple[str, ...], outside: tuple[str, ...]) -> str:
     sha = hashlib.sha256()
     for module in sorted(reachable(roots, within, outside)):
+        file, source = _file(module), _source(module)
+        assert file is not None, f"{module} is not a module of memeval"
         # Includes the name, because a moved module is a different one. NUL separates the parts.
-        sha.update(f"{module}\0{_source(module)}\0".encode())
-        for path in _data_files(module):
+        sha.update(f"{module}\0{source}\0".encode())
+        # The data files next to a module that its source names, such as its word lists.
+        names = sorted(set(_DATA_FILE.findall(source)))
+        for path in filter(Path.is_file, map(file.with_name, names)):
             sha.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
 
     return sha.hexdigest()[:16]
@@ -101,14 +105,6 @@ def _source(module: str) -> str:
     path = _file(module)
     assert path is not None, f"{module} is not a module of memeval"
     return path.read_text(encoding="utf-8")
-
-
-def _data_files(module: str) -> list[Path]:
-    """The data files next to a module that its source names, such as its word lists."""
-    source_file = _file(module)
-    assert source_file is not None, f"{module} is not a module of memeval"
-    names = sorted(set(_DATA_FILE.findall(_source(module))))
-    return list(filter(Path.is_file, map(source_file.with_name, names)))
 
 
 @cache

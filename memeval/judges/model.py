@@ -31,7 +31,6 @@ WITHHELD = "content_filter"
 SHOWN = 200
 """Characters of an unreadable reply that its reason quotes."""
 
-
 VerdictReader = Callable[[Completion], Verdict | None]
 """Reads the verdict in a reply; None if it can't be read."""
 

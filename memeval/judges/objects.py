@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from msgspec import Struct
@@ -108,21 +108,13 @@ def spoken_parts(reply: str, data: QuotableTexts) -> list[str]:
     the whole reply, and the text after each mark.
     """
     if (THINKING_MARKS.search(reply) or HARMONY.search(reply)) and data.has_marks():
-        tails = (reply[end:].strip() for end in islice(_ends(reply), MOST_MARKS))
-        return [reply.strip(), *tails]
+        # The ends of thinking: closing marks, then the marks before a gpt-oss answer.
+        closing = (mark for mark in THINKING_MARKS.finditer(reply) if mark["close"] is not None)
+        ends = islice(chain(closing, HARMONY.finditer(reply)), MOST_MARKS)
+        return [reply.strip(), *(reply[mark.end() :].strip() for mark in ends)]
 
     spoken = _after_thinking(reply)
     return [spoken] if spoken else []
-
-
-def _ends(reply: str) -> Iterator[int]:
-    """Possible ends of thinking: after closing marks, then after marks before a gpt-oss answer."""
-    for mark in THINKING_MARKS.finditer(reply):
-        if mark["close"] is not None:
-            yield mark.end()
-
-    for mark in HARMONY.finditer(reply):
-        yield mark.end()
 
 
 @lru_cache(maxsize=16)

@@ -77,8 +77,7 @@ def _plain(character: str) -> str:
     if unicodedata.category(character) in ("Cf", "Mn"):
         return ""
 
-    digit = unicodedata.decimal(character, None)
-    return character if digit is None else str(digit)
+    return str(unicodedata.decimal(character, character))
 
 
 def squeeze(text: str) -> str:

@@ -218,8 +218,7 @@ def _label_in(text: str, data: QuotableTexts, prompt: str) -> Label | None:
 
     given = data.names("label", label.value)
     ends = label is Label.CORRECT and _breaks_out(verdict, data, f"label ?{label.value}")
-    copied = given and (ends or _is_copied(verdict, data))
-    if copied or _is_example(verdict, prompt):
+    if _is_quoted(verdict, data, prompt, given=given, ends=ends):
         return None
 
     return label
@@ -240,8 +239,7 @@ def _score_in(text: str, scores: Sequence[float], data: QuotableTexts, prompt: s
 
     given = any(score in map(_number, _GIVEN_SCORE.findall(form)) for form in data.forms())
     ends = score > min(scores) and _breaks_out(verdict, data, r"score ?[0-9.]")
-    copied = given and (ends or _is_copied(verdict, data))
-    if copied or _is_example(verdict, prompt):
+    if _is_quoted(verdict, data, prompt, given=given, ends=ends):
         return None
 
     return score
@@ -336,16 +334,17 @@ def _breaks_out(verdict: ReplyObject, data: QuotableTexts, member: str) -> bool:
     return False
 
 
-def _is_copied(verdict: ReplyObject, data: QuotableTexts) -> bool:
-    """Whether an object may come from the data: its reason does, or it lacks a reason of
-    its own.
+def _is_quoted(
+    verdict: ReplyObject, data: QuotableTexts, prompt: str, *, given: bool, ends: bool
+) -> bool:
+    """Whether an object may come from the prompt or, as its verdict is `given` there, from the
+    data: a quotation `ends` its reason, its reason is there, or it lacks a reason of its own.
     """
-    return data.holds(reason_of(verdict)) or data.holds(verdict.text)
-
-
-def _is_example(verdict: ReplyObject, prompt: str) -> bool:
     reason = reason_of(verdict)
-    return bool(reason) and f'"{reason}"' in prompt
+    if reason and f'"{reason}"' in prompt:
+        return True
+
+    return given and (ends or data.holds(reason) or data.holds(verdict.text))
 
 
 def _number(value: Any) -> float | None:

@@ -157,19 +157,14 @@ def amount_of(body: Mapping[str, Any], reply: object, provider: str, most: Amoun
     if isinstance(reply, VectorsReply | RankingReply):
         tokens = reply.tokens
         if tokens is None:
-            tokens = _count_tokens(body)
+            texts = list(body.get("input") or body.get("documents") or ())
+            query = count_tokens(str(body.get("query") or ""))
+            # A reranker reads the query again with each document.
+            tokens = sum(count_tokens(str(text)) + query for text in texts)
 
         return _amount(body, provider, prompt=tokens)
 
     return most
-
-
-def _count_tokens(body: Mapping[str, Any]) -> int:
-    """Counts the tokens of texts to be embedded or ranked, if the endpoint does not report them."""
-    texts = list(body.get("input") or body.get("documents") or ())
-    query = count_tokens(str(body.get("query") or ""))
-    # A reranker reads the query again with each document.
-    return sum(count_tokens(str(text)) + query for text in texts)
 
 
 def _amount(

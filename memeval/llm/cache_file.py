@@ -83,10 +83,8 @@ def sound_entry(row: Sequence[object]) -> CachedEntry | None:
     if tokens is not None and not isinstance(tokens, int):
         return None
 
-    if crc != checksum(key, data, origin, tokens):
-        return None
-
-    return CachedEntry(data, origin, tokens)
+    is_sound = crc == checksum(key, data, origin, tokens)
+    return CachedEntry(data, origin, tokens) if is_sound else None
 
 
 def decode_text(data: bytes) -> str:

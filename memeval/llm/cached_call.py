@@ -156,7 +156,6 @@ class CachedBatches(_Stored):
         return {text: fetched[key] for text, key in keys.items()}
 
     async def _call_and_store(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
-        """Makes one request and stores its results."""
         try:
             results = await self._call(list(batch))
         except ModelError:

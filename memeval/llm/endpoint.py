@@ -251,7 +251,6 @@ class Endpoint:
     def _wait_or_raise(self, setback: Setback, call: _Call) -> float:
         """Seconds to wait before the next try. Raises `ModelError` if it was the last one."""
         assert call.since is not None, "a try has failed"
-        is_unsound = setback.kind is FaultKind.UNSOUND
         elapsed = self._clock() - call.since
         most, patience = self.settings.max_retries, self.settings.patience_s
         # With a patience of 0, the first failure is final.
@@ -265,7 +264,7 @@ class Endpoint:
             raise self._final_error(setback, call)
 
         remaining_s = max(patience - elapsed, 0.0)
-        if is_unsound:
+        if setback.kind is FaultKind.UNSOUND:
             return self._backoff.unsound_wait_s(call.unsound - 1, remaining_s)
         if self._outage.is_shut:
             # The next try waits at the outage's gate.
@@ -278,10 +277,7 @@ class Endpoint:
         if setback.policy.retried and self._outage.since is not None and since is not None:
             since = min(since, self._outage.since)
 
-        waited = 0.0
-        if since is not None:
-            waited = self._clock() - since
-
+        waited = 0.0 if since is None else self._clock() - since
         duration = f" over {waited:.0f} s" if waited >= 1 else ""
         tries = ""
         if call.tries > 1:
@@ -342,9 +338,20 @@ class Endpoint:
 
     def _open(self, path: str) -> Transport:
         """The transport of a path, opened for the first request and then kept."""
-        by_client = path in BY_CLIENT or self.settings.api_version is not None
-        if by_client not in self._transports:
-            self._transports[by_client] = _open_transport(self.settings, by_client)
+        settings = self.settings
+        by_client = path in BY_CLIENT or settings.api_version is not None
+        if by_client in self._transports:
+            return self._transports[by_client]
+
+        address, api_key, headers = settings.base_url, settings.api_key, settings.headers
+        if by_client:
+            from memeval.llm.openai_client import ClientTransport
+
+            self._transports[True] = ClientTransport(
+                address, api_key=api_key, headers=headers, api_version=settings.api_version
+            )
+        else:
+            self._transports[False] = Transport(address, api_key=api_key, headers=headers)
 
         return self._transports[by_client]
 
@@ -353,20 +360,6 @@ class Endpoint:
         while self._transports:
             _, transport = self._transports.popitem()
             await transport.aclose()
-
-
-def _open_transport(settings: EndpointSettings, by_client: bool) -> Transport:
-    if not by_client:
-        return Transport(settings.base_url, api_key=settings.api_key, headers=settings.headers)
-
-    from memeval.llm.openai_client import ClientTransport
-
-    return ClientTransport(
-        settings.base_url,
-        api_key=settings.api_key,
-        headers=settings.headers,
-        api_version=settings.api_version,
-    )
 
 
 class _Call(Struct):

@@ -162,11 +162,15 @@ def _of_error(status: int, what: str, headers: Mapping[str, str], content: bytes
     if POLICIES[kind].retried:
         retry_after_s = retry_after(headers, content)
 
+    parameter = error.get("param")
+    if not isinstance(parameter, str) or not parameter:
+        parameter = None
+
     return Setback(
         what=what,
         kind=kind,
         retry_after_s=retry_after_s,
-        parameter=_parameter_of(error),
+        parameter=parameter,
         status=status,
     )
 
@@ -186,11 +190,6 @@ def _kind_of(status: int, error: Mapping[str, Any], message: str) -> FaultKind:
         return FaultKind.REFUSED
 
     return _KINDS.get(status, FaultKind.DOWN if status >= 500 else FaultKind.DECLINED)
-
-
-def _parameter_of(error: Mapping[str, Any]) -> str | None:
-    parameter = error.get("param")
-    return parameter if isinstance(parameter, str) and parameter else None
 
 
 def _object_of(content: bytes) -> Mapping[str, Any]:
@@ -260,10 +259,19 @@ def connection_setback(error: BaseException, host: str) -> Setback:
     """The setback for a connection error, found by searching the error and its causes."""
     causes = list(_causes(error))
     # TLS and host name errors come first, because they are also socket errors.
-    for classify in (_of_tls_or_name, _of_socket, _of_encoding, _of_name):
+    for classify in (_of_tls_or_name, _of_socket):
         for cause in causes:
             if (setback := classify(cause, host)) is not None:
                 return setback
+
+    names = [type(cause).__name__ for cause in causes]
+    # Checked first: aiohttp raises the same outer error for a reply that was cut off.
+    if "ContentEncodingError" in names:
+        return _NOT_HTTP
+
+    for name in names:
+        if name in _BY_NAME:
+            return _BY_NAME[name]
 
     for cause in causes:
         if isinstance(cause, OSError) and cause.strerror:
@@ -305,15 +313,6 @@ def _of_socket(cause: BaseException, host: str) -> Setback | None:
         return Setback(_RESET, FaultKind.LOST)
 
     return None
-
-
-def _of_encoding(cause: BaseException, _host: str) -> Setback | None:
-    # Checked before the names: aiohttp raises the same outer error for a reply that was cut off.
-    return _NOT_HTTP if type(cause).__name__ == "ContentEncodingError" else None
-
-
-def _of_name(cause: BaseException, _host: str) -> Setback | None:
-    return _BY_NAME.get(type(cause).__name__)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

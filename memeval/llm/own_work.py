@@ -221,12 +221,7 @@ class OwnWork:
     def _continue(self) -> None:
         if self._is_running and not self._exclusions:
             clocks = self._clocks
-            self._marks = _Marks(
-                wall=clocks.wall(),
-                thread=clocks.thread(),
-                process=clocks.process(),
-                waits=clocks.waits(),
-            )
+            self._marks = _Marks(clocks.wall(), clocks.thread(), clocks.process(), clocks.waits())
 
     def _pause(self, *, in_thread: bool = False) -> None:
         """Adds the stretch that has run so far."""

@@ -47,30 +47,22 @@ class RefusedRequestError(ModelError):
 
     def with_hint(self, role: str, extra: Iterable[str] = ()) -> ModelError:
         """The error with a hint at the parameter's setting; `role` is the path of the settings."""
-        hint = self._hint(role, set(extra))
-        if hint is None:
-            return ModelError(str(self))
-
-        return ModelError(f"{self}; use {hint}")
-
-    def _hint(self, role: str, extra: set[str]) -> str | None:
-        known = extra | _SETTINGS.keys()
-        name = self.parameter
+        extra, name = set(extra), self.parameter
         if name is None:
-            name = _first_name(str(self), known)
+            name = _first_name(str(self), extra | _SETTINGS.keys())
         if name in extra:
-            return f"{role}.extra_body without '{name}'"
+            return ModelError(f"{self}; use {role}.extra_body without '{name}'")
 
         setting = _SETTINGS.get(name or "")
         if setting is None:
-            return None
+            return ModelError(str(self))
 
         hint = setting.format(role=role)
         # A role whose temperature is null inherits the temperature of `llm`.
         if name == "temperature" and role != "llm":
             hint += " and llm.temperature=null"
 
-        return hint
+        return ModelError(f"{self}; use {hint}")
 
 
 def _first_name(message: str, known: set[str]) -> str | None:

@@ -134,7 +134,6 @@ class Slot:
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop of this thread, if one runs."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -128,7 +128,6 @@ class Redactor(Struct, dict=True):
 
 
 def _pattern_of(names: Iterable[str]) -> str:
-    """The pattern of names in the ways in which each may be written."""
     spellings: dict[str, None] = {}
     for name in names:
         # A letter with an accent may be one character or two.

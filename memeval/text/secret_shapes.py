@@ -57,7 +57,6 @@ _SMALL = {ord(letter): ord(letter.lower()) for letter in "ABCDEFGHIJKLMNOPQRSTUV
 
 
 def _hide_secrets(text: str, matches: Iterable[re.Match[str]], hide: Callable[[str], str]) -> str:
-    """`text` without the matches that are secrets."""
     parts, done = [], 0
     for match in matches:
         name = match.lastgroup or ""

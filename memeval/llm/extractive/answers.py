@@ -22,26 +22,20 @@ from memeval.llm.extractive.words import NUMBERS, stem
 # The official scorer of LoCoMo looks for these words in answers to category 5.
 NO_ANSWER = "No information available"
 """The reader's answer if the context contains no answer."""
-
 DEPTH = 6
 """Number of best sentences from which the answer is taken."""
-
 LEAST_COVERAGE = 0.1
 COVERAGE_PER_DECADE = 0.1
 """Minimum share of the question's stems in one turn; grows with each tenfold of turns."""
-
 UNNAMED = 0.1
 STRANGER = 0.25
 """Added to that share if no named person speaks; the second value if no named person is mentioned.
 """
-
 SWAPPED = 0.2
 """If other speakers' turns cover more of the question by this share, it names the wrong person."""
-
 FAR_BEHIND = 0.6
 NEARLY_AS_GOOD = 0.7
 """Shares of the best sentence's score."""
-
 LIST_ITEMS = 3
 LIST_MARGIN = 3.0
 """How far below the best score a span may be to join a list of up to `LIST_ITEMS` spans."""
@@ -77,7 +71,6 @@ def read(text: str, context: tuple[str, ...], asked_at: datetime | None = None) 
 
 
 def _is_relevant(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> bool:
-    """Whether the context says anything relevant to the question."""
     if not ranking.best:
         return False
 
@@ -169,7 +162,14 @@ def _count(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) ->
     if asks_length(question.text):
         return _span(question, context, ranking)
 
-    return _tally(context, ranking)
+    # How many turns mention it: a lower bound, as no number was said.
+    turns = set()
+    for number, score in zip(ranking.best, ranking.scores, strict=True):
+        if score >= NEARLY_AS_GOOD * ranking.scores[0]:
+            turns.add(int(context.turns[number]))
+
+    spelt = next(word for word, value in NUMBERS.items() if value == len(turns))
+    return SpanAnswer(spelt, context.sentences[ranking.best[0]])
 
 
 def _duration(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> SpanAnswer:
@@ -190,17 +190,6 @@ def _quantity(
             return SpanAnswer(quantity, context.sentences[number])
 
     return None
-
-
-def _tally(context: ContextIndex, ranking: Ranking) -> SpanAnswer:
-    """How many turns mention it: a lower bound, used if no number was said."""
-    turns = set()
-    for number, score in zip(ranking.best, ranking.scores, strict=True):
-        if score >= NEARLY_AS_GOOD * ranking.scores[0]:
-            turns.add(int(context.turns[number]))
-
-    spelt = next(word for word, value in NUMBERS.items() if value == len(turns))
-    return SpanAnswer(spelt, context.sentences[ranking.best[0]])
 
 
 def _span(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) -> SpanAnswer:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 DEPTH = 15
 """Number of best sentences whose words count for a choice."""
-
 WEIGHTS = {"near": 1.0, "wide": 0.4, "named": 0.3, "read": 0.6, "dated": 1.5}
 """The weight of each kind of evidence.
 
@@ -31,7 +30,6 @@ to the question; wide: their share in all turns found together; named: their sha
 said by the people whom the question names; read: the overlap of the choice with the reader's
 free-text answer; dated: how near the choice's date is to the dates of the turns found.
 """
-
 DAYS = 10.0
 """Days of distance at which a date counts 1/e as much as an exact one."""
 
@@ -48,15 +46,6 @@ def evidence_for(
     question_text: str, choices: Sequence[str], context: tuple[str, ...], answer: str
 ) -> Scores:
     """Weighted evidence per choice, shape (choices,); `answer` is the reader's free-text one."""
-    features = features_for(question_text, choices, context, answer)
-    weighted: Scores = features @ np.array(list(WEIGHTS.values()))
-    return weighted
-
-
-def features_for(
-    question_text: str, choices: Sequence[str], context: tuple[str, ...], answer: str
-) -> Scores:
-    """The evidence by kind, in the order of `WEIGHTS`, shape (choices, kinds)."""
     question, read_context = analyse(question_text), index(context)
     ranking = rank(question, read_context, DEPTH)
     asked = {*question.terms, *map(stem, question.names)}
@@ -68,13 +57,15 @@ def features_for(
     rows = []
 
     for choice, date_score in zip(choices, dated, strict=True):
-        own_terms = terms(choice) - asked or terms(choice)
-        weights = {term: read_context.idf(term) for term in own_terms}
+        own = terms(choice)
+        weights = {term: read_context.idf(term) for term in own - asked or own}
         near = max((bearing * _share(weights, words) for bearing, words in turns), default=0.0)
-        wide = _share(weights, found)
-        rows.append((near, wide, _share(weights, named), _f1(terms(choice), replied), date_score))
+        f1 = 2 * len(own & replied) / (len(own) + len(replied) or 1)
+        # In the order of `WEIGHTS`.
+        rows.append((near, _share(weights, found), _share(weights, named), f1, date_score))
 
-    return np.array(rows)
+    weighted: Scores = np.array(rows) @ np.array(list(WEIGHTS.values()))
+    return weighted
 
 
 def terms(text: str) -> frozenset[str]:
@@ -94,18 +85,18 @@ def _turns(context: ContextIndex, ranking: Ranking) -> list[tuple[float, frozens
 
         bearings.setdefault(int(context.turns[number]), bearing)
 
-    return [(bearing, _turn_words(context, turn)) for turn, bearing in bearings.items()]
+    turns = []
+    for turn, bearing in bearings.items():
+        first, last = np.searchsorted(context.turns, [turn, turn + 1])
+        words: set[str] = set()
+        for sentence in context.sentences[first:last]:
+            words |= sentence.terms
+            # Short answers may be among the stop words: `yes`, `no`, `always`.
+            words |= STOP_WORDS.intersection(sentence.words)
 
+        turns.append((bearing, frozenset(words)))
 
-def _turn_words(context: ContextIndex, turn: int) -> frozenset[str]:
-    first, last = np.searchsorted(context.turns, [turn, turn + 1])
-    words: set[str] = set()
-    for sentence in context.sentences[first:last]:
-        words |= sentence.terms
-        # Short answers may be among the stop words: `yes`, `no`, `always`.
-        words |= STOP_WORDS.intersection(sentence.words)
-
-    return frozenset(words)
+    return turns
 
 
 def _stems_said_by(question: ParsedQuestion, context: ContextIndex) -> frozenset[str]:
@@ -130,10 +121,6 @@ def _share(weights: dict[str, float], words: frozenset[str]) -> float:
         weight for term, weight in weights.items() if term in words or _SPELT.get(term) in words
     )
     return math.fsum(shared) / total
-
-
-def _f1(first: frozenset[str], second: frozenset[str]) -> float:
-    return 2 * len(first & second) / (len(first) + len(second) or 1)
 
 
 def _date(

@@ -110,7 +110,7 @@ def analyse(text: str) -> ParsedQuestion:
     lowered = text.lower().replace("’", "'")
     tokens = TOKEN.findall(text.replace("’", "'"))
     capitals = [word for word in tokens[1:] if word[0].isupper() and word not in MONTHS]
-    names = frozenset(_bare(word.lower()) for word in capitals) - STOP_WORDS
+    names = {word.lower().removesuffix("'s").removesuffix("'") for word in capitals}
     named = moments(text, None)
     plain = _blank_out(text, named)
     words = map(str.lower, TOKEN.findall(plain.replace("’", "'")))
@@ -120,18 +120,14 @@ def analyse(text: str) -> ParsedQuestion:
     if kind is ExpectedAnswer.WHAT and several:
         kind = ExpectedAnswer.LIST
 
-    options: tuple[str, ...] = ()
-    if kind is ExpectedAnswer.EITHER:
-        options = _options(lowered)
-
     return ParsedQuestion(
         text=lowered,
         kind=kind,
         terms=tuple(dict.fromkeys(stems)),
         pairs=frozenset(pairwise(stems)),
-        names=names,
+        names=frozenset(names - STOP_WORDS),
         likely=bool(_LIKELY.search(lowered)),
-        options=options,
+        options=_options(lowered, kind),
         verb=_verb(text),
         pictured=bool(_PICTURED.search(lowered)),
         plural=several,
@@ -165,7 +161,9 @@ def _kind(lowered: str) -> ExpectedAnswer:
     return min(places, default=(0, 0, ExpectedAnswer.WHAT))[2]
 
 
-def _options(lowered: str) -> tuple[str, ...]:
+def _options(lowered: str, kind: ExpectedAnswer) -> tuple[str, ...]:
+    if kind is not ExpectedAnswer.EITHER:
+        return ()
     if match := _WHICH_OF_TWO.search(lowered):
         return (match.group(1).strip(), match.group(2).strip())
 
@@ -198,7 +196,3 @@ def _plural(lowered: str, topic: Sequence[str]) -> bool:
     head = topic[-1] if topic else ""
     ends_plural = head.endswith("s") and not head.endswith(("ss", "us", "is", "'s"))
     return ends_plural or head in ("people", "children") or bool(_ARE.search(lowered))
-
-
-def _bare(word: str) -> str:
-    return word.removesuffix("'s").removesuffix("'")

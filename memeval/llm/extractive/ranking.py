@@ -210,10 +210,7 @@ def _weights(
 def _speaking(named: Iterable[str], context: ContextIndex) -> Places:
     """Numbers of the sentences that any of the named people says."""
     parts = [context.spoken[name] for name in sorted(named)]
-    if not parts:
-        return np.empty(0, dtype=np.int64)
-
-    return np.unique(np.concatenate(parts))
+    return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
 
 
 def _pairs(question: ParsedQuestion, context: ContextIndex) -> Scores:

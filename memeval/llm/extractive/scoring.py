@@ -160,7 +160,7 @@ def _dynamic(
     spoken = np.array(
         [word.removesuffix("'s") in context.spoken for word in sentence.words], dtype=float
     )
-    left, right = _distances(asked > 0)
+    left, right = _leftward(asked > 0), _leftward((asked > 0)[::-1])[::-1]
     inside, new = _sums(asked, part), _sums(fresh, part)
     near_left, near_right = left[part.starts], right[part.ends]
     after = np.append(topic, [0.0, 0.0, 0.0])
@@ -210,12 +210,8 @@ def _sums(values: Vector, part: Spans) -> Vector:
     return result
 
 
-def _distances(asked: NDArray[np.bool_]) -> tuple[Vector, Vector]:
-    """Per token, 1 / distance to the nearest asked token on the left and right; 0 if none."""
-    return _leftward(asked), _leftward(asked[::-1])[::-1]
-
-
-def _leftward(asked: Sequence[bool] | NDArray[np.bool_]) -> Vector:
+def _leftward(asked: NDArray[np.bool_]) -> Vector:
+    """Per token, 1 / distance to the nearest asked token on the left; 0 if there is none."""
     near = np.zeros(len(asked))
     last = -1
 

@@ -88,7 +88,12 @@ def _search(prompt: ToolPrompt, question: str) -> ToolCall | None:
         return None
 
     name, argument = tool
-    arguments = json.dumps({argument: _query(words, argument)}, ensure_ascii=False)
+    query = " ".join(words)
+    # A pattern matches any of the words.
+    if _PATTERN.search(argument):
+        query = "|".join(map(re.escape, words))
+
+    arguments = json.dumps({argument: query}, ensure_ascii=False)
     if arguments in searches:
         return None
 
@@ -141,14 +146,6 @@ def names_in(value: Any) -> list[str]:
         return []
 
     return [name for name in value if isinstance(name, str)]
-
-
-def _query(words: Sequence[str], argument: str) -> str:
-    """The words as the argument takes them: a pattern matches any of them."""
-    if _PATTERN.search(argument):
-        return "|".join(map(re.escape, words))
-
-    return " ".join(words)
 
 
 def _names(seen: Sequence[str], known: Sequence[str]) -> list[str]:

@@ -139,10 +139,7 @@ def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
     # OpenAI's protocol before tool calls; some servers still reply in it.
     function = message.get("function_call")
-    if isinstance(function, dict):
-        return (_tool_call(None, function),)
-
-    return ()
+    return (_tool_call(None, function),) if isinstance(function, dict) else ()
 
 
 def _tool_call(call_id: object, function: object) -> ToolCall:

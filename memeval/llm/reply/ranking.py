@@ -31,18 +31,12 @@ def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
     scores = []
     for row in rows:
         score: Any = row.get("relevance_score")
-        if not _is_score(score):
+        is_number = isinstance(score, int | float) and not isinstance(score, bool)
+        # No comparison with NaN is true.
+        if not (is_number and abs(score) < MOST_SCORE):
             raise UnsoundReplyError("a score of the reply is not a finite number")
 
         scores.append(float(score))
 
     tokens, notes = batch_tokens(reply.get("usage"), "total_tokens", "prompt_tokens")
     return RankingReply(tuple(scores), tokens, notes)
-
-
-def _is_score(value: object) -> bool:
-    """Whether a reranker's score is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-
-    return abs(value) < MOST_SCORE  # False for NaN and infinity
