@@ -115,8 +115,5 @@ def as_typed(word: str) -> list[str]:
     if group not in GROUPS or match is None:
         return [word]
 
-    typed = [f"{group}.class={match['path']}"]
-    if match["name"]:
-        typed.insert(0, f"{group}={match['name']}")
-
-    return typed
+    option = [f"{group}={match['name']}"] if match["name"] else []
+    return [*option, f"{group}.class={match['path']}"]

@@ -139,8 +139,7 @@ def check_folder(folder: Path) -> None:
     """Raises `UserError` if a user's folder repeats an existing option: Hydra would pick one."""
     for path in sorted(folder.glob("*/*.yaml")):
         group, name = path.parent.name, path.stem
-        provided = plugins(group).get(name, ())
-        owners = [part.package for part in provided]
+        owners = [part.package for part in plugins(group).get(name, ())]
         if own_file(group, name) is not None:
             owners.insert(0, "memeval")
         if owners:

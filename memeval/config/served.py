@@ -156,11 +156,8 @@ def _settings(group: str, part: Any) -> dict[str, Any]:
     if not (isinstance(schema, type) and is_dataclass(schema)):
         return {}  # refused when the settings are read
 
-    settings = _defaults(schema)
-    for identifying in ("name", "class_"):
-        settings.pop(identifying, None)
-
-    return settings
+    values = _defaults(schema)
+    return {name: value for name, value in values.items() if name not in ("name", "class_")}
 
 
 def _defaults(schema: type[Any]) -> dict[str, Any]:

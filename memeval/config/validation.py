@@ -111,22 +111,7 @@ def check(config: RunConfig) -> None:
             check_address(path, value)
 
     check_store(config.store.url, config.store.memories)
-
-    if config.fresh is not None and config.fresh not in FRESH_STAGES:
-        raise unknown("fresh", config.fresh, FRESH_STAGES)
-
-    for path, allowed in _ONE_OF.items():
-        if leaves[path] not in allowed:
-            raise unknown(path, str(leaves[path]), allowed)
-
-    if not is_available("llm", config.llm.name):
-        raise unknown(
-            "llm.name", config.llm.name, available("llm"), "all:  python -m memeval --help llm"
-        )
-
-    embedder = config.embedder
-    if embedder.class_ is None and not is_available("embedder", embedder.name):
-        raise unknown("embedder.name", embedder.name, available("embedder"))
+    _check_names(config, leaves)
 
     if config.judge.repeats % 2 == 0:
         raise UserError(
@@ -144,6 +129,24 @@ def check(config: RunConfig) -> None:
         raise UserError(
             f"granularity.overlap ({overlap}) must be smaller than granularity.size ({size})"
         )
+
+
+def _check_names(config: RunConfig, leaves: Mapping[str, Any]) -> None:
+    if config.fresh is not None and config.fresh not in FRESH_STAGES:
+        raise unknown("fresh", config.fresh, FRESH_STAGES)
+
+    for path, allowed in _ONE_OF.items():
+        if leaves[path] not in allowed:
+            raise unknown(path, str(leaves[path]), allowed)
+
+    if not is_available("llm", config.llm.name):
+        raise unknown(
+            "llm.name", config.llm.name, available("llm"), "all:  python -m memeval --help llm"
+        )
+
+    embedder = config.embedder
+    if embedder.class_ is None and not is_available("embedder", embedder.name):
+        raise unknown("embedder.name", embedder.name, available("embedder"))
 
 
 def _check_parameters(llm: LlmConfig) -> None:

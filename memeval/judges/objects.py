@@ -15,10 +15,8 @@ from memeval.llm.reply.text import HARMONY, THINKING_MARKS, without_thinking
 
 LONGEST = 100_000
 """Maximum characters of a reply; a longer one does not have any of the requested forms."""
-
 MOST_MARKS = 16
 """Maximum thinking marks after which a reply is read, if the data contains such a mark, too."""
-
 _OPENING_QUOTES = "\"'\u2018\u201c\u201e\u201a\u00ab\u2039\u300c\u300e"
 
 

@@ -137,8 +137,7 @@ def _hidden(text: str) -> Iterator[str]:
             continue
 
     for run in _HEX.findall(text):
-        digits = re.sub(r"\W", "", run)
-        yield from _readable(bytes.fromhex(digits))
+        yield from _readable(bytes.fromhex(re.sub(r"\W", "", run)))
 
 
 def _readable(content: bytes) -> Iterator[str]:

@@ -20,7 +20,6 @@ Read = TypeVar("Read")
 
 READINGS = ("first_word", "official")
 """Ways to read a yes-or-no reply."""
-
 YES_NO = ("yes", "no")
 _LABELS = {"correct": Label.CORRECT, "wrong": Label.WRONG}
 _LITERAL = re.compile(r'"label"\s{0,20}:\s{0,20}"\s{0,20}(?:correct|wrong)\s{0,20}"', re.IGNORECASE)
@@ -148,17 +147,15 @@ def read_yes(
         return None
 
     (word,) = found
-    says_yes = word == words[0]
     if word and has_word(word, data.texts) and _continues(parts[0], word):
         return None
-    if not says_yes:
+    if word != words[0]:
         return False
 
     # If a mark may be quoted, the end of the thinking is unknown.
     is_bare = bare and reply.strip(" \t\n.*_").lower() == words[0]
     may_quote = has_word(words[0], [answer]) or _begins_answer(reply, answer)
-    doubtful = len(parts) > 1 or (may_quote and not is_bare)
-    if doubtful or _ends_with(parts[0], words[1]):
+    if len(parts) > 1 or (may_quote and not is_bare) or _ends_with(parts[0], words[1]):
         return None
 
     return True

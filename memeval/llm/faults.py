@@ -103,12 +103,7 @@ _KINDS = {
 """By status. Any other status is DOWN if it is 500 or higher, else DECLINED."""
 # An exhausted quota is also reported as 429, but waiting does not restore it.
 _QUOTA = frozenset(
-    {
-        "insufficient_quota",
-        "billing_hard_limit_reached",
-        "billing_not_active",
-        "account_deactivated",
-    }
+    "insufficient_quota billing_hard_limit_reached billing_not_active account_deactivated".split()
 )
 _MEANINGS = {
     401: "the key was refused",
@@ -228,27 +223,16 @@ _NOT_HTTP = Setback("the reply is not HTTP", FaultKind.UNSOUND)
 _BY_NAME = {
     "ServerDisconnectedError": Setback(_RESET, FaultKind.LOST),
     **dict.fromkeys(
-        (
-            "ClientPayloadError",
-            "ContentLengthError",
-            "TransferEncodingError",
-            "IncompleteReadError",
-        ),
+        "ClientPayloadError ContentLengthError TransferEncodingError IncompleteReadError".split(),
         Setback("the reply was cut off", FaultKind.LOST),
     ),
     **dict.fromkeys(
-        (
-            "ClientResponseError",
-            "BadStatusLine",
-            "BadHttpMessage",
-            "BadHttpMethod",
-            "LineTooLong",
-            "InvalidHeader",
-        ),
+        "ClientResponseError BadStatusLine BadHttpMessage BadHttpMethod LineTooLong "
+        "InvalidHeader".split(),
         _NOT_HTTP,
     ),
     **dict.fromkeys(
-        ("InvalidURL", "InvalidUrlClientError", "NonHttpUrlClientError"),
+        "InvalidURL InvalidUrlClientError NonHttpUrlClientError".split(),
         Setback("the URL is not valid", FaultKind.DEAD),
     ),
 }

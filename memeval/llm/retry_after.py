@@ -25,14 +25,12 @@ def retry_after(
     # The most precise form comes first: some endpoints send several.
     forms = (("retry-after-ms", 0.001), ("retry-after", 1.0), ("x-ratelimit-reset-after", 1.0))
     for name, scale in forms:
-        value = (headers.get(name) or "").strip()
-        seconds = _seconds(value, scale, now)
+        seconds = _seconds((headers.get(name) or "").strip(), scale, now)
         if seconds is not None:
             return max(0.0, seconds)
 
     # Gemini puts the wait into the body.
     delay = _RETRY_DELAY.search(content[:100_000])
-
     return float(delay[1]) if delay else None
 
 

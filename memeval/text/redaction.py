@@ -27,16 +27,8 @@ TELLING = 12
 
 # Values that tools ask people to type if there is no key: ordinary words, which also name models.
 _PLACEHOLDERS = frozenset(
-    {
-        "lm-studio",
-        "not-needed",
-        "not-required",
-        "no-key-required",
-        "sk-no-key-required",
-        "placeholder",
-        "anything",
-        "whatever",
-    }
+    "lm-studio not-needed not-required no-key-required sk-no-key-required placeholder anything "
+    "whatever".split()
 )
 _HOLDS_SECRET = re.compile(
     r"(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|ACCOUNT_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|"

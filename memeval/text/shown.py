@@ -37,7 +37,10 @@ def one_line(value: object, limit: int = 200) -> str:
 def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
     """The first names, and how many more there are: `a, b and 3 more`."""
     shown, left = between.join(names[:most]), len(names) - most
-    return f"{shown} and {left:,} more" if left > 0 else shown
+    if left > 0:
+        shown += f" and {left:,} more"
+
+    return shown
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -22,7 +22,9 @@ WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _WEEKDAY = r"(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nesday|rs|rsday|urday)?\b"
 _MONTH_STARTS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _MONTH = rf"({'|'.join(_MONTH_STARTS)})[a-z]*"
-_COUNT = r"(\d+|" + "|".join(NUMBERS) + r"|few|several)"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR_AFTER = r"\b,?(?: (?P<year>\d{4}))?"
+_COUNT = rf"(\d+|{'|'.join(NUMBERS)}|few|several)"
 
 
 class Moment(Struct, frozen=True):
@@ -216,19 +218,9 @@ def _number(word: str) -> int | None:
 _RULES: tuple[tuple[re.Pattern[str], Resolver], ...] = tuple(
     (re.compile(pattern), resolve)
     for pattern, resolve in (
-        (
-            r"\b(?P<day>\d{1,2})(?:st|nd|rd|th)?(?: of)? (?P<month>"
-            + _MONTH
-            + r")\b,?(?: (?P<year>\d{4}))?",
-            _full_date,
-        ),
-        (
-            r"\b(?P<month>"
-            + _MONTH
-            + r") (?P<day>\d{1,2})(?:st|nd|rd|th)?\b,?(?: (?P<year>\d{4}))?",
-            _full_date,
-        ),
-        (r"\b" + _MONTH + r",? (\d{4})\b", _month_year),
+        (rf"\b{_DAY}(?: of)? (?P<month>{_MONTH}){_YEAR_AFTER}", _full_date),
+        (rf"\b(?P<month>{_MONTH}) {_DAY}{_YEAR_AFTER}", _full_date),
+        (rf"\b{_MONTH},? (\d{{4}})\b", _month_year),
         (r"\bday before yesterday\b", _offset_day(-2)),
         (r"\bday after tomorrow\b", _offset_day(2)),
         (r"\b(?:yesterday|last night|last evening)\b", _offset_day(-1)),
@@ -238,21 +230,19 @@ _RULES: tuple[tuple[re.Pattern[str], Resolver], ...] = tuple(
             _offset_day(0),
         ),
         (
-            r"\b"
-            + _COUNT
-            + r"(?: of)? (day|weekend|week|month|year)s? (?:ago|back|earlier|before)\b",
+            rf"\b{_COUNT}(?: of)? (day|weekend|week|month|year)s? (?:ago|back|earlier|before)\b",
             _ago,
         ),
-        (r"\bin " + _COUNT + r"(?: of)? (day|week|month|year)s?\b(?! ago)", _ahead),
+        (rf"\bin {_COUNT}(?: of)? (day|week|month|year)s?\b(?! ago)", _ahead),
         (
             r"\b(last|past|previous|next|coming|upcoming|this) (weekend|week|month|year|summer|"
             r"winter|spring|fall|autumn)\b",
             _around,
         ),
-        (r"\b(?P<which>last|this past|past|next|this|coming|on) " + _WEEKDAY, _weekday),
+        (rf"\b(?P<which>last|this past|past|next|this|coming|on) {_WEEKDAY}", _weekday),
         (
-            r"\b(?:(?P<which>last|next|this) |(?:in|since|during|until|by|around|early|late) "
-            r")(?P<month>" + _MONTH + r")\b",
+            r"\b(?:(?P<which>last|next|this) |(?:in|since|during|until|by|around|early|late) )"
+            rf"(?P<month>{_MONTH})\b",
             _bare_month,
         ),
         (r"\b(?:in|since|from|until|around|of|year) ((?:19|20)\d{2})\b", _year),

@@ -65,12 +65,8 @@ def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...])
     for choice in choices:
         wanted = grams(choice) - asked or grams(choice)
         total = weight(wanted)
-        largest = 0.0
-        if total:
-            shares = [score / best[0][0] * weight(wanted & sentence) for score, sentence in best]
-            largest = max(shares) / total
-
-        scores.append(largest)
+        shares = [score / best[0][0] * weight(wanted & sentence) for score, sentence in best]
+        scores.append(max(shares) / (total or 1))
 
     return scores
 

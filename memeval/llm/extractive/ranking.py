@@ -24,24 +24,12 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
     Places = NDArray[np.int64]
 
-EVIDENCE = (
-    "own",
-    "turn",
-    "before",
-    "after",
-    "pairs",
-    "speaks",
-    "question",
-    "dated",
-    "preceding",
-    "following",
-)
+EVIDENCE = tuple("own turn before after pairs speaks question dated preceding following".split())
 """Evidence for a sentence: the share of the question's idf weight in the sentence, in its turn, in
 the turn before and in the turn after; how many of the question's stem pairs it contains; whether a
 named person says it; whether it is a question itself; how near its date is to one that the question
 names; and the share of the weight in the sentences right before and after it in its turn.
 """
-
 IMPORTANCE = np.array([1.0, 0.5, 0.15, 0.05, 0.1, 0.3, -0.25, 0.3, 0.0, 0.0])
 """Weight of each kind of evidence in the choice of the best sentences."""
 

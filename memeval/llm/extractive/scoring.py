@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,23 +21,12 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float64]
     Matrix = NDArray[np.float64]
 
-DYNAMIC = (
-    "asked_inside",
-    "new_words",
-    "near_left",
-    "near_right",
-    "right_after",
-    "alone",
-    "speaker_name",
-    "top_sentence",
-    "rarity",
-    "topic_inside",
-    "topic_next",
-    "topic_before",
-    "topic_last",
-    "after_verb",
-    "close_left",
-    "pictured_caption",
+DYNAMIC = tuple(
+    """
+        asked_inside new_words near_left near_right right_after alone speaker_name top_sentence
+        rarity topic_inside topic_next topic_before topic_last after_verb close_left
+        pictured_caption
+    """.split()
 )
 """Features that depend on the question."""
 
@@ -49,13 +38,8 @@ BY_KIND: dict[ExpectedAnswer, tuple[str, ...]] = {
     ExpectedAnswer.NAME: ("log_length", "capital", "quoted"),
     ExpectedAnswer.WHY: ("log_length", "reason", "first", "pronoun"),
     ExpectedAnswer.HOW: ("log_length", "evaluative", "means", "starts_ing", "first"),
-    ExpectedAnswer.DO: (
-        "log_length",
-        "after_pronoun",
-        "starts_ing",
-        "starts_ed",
-        "after_auxiliary",
-        "pronoun",
+    ExpectedAnswer.DO: tuple(
+        "log_length after_pronoun starts_ing starts_ed after_auxiliary pronoun".split()
     ),
     ExpectedAnswer.LIST: ("log_length", "comma", "and", "after_preposition", "capital"),
     ExpectedAnswer.WHAT: ("log_length", "after_determiner", "capital", "quoted"),
@@ -144,19 +128,7 @@ def _dynamic(
     sentence = context.sentences[ranking.best[rank]]
     weights, stems = ranking.weights, sentence.stems
     total = sum(weights.values()) or 1.0
-    asked, fresh, rare, topic, verb = np.zeros((5, len(stems)))
-    for token, term in enumerate(stems):
-        if not term:
-            continue
-
-        if term in weights:
-            asked[token] = weights[term]
-        else:
-            fresh[token], rare[token] = 1, context.idf(term)
-
-        topic[token] = term in question.topic
-        verb[token] = term == question.verb
-
+    asked, fresh, rare, topic, verb = _by_token(question, context, weights, stems)
     spoken = np.array(
         [word.removesuffix("'s") in context.spoken for word in sentence.words], dtype=float
     )
@@ -188,6 +160,32 @@ def _dynamic(
             *(ones * value for value in ranking.evidence[rank]),
         ]
     )
+
+
+def _by_token(
+    question: ParsedQuestion,
+    context: ContextIndex,
+    weights: Mapping[str, float],
+    stems: Sequence[str],
+) -> Matrix:
+    """Per token: its weight if it is asked; whether it is new, and then its rarity; whether it is
+    of the question's topic; whether it is the question's verb. A row of each.
+    """
+    values = np.zeros((5, len(stems)))
+    asked, fresh, rare, topic, verb = values
+    for token, term in enumerate(stems):
+        if not term:
+            continue
+
+        if term in weights:
+            asked[token] = weights[term]
+        else:
+            fresh[token], rare[token] = 1, context.idf(term)
+
+        topic[token] = term in question.topic
+        verb[token] = term == question.verb
+
+    return values
 
 
 def _follows(marked: NDArray[np.bool_], stems: Sequence[str]) -> Vector:

@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 
 LONGEST = 14
 """Maximum number of tokens in a candidate."""
-
 LONGEST_SENTENCE = 60
 """Number of a sentence's tokens that are examined; longer texts are not real sentences."""
-
 QUOTES = frozenset("\"“”'‘’*")
 REASONS = frozenset("because since so to for as".split())
 PLACES = frozenset("in at to from near on into around".split())
@@ -48,43 +46,15 @@ TIME_UNITS = frozenset(
 )
 SINGULARS = {unit + "s": unit for unit in TIME_UNITS}
 
-STATIC = (
-    "log_length",
-    "long",
-    "first",
-    "after_punctuation",
-    "after_preposition",
-    "after_determiner",
-    "after_auxiliary",
-    "after_pronoun",
-    "after_conjunction",
-    "starts_preposition",
-    "starts_ing",
-    "starts_ed",
-    "before_punctuation",
-    "before_preposition",
-    "before_conjunction",
-    "before_auxiliary",
-    "before_content",
-    "capital",
-    "quoted",
-    "number",
-    "stop_share",
-    "comma",
-    "and",
-    "pronoun",
-    "adverb_end",
-    "asks",
-    "caption",
-    "place",
-    "reason",
-    "means",
-    "time_unit",
-    "evaluative",
-    "all_evaluative",
-    "vague",
-    "temporal",
-    "single",
+STATIC = tuple(
+    """
+        log_length long first
+        after_punctuation after_preposition after_determiner after_auxiliary after_pronoun
+        after_conjunction starts_preposition starts_ing starts_ed
+        before_punctuation before_preposition before_conjunction before_auxiliary before_content
+        capital quoted number stop_share comma and pronoun adverb_end asks caption
+        place reason means time_unit evaluative all_evaluative vague temporal single
+    """.split()
 )
 """Names of the columns of `Spans.features`."""
 

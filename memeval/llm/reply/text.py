@@ -88,6 +88,4 @@ def without_thinking(text: str) -> tuple[str, bool]:
             start, changed = len(text), True
 
     kept.append(text[start:])
-    joined = "".join(kept)
-
-    return _SOLUTION.sub("", joined).strip(), changed
+    return _SOLUTION.sub("", "".join(kept)).strip(), changed

@@ -87,8 +87,7 @@ def _decode(embedding: object) -> Any:
         return embedding
 
     try:
-        packed = base64.b64decode(embedding, validate=True)
-        return np.frombuffer(packed, dtype="<f4")
+        return np.frombuffer(base64.b64decode(embedding, validate=True), dtype="<f4")
     except (binascii.Error, ValueError) as error:
         raise UnsoundReplyError("a vector is neither a list of numbers nor base64") from error
 
