@@ -204,7 +204,6 @@ def keys_of_seed(settings: Settings, inputs: IdentityInputs, seed: int) -> Keys:
     prepare = key(PREPARE, seed=seed_at_ingest)
     # Each key contains the previous one: a change that rebuilds a memory also repeats its answers.
     answer = key(ANSWER, prepare=prepare, seed=seed)
-
     return Keys(prepare=prepare, answer=answer, judge=key(JUDGE, answer=answer))
 
 

@@ -204,7 +204,6 @@ class ServedConfigs(ConfigSource):
             raise ConfigLoadError(f"Config not found : {config_path}")
 
         config, header = served
-
         return ConfigResult(
             config=config, path=f"memeval://{name}", provider=self.provider, header=header
         )
@@ -263,7 +262,8 @@ class ServedConfigs(ConfigSource):
         if results_filter != ObjectType.GROUP:
             files = Path(self.path, config_path).glob("*.yaml")
             names |= {file.stem for file in files}
-            names.update(sweep_files() if config_path == SWEEP else _package_choices(config_path))
+            others = sweep_files() if config_path == SWEEP else _package_choices(config_path)
+            names.update(others)
 
         return sorted(names)
 

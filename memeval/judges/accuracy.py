@@ -45,9 +45,10 @@ class AccuracyJudge(Judge):
         right = frozenset(question.choices[position] for position in question.right_choices)
         score = jaccard if question.multi_select else exact_set
         labels = ", ".join(map(question.choice_labels.label, chosen))
+        label = Label.CORRECT if texts == right else Label.WRONG
         return Verdict(
             judge=self.name,
-            label=Label.CORRECT if texts == right else Label.WRONG,
+            label=label,
             score=score(texts, right),
             reason=f"read as {labels}",
             chosen=chosen,

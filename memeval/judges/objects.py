@@ -30,9 +30,7 @@ class ReplyObject(Struct, frozen=True):
     """The rest of the reply."""
 
     def members(self) -> dict[str, Any]:
-        """The values by their names in lower case: only the last one of names that differ only in
-        case.
-        """
+        """The values by lower-case name; of names that differ only in case, the last one."""
         return {name.casefold(): value for name, value in self.values.items()}
 
 

@@ -276,9 +276,7 @@ def _begins_answer(reply: str, answer: str) -> bool:
 
 
 def _plain_members(verdict: ReplyObject) -> dict[str, Any]:
-    """The members by their names in lower case; empty if one is an object or a list, or occurs
-    twice.
-    """
+    """The members by lower-case name; empty if one is an object or a list, or occurs twice."""
     members = verdict.members()
     if len(members) < len(verdict.values):
         return {}

@@ -48,9 +48,6 @@ class RecordedJudge(Judge):
         if list(counts.values()).count(most) > 1:
             raise MemevalError(f"its {len(votes)} recorded verdicts are a tie")
 
-        return Verdict(
-            judge=self.judged_by,
-            label=label,
-            score=float(label is Label.CORRECT),
-            votes=votes if len(votes) > 1 else (),
-        )
+        score = float(label is Label.CORRECT)
+        shown = votes if len(votes) > 1 else ()
+        return Verdict(judge=self.judged_by, label=label, score=score, votes=shown)

@@ -101,12 +101,11 @@ class Cache:
         self._damage.note(key)
 
     def keys(self) -> set[str]:
+        statement = "SELECT key FROM entries"
         with self._lock:
-            return self._attempt(
-                lambda connection: {
-                    str(key) for (key,) in connection.execute("SELECT key FROM entries")
-                }
-            )
+            rows = self._attempt(lambda connection: connection.execute(statement).fetchall())
+
+        return {str(key) for (key,) in rows}
 
     def put_all(
         self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None

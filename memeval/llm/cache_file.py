@@ -65,7 +65,6 @@ def _fits(connection: sqlite3.Connection, name: str) -> bool:
         return False
 
     keys = [column[1] for column in columns if column[5]]
-
     return keys == ["key"] and all(not column[3] or column[4] is not None for column in further)
 
 

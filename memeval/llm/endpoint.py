@@ -159,7 +159,8 @@ class Endpoint:
             raise
         finally:
             # A request that was sent but not answered may be billed.
-            call.end_try(most if call.is_out else NOTHING)
+            spent = most if call.is_out else NOTHING
+            call.end_try(spent)
 
         self._breaker.note_success(address, asked)
         return reply
@@ -222,9 +223,7 @@ class Endpoint:
                 call.waited_s += wait
 
     def _wait_after(self, setback: Setback, call: _Call, *, sent_at: float, probe: bool) -> float:
-        """Seconds before the next attempt, in addition to an outage. Raises `ModelError` if there
-        is none.
-        """
+        """Seconds before the next try, besides an outage. Raises `ModelError` if there is none."""
         call.tries += 1
         call.setback = setback
         # The patience counts from the first failure, so a call that queued for long has all of it.

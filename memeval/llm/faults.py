@@ -130,7 +130,8 @@ def unsound_setback(
     taken for a gateway's and retried, unless it is `final`.
     """
     if is_error_page(content, headers.get("content-type", "")):
-        return Setback(str(error), FaultKind.DECLINED if final else FaultKind.DOWN)
+        kind = FaultKind.DECLINED if final else FaultKind.DOWN
+        return Setback(str(error), kind)
 
     body = _object_of(content)
     if not body.get("error") or body.get("choices"):
@@ -184,7 +185,8 @@ def _kind_of(status: int, error: Mapping[str, Any], message: str) -> FaultKind:
     if is_meant and refuses_tools(message):
         return FaultKind.REFUSED
 
-    return _KINDS.get(status, FaultKind.DOWN if status >= 500 else FaultKind.DECLINED)
+    other = FaultKind.DOWN if status >= 500 else FaultKind.DECLINED
+    return _KINDS.get(status, other)
 
 
 def _object_of(content: bytes) -> Mapping[str, Any]:

@@ -76,4 +76,5 @@ def _judgement(prompt: JudgePrompt) -> str:
     if '"score"' in prompt.system_text:
         return json.dumps({"reason": reason, "score": float(right)})
 
-    return json.dumps({"reason": reason, "label": "CORRECT" if right else "WRONG"})
+    label = "CORRECT" if right else "WRONG"
+    return json.dumps({"reason": reason, "label": label})

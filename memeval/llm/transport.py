@@ -46,10 +46,11 @@ class Transport:
         self._headers = {name: ours[name] for name in ours if name.lower() not in theirs}
         self._headers |= headers
         scheme = urlsplit(address).scheme
+        trusted = _trusted() if scheme == "https" else True
         connector = TCPConnector(
             limit=0,  # request slots are the limit, and may change
             keepalive_timeout=KEPT_ALIVE_S,
-            ssl=_trusted() if scheme == "https" else True,
+            ssl=trusted,
             socket_factory=timed_socket,
         )
         # One client for all requests, with its connections kept alive: most of the cost of a

@@ -126,9 +126,7 @@ def _share(weights: dict[str, float], words: frozenset[str]) -> float:
 def _date(
     question: ParsedQuestion, choices: Sequence[str], context: ContextIndex, ranking: Ranking
 ) -> list[float]:
-    """Choices' nearness to dates found; 0 unless a time is asked for or at least half have
-    dates.
-    """
+    """Choices' nearness to dates found; 0 unless a time is asked for or at least half have one."""
     written = [_spell(choice) for choice in choices]
     if question.kind is not ExpectedAnswer.WHEN and 2 * sum(map(bool, written)) < len(choices):
         return [0.0] * len(choices)
@@ -186,7 +184,6 @@ def _nearness(choice: str, date: str) -> float:
         return 0.5 if set(_YEAR.findall(choice)) & set(_YEAR.findall(date)) else 0.0
 
     alike = 0.9 if _single_day(choice) == _single_day(date) else 0.6
-
     return alike * math.exp(-abs((first - second).days) / DAYS)
 
 

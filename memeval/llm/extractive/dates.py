@@ -183,7 +183,6 @@ def _around(match: re.Match[str], said_on: date | None) -> str | None:
         return f"{unit.capitalize()} {said_on.year + shift}"
 
     relation = {-1: "before", 0: "of", 1: "after"}[shift]
-
     return f"The {unit} {relation} {day_text(said_on)}"
 
 
@@ -215,36 +214,28 @@ def _number(word: str) -> int | None:
     return int(word) if word.isdigit() else NUMBERS.get(word)
 
 
-_RULES: tuple[tuple[re.Pattern[str], Resolver], ...] = tuple(
-    (re.compile(pattern), resolve)
-    for pattern, resolve in (
-        (rf"\b{_DAY}(?: of)? (?P<month>{_MONTH}){_YEAR_AFTER}", _full_date),
-        (rf"\b(?P<month>{_MONTH}) {_DAY}{_YEAR_AFTER}", _full_date),
-        (rf"\b{_MONTH},? (\d{{4}})\b", _month_year),
-        (r"\bday before yesterday\b", _offset_day(-2)),
-        (r"\bday after tomorrow\b", _offset_day(2)),
-        (r"\b(?:yesterday|last night|last evening)\b", _offset_day(-1)),
-        (r"\btomorrow\b", _offset_day(1)),
-        (
-            r"\b(?:today|tonight|this morning|this afternoon|this evening|just now)\b",
-            _offset_day(0),
-        ),
-        (
-            rf"\b{_COUNT}(?: of)? (day|weekend|week|month|year)s? (?:ago|back|earlier|before)\b",
-            _ago,
-        ),
-        (rf"\bin {_COUNT}(?: of)? (day|week|month|year)s?\b(?! ago)", _ahead),
-        (
-            r"\b(last|past|previous|next|coming|upcoming|this) (weekend|week|month|year|summer|"
-            r"winter|spring|fall|autumn)\b",
-            _around,
-        ),
-        (rf"\b(?P<which>last|this past|past|next|this|coming|on) {_WEEKDAY}", _weekday),
-        (
-            r"\b(?:(?P<which>last|next|this) |(?:in|since|during|until|by|around|early|late) )"
-            rf"(?P<month>{_MONTH})\b",
-            _bare_month,
-        ),
-        (r"\b(?:in|since|from|until|around|of|year) ((?:19|20)\d{2})\b", _year),
-    )
+_PATTERNS: tuple[tuple[str, Resolver], ...] = (
+    (rf"\b{_DAY}(?: of)? (?P<month>{_MONTH}){_YEAR_AFTER}", _full_date),
+    (rf"\b(?P<month>{_MONTH}) {_DAY}{_YEAR_AFTER}", _full_date),
+    (rf"\b{_MONTH},? (\d{{4}})\b", _month_year),
+    (r"\bday before yesterday\b", _offset_day(-2)),
+    (r"\bday after tomorrow\b", _offset_day(2)),
+    (r"\b(?:yesterday|last night|last evening)\b", _offset_day(-1)),
+    (r"\btomorrow\b", _offset_day(1)),
+    (r"\b(?:today|tonight|this morning|this afternoon|this evening|just now)\b", _offset_day(0)),
+    (rf"\b{_COUNT}(?: of)? (day|weekend|week|month|year)s? (?:ago|back|earlier|before)\b", _ago),
+    (rf"\bin {_COUNT}(?: of)? (day|week|month|year)s?\b(?! ago)", _ahead),
+    (
+        r"\b(last|past|previous|next|coming|upcoming|this) (weekend|week|month|year|summer|"
+        r"winter|spring|fall|autumn)\b",
+        _around,
+    ),
+    (rf"\b(?P<which>last|this past|past|next|this|coming|on) {_WEEKDAY}", _weekday),
+    (
+        r"\b(?:(?P<which>last|next|this) |(?:in|since|during|until|by|around|early|late) )"
+        rf"(?P<month>{_MONTH})\b",
+        _bare_month,
+    ),
+    (r"\b(?:in|since|from|until|around|of|year) ((?:19|20)\d{2})\b", _year),
 )
+_RULES = [(re.compile(pattern), resolve) for pattern, resolve in _PATTERNS]

@@ -6,9 +6,8 @@ import re
 
 from memeval.llm.extractive.words import NUMBERS
 
-_SPELT = "|".join(
-    word for word in sorted(NUMBERS, key=len, reverse=True) if word not in ("a", "an")
-)
+_LONGEST_FIRST = sorted(NUMBERS, key=len, reverse=True)
+_SPELT = "|".join(word for word in _LONGEST_FIRST if word not in ("a", "an"))
 _AMOUNT = rf"(?:\d[\d,.]*(?:\s?[-–]\s?\d+)?|{_SPELT})"
 _UNIT = r"(?:second|minute|hour|day|week|weekend|month|year|decade)s?"
 _ABOUT = r"(?:(?:about|nearly|almost|over|around|at least|more than|less than|up to)\s+)?"

@@ -152,13 +152,14 @@ def _kind(lowered: str) -> ExpectedAnswer:
     if first and first.group(1) in AUXILIARIES:
         return ExpectedAnswer.EITHER if _EITHER.search(lowered) else ExpectedAnswer.YES_NO
 
-    places = [
-        (match.start(), order, kind)
-        for order, (pattern, kind) in enumerate(_KINDS)
-        if (match := re.search(pattern, lowered))
-    ]
+    # The kind whose words come first; of equal ones, the first in the table.
+    found, start = ExpectedAnswer.WHAT, len(lowered)
+    for pattern, kind in _KINDS:
+        match = re.search(pattern, lowered)
+        if match and match.start() < start:
+            found, start = kind, match.start()
 
-    return min(places, default=(0, 0, ExpectedAnswer.WHAT))[2]
+    return found
 
 
 def _options(lowered: str, kind: ExpectedAnswer) -> tuple[str, ...]:
@@ -173,7 +174,6 @@ def _options(lowered: str, kind: ExpectedAnswer) -> tuple[str, ...]:
 
     right = match.group(2).strip()
     left = " ".join(match.group(1).split()[-len(right.split()) :])
-
     return (left, right)
 
 

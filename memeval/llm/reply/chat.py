@@ -75,10 +75,10 @@ def read_chat(
     sent = "\n".join([full_content, *(f"{call.name} {call.arguments}" for call in calls)])
     usage, usage_notes = usage_of(reply.get("usage"), asked, sent)
     notes = (*part_notes, *odd_notes(thought, odd_characters), *usage_notes)
-
+    raw = clean if thought else None
     return ChatReply(
         text=text,
-        raw=clean if thought else None,
+        raw=raw,
         finish_reason=finish,
         usage=usage,
         notes=notes,

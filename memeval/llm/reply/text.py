@@ -24,9 +24,7 @@ def without_controls(text: str) -> tuple[str, bool]:
         repaired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         repaired = without_halves(repaired)
 
-    clean = _CONTROLS.sub("", repaired)
-    clean = _BREAKS.sub("\n", clean)
-
+    clean = _BREAKS.sub("\n", _CONTROLS.sub("", repaired))
     return clean, clean != text
 
 
