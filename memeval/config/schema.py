@@ -22,8 +22,6 @@ OPTIONAL = "optional"
 """Metadata: the field is left out of all keys while it is None."""
 LLM_JUDGE = "llm_judge"
 """Metadata: the field counts only if the judge is a language model."""
-
-
 BY_TOOLS = "by_tools"
 """Metadata: the field counts only if the group that it names, `reader` or `writer`, uses tools."""
 DIRECT, CHUNKS, TOOLS = "direct", "chunks", "tools"

@@ -150,12 +150,10 @@ def map_strings(value: Any, change: Callable[[str], str]) -> Any:
         return change(value)
 
     if isinstance(value, Mapping):
-        changed = {}
-        for name, item in value.items():
-            key = change(name) if isinstance(name, str) else name
-            changed[key] = map_strings(item, change)
-
-        return changed
+        return {
+            (change(name) if isinstance(name, str) else name): map_strings(item, change)
+            for name, item in value.items()
+        }
 
     if isinstance(value, list | tuple):
         return [map_strings(item, change) for item in value]
