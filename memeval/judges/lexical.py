@@ -58,10 +58,12 @@ class TokenF1Judge(Judge):
 
     @classmethod
     def build(cls, context: JudgeContext) -> TokenF1Judge:
-        if context.threshold is None:
-            return cls()
+        threshold = context.threshold
+        # Not a subclass's own default: the run's identity names this one.
+        if threshold is None:
+            threshold = THRESHOLD
 
-        return cls(context.threshold)
+        return cls(threshold)
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0

@@ -10,6 +10,7 @@ import pytest
 from memeval.datasets.locomo.metrics import locomo_metrics
 from memeval.errors import UserError
 from memeval.judges.contract import JudgeContext, refusal_verdict
+from memeval.judges.lexical import THRESHOLD, TokenF1Judge
 from memeval.judges.reading import read_label
 from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, Prompt
@@ -100,6 +101,14 @@ def test_token_f1_is_right_from_its_threshold_and_scores_the_f1() -> None:
     assert half.score == pytest.approx(0.4)
     assert half.label is Label.WRONG
     assert verdict("token_f1", "May 2022", threshold=0.4).label is Label.CORRECT
+
+
+def test_a_subclass_of_token_f1_has_the_threshold_that_its_run_records() -> None:
+    class Strict(TokenF1Judge):
+        def __init__(self, threshold: float = 0.9) -> None:
+            super().__init__(threshold)
+
+    assert Strict.build(JudgeContext(lambda: Says(""))).threshold == THRESHOLD
 
 
 @pytest.mark.parametrize(
