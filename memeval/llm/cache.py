@@ -101,11 +101,11 @@ class Cache:
         self._damage.note(key)
 
     def keys(self) -> set[str]:
-        statement = "SELECT key FROM entries"
-        with self._lock:
-            rows = self._attempt(lambda connection: connection.execute(statement).fetchall())
+        def read(connection: sqlite3.Connection) -> set[str]:
+            return {str(key) for (key,) in connection.execute("SELECT key FROM entries")}
 
-        return {str(key) for (key,) in rows}
+        with self._lock:
+            return self._attempt(read)
 
     def put_all(
         self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
