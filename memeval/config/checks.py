@@ -92,6 +92,7 @@ def check_store(url: str | None, memories: str | None) -> None:
         return
 
     check_plain("store.memories", memories, BY_ENVIRONMENT)
+    # The form of an address that fsspec accepts.
     protocol, mark, path = memories.partition("://")
     is_url = mark and path and protocol.isalnum()
     if not is_url or not memories.isascii() or not memories.isprintable():

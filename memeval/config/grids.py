@@ -56,14 +56,14 @@ def replace_grids(sweep: str, config: DictConfig) -> DictConfig:
 @cache
 def cells(grids: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
     """The overrides of all cells. Cached, because each cell is composed with the whole sweep."""
-    found: list[tuple[str, ...]] = []
+    every_cell: list[tuple[str, ...]] = []
     for grid in grids:
         grid_words = shlex.split(grid)
         check_given_once(grid_words)
         words = map(full_override, choose_classes(grid_words))
-        found += product(*map(_choices, words))
+        every_cell += product(*map(_choices, words))
 
-    return tuple(found)
+    return tuple(every_cell)
 
 
 def _choices(override: str) -> list[str]:

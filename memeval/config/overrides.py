@@ -90,14 +90,15 @@ def choose_classes(words: Sequence[str]) -> list[str]:
 
         group = match["group"]
         options = [other for other in chosen if other.lstrip("+").startswith(f"{group}=")]
-        name = "".join(options).partition("=")[2]
-        if len(options) > 1 or (options and not _ONE_OPTION.fullmatch(name)):
+        option = options[0] if options else ""
+        name = option.partition("=")[2]
+        if len(options) > 1 or (option and not _ONE_OPTION.fullmatch(name)):
             continue
 
         prefix = f"{name}:" if name else ""
         choices = [f"'{prefix}{path}'" for path in re.findall(_PATH, match["paths"])]
         chosen[chosen.index(word)] = f"{group}={','.join(choices)}"
-        for option in options:
+        if option:
             chosen.remove(option)
 
         for index, other in enumerate(chosen):

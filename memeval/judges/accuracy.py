@@ -44,13 +44,13 @@ class AccuracyJudge(Judge):
         texts = frozenset(question.choices[position] for position in chosen)
         right = frozenset(question.choices[position] for position in question.right_choices)
         score = jaccard if question.multi_select else exact_set
-        labels = ", ".join(map(question.choice_labels.label, chosen))
+        chosen_labels = ", ".join(map(question.choice_labels.label, chosen))
         label = Label.CORRECT if texts == right else Label.WRONG
         return Verdict(
             judge=self.name,
             label=label,
             score=score(texts, right),
-            reason=f"read as {labels}",
+            reason=f"read as {chosen_labels}",
             chosen=chosen,
         )
 

@@ -155,10 +155,8 @@ def read_yes(
     # If a mark may be quoted, the end of the thinking is unknown.
     is_bare = bare and reply.strip(" \t\n.*_").lower() == words[0]
     may_quote = has_word(words[0], [answer]) or _begins_answer(reply, answer)
-    if len(parts) > 1 or (may_quote and not is_bare) or _ends_with(parts[0], words[1]):
-        return None
-
-    return True
+    doubtful = len(parts) > 1 or (may_quote and not is_bare) or _ends_with(parts[0], words[1])
+    return None if doubtful else True
 
 
 def words_for(answer: str) -> tuple[str, str]:
@@ -166,13 +164,12 @@ def words_for(answer: str) -> tuple[str, str]:
 
     An answer with a yes could be quoted: then these are other words, which it does not contain.
     """
-    digest = hashlib.sha256(answer.encode("utf-8", "replace")).hexdigest()
-    pairs = (YES_NO, ("right", "wrong"), (f"yes{digest[:4]}", f"no{digest[:4]}"))
-    for pair in pairs:
+    for pair in (YES_NO, ("right", "wrong")):
         if not has_word(pair[0], [answer]):
-            break
+            return pair
 
-    return pair
+    digest = hashlib.sha256(answer.encode("utf-8", "replace")).hexdigest()
+    return f"yes{digest[:4]}", f"no{digest[:4]}"
 
 
 def _read_verdict(

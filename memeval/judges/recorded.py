@@ -49,5 +49,5 @@ class RecordedJudge(Judge):
             raise MemevalError(f"its {len(votes)} recorded verdicts are a tie")
 
         score = float(label is Label.CORRECT)
-        shown = votes if len(votes) > 1 else ()
-        return Verdict(judge=self.judged_by, label=label, score=score, votes=shown)
+        several = votes if len(votes) > 1 else ()
+        return Verdict(judge=self.judged_by, label=label, score=score, votes=several)

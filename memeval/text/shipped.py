@@ -15,11 +15,10 @@ _NAMED = re.compile(r"\b(?:docs|data/demo)/[\w/.]*\w")
 def shipped_path(name: str) -> Path:
     """Path of a file, such as `data/demo/own.json`, whether or not it exists."""
     for place in PLACES:
-        path = place / name
-        if path.exists():
-            break
+        if (place / name).exists():
+            return place / name
 
-    return path
+    return PLACES[-1] / name
 
 
 def location_of(name: str) -> str:
