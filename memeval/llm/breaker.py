@@ -246,7 +246,8 @@ def _way_out(setback: Setback, option: str, role: str) -> str:
 async def _try_connection(address: str) -> Setback | None:
     """Reason why no connection can be made; None if one can, or if that is unknown."""
     parts = urlsplit(address)
-    host, port = parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80)
+    usual_port = 443 if parts.scheme == "https" else 80
+    host, port = parts.hostname or "", parts.port or usual_port
     # Behind a proxy, this machine need not be able to resolve the host name.
     if proxy_of(address)[0] is not None:
         return None

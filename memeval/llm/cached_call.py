@@ -92,7 +92,7 @@ class CachedCalls(_Stored):
             for stored_key, (entry, kept) in (await self._look_up(keys, read)).items():
                 # A reply that this run paid for before a crash is billed to this run, as without
                 # the crash.
-                stored[stored_key] = entry, kept.origin != self._origin
+                stored[stored_key] = (entry, kept.origin != self._origin)
 
             return stored
 

@@ -190,10 +190,11 @@ class JudgePrompt(Prompt):
             yes, no = self.words
             user += f'\nWrite "{yes}" for yes and "{no}" for no: one word.'
 
-        messages: list[Message] = [{"role": "user", "content": user}]
+        messages: list[Message] = []
         if self.system_text:
-            messages.insert(0, {"role": "system", "content": self.system_text})
+            messages.append({"role": "system", "content": self.system_text})
 
+        messages.append({"role": "user", "content": user})
         return messages
 
     def _marked(self, name: str, text: str, line_end: str = "") -> str:

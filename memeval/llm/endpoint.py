@@ -139,10 +139,7 @@ class Endpoint:
         # Encoded once: all attempts send the same bytes, whose number also bounds the cost of an
         # attempt.
         content = encode(body)
-        most = NOTHING
-        if self._budget is not None:
-            most = most_of(body, len(content), self._provider)
-
+        most = NOTHING if self._budget is None else most_of(body, len(content), self._provider)
         call = _Call(budget=self._budget, most=most)
         address, asked = self.settings.base_url, f"{path} {body.get('model', '')}"
         await self._breaker.knock()

@@ -79,8 +79,9 @@ class Flights(Generic[T]):
         loop = asyncio.get_running_loop()
         flights: list[asyncio.Future[None]] = []
         for batch in batches:
-            flights.append(loop.create_future())
-            self._under_way |= dict.fromkeys(batch, flights[-1])
+            flight = loop.create_future()
+            flights.append(flight)
+            self._under_way |= dict.fromkeys(batch, flight)
 
         if len(batches) == 1:
             return await self._fly(batches[0], flights[0], look, ask)

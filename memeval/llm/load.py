@@ -65,6 +65,7 @@ def sum_of(loads: Sequence[Load]) -> Load:
     begins = [load.began for load in loads if load.began is not None]
     # A process that only stores the results of the others has slots, but does not use them.
     loads = [load for load in loads if load.began is not None] or loads[:1]
+    # By `sum`: since Python 3.12 its last digits differ from those of `+=`.
     total = Load(busy_s=sum(load.busy_s for load in loads), began=min(begins, default=None))
     for load in loads:
         total.slots += load.slots

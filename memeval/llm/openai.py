@@ -163,7 +163,7 @@ class OpenAIModel(LanguageModel):
 
         return entry | {
             "text": without_known(chat.text),
-            "raw": chat.raw and without_known(chat.raw),
+            "raw": None if chat.raw is None else without_known(chat.raw),
             "finish_reason": chat.finish_reason,
             "notes": list(chat.notes),
             "usage": dict(chat.usage),

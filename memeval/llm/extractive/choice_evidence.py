@@ -50,7 +50,7 @@ def evidence_for(
     ranking = rank(question, read_context, DEPTH)
     asked = {*question.terms, *map(stem, question.names)}
     turns = _turns(read_context, ranking)
-    found = frozenset().union(*(words for _, words in turns))
+    all_words = frozenset().union(*(words for _, words in turns))
     named = _stems_said_by(question, read_context)
     dated = _date(question, choices, read_context, ranking)
     replied = terms(answer)
@@ -62,7 +62,7 @@ def evidence_for(
         near = max((bearing * _share(weights, words) for bearing, words in turns), default=0.0)
         f1 = 2 * len(own & replied) / (len(own) + len(replied) or 1)
         # In the order of `WEIGHTS`.
-        rows.append((near, _share(weights, found), _share(weights, named), f1, date_score))
+        rows.append((near, _share(weights, all_words), _share(weights, named), f1, date_score))
 
     weighted: Scores = np.array(rows) @ np.array(list(WEIGHTS.values()))
     return weighted

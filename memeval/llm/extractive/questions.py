@@ -153,13 +153,13 @@ def _kind(lowered: str) -> ExpectedAnswer:
         return ExpectedAnswer.EITHER if _EITHER.search(lowered) else ExpectedAnswer.YES_NO
 
     # The kind whose words come first; of equal ones, the first in the table.
-    found, start = ExpectedAnswer.WHAT, len(lowered)
+    asked_for, start = ExpectedAnswer.WHAT, len(lowered)
     for pattern, kind in _KINDS:
         match = re.search(pattern, lowered)
         if match and match.start() < start:
-            found, start = kind, match.start()
+            asked_for, start = kind, match.start()
 
-    return found
+    return asked_for
 
 
 def _options(lowered: str, kind: ExpectedAnswer) -> tuple[str, ...]:

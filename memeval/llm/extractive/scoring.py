@@ -46,10 +46,7 @@ BY_KIND: dict[ExpectedAnswer, tuple[str, ...]] = {
 }
 """Static features that get a separate weight for each kind of question."""
 
-_OF_KINDS: list[str] = []
-for _kind, _names in BY_KIND.items():
-    _OF_KINDS += [f"{_kind}:{_name}" for _name in _names]
-
+_OF_KINDS = [f"{kind}:{name}" for kind, names in BY_KIND.items() for name in names]
 NAMES = (*STATIC, *DYNAMIC, *EVIDENCE, *_OF_KINDS)
 """All features, in the order of the columns of `features`."""
 

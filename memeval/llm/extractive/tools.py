@@ -114,11 +114,11 @@ def _search_among(tools: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
         if not argument:
             continue
 
-        found = str(tool["name"]), argument
-        if _SEARCHES.search(found[0]):
-            return found
+        name = str(tool["name"])
+        if _SEARCHES.search(name):
+            return name, argument
 
-        first = first or found
+        first = first or (name, argument)
 
     return first
 

@@ -207,9 +207,7 @@ _FINISHES = {
         malformed_response
     """,
 }
-_NORMAL: dict[str, str] = {}
-for _name, _words in _FINISHES.items():
-    _NORMAL |= dict.fromkeys(_words.split(), _name)
+_NORMAL = {word: name for name, words in _FINISHES.items() for word in words.split()}
 
 
 def finish_reason(value: object) -> str | None:
