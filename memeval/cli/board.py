@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from memeval.cli.parser import Parser
 from memeval.packages.form import SUFFIX
-from memeval.text.shown import counted, one_line, printable
+from memeval.text.shown import all_counted, counted, one_line, printable
 
 USAGE = f"""
 shows the packages of a folder side by side, as a folder of static pages
@@ -38,16 +38,16 @@ def board(arguments: Sequence[str]) -> int:
     data = collect(options.packages, options.allowed_signers, again=options.again)
     write_board(data, options.output)
     runs = sum(len(table.rows) for table in data.tables)
-    counts = {"package": len(data.packages), "run": runs, "protocol": len(data.tables)}
-    print(f"board:    {', '.join(counted(number, noun) for noun, number in counts.items())}")
+    counts = {"packages": len(data.packages), "runs": runs, "protocols": len(data.tables)}
+    print(f"board:    {all_counted(counts)}")
     if data.known:
         print(
             f"checked:  {data.known} of them before, with the same code and data; to repeat: "
             "--again"
         )
 
-    for one in data.left_out:
-        print(printable(f"not shown: {one.file}: {one.reason}"))
+    for package in data.left_out:
+        print(printable(f"not shown: {package.file}: {package.reason}"))
 
     print(f"open:     {one_line(options.output / 'index.html')}")
     return 0
@@ -61,10 +61,13 @@ def check(arguments: Sequence[str]) -> int:
     wrong = 0
     for path in options.packages:
         problems = check_package(path, most_bytes=options.most_mb * 10**6)
-        wrong += bool(problems)
-        outcome = counted(len(problems), "problem") if problems else "may be added"
+        outcome = "may be added"
+        if problems:
+            outcome = counted(len(problems), "problem")
+            wrong = 1
+
         print(printable(f"{one_line(path.name)}: {outcome}"))
         for line in problems:
             print(f"  {printable(line)}")
 
-    return 1 if wrong else 0
+    return wrong

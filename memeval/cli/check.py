@@ -71,7 +71,7 @@ def check(arguments: Sequence[str]) -> int:
 
     words, command = split_command(arguments)
     options = PARSER.parse_intermixed_args(words)
-    addresses = [word for word in options.overrides if ADDRESS.match(word)]
+    addresses = list(filter(ADDRESS.match, options.overrides))
     overrides = [word for word in options.overrides if word not in addresses]
     settings = settings_of("check", overrides, options.config_dir, EXAMPLE)
     # Checked before the first call to a service.
@@ -82,7 +82,7 @@ def check(arguments: Sequence[str]) -> int:
             "check --junit reports on rules, but --lag checks none: use only one of them"
         )
 
-    report = None if options.junit is None else _report_file(options.junit)
+    report = _report_file(options.junit)
     if addresses or command:
         config = _config_of_found(addresses, command, overrides, options.config_dir)
     else:
@@ -132,19 +132,21 @@ def _config_of_found(
 
     from memeval.systems.external.discovery import option_of_address, option_of_command
 
-    of_system = [word for word in overrides if word.startswith(("system=", "system.class="))]
-    if len(addresses) + bool(command) > 1 or of_system or config_dir:
+    names_system = any(word.startswith(("system=", "system.class=")) for word in overrides)
+    if len(addresses) + bool(command) > 1 or names_system or config_dir:
         raise UserError(
             "check takes one URL, or one command after --, or system=... with its options",
             EXAMPLE,
             OF_COMMAND,
         )
 
-    given = {}
+    given, rest = {}, []
     for word in overrides:
         name, _, value = word.partition("=")
         if name.startswith("system."):
             given[name.removeprefix("system.")] = yaml.safe_load(value)
+        else:
+            rest.append(word)
 
     if addresses:
         option = run_loop(option_of_address(addresses[0], given))
@@ -153,7 +155,6 @@ def _config_of_found(
 
     text = yaml.safe_dump({**option, "name": FOUND}, sort_keys=False, allow_unicode=True)
     print(f"# my_conf/system/{FOUND}.yaml, for  --config-dir my_conf system={FOUND}\n{text}")
-    rest = [word for word in overrides if not word.startswith("system.")]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "system" / f"{FOUND}.yaml"
         path.parent.mkdir()
@@ -161,8 +162,11 @@ def _config_of_found(
         return compose_config(["--config-dir", folder, f"system={FOUND}", *rest])
 
 
-def _report_file(word: str) -> Path:
+def _report_file(word: str | None) -> Path | None:
     """The file of `--junit`; creates its folder. Raises `UserError` before anything is called."""
+    if word is None:
+        return None
+
     path = Path(word)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -244,8 +248,8 @@ async def _check_all(cell: Cell, is_verbose: bool) -> list[CheckResult]:
             system = CheckedCell(cell, models)
             # Printed immediately: a rule may take minutes against a service that calls a model.
             print(outcome.line, flush=True)
-            for line in outcome.exchanges if is_verbose else ():
-                print(f"    {line}", flush=True)
+            if is_verbose:
+                _print_exchanges(outcome.exchanges)
 
     return outcomes
 
@@ -264,29 +268,29 @@ async def _measure_lags(cell: Cell, facts: int, is_verbose: bool) -> bool:
         for thing in list(FACTS)[:facts]:
             exchanges.clear()
             await play(partial(measure, thing=thing), system)
-            print(f"{thing:<15} {_lag_line(lags[-1], patience_s)}", flush=True)
-            for line in exchanges if is_verbose else ():
-                print(f"    {line}", flush=True)
+            lag = lags[-1]
+            outcome = f"not found within {patience_s:g} s"
+            if lag.seconds is not None:
+                outcome = f"found after {lag.seconds:.2f} s"
+
+            searches = "1 search" if lag.looks == 1 else f"{lag.looks} searches"
+            print(f"{thing:<15} {outcome}, {searches}", flush=True)
+            if is_verbose:
+                _print_exchanges(exchanges)
 
     found = [lag.seconds for lag in lags if lag.seconds is not None]
-    print(f"\n{cell.system_name}: {len(found)} of {facts} facts found{_spread(found)}")
+    spread = ""
+    if found:
+        ends = f"{min(found):.2f} to {max(found):.2f} s"
+        spread = f"; lag from write to read: median {median(found):.2f} s, {ends}"
+
+    print(f"\n{cell.system_name}: {len(found)} of {facts} facts found{spread}")
     return len(found) == facts
 
 
-def _lag_line(lag: Lag, patience_s: float) -> str:
-    looks = f"{lag.looks} search{'' if lag.looks == 1 else 'es'}"
-    if lag.seconds is None:
-        return f"not found within {patience_s:g} s, {looks}"
-
-    return f"found after {lag.seconds:.2f} s, {looks}"
-
-
-def _spread(seconds: Sequence[float]) -> str:
-    if not seconds:
-        return ""
-
-    ends = f"{min(seconds):.2f} to {max(seconds):.2f} s"
-    return f"; lag from write to read: median {median(seconds):.2f} s, {ends}"
+def _print_exchanges(lines: Sequence[str]) -> None:
+    for line in lines:
+        print(f"    {line}", flush=True)
 
 
 def junit(name: str, outcomes: Sequence[CheckResult]) -> str:

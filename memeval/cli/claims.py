@@ -49,7 +49,10 @@ def claims(arguments: Sequence[str]) -> int:
     if action == REPRODUCE:
         return reproduce_claims(names, chosen)
 
-    runs = [] if action in (LIST, SHOW) else select_runs(options.words).chosen
+    if action not in (LIST, SHOW):
+        print_runs(select_runs(options.words).chosen, chosen, as_json=options.json)
+        return 0
+
     if action == SHOW:
         by_name = {claim.name: claim for claim in chosen}
         for name in names:
@@ -59,19 +62,26 @@ def claims(arguments: Sequence[str]) -> int:
         chosen = [by_name[name] for name in names] or chosen
 
     if options.json:
-        content = [run_json(run, chosen) for run in runs] or list(map(as_plain, chosen))
-        print_json(content)
-        return 0
-
-    if action == LIST:
-        lines = table_of(chosen)
-    elif action == SHOW:
-        lines = list(listing(chosen))
+        print_json(list(map(as_plain, chosen)))
+    elif action == LIST:
+        print(*table_of(chosen), sep="\n")
     else:
-        lines = [line for run in runs for line in run_lines(run, chosen)]
+        print(*listing(chosen), sep="\n")
+
+    return 0
+
+
+def print_runs(runs: Sequence[Run], chosen: Sequence[Claim], *, as_json: bool) -> None:
+    """Prints runs next to the claims about their data sets."""
+    if as_json:
+        print_json([run_json(run, chosen) for run in runs])
+        return
+
+    lines: list[str] = []
+    for run in runs:
+        lines += run_lines(run, chosen)
 
     print(*lines, sep="\n")
-    return 0
 
 
 def table_of(chosen: Sequence[Claim]) -> list[str]:
@@ -87,12 +97,15 @@ def table_of(chosen: Sequence[Claim]) -> list[str]:
 
 
 def _rows_of(claim: Claim) -> Iterator[list[str]]:
-    values = [dispute.value for dispute in claim.disputes if dispute.value is not None]
-    others = ", ".join(f"{value:g}" for value in values) or ("disputed" if claim.disputes else "")
-    figures = [f"{figure.metric} {figure.value:g}" for figure in claim.figures]
-    yield [f"  {claim.name}", figures[0], others]
-    for figure, text in zip(claim.figures[1:], figures[1:], strict=True):
-        yield [f"    {figure.system}", text, ""]
+    values = [f"{dispute.value:g}" for dispute in claim.disputes if dispute.value is not None]
+    others = ", ".join(values)
+    if claim.disputes and not values:
+        others = "disputed"
+
+    first, *further = claim.figures
+    yield [f"  {claim.name}", f"{first.metric} {first.value:g}", others]
+    for figure in further:
+        yield [f"    {figure.system}", f"{figure.metric} {figure.value:g}", ""]
 
 
 def reproduce_claims(names: Sequence[str], chosen: Sequence[Claim]) -> int:
@@ -103,11 +116,10 @@ def reproduce_claims(names: Sequence[str], chosen: Sequence[Claim]) -> int:
         )
 
     recipe = reproduce(*find_figure(names[0], chosen))
-    lines = [
-        recipe.command,
-        "",
-        "not matched:" if recipe.unmatched else "not matched: nothing",
-    ]
+    lines = [recipe.command, "", "not matched:"]
+    if not recipe.unmatched:
+        lines[-1] += " nothing"
+
     for text in recipe.unmatched:
         lines += textwrap.wrap(f"- {text}", WIDTH, subsequent_indent="  ")
 
@@ -135,24 +147,25 @@ def listing(chosen: Sequence[Claim]) -> Iterator[str]:
     """The claims with what their sources disclose."""
     for claim in chosen:
         protocol = claim.protocol
-        asked = NOT_DISCLOSED if protocol.questions is None else f"{protocol.questions:,}"
         categories = ", ".join(map(str, protocol.categories or ("all",)))
-        repeats = NOT_DISCLOSED if protocol.repeats is None else str(protocol.repeats)
-        judge = [protocol.judge, protocol.judge_model]
-        reader = [protocol.reader_model, protocol.reader_prompt]
+        judge = filter(None, [protocol.judge, protocol.judge_model])
+        reader = filter(None, [protocol.reader_model, protocol.reader_prompt])
         yield f"{claim.name}: {claim.title}"
         yield from fold("source", claim.source)
         yield from fold("data", f"{claim.dataset}, sha256 {protocol.data_sha256 or NOT_DISCLOSED}")
-        yield from fold("questions", f"{asked} (categories {categories})")
-        yield from fold("judge", _or_undisclosed(judge))
-        yield from fold("reader", _or_undisclosed(reader))
-        k = NOT_DISCLOSED if protocol.k is None else str(protocol.k)
+        yield from fold("questions", f"{_number(protocol.questions)} (categories {categories})")
+        yield from fold("judge", ", ".join(judge) or NOT_DISCLOSED)
+        yield from fold("reader", ", ".join(reader) or NOT_DISCLOSED)
+        k, repeats = _number(protocol.k), _number(protocol.repeats)
         yield from fold("retrieval", f"k {k}, {protocol.retrieval or NOT_DISCLOSED}")
         yield from fold("error", f"{repeats} repeats, {protocol.error or NOT_DISCLOSED}")
         for figure in claim.figures:
-            error = "" if figure.error is None else f" ± {figure.error:g}"
-            note = f" ({figure.note})" if figure.note else ""
-            text = f"{figure.system}, {figure.metric} {figure.value:g}{error}{note}"
+            text = f"{figure.system}, {figure.metric} {figure.value:g}"
+            if figure.error is not None:
+                text += f" ± {figure.error:g}"
+            if figure.note:
+                text += f" ({figure.note})"
+
             yield from fold("figure", text)
 
         for caveat in claim.caveats:
@@ -167,8 +180,8 @@ def dispute_lines(claim: Claim) -> Iterator[str]:
         yield from fold("disputed", f"{dispute.text} ({dispute.source})")
 
 
-def _or_undisclosed(parts: Sequence[str | None]) -> str:
-    return ", ".join(part for part in parts if part) or NOT_DISCLOSED
+def _number(value: int | None) -> str:
+    return NOT_DISCLOSED if value is None else f"{value:,}"
 
 
 def run_lines(run: Run, chosen: Sequence[Claim]) -> Iterator[str]:
@@ -177,7 +190,7 @@ def run_lines(run: Run, chosen: Sequence[Claim]) -> Iterator[str]:
     for name, text in disclosures(run.summary).items():
         yield from fold(name, text)
 
-    own = claims_of(run, chosen)
+    own = [claim for claim in chosen if claim.dataset == run.summary.dataset]
     if not own:
         yield from fold("claims", f"memeval knows no claims about {one_line(run.summary.dataset)}")
 
@@ -201,10 +214,13 @@ def verdict_lines(matches: Sequence[Match]) -> Iterator[str]:
     """Remarks about the figures of a claim: once if they apply to all of them."""
     shown: dict[str, None] = {}
     for match in matches:
-        reasons = "; ".join(match.reasons)
-        but_for = f", but for {match.allowed_difference}" if match.verdict == "comparable" else ""
-        but_for = but_for if match.allowed_difference else ""
-        shown[f"{match.verdict}{but_for}{': ' if reasons else ''}{reasons}"] = None
+        text = match.verdict
+        if match.verdict == "comparable" and match.allowed_difference:
+            text += f", but for {match.allowed_difference}"
+        if reasons := "; ".join(match.reasons):
+            text += f": {reasons}"
+
+        shown[text] = None
 
     for text in shown:
         yield from fold("verdict", text)
@@ -213,40 +229,42 @@ def verdict_lines(matches: Sequence[Match]) -> Iterator[str]:
 def figure_words(match: Match) -> str:
     """`accuracy 32.4 published; this run 25.7`, on the categories of the claim."""
     figure = match.figure
-    error = "" if figure.error is None else f" ± {figure.error}"
+    published = f"{figure.metric} {figure.value}"
+    if figure.error is not None:
+        published += f" ± {figure.error}"
+    if figure.micro is not None:
+        published += f" ({figure.micro} over questions)"
+
     own = NONE if match.own is None else f"{match.own:.1f}"
-    micro = "" if figure.micro is None else f" ({figure.micro} over questions)"
-    return f"{figure.metric} {figure.value}{error}{micro} published; this run {own}"
-
-
-def claims_of(run: Run, chosen: Sequence[Claim]) -> list[Claim]:
-    """The claims about the data set of a run."""
-    return [claim for claim in chosen if claim.dataset == run.summary.dataset]
+    return f"{published} published; this run {own}"
 
 
 def run_json(run: Run, chosen: Sequence[Claim]) -> dict[str, object]:
     """A run and the claims about its data set, as JSON."""
-    matches = [
-        match for claim in claims_of(run, chosen) for match in match_claim(claim, run.summary)
-    ]
+    matches: list[Match] = []
+    for claim in chosen:
+        if claim.dataset == run.summary.dataset:
+            matches += match_claim(claim, run.summary)
+
     return {
         "run_key": run.key,
         "name": run.name,
         "disclosed": disclosures(run.summary),
-        "claims": [
-            {
-                "claim": match.claim.name,
-                "source": match.claim.source,
-                "figure": as_plain(match.figure),
-                "own": match.own,
-                "verdict": match.verdict,
-                "but_for": match.allowed_difference,
-                "aspects": list(map(as_plain, match.aspects)),
-                "caveats": list(match.claim.caveats),
-                "disputes": list(map(as_plain, match.claim.disputes)),
-            }
-            for match in matches
-        ],
+        "claims": list(map(_match_json, matches)),
+    }
+
+
+def _match_json(match: Match) -> dict[str, object]:
+    return {
+        "claim": match.claim.name,
+        "source": match.claim.source,
+        "figure": as_plain(match.figure),
+        "own": match.own,
+        "verdict": match.verdict,
+        "but_for": match.allowed_difference,
+        "aspects": list(map(as_plain, match.aspects)),
+        "caveats": list(match.claim.caveats),
+        "disputes": list(map(as_plain, match.claim.disputes)),
     }
 
 

@@ -90,6 +90,7 @@ def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots
 
     tables = "\n".join(map(comparison_markdown, by_dataset(summaries).values()))
     write_comparisons(comparisons, folder, tables, comparison_csv(summaries))
+    folders = [run.folder for run in runs]
     for comparison in comparisons:
         # The files of the first metric have plain names; those of the others have a suffix.
         suffix = "" if comparison is comparisons[0] else f"_{file_name(comparison.metric)}"
@@ -98,7 +99,6 @@ def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots
 
             write_comparison_plots(comparison, folder, suffix)
 
-        folders = [run.folder for run in runs]
         write_page_of(comparison, folders, folder / f"comparison{suffix}.html")
 
     return folder

@@ -148,9 +148,9 @@ def print_invalid(summaries: Sequence[RunSummary]) -> None:
 
 def print_unpublished(cells: Sequence[DoneCell]) -> None:
     """Prints, once per reason, why cells are not in MLflow."""
-    reasons = [cell.not_logged for cell in cells if cell.not_logged is not None]
-    for reason in dict.fromkeys(reasons):
-        print(f"not logged: {reason}; the same command logs it later", file=sys.stderr)
+    for reason in dict.fromkeys(cell.not_logged for cell in cells):
+        if reason is not None:
+            print(f"not logged: {reason}; the same command logs it later", file=sys.stderr)
 
 
 def print_notes(summaries: Sequence[RunSummary]) -> None:
@@ -180,14 +180,17 @@ def _why_invalid(summary: RunSummary) -> str:
         # A note says whether nothing was found, or nothing fits into a budget.
         return "no question got any context from the memory"
 
-    whole = sum(summary.statuses.values())
-    lost = {status: count for status, count in summary.statuses.items() if status not in SCORED}
-    scored = whole - sum(lost.values())
-    share, least = summary.metrics.get("coverage"), summary.params.get("min_coverage")
-    reasons = [note.text.rstrip(".") for note in summary.notes_of(NoteKind.NO_SCORE)]
-    what = f"{scored} of {whole} records have a score"
-    if share is not None:
-        what += f" ({100 * share:.1f} %, min_coverage={least})"
+    scored, lost = 0, []
+    for status, count in summary.statuses.items():
+        if status in SCORED:
+            scored += count
+        else:
+            lost.append(f"{count} {status}")
 
-    counts = ", ".join(f"{count} {status}" for status, count in lost.items())
-    return f"{what}: {'; '.join(reasons) or counts}"
+    what = f"{scored} of {sum(summary.statuses.values())} records have a score"
+    share = summary.metrics.get("coverage")
+    if share is not None:
+        what += f" ({100 * share:.1f} %, min_coverage={summary.params.get('min_coverage')})"
+
+    reasons = [note.text.rstrip(".") for note in summary.notes_of(NoteKind.NO_SCORE)]
+    return f"{what}: {'; '.join(reasons) or ', '.join(lost)}"

@@ -104,7 +104,20 @@ def fetch_chosen(chosen: Namespace) -> int:
 
     # In lower case, as hashlib writes it: the two are compared as strings.
     limits = FetchLimits(chosen.max_bytes, chosen.sha256 and chosen.sha256.lower())
-    return _fetch(info, limits, _files(info, chosen.settings))
+    files = _files(info, chosen.settings)
+    if (info.url is not None and (info.sha256 or limits.sha256)) or info.files:
+        print(f"{info.name}: licence {info.licence}. {info.citation}")
+
+    path = fetch(info, data_dir(), _show, limits, files)
+    if info.files:
+        print(path)
+    elif info.sha256:
+        print(f"{path}: sha256 {info.sha256}, as registered")
+    else:
+        given = f"sha256 {limits.sha256}, as given by --sha256"
+        print(f"{path}: {given}; unpinned: none is registered")
+
+    return 0
 
 
 def list_all(_: Namespace) -> int:
@@ -129,29 +142,26 @@ def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None
     if not words:
         return None
 
-    dataset = chosen_dataset(info.name, words) if has_adapter(info.name) else None
     # A data set without its own `files_read` has no parts.
-    if dataset is None or type(dataset).files_read is Dataset.files_read:
-        raise UserError(
-            f"data set '{info.name}' has no parts to select with {' '.join(words)}",
-            f"use:  python -m memeval data fetch {info.name}",
-        )
+    if has_adapter(info.name):
+        dataset = chosen_dataset(info.name, words)
+        if type(dataset).files_read is not Dataset.files_read:
+            return dataset.files_read()
 
-    return dataset.files_read()
+    raise UserError(
+        f"data set '{info.name}' has no parts to select with {' '.join(words)}",
+        f"use:  python -m memeval data fetch {info.name}",
+    )
 
 
 def describe(info: DatasetInfo) -> str:
     """A data set in a few lines."""
-    counts = all_counted(info.counts)
-    lines = [
-        f"{info.name}: {info.title}",
-        _whereabouts(info),
-        f"  licence:  {info.licence}",
-        f"  size:     {_size(info)}",
-        f"  holds:    {counts}" if counts else "",
-        f"  cite:     {info.citation}",
-    ]
-    return "\n".join(line for line in lines if line) + "\n"
+    lines = [f"{info.name}: {info.title}", _whereabouts(info), f"  licence:  {info.licence}"]
+    lines.append(f"  size:     {_size(info)}")
+    if info.counts:
+        lines.append(f"  holds:    {all_counted(info.counts)}")
+
+    return "\n".join([*lines, f"  cite:     {info.citation}\n"])
 
 
 def _whereabouts(info: DatasetInfo) -> str:
@@ -161,10 +171,11 @@ def _whereabouts(info: DatasetInfo) -> str:
 
     path = locate(info, data_dir())
     if path.exists():
-        part = next(
-            (excerpt for excerpt in info.excerpts if path == data_dir() / excerpt.file), None
-        )
-        return f"  here:     {path}" + (f" (an excerpt: {part.what})" if part else "")
+        for excerpt in info.excerpts:
+            if path == data_dir() / excerpt.file:
+                return f"  here:     {path} (an excerpt: {excerpt.what})"
+
+        return f"  here:     {path}"
 
     if info.by_hand and info.url is None and not any(file.url for file in info.files):
         return f"  not here: {info.how_to_get}"
@@ -180,26 +191,16 @@ def _size(info: DatasetInfo) -> str:
         more = "" if len(known) == len(info.files) else " and more"
         return f"{sum(known):,} bytes{more} in {counted(len(info.files), 'file')}"
 
+    size = "small"
     if info.size_bytes:
         size = f"{info.size_bytes:,} bytes"
-    else:
-        size = "not registered" if info.url else "small"
+    elif info.url:
+        size = "not registered"
 
-    return size + (f", sha256 {info.sha256}" if info.sha256 else "")
+    if info.sha256:
+        size += f", sha256 {info.sha256}"
 
-
-def _fetch(info: DatasetInfo, limits: FetchLimits, files: Sequence[FileInfo] | None) -> int:
-    if (info.url is not None and (info.sha256 or limits.sha256)) or info.files:
-        print(f"{info.name}: licence {info.licence}. {info.citation}")
-
-    path = fetch(info, data_dir(), _show, limits, files)
-    checked = f"sha256 {info.sha256}, as registered"
-    if not info.sha256:
-        checked = f"sha256 {limits.sha256}, as given by --sha256; unpinned: none is registered"
-
-    print(f"{path}" if info.files else f"{path}: {checked}")
-
-    return 0
+    return size
 
 
 def _show(done: int, total: int | None) -> None:
@@ -227,8 +228,7 @@ def verify_chosen(chosen: Namespace) -> int:
         print(f"  repaired: {repair}")
 
     print(_outcome(info, verified.right, verified.excerpt))
-
-    return 0 if verified.right else 1
+    return int(not verified.right)
 
 
 def _outcome(info: DatasetInfo, right: bool, excerpt: str) -> str:
@@ -251,9 +251,15 @@ def make(chosen: Namespace) -> int:
 
     Settings, `dataset.field=value`, may be mixed with the files or folders that it is made from.
     """
-    name, path, words = chosen.name, Path(chosen.file), chosen.settings
-    sources = [Path(word) for word in words if "=" not in word]
-    dataset = chosen_dataset(name, [word for word in words if "=" in word])
+    name, path = chosen.name, Path(chosen.file)
+    settings, sources = [], []
+    for word in chosen.settings:
+        if "=" in word:
+            settings.append(word)
+        else:
+            sources.append(Path(word))
+
+    dataset = chosen_dataset(name, settings)
     if sources:
         return _make_from(dataset, path, sources)
 
@@ -265,8 +271,7 @@ def make(chosen: Namespace) -> int:
 
     if type(dataset).write is Dataset.write:
         raise UserError(
-            f"data set '{name}' can't be written as a file",
-            f"these can:  {', '.join(writable())}",
+            f"data set '{name}' can't be written as a file", f"these can:  {', '.join(writable())}"
         )
 
     with new_file(path) as file:

@@ -40,16 +40,17 @@ def check(path: Path) -> int:
 def lines(reader: OwnReader) -> list[str]:
     """Summary of a file without mistakes, and how to run it."""
     counts = reader.counts
-    nouns = ("cases", "sessions", "turns", "questions")
-    described = [f"{reader.path}: {all_counted({noun: counts[noun] for noun in nouns})}"]
-    described.append(f"  name: {reader.name}")
+    shown = {noun: counts[noun] for noun in ("cases", "sessions", "turns", "questions")}
+    described = [f"{reader.path}: {all_counted(shown)}", f"  name: {reader.name}"]
     if not counts["questions"]:
         return [*described, "  no questions yet: prepare needs none, but a run needs at least one"]
 
     categories = reader.categories.most_common(MOST_CATEGORIES)
     named = ", ".join(f"{one_line(name, 60)} {count:,}" for name, count in categories)
-    left = len(reader.categories) - len(categories)
-    described.append(f"  categories: {named}" + (f" and {left:,} more" if left else ""))
+    if left := len(reader.categories) - len(categories):
+        named += f" and {left:,} more"
+
+    described.append(f"  categories: {named}")
     if unanswerable := counts["questions"] - counts["answerable"]:
         number = counted(unanswerable, "question")
         described.append(f"  the right answer is a refusal: {number}")

@@ -89,7 +89,7 @@ def draft(chosen: Namespace) -> int:
     for line in _report(drafting, path):
         print(line)
 
-    return 0 if drafting.count_before + drafting.kept >= job.wanted.count else 1
+    return int(drafting.count_before + drafting.kept < job.wanted.count)
 
 
 class _Job(Struct, frozen=True):
@@ -143,17 +143,12 @@ def _open(path: Path, chosen: Namespace) -> _Job:
                 "with a model:  llm=openai llm.model=gpt-4o-mini",
             )
 
-    cases = _read(path)
-    number = chosen.n
+    cases, number = _read(path), chosen.n
     if chosen.action == "grow":
         cases, number = _new_cases(cases, number)
 
-    return _Job(
-        path=path,
-        cases=cases,
-        wanted=DraftRequest(count=number, shares=shares),
-        cell=open_cell(config, "", _WithoutQuestions()),
-    )
+    wanted = DraftRequest(count=number, shares=shares)
+    return _Job(path, cases, wanted, open_cell(config, "", _WithoutQuestions()))
 
 
 def _read(path: Path) -> list[EvalCase]:
@@ -173,11 +168,15 @@ def _new_cases(cases: Sequence[EvalCase], number: int | None) -> tuple[list[Eval
 
     Raises `UserError` if no case is left, or if there is no number and no case to infer it from.
     """
-    drafted = [
-        sum(IS_DRAFTED.search(one.question_id) is not None for one in case.questions)
-        for case in cases
-    ]
-    new = [case for case, has in zip(cases, drafted, strict=True) if not has]
+    new, drafted = [], 0
+    for case in cases:
+        before = drafted
+        for question in case.questions:
+            drafted += IS_DRAFTED.search(question.question_id) is not None
+
+        if drafted == before:
+            new.append(case)
+
     if not new:
         raise UserError(
             "every case already has drafted questions.",
@@ -190,7 +189,7 @@ def _new_cases(cases: Sequence[EvalCase], number: int | None) -> tuple[list[Eval
             "no case has drafted questions yet.", "use:  python -m memeval data draft FILE --n N"
         )
 
-    return new, number or max(1, round(sum(drafted) / old * len(new)))
+    return new, number or max(1, round(drafted / old * len(new)))
 
 
 async def _run(job: _Job, progress: Progress) -> Drafting:
@@ -203,16 +202,19 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
     shown = _Shown(job.path, job.cases, progress)
     drafting = Drafting(job.cell, models, job.cases, job.wanted, shown.save)
     progress.expect("answer", max(job.wanted.count - drafting.count_before, 0))
+    options = options_of_addresses(job.cell)
     address = settings_of_role(config.llm, DRAFT).base_url
-    options = {str(address): f"{DRAFT}.base_url"} if address else {}
+    if address:
+        options = {str(address): f"{DRAFT}.base_url", **options}
+
     work = connections.breaker.run(
-        drafting.run(),
-        {**options, **options_of_addresses(job.cell)},
-        config.stop_after_failures,
-        roles_of_models(job.cell),
+        drafting.run(), options, config.stop_after_failures, roles_of_models(job.cell)
     )
+    if connections.budget is not None:
+        work = connections.budget.run(work)
+
     try:
-        await (work if connections.budget is None else connections.budget.run(work))
+        await work
     except BudgetError as error:
         progress.say(f"  {one_line(error)}; the same command with a larger budget continues it")
     finally:
@@ -231,8 +233,8 @@ class _Shown(Struct, frozen=True):
 
     def save(self, drafted: Sequence[DraftedQuestion]) -> None:
         by_case: dict[str, list[DraftedQuestion]] = {}
-        for one in drafted:
-            by_case.setdefault(one.case_id, []).append(one)
+        for question in drafted:
+            by_case.setdefault(question.case_id, []).append(question)
 
         with lock_file(self.path):
             document = OwnDocument.read(self.path)
@@ -240,12 +242,12 @@ class _Shown(Struct, frozen=True):
             for number, case in enumerate(document.cases):
                 # Another command may draft for the same file, with the same proposals.
                 there = {str(question.get("id")) for question in case["questions"]}
-                proposed = by_case.get(case_id_of(case), [])
-                new = [one for one in proposed if one.name not in there]
+                proposed = by_case.get(case_id_of(case), ())
+                new = [question for question in proposed if question.name not in there]
                 if new:
-                    questions = [as_written(one, _names_of(case)) for one in new]
-                    changed = {**case, "questions": [*case["questions"], *questions]}
-                    document.replace(number, changed)
+                    written = [as_written(question, _names_of(case)) for question in new]
+                    questions = [*case["questions"], *written]
+                    document.replace(number, {**case, "questions": questions})
 
             document.write()
 
@@ -271,7 +273,10 @@ def _note_dropped(path: Path, drafting: Drafting, *, adds: bool) -> None:
     """
     with lock_file(path):
         document = OwnDocument.read(path)
-        dropped = dropped_counts(document.header) if adds else Counter()
+        dropped: Counter[str] = Counter()
+        if adds:
+            dropped = dropped_counts(document.header)
+
         dropped.update({why.value: count for why, count in drafting.dropped.items()})
         document.note_dropped(dropped)
         document.write()
@@ -279,17 +284,30 @@ def _note_dropped(path: Path, drafting: Drafting, *, adds: bool) -> None:
 
 def _names_of(case: dict[str, Any]) -> dict[str, str | int]:
     """Names of the turns in a file's `evidence`, by memeval's ids: own id, else the position."""
-    names = turn_names(case)
-    return {f"t{place}": place if name is None else name for place, name in enumerate(names)}
+    names: dict[str, str | int] = {}
+    for place, name in enumerate(turn_names(case)):
+        names[f"t{place}"] = place if name is None else name
+
+    return names
 
 
 def _report(drafting: Drafting, path: Path) -> Iterator[str]:
     """Questions that were kept or dropped, with reasons, and costs."""
-    there = f", {count(drafting.count_before)} already existed" if drafting.count_before else ""
-    yield f"{path}: {counted(drafting.kept, 'question')} drafted{there}"
+    first = f"{path}: {counted(drafting.kept, 'question')} drafted"
+    if drafting.count_before:
+        first += f", {count(drafting.count_before)} already existed"
+
+    yield first
     if drafting.proposals:
+        rows = [["    stay", count(drafting.kept)]]
+        for reason in Reason:
+            dropped = drafting.dropped[reason]
+            if dropped:
+                rows.append([f"    {reason.value}", count(dropped)])
+
         yield f"  of {counted(drafting.proposals, 'proposal')}:"
-        yield from _proposal_lines(drafting)
+        # `align` leaves out columns with only a header: a single row would lose its number.
+        yield from align(rows) if len(rows) > 1 else ["  ".join(rows[0])]
 
     if drafting.failure:
         yield f"  last failed call: {one_line(drafting.failure, 500)}"
@@ -314,17 +332,6 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
         yield f"review them:  python -m memeval data review {path}"
 
 
-def _proposal_lines(drafting: Drafting) -> list[str]:
-    dropped = {reason: drafting.dropped[reason] for reason in Reason if drafting.dropped[reason]}
-    # `align` leaves out columns with only a header: a single row would lose its number.
-    if not dropped:
-        return [f"    stay  {count(drafting.kept)}"]
-
-    rows = [["    stay", count(drafting.kept)]]
-    rows += [[f"    {reason.value}", count(number)] for reason, number in dropped.items()]
-    return align(rows)
-
-
 def _show_plan(job: _Job) -> int:
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
@@ -343,12 +350,12 @@ def _show_plan(job: _Job) -> int:
         own.add(call, 1.0, completion=call.completion_tokens, seconds=ASSUMED_S)
 
     lines = [line_of(key, own, repeated=0.0) for key, own in sums.items()]
-    there = f", {count(drafting.count_before)} are there" if drafting.count_before else ""
-    questions, verb = counted(job.wanted.count, "question"), "are"
-    if job.wanted.count == 1:
-        verb = "is"
+    verb = "is" if job.wanted.count == 1 else "are"
+    wanted = f"{counted(job.wanted.count, 'question')} {verb} wanted"
+    if drafting.count_before:
+        wanted += f", {count(drafting.count_before)} are there"
 
-    print(f"{questions} {verb} wanted{there}")
+    print(wanted)
     for line in call_lines(Estimate(lines, ())):
         print(line)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memeval.cli.plan_text import outlook_line
+from memeval.cli.plan_text import asked_counts, outlook_line
 from memeval.config.paths import data_dir, outputs_dir
 from memeval.datasets.json.agreement import agreement_text, review_agreement
 from memeval.datasets.json.document import dropped_counts
@@ -56,18 +57,25 @@ def freeze(chosen: Namespace) -> int:
             f"review them:  python -m memeval data review {source}",
         )
 
-    name = chosen.name or reader.name
-    earlier = [read_manifest(source)] if is_frozen(source) else []
+    name, licence = chosen.name or reader.name, chosen.licence or ""
+    sides, facts = _sides(cases, chosen.split), {}
+    if is_frozen(source):
+        earlier = read_manifest(source)
+        licence = licence or earlier.licence
+        sides = sides or earlier.sides
+    else:
+        facts = _facts(reader, written)
+
     content = FrozenContent(
         name=name,
         version=chosen.version,
         cases=cases,
         sources=[f"{source.name} sha256 {file_digest(data_file(source))}"],
-        licence=chosen.licence or _licence_of(earlier),
-        sides=_sides(cases, chosen.split, source),
-        facts={} if earlier else _facts(reader, written),
+        licence=licence,
+        sides=sides,
+        facts=facts,
     )
-    for what, fact in content.facts.items():
+    for what, fact in facts.items():
         print(f"{what}: {one_line(fact, 1000)}")
 
     return _write(content, _target(chosen.into, name, chosen.version))
@@ -75,17 +83,21 @@ def freeze(chosen: Namespace) -> int:
 
 def merge_files(chosen: Namespace) -> int:
     """Writes frozen data sets as one data set."""
-    paths = [_resolve_path(word) for word in chosen.files]
+    paths = list(map(_resolve_path, chosen.files))
     cases, sides, manifests = merge(paths, keeps_split=chosen.split is None)
+    shared, sources = -len(cases), []
+    for manifest in manifests:
+        shared += manifest.counts["cases"]
+        sources.append(f"{manifest.name} {manifest.version} sha256 {manifest.sha256}")
+
     content = FrozenContent(
         name=chosen.name,
         version=chosen.version,
         cases=cases,
-        sources=[f"{one.name} {one.version} sha256 {one.sha256}" for one in manifests],
+        sources=sources,
         licence=chosen.licence or _licence_of(manifests),
         sides=_sides(cases, chosen.split) or sides,
     )
-    shared = sum(one.counts["cases"] for one in manifests) - len(cases)
     if shared:
         print(f"left out: {counted(shared, 'case')} with the same content in an earlier set")
 
@@ -107,7 +119,7 @@ def diff(chosen: Namespace) -> int:
 
     verb = "is" if changes.questions_same == 1 else "are"
     print(f"{counted(changes.questions_same, 'question')} {verb} the same")
-    return 0 if changes.is_empty else 1
+    return int(not changes.is_empty)
 
 
 def power(chosen: Namespace) -> int:
@@ -115,8 +127,7 @@ def power(chosen: Namespace) -> int:
     path = _resolve_path(chosen.file)
     reader, written = read_checked(path)
     cases = [_with_status(case, None, ACCEPTED, DRAFTED) for case in written]
-    count = sum(bool(case["questions"]) for case in cases)
-    questions = sum(len(case["questions"]) for case in cases)
+    count, questions = asked_counts(cases)
     _check_questions(questions, path)
 
     name, runs = reader.name, outputs_dir() / "runs"
@@ -129,11 +140,7 @@ def power(chosen: Namespace) -> int:
         design_effect=now.design_effect,
     )
     more_questions = outlook_for(
-        name,
-        questions=MORE * questions,
-        cases=count,
-        runs=runs,
-        design_effect=_larger_effect(now),
+        name, questions=MORE * questions, cases=count, runs=runs, design_effect=_larger_effect(now)
     )
     print(outlook_line(now))
     print(f"  with {MORE * count:,} such cases: {_difference(more_cases)}")
@@ -183,28 +190,28 @@ def _with_status(case: dict[str, Any], *statuses: str | None) -> dict[str, Any]:
 
 def _facts(reader: OwnReader, cases: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Facts in the datasheet about dropped drafts and about a review."""
-    # Questions that reviewers disagree on also have the status drafted.
-    words = {REJECTED: "rejected", DRAFTED: "undecided"}
-    left = {word: reader.statuses[name] for name, word in words.items() if reader.statuses[name]}
     facts = {}
     dropped = dropped_counts(reader.header)
     if dropped:
         counts = "; ".join(f"{why} {count:,}" for why, count in dropped.most_common())
         facts["Dropped drafts"] = f"{dropped.total():,}: {counts}"
 
+    left = []
+    # Questions that reviewers disagree on also have the status drafted.
+    for status, word in ((REJECTED, "rejected"), (DRAFTED, "undecided")):
+        if count := reader.statuses[status]:
+            left.append(f"{count:,} {word}")
+
     if left:
-        facts["Left out by the review"] = ", ".join(
-            f"{count:,} {word}" for word, count in left.items()
-        )
+        facts["Left out by the review"] = ", ".join(left)
 
     # Edited by hand: `data review` would have changed the status.
-    edited = sum(
-        question.get("status") == ACCEPTED
-        and bool(question.get("reviews"))
-        and ACCEPTED not in decisions(question).values()
-        for case in cases
-        for question in case["questions"]
-    )
+    edited = 0
+    for case in cases:
+        for question in case["questions"]:
+            if question.get("status") == ACCEPTED and question.get("reviews"):
+                edited += ACCEPTED not in decisions(question).values()
+
     if edited:
         facts["Edited since they were accepted"] = counted(edited, "question")
 
@@ -226,12 +233,9 @@ def _licence_of(manifests: Sequence[FrozenManifest]) -> str:
     )
 
 
-def _sides(
-    cases: Sequence[dict[str, Any]], share: float | None, source: Path | None = None
-) -> dict[str, str]:
-    """The side of each case; without a share, the sides of a frozen source."""
+def _sides(cases: Sequence[dict[str, Any]], share: float | None) -> dict[str, str]:
     if share is None:
-        return read_manifest(source).sides if source is not None and is_frozen(source) else {}
+        return {}
 
     return split_cases([case_id_of(case) for case in cases if case["questions"]], share)
 
@@ -249,19 +253,20 @@ def _target(into: str | None, name: str, version: str) -> Path:
 def _resolve_path(word: str) -> Path:
     """A file or folder, or the folder of a frozen data set below the data folder."""
     path, named = Path(word), data_dir() / FROZEN / word
-    return named if not path.exists() and is_frozen(named) else path
+    if not path.exists() and is_frozen(named):
+        return named
+
+    return path
 
 
 def _write(content: FrozenContent, folder: Path) -> int:
-    count = sum(bool(case["questions"]) for case in content.cases)
-    questions = sum(len(case["questions"]) for case in content.cases)
+    count, questions = asked_counts(content.cases)
     line = outlook_line(outlook_for(content.name, questions=questions, cases=count))
     manifest = write_frozen(content, folder, more=[line])
     counts = all_counted(manifest.counts)
     print(f"{folder}: {one_line(manifest.name)} version {manifest.version}, {counts}")
     print(f"  sha256 {manifest.sha256}, in {DATA_FILE}; {SHEET_FILE} describes it")
-    for side in sorted(set(manifest.sides.values())):
-        number = list(manifest.sides.values()).count(side)
+    for side, number in sorted(Counter(manifest.sides.values()).items()):
         print(f"  dataset.split={side}: {counted(number, 'case')}")
 
     print(f"  {line}")

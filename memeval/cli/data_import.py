@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from memeval.cli.data_check import check
-from memeval.cli.plan_text import outlook_line
+from memeval.cli.plan_text import asked_counts, outlook_line
 from memeval.datasets.importing.cases import ALL
 from memeval.datasets.importing.forms import FORMS
 from memeval.datasets.importing.read import Imported, ImportOptions, import_files
@@ -51,7 +51,7 @@ def import_data(chosen: argparse.Namespace) -> int:
         case=chosen.case,
         windows=chosen.windows,
     )
-    imported = import_files([Path(file) for file in chosen.files], options, redactor)
+    imported = import_files(list(map(Path, chosen.files)), options, redactor)
     with new_file(target) as file:
         imported.write(file, lines=target.suffix == ".jsonl")
 
@@ -103,10 +103,8 @@ def _write_table(redactor: Redactor, table: Path) -> None:
 
 def _outlook(imported: Imported, target: Path) -> str:
     """Smallest difference between two systems that the cases could show."""
-    cases = [case for case in imported.cases if case["questions"]]
-    questions = sum(len(case["questions"]) for case in cases)
+    count, questions = asked_counts(imported.cases)
     per_case = None
-    count = len(cases)
     if not questions:
         count = len(imported.cases)
         per_case = QUESTIONS_A_CASE

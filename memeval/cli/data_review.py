@@ -34,10 +34,7 @@ def review(chosen: Namespace) -> int:
 
         return 0
 
-    name = _user() if chosen.reviewer is None else chosen.reviewer.strip()
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise UserError(f"--reviewer must be a name of up to {LONGEST_NAME} characters.")
-
+    name = _reviewer(chosen.reviewer)
     opened = ReviewFile(path, name, disputed=chosen.disputed)
     if not opened.questions():
         document = OwnDocument.read(path)
@@ -90,17 +87,16 @@ def serve(opened: ReviewFile) -> None:
 def agreement_lines(document: OwnDocument) -> Iterator[str]:
     """κ of each pair of reviewers, and the questions on which they differ."""
     agreement = review_agreement(document.cases)
-    decided = {
-        name: decisions(question) for name, question in named_questions(document.cases).items()
-    }
+    questions = named_questions(document.cases)
     if not agreement.pairs:
         yield "No two reviewers have decided on the current wording of the questions."
 
     for pair in agreement.pairs:
         yield one_line(agreement_text(pair))
         for name in pair.differing:
-            words = [f"{who} {decided[name][who]}" for who in (pair.first, pair.second)]
-            yield f"  {one_line(name)}: {one_line(', '.join(words))}"
+            decided = decisions(questions[name])
+            words = f"{pair.first} {decided[pair.first]}, {pair.second} {decided[pair.second]}"
+            yield f"  {one_line(name)}: {one_line(words)}"
 
     if agreement.outdated:
         yield f"not counted: {counted(agreement.outdated, 'decision')} on earlier wordings"
@@ -111,8 +107,14 @@ def agreement_lines(document: OwnDocument) -> Iterator[str]:
         )
 
 
-def _user() -> str:
+def _reviewer(given: str | None) -> str:
+    """The given name, or else that of the account."""
     try:
-        return getpass.getuser()
+        name = getpass.getuser() if given is None else given.strip()
     except (OSError, KeyError) as error:
         raise UserError("name the reviewer:  --reviewer NAME") from error
+
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise UserError(f"--reviewer must be a name of up to {LONGEST_NAME} characters.")
+
+    return name

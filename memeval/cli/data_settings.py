@@ -29,10 +29,15 @@ def chosen_settings(name: str, words: Sequence[str]) -> dict[str, Any]:
     """
     from omegaconf import OmegaConf
 
+    settings: Any = {}
     file = option_file(GROUP, name)
-    option: Any = {} if file is None else OmegaConf.to_container(OmegaConf.load(file))
-    of_data = {key: value for key, value in option.items() if key not in OF_RUNS}
-    return of_data | read_words(words)
+    if file is not None:
+        settings = OmegaConf.to_container(OmegaConf.load(file))
+
+    for field in OF_RUNS:
+        settings.pop(field, None)
+
+    return {**settings, **read_words(words)}
 
 
 def read_words(words: Sequence[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from memeval.datasets.contract import Dataset
 from memeval.datasets.registry import has_adapter
 from memeval.datasets.stats import Stats, StatsRow, measure
 from memeval.errors import UserError
+from memeval.metrics.formats import NONE, count
 from memeval.records import CategoryId
 from memeval.runs.display.terminal import drawing_stream
 from memeval.text.redaction import redacted
@@ -66,14 +67,13 @@ def print_table(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
 
     console = Console(file=drawing_stream(sys.stdout))
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.MARKDOWN)
-    for index, title in enumerate(titles):
-        table.add_column(Text(printable(title)), justify="right" if index else "left")
+    for title in titles:
+        table.add_column(Text(printable(title)), justify="right")
 
+    table.columns[0].justify = "left"
     for line in lines:
-        table.add_row(
-            *(Text(printable(redacted(cell))) for cell in line),
-            style="bold" if line[0] == "all" else None,
-        )
+        cells = [Text(printable(redacted(cell))) for cell in line]
+        table.add_row(*cells, style="bold" if line[0] == "all" else None)
 
     if console.is_terminal:
         console.print(table)
@@ -82,8 +82,7 @@ def print_table(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     # rich pads every line with blanks to its width, and adds empty lines around the table.
     written = io.StringIO()
     Console(width=PIPED, file=written).print(table)
-    rows = [row.rstrip() for row in written.getvalue().splitlines()]
-    print("\n".join(row for row in rows if row))
+    print("\n".join(filter(None, map(str.rstrip, written.getvalue().splitlines()))))
 
 
 def header(stats: Stats, names: Mapping[CategoryId, str]) -> list[str]:
@@ -93,8 +92,12 @@ def header(stats: Stats, names: Mapping[CategoryId, str]) -> list[str]:
         means = ["category", "cases", "sessions", "turns", "tokens", "most tokens"]
         return [*means, "questions", *last]
 
-    ids = [f"c{category}" if isinstance(category, int) else str(category) for category in names]
-    return ["case", "sessions", "turns", "tokens", "questions", *ids, *last]
+    titles = ["case", "sessions", "turns", "tokens", "questions"]
+    for category in names:
+        title = f"c{category}" if isinstance(category, int) else category
+        titles.append(title)
+
+    return [*titles, *last]
 
 
 def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
@@ -105,32 +108,24 @@ def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
     """
     if stats.by_case:
         for title, row in [*stats.by_case.items(), ("all", stats.whole)]:
-            counts = [
-                f"{row.sessions:,}",
-                f"{row.turns:,}",
-                f"{row.tokens:,}",
-                f"{row.questions:,}",
-            ]
-            yield [
-                title,
-                *counts,
-                *(f"{row.categories[category]:,}" for category in names),
-                *last_columns(row),
-            ]
+            counts = [row.sessions, row.turns, row.tokens, row.questions]
+            counts += [row.categories[category] for category in names]
+            yield [title, *map(count, counts), *last_columns(row)]
 
         return
 
-    by_name = [
-        (f"{category} {name}" if str(category) != name else name, stats.by_category[category])
-        for category, name in names.items()
-        if category in stats.by_category
-    ]
+    by_name = []
+    for category, name in names.items():
+        if category in stats.by_category:
+            title = name if str(category) == name else f"{category} {name}"
+            by_name.append((title, stats.by_category[category]))
+
     for title, row in [*by_name, ("all", stats.whole)]:
-        means = [f"{total / row.cases:,.1f}" for total in (row.sessions, row.turns)]
         yield [
             title,
             f"{row.cases:,}",
-            *means,
+            f"{row.sessions / row.cases:,.1f}",
+            f"{row.turns / row.cases:,.1f}",
             f"{row.tokens / row.cases:,.0f}",
             f"{row.most_tokens:,}",
             f"{row.questions:,}",
@@ -140,17 +135,22 @@ def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
 
 def last_columns(row: StatsRow) -> list[str]:
     """Evidence turns per question with evidence, share of answerable ones, first and last day."""
-    evidence = f"{row.evidence / row.with_evidence:.2f}" if row.with_evidence else "–"
-    share = f"{100 * row.answerable / row.questions:.0f} %" if row.questions else "–"
-    return [evidence, share, *(f"{day:%Y-%m-%d}" if day else "–" for day in (row.first, row.last))]
+    columns = [NONE] * 4
+    if row.with_evidence:
+        columns[0] = f"{row.evidence / row.with_evidence:.2f}"
+    if row.questions:
+        columns[1] = f"{100 * row.answerable / row.questions:.0f} %"
+    if row.first and row.last:
+        columns[2:] = f"{row.first:%Y-%m-%d}", f"{row.last:%Y-%m-%d}"
+
+    return columns
 
 
 def footer_lines(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[str]:
     """Meaning of the columns, and the spread of questions over the facets."""
     if stats.by_case:
-        if named := [
-            f"{category} {name}" for category, name in names.items() if str(category) != name
-        ]:
+        named = [f"{category} {name}" for category, name in names.items() if str(category) != name]
+        if named:
             yield f"categories: {', '.join(named)}"
 
         mean = stats.whole.tokens / max(1, stats.whole.cases)
@@ -161,6 +161,8 @@ def footer_lines(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]
     yield f"{size}, counted offline; evidence: turns per question with evidence"
     for facet, counts in stats.facets.items():
         values = sorted(counts, key=natural_order)
-        listed = [f"{value} {counts[value]:,}" for value in values]
-        more = f", and {len(listed) - MOST_VALUES} more" if len(listed) > MOST_VALUES else ""
-        yield f"{dataset.facet_names.get(facet, facet)}: {', '.join(listed[:MOST_VALUES])}{more}"
+        listed = [f"{value} {counts[value]:,}" for value in values[:MOST_VALUES]]
+        if len(values) > MOST_VALUES:
+            listed.append(f"and {len(values) - MOST_VALUES} more")
+
+        yield f"{dataset.facet_names.get(facet, facet)}: {', '.join(listed)}"

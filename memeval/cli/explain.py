@@ -77,7 +77,8 @@ def part_lines(explanation: Explanation, part: DifferingPart) -> Iterator[str]:
 
     if part in explanation.missing:
         step = explanation.missing[part]
-        yield from fold("not measured here", f"it takes {step}" if step else "memeval can't")
+        what = f"it takes {step}" if step else "memeval can't"
+        yield from fold("not measured here", what)
 
 
 def change_text(effect: Effect) -> str:
@@ -85,7 +86,8 @@ def change_text(effect: Effect) -> str:
     change = figure(effect.change / 100, POINTS.name, signed=True)
     ends = ""
     if effect.low is not None and effect.high is not None:
-        low, high = (figure(end / 100, POINTS.name) for end in (effect.low, effect.high))
+        low = figure(effect.low / 100, POINTS.name)
+        high = figure(effect.high / 100, POINTS.name)
         ends = f" [{low}, {high}]"
 
     return f"{change} points{ends}, to {effect.value:.1f}"

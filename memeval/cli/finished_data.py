@@ -49,37 +49,32 @@ def cases_of(run: Run, wanted: set[str], data: str | None = None) -> Iterator[Ev
 
 def _dataset(run: Run, data: str | None) -> Dataset:
     from memeval.config.options import class_path
+    from memeval.datasets.json.frozen import is_frozen
     from memeval.datasets.locate import build
     from memeval.datasets.registry import has_adapter
 
     settings = _settings(run)
-    name, named_class, path = (settings.pop(key, None) for key in ("name", "class", "path"))
-    if not has_adapter(str(name)) or named_class not in (None, class_path("dataset", str(name))):
+    name, path = str(settings.pop("name", None)), str(settings.pop("path", None) or "")
+    named_class = settings.pop("class", None)
+    if not has_adapter(name) or named_class not in (None, class_path("dataset", name)):
         raise UserError(
             f"data set '{one_line(name)}' is not one of memeval's own, and memeval imports no "
             "other class to read a run"
         )
 
     if path and data is None:
-        data = _frozen_folder(str(path))
+        # The name of a frozen data set in the user's data folder.
+        folder = data_dir() / FROZEN / path
+        if path != Path(path).name or path == ".." or not is_frozen(folder):
+            raise UserError(
+                f"the run used the data file {one_line(path)}, but memeval opens no file that a "
+                "run names",
+                "if you trust the file:  --data FILE",
+            )
 
-    if path and data is None:
-        raise UserError(
-            f"the run used the data file {one_line(path)}, but memeval opens no file that a run "
-            "names",
-            "if you trust the file:  --data FILE",
-        )
+        data = str(folder)
 
-    return build(str(name), data_dir(), **settings, path=data)
-
-
-def _frozen_folder(name: str) -> str | None:
-    """The user's frozen data set of this name in the data folder; None for a path."""
-    from memeval.datasets.json.frozen import is_frozen
-
-    folder = data_dir() / FROZEN / name
-    is_name = name == Path(name).name and name != ".."
-    return str(folder) if is_name and is_frozen(folder) else None
+    return build(name, data_dir(), **settings, path=data)
 
 
 def _settings(run: Run) -> dict[str, Any]:

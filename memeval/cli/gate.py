@@ -107,8 +107,7 @@ def _is_label(word: str) -> bool:
 
 
 def _must_pass_ids(options: argparse.Namespace) -> list[str]:
-    words = [word.strip() for listed in options.must_pass for word in listed.split(",")]
-    return [word for word in words if word]
+    return list(filter(None, map(str.strip, ",".join(options.must_pass).split(","))))
 
 
 def _bless(run: Run, path: Path, options: argparse.Namespace) -> int:
@@ -134,7 +133,7 @@ def _judge(run: Run, path: Path, options: argparse.Namespace) -> int:
         must_pass=_must_pass_ids(options),
         metric=options.metric,
     )
-    folder = Path(options.out) if options.out else outputs_dir() / "gate" / run.key
+    folder = Path(options.out or outputs_dir() / "gate" / run.key)
     texts = {
         "gate.md": judged.markdown,
         "gate.json": as_json(judged.to_json(), indent=1) + "\n",
@@ -147,10 +146,9 @@ def _judge(run: Run, path: Path, options: argparse.Namespace) -> int:
 
     print(folded(judged.markdown, sys.stdout))
     print(f"files: {folder}")
-    pages = [run.folder / name for name in (PAGE_FILE, REPORT_FILE)]
-    for page in pages:
-        if page.is_file():
-            print(f"page:  {page}")
+    for name in (PAGE_FILE, REPORT_FILE):
+        if (run.folder / name).is_file():
+            print(f"page:  {run.folder / name}")
             break
 
     _add_to_step_summary(judged.markdown)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import textwrap
 from pathlib import Path
@@ -45,7 +44,8 @@ def print_help(topic: str | None = None) -> None:
 
     Raises `UserError` with the nearest names for an unknown topic.
     """
-    groups = _groups()
+    folders = (path.name for path in conf_dir().iterdir() if path.is_dir())
+    groups = sorted({*folders} - {"sweep", "hydra"})
     if topic is None:
         names = textwrap.wrap(" ".join(groups), WIDTH - 8)
         print(USAGE.format(groups="\n        ".join(names)), end="")
@@ -70,19 +70,14 @@ def is_topic(word: str) -> bool:
     return word.isidentifier()
 
 
-def _groups() -> list[str]:
-    folders = (path for path in conf_dir().iterdir() if path.is_dir())
-    return sorted(path.name for path in folders if path.name not in ("sweep", "hydra"))
-
-
 def _print_group(name: str) -> None:
     """The options of a group, each with its fields; the default has a star."""
     also = "   or any positive integer" if name in INTEGER_GROUPS else ""
     print(f"  {name}{also}")
 
-    default = _defaults().get(name)
+    defaults = _lines(conf_dir() / "config.yaml")
     for option in own_files(name):
-        mark = "*" if default == option.stem else " "
+        mark = "*" if f"  - {name}: {option.stem}" in defaults else " "
         print(f"   {mark} {option.stem:<16} {_summary(option)}")
         for field in _fields(option, skip=(name,)):
             print(f"       {name}.{field}")
@@ -97,8 +92,9 @@ def _print_plugin(group: str, name: str) -> None:
         found = plugin(group, name)
         assert found is not None, "a plug-in has a package"
         if found.file is not None:
-            summary, fields = _summary(found.file), _fields(found.file, skip=(group,))
-            fields = [] if group == SWEEP else fields
+            summary, fields = _summary(found.file), []
+            if group != SWEEP:
+                fields = _fields(found.file, skip=(group,))
         else:
             summary, fields = _describe_class(group, found)
     except UserError as error:
@@ -116,9 +112,12 @@ def _describe_class(group: str, found: Plugin) -> tuple[str, list[str]]:
     from memeval.config.served import describe, served_fields
 
     assert found.path is not None, "a plug-in is a class or a file"
-    values = served_fields(group, found.name) or {}
-    shown = {name: json.dumps(value) for name, value in values.items() if name != "name"}
-    fields = [f"{name}={value.strip(chr(34))}" for name, value in shown.items()]
+    fields = []
+    for name, value in (served_fields(group, found.name) or {}).items():
+        if name != "name":
+            shown = json.dumps(value).strip('"')
+            fields.append(f"{name}={shown}")
+
     return describe(group, found), fields
 
 
@@ -146,37 +145,37 @@ def _lines(path: Path) -> list[str]:
 
 def _summary(path: Path) -> str:
     # The first comment is the description; `# @package _global_` is meant for Hydra.
-    comments = (line[1:].strip() for line in _lines(path) if line.startswith("#"))
-    return next((comment for comment in comments if not comment.startswith("@")), "")
+    for line in _lines(path):
+        comment = line[1:].strip()
+        if line.startswith("#") and not comment.startswith("@"):
+            return comment
+
+    return ""
 
 
 def _fields(path: Path, skip: tuple[str, ...] = ()) -> list[str]:
     """The top-level fields of a YAML file with their comments, as written."""
-    named = [
-        line
-        for line in _lines(path)
-        if line and not line[0].isspace() and line[0] != "#" and ":" in line
-    ]
-    fields = [
-        line.replace(": ", "=", 1)
-        for line in named
-        if line.split(":")[0] not in (*skip, "name", "class", "defaults", "hydra")
-    ]
-    return [field for field in fields if "=" in field]
+    fields = []
+    for line in _lines(path):
+        name, colon, _ = line.partition(":")
+        if not colon or line[0].isspace() or line[0] == "#":
+            continue
+
+        field = line.replace(": ", "=", 1)
+        if "=" in field and name not in (*skip, "name", "class", "defaults", "hydra"):
+            fields.append(field)
+
+    return fields
 
 
 def _fields_within(member: str) -> list[str]:
     """The fields of a member of the top-level config that is not a group."""
-    lines = _lines(conf_dir() / "config.yaml")
-    start = next(at for at, line in enumerate(lines) if line.startswith(f"{member}:")) + 1
-    fields = itertools.takewhile(lambda line: line.startswith("  "), lines[start:])
-    return [f"{member}.{line.strip().replace(': ', '=', 1)}" for line in fields]
+    fields, is_inside = [], False
+    for line in _lines(conf_dir() / "config.yaml"):
+        if not line.startswith("  "):
+            is_inside = line.startswith(f"{member}:")
+        elif is_inside:
+            field = line.strip().replace(": ", "=", 1)
+            fields.append(f"{member}.{field}")
 
-
-def _defaults() -> dict[str, str]:
-    pairs = (
-        line.strip().removeprefix("- ").split(": ", 1)
-        for line in _lines(conf_dir() / "config.yaml")
-        if line.startswith("  - ")
-    )
-    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+    return fields

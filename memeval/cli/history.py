@@ -75,5 +75,5 @@ def draw(history: History) -> Path:
     folder = outputs_dir() / "history" / hashlib.sha256(keys.encode()).hexdigest()[:12]
     with writing(folder):
         make_folder(folder)
-        summaries = [run.summary for run in history.runs]
-        return draw_plot(history_plot(summaries, history.names), folder / "history.png")
+        plot = history_plot([run.summary for run in history.runs], history.names)
+        return draw_plot(plot, folder / "history.png")

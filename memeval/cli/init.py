@@ -52,11 +52,16 @@ def init(arguments: Sequence[str]) -> int:
     if kind == BOARD:
         return _write_board(name, folder)
 
-    values = _values(kind, name)
-    _check(kind, values["module"], folder)
-    _write(_paths(kind, values["module"]), values, folder)
+    module = name.replace("-", "_")
+    if keyword.iskeyword(module) or find_spec(module) is not None:
+        raise UserError(f"a Python module '{module}' already exists", "choose another name")
+    if is_available(kind, module) or (kind == METRIC and module in metrics()):
+        raise UserError(f"a {kind} '{module}' already exists", "choose another name")
 
-    print(f"{one_line(folder)}: a package with a {kind}, {values['module']}\n")
+    _check_folder(folder)
+    values = _values(kind, name, module)
+    _write(_paths(kind, module), values, folder)
+    print(f"{one_line(folder)}: a package with a {kind}, {module}\n")
     print(f"  cd {one_line(folder)}\n  pip install -e '.[test]'\n  pytest\n  {values['command']}")
     return 0
 
@@ -97,7 +102,10 @@ def _kind_and_name(words: Sequence[str], kind: str | None) -> tuple[str, str]:
         raise UserError("init takes a kind and a name", EXAMPLE)
 
     name = words[-1]
-    kind = words[0] if len(words) == 2 else kind or "system"
+    if len(words) == 2:
+        kind = words[0]
+
+    kind = kind or "system"
     if kind not in (*KINDS, BOARD):
         raise unknown("kind of package", one_line(kind), (*KINDS, BOARD))
     if not _NAME.fullmatch(name):
@@ -108,31 +116,22 @@ def _kind_and_name(words: Sequence[str], kind: str | None) -> tuple[str, str]:
     return kind, name
 
 
-def _values(kind: str, name: str) -> dict[str, str]:
+def _values(kind: str, name: str, module: str) -> dict[str, str]:
     """The placeholders of the templates, with their values."""
-    module = name.replace("-", "_")
+    # A metric is an object, and the others are classes.
+    target = module.upper()
+    if kind != METRIC:
+        target = "".join(map(str.capitalize, module.split("_")))
+
     return {
         "project": name,
         "module": module,
         "kind": kind,
-        # A metric is an object, and the others are classes.
-        "target": module.upper()
-        if kind == "metric"
-        else "".join(part.capitalize() for part in module.split("_")),
+        "target": target,
         "heading": module.replace("_", " "),
         "points": PARTS[kind],
         "command": KINDS[kind].format(name=module),
     }
-
-
-def _check(kind: str, module: str, folder: Path) -> None:
-    """Raises `UserError` if the name or the folder is taken."""
-    if keyword.iskeyword(module) or find_spec(module) is not None:
-        raise UserError(f"a Python module '{module}' already exists", "choose another name")
-    if is_available(kind, module) or (kind == METRIC and module in metrics()):
-        raise UserError(f"a {kind} '{module}' already exists", "choose another name")
-
-    _check_folder(folder)
 
 
 def _check_folder(folder: Path) -> None:

@@ -15,6 +15,8 @@ from memeval.text.shown import counted, one_line, some_of
 
 SHOWN = 10
 """How many of the answers on which judges differ are listed without `--list`."""
+WORDS = {None: NONE, True: "right", False: "wrong"}
+"""Verdicts as they are printed."""
 
 USAGE = """
 shows how far the judges of runs agree on the answers that the runs share
@@ -67,7 +69,11 @@ def agreement_lines(agreement: Agreement, *, whole: bool) -> Iterator[str]:
         )
 
     yield text
-    yield f"Krippendorff's α: {alpha_text(agreement.alpha)} (1 is agreement, 0 is chance)"
+    alpha = "not defined: all verdicts are the same"
+    if agreement.alpha is not None:
+        alpha = f"{agreement.alpha:.3f}"
+
+    yield f"Krippendorff's α: {alpha} (1 is agreement, 0 is chance)"
     yield ""
     rows = [["pair", "n", "both right", "1st alone", "2nd alone", "both wrong", "agree %", "α"]]
     yield from align([*rows, *map(pair_row, agreement.pairs)])
@@ -75,14 +81,13 @@ def agreement_lines(agreement: Agreement, *, whole: bool) -> Iterator[str]:
     yield from differing_lines(agreement.differing, whole=whole)
 
 
-def alpha_text(alpha: float | None) -> str:
-    """α with three digits; a phrase if it is not defined."""
-    return "not defined: all verdicts are the same" if alpha is None else f"{alpha:.3f}"
-
-
 def pair_row(pair: PairAgreement) -> list[str]:
     """A pair of judges as a row of the table."""
-    agreeing = pair.both_right + pair.both_wrong
+    agreeing = None
+    if pair.count:
+        agreeing = (pair.both_right + pair.both_wrong) / pair.count
+
+    alpha = NONE if pair.alpha is None else f"{pair.alpha:.3f}"
     return [
         f"{pair.first + 1} and {pair.second + 1}",
         f"{pair.count:,}",
@@ -90,25 +95,21 @@ def pair_row(pair: PairAgreement) -> list[str]:
         f"{pair.first_alone:,}",
         f"{pair.second_alone:,}",
         f"{pair.both_wrong:,}",
-        percent(agreeing / pair.count if pair.count else None),
-        NONE if pair.alpha is None else f"{pair.alpha:.3f}",
+        percent(agreeing),
+        alpha,
     ]
 
 
 def differing_lines(differing: Sequence[Disagreement], *, whole: bool) -> Iterator[str]:
     """The answers on which judges differ, with the verdict of each."""
     yield f"judges differ on {counted(len(differing), 'answer')}"
-    for answer in differing if whole else differing[:SHOWN]:
-        verdicts = [_as_word(verdict) for verdict in answer.verdicts]
-        repeat = f" repeat {answer.repeat}" if answer.repeat else ""
-        yield f"  {one_line(answer.question_id)}{repeat}: {', '.join(verdicts)}"
+    shown = len(differing) if whole else SHOWN
+    for answer in differing[:shown]:
+        name = one_line(answer.question_id)
+        if answer.repeat:
+            name += f" repeat {answer.repeat}"
 
-    if not whole and len(differing) > SHOWN:
-        yield f"  and {len(differing) - SHOWN:,} more: --list"
+        yield f"  {name}: {', '.join(map(WORDS.__getitem__, answer.verdicts))}"
 
-
-def _as_word(verdict: bool | None) -> str:
-    if verdict is None:
-        return NONE
-
-    return "right" if verdict else "wrong"
+    if len(differing) > shown:
+        yield f"  and {len(differing) - shown:,} more: --list"

@@ -11,7 +11,7 @@ from memeval.calibration.probe import KindResult, ProbeResult
 from memeval.cli.parser import CONFIG_DIR, Parser, print_json, settings_of
 from memeval.comparison.tables import align
 from memeval.errors import UserError
-from memeval.metrics.formats import NONE, count, dollars, interval, percent
+from memeval.metrics.formats import count, dollars, interval, percent
 from memeval.results import json_line, write_atomically
 from memeval.results.files import writing
 from memeval.results.private import make_folder
@@ -44,7 +44,9 @@ def probe(arguments: Sequence[str]) -> int:
     out = check_out(options.out)
     result = probe_of(settings, options.items, inject=options.inject)
     if out is not None:
-        write_labels(result, out)
+        with writing(out):
+            make_folder(out.parent)
+            write_atomically(out, "".join(map(json_line, result.labels())))
 
     if options.json:
         print_json(result.to_json())
@@ -58,7 +60,7 @@ def probe(arguments: Sequence[str]) -> int:
             print(f"labels and verdicts: {one_line(out)}")
 
     # A judge without a single verdict was not tested: most likely its endpoint refused.
-    return 0 if any(kind.judged for kind in result.kinds) else 1
+    return int(not any(kind.judged for kind in result.kinds))
 
 
 def check_out(word: str | None) -> Path | None:
@@ -70,13 +72,6 @@ def check_out(word: str | None) -> Path | None:
         raise UserError(f"--out {one_line(word)}: the file must end in .jsonl")
 
     return Path(word)
-
-
-def write_labels(result: ProbeResult, path: Path) -> None:
-    """Writes a row with label and verdict for each item. Raises `StorageError`."""
-    with writing(path):
-        make_folder(path.parent)
-        write_atomically(path, "".join(map(json_line, result.labels())))
 
 
 def probe_lines(result: ProbeResult) -> Iterator[str]:
@@ -92,9 +87,10 @@ def probe_lines(result: ProbeResult) -> Iterator[str]:
     if result.flips:
         yield from flip_lines(result.flips)
 
-    failures = [item.row.error for item in result.items if item.row.error]
-    if failures:
-        yield f"first failure: {one_line(failures[0])}"
+    for item in result.items:
+        if item.row.error:
+            yield f"first failure: {one_line(item.row.error)}"
+            break
 
     if result.calls:
         yield (
@@ -117,7 +113,7 @@ def flip_lines(flips: Sequence[FlipRate]) -> Iterator[str]:
                 f"{rate.flipped:,} of {rate.judged:,}",
                 percent(rate.share),
                 interval(rate.low, rate.high),
-                count(lost) if lost else NONE,
+                count(lost or None),
             ]
         )
 
@@ -134,6 +130,6 @@ def kind_row(kind: KindResult) -> list[str]:
         f"{kind.accepted:,} of {kind.judged:,}",
         percent(kind.share),
         interval(kind.low, kind.high),
-        count(kind.unparsed) if kind.unparsed else NONE,
-        count(kind.failed) if kind.failed else NONE,
+        count(kind.unparsed or None),
+        count(kind.failed or None),
     ]

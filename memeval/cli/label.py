@@ -44,7 +44,7 @@ def label(arguments: Sequence[str]) -> int:
         raise UserError(f"--n must be at least 1, not {options.n}")
 
     run, _ = select_run(options.run, "label")
-    path = Path(options.out) if options.out else outputs_dir() / "labels" / f"{run.key}.csv"
+    path = Path(options.out or outputs_dir() / "labels" / f"{run.key}.csv")
     suffix_of(path)  # refuses other kinds of files before anything is drawn
     sheet = open_sheet(path, run, options)
     sheet.write()
@@ -63,27 +63,22 @@ def open_sheet(path: Path, run: Run, options: Namespace) -> LabelSheet:
     """
     answers = scored_answers(run)
     kept = keep_labels(path, run.key, answers)
-    by_key = {answer.key: answer for answer in answers}
-    if kept and options.n is None:
-        listed = list(kept)
-    else:
+    labels = {key: own for key, own in kept.items() if own is not None}
+    listed = list(kept)
+    if not kept or options.n is not None:
         sample = draw_sample(
-            answers,
-            options.n or COUNT,
-            by=options.stratify,
-            seed=options.seed,
-            run_key=run.key,
+            answers, options.n or COUNT, by=options.stratify, seed=options.seed, run_key=run.key
         )
         drawn = [answer.key for answer in sample]
         # A label is somebody's work: a new sample drops none.
-        further = [key for key, own in kept.items() if own is not None and key not in drawn]
-        listed = [*drawn, *further]
+        listed = list(dict.fromkeys([*drawn, *labels]))
 
+    by_key = {answer.key: answer for answer in answers}
     return LabelSheet(
         path=path,
         run_key=run.key,
-        answers=tuple(by_key[key] for key in listed),
-        labels={key: own for key, own in kept.items() if own is not None},
+        answers=tuple(map(by_key.__getitem__, listed)),
+        labels=labels,
         show_verdict=options.verdict,
     )
 

@@ -98,15 +98,16 @@ def collect_run(
 ) -> LintedRun:
     """Collects everything that is known about a run on this machine."""
     records = run.read_records()
-    cases, why = data_of(run, {record.case_id for record in records}, data)
+    case_ids = {record.case_id for record in records}
+    cases, why = data_of(run, case_ids, data)
     siblings, rivals = others_of(run, known)
     return LintedRun(
         summary=run.summary,
         records=records,
         prompts=prompts_of(run, records),
         cases=cases,
-        missing=(*((why,) if why else ()), *unopened_files(run.summary, files)),
-        memories=memories_of(run.summary, {record.case_id for record in records}),
+        missing=(*filter(None, [why]), *unopened_files(run.summary, files)),
+        memories=memories_of(run.summary, case_ids),
         settings=settings_of(run.summary, files),
         siblings=siblings,
         rivals=rivals,
@@ -153,7 +154,7 @@ def memories_of(summary: RunSummary, case_ids: set[str]) -> dict[str, list[str]]
 def _read_dump(folder: Path) -> Iterator[str]:
     try:
         with dump_file(folder).open("rb") as file:
-            items = [json.loads(line) for line in file]
+            items = list(map(json.loads, file))
     except (OSError, ValueError, RecursionError):
         return
 

@@ -7,20 +7,20 @@ from typing import Any
 
 from memeval.api.selecting import select_runs
 from memeval.cli.parser import LAST, Parser, print_json
-from memeval.comparison.finding import shown_label
+from memeval.comparison.finding import labels_of, shown_label
 from memeval.comparison.tables import align
 from memeval.metrics.accuracy import corrected_text
 from memeval.metrics.formats import NONE, count, dollars, percent
-from memeval.report.differences import labels, system_of
+from memeval.report.differences import system_of
 from memeval.results import run_cost_usd
 from memeval.results.run import Run
 from memeval.results.summary import OWN_TAG, PACKAGE_TAG
 from memeval.text.shown import one_line
 
 SHORTEST_KEY = 8
-OPTIONAL = (3, 7)
-"""Columns that are left out if no run has a value: the corrected accuracy, and the package that a
-run came in.
+OPTIONAL = (7, 3)
+"""Columns that are left out if no run has a value, the last first: the package that a run came in,
+and the corrected accuracy.
 """
 
 USAGE = f"""
@@ -38,13 +38,15 @@ def list_runs(arguments: Sequence[str]) -> int:
     """Prints a line per run, the newest last."""
     options = PARSER.parse_intermixed_args(list(arguments))
     runs = select_runs(options.words, options.last).chosen
-    summaries = [run.summary for run in runs]
-    names = labels(summaries)
+    names = labels_of(runs)
     if options.json:
-        print_json([_as_json(run, name) for run, name in zip(runs, names, strict=True)])
+        print_json(list(map(_as_json, runs, names)))
         return 0
 
-    length = key_length([run.key for run in runs])
+    # So many characters distinguish all of these keys.
+    keys, length = {run.key for run in runs}, SHORTEST_KEY
+    while len({key[:length] for key in keys}) < len(keys):
+        length += 1
 
     rows = [["run", "key", "acc", "corrected", "n", "cost $", "when", "package", "sweep"]]
     for run, label in zip(runs, names, strict=True):
@@ -63,9 +65,12 @@ def list_runs(arguments: Sequence[str]) -> int:
             ]
         )
 
-    empty = {column for column in OPTIONAL if all(row[column] == NONE for row in rows[1:])}
-    shown = [[cell for column, cell in enumerate(row) if column not in empty] for row in rows]
-    print("\n".join(align(shown)))
+    for column in OPTIONAL:
+        if all(row[column] == NONE for row in rows[1:]):
+            for row in rows:
+                del row[column]
+
+    print("\n".join(align(rows)))
     return 0
 
 
@@ -92,12 +97,3 @@ def _as_json(run: Run, label: str) -> dict[str, Any]:
         "metrics": summary.metrics,
         "folder": str(run.folder),
     }
-
-
-def key_length(keys: Sequence[str]) -> int:
-    """How many characters of a key distinguish all of these keys."""
-    length = SHORTEST_KEY
-    while len({key[:length] for key in keys}) < len(set(keys)):
-        length += 1
-
-    return length

@@ -132,8 +132,7 @@ def _answer_help(arguments: list[str]) -> bool:
         from memeval.cli.help import is_topic, print_help
 
         at = next(index for index, word in enumerate(arguments) if word in HELP)
-        topics = [word for word in arguments[at + 1 :] if is_topic(word)]
-        print_help(topics[0] if topics else None)
+        print_help(next(filter(is_topic, arguments[at + 1 :]), None))
     elif first == "--version":
         print(__version__)
 

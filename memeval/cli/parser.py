@@ -118,7 +118,10 @@ def _value_of(value: str | None) -> dict[str, Any]:
         return {"choices": value.strip("{}").split(",")}
 
     name, _, kind = value.rpartition(":")
-    return {"metavar": name, "type": _TYPES[kind]} if kind in _TYPES else {"metavar": value}
+    if kind in _TYPES:
+        return {"metavar": name, "type": _TYPES[kind]}
+
+    return {"metavar": value}
 
 
 def _kind_of(name: str, mark: str, value: str | None) -> dict[str, Any]:
@@ -144,7 +147,10 @@ def settings_of(
         if "=" not in word:
             raise UserError(f"{command}: '{one_line(word)}' is not an override", example)
 
-    return [*(["--config-dir", config_dir] if config_dir else []), *words]
+    if config_dir:
+        return ["--config-dir", config_dir, *words]
+
+    return list(words)
 
 
 def one_of(choices: Iterable[str]) -> str:

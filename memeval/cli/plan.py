@@ -52,7 +52,7 @@ def as_json(result: Forecast) -> dict[str, Any]:
         "usd": estimate.usd,
         "most_usd": estimate.most_usd,
         "minutes": estimate.seconds / 60,
-        "by_role": [asdict(line) for line in estimate.lines],
-        "detectable": [asdict(outlook) for outlook in result.outlooks],
+        "by_role": list(map(asdict, estimate.lines)),
+        "detectable": list(map(asdict, result.outlooks)),
         "basis": list(estimate.basis),
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from memeval.comparison.tables import align
 from memeval.metrics.formats import count, dollars, percent, short_count
@@ -17,22 +18,16 @@ MINUTE_S, HOUR_S = 60, 3600
 
 def plan_lines(result: Forecast) -> list[str]:
     """Work of a plan, its cost, and the differences it could show."""
-    lines = align(_unit_rows(result))
-    lines += ["", *call_lines(result.estimate)]
-    lines += ["", *(outlook_line(outlook) for outlook in result.outlooks)]
-    lines += [f"note: {one_line(note, 400)}" for note in result.estimate.basis]
-
-    return [*lines, "", "Nothing was run. To run it, use the same command without `plan`."]
-
-
-def _unit_rows(result: Forecast) -> list[list[str]]:
     rows = [["", "all", "finished", "left"]]
     rows.append(_remainder_row("runs", result.cells, result.finished_cells))
     for stage, name in STAGES.items():
         units = result.units[stage]
         rows.append(_remainder_row(name, units.count, units.finished))
 
-    return rows
+    lines = [*align(rows), "", *call_lines(result.estimate)]
+    lines += ["", *map(outlook_line, result.outlooks)]
+    lines += [f"note: {one_line(note, 400)}" for note in result.estimate.basis]
+    return [*lines, "", "Nothing was run. To run it, use the same command without `plan`."]
 
 
 def _remainder_row(name: str, whole: int, finished: int) -> list[str]:
@@ -47,7 +42,7 @@ def call_lines(estimate: Estimate) -> Iterator[str]:
 
     header = ["role", "model", "calls\nknown", "estimate", "at most"]
     rows = [[*header, "tokens\nsent", "tokens\nreceived", "$\nestimate", "at most"]]
-    rows += [_call_row(line) for line in estimate.lines]
+    rows += map(_call_row, estimate.lines)
     yield from align(rows)
     yield ""
     cost = "cost unknown"
@@ -82,6 +77,12 @@ def duration(seconds: float) -> str:
         return f"about {seconds / MINUTE_S:.0f} min"
 
     return f"about {seconds / HOUR_S:.1f} h"
+
+
+def asked_counts(cases: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
+    """Numbers of cases with questions, and of questions, in a file of dataset=json."""
+    questions = [len(case["questions"]) for case in cases]
+    return len(questions) - questions.count(0), sum(questions)
 
 
 def outlook_line(outlook: Outlook, *, per_case: int | None = None) -> str:

@@ -24,7 +24,7 @@ def prepare(arguments: Sequence[str]) -> int:
     from memeval.pipeline.execute.prepare import prepare as prepare_cell
     from memeval.pipeline.open.opening import open_cell
 
-    if any(word in ("-m", "--multirun") for word in arguments):
+    if "-m" in arguments or "--multirun" in arguments:
         raise UserError(
             "prepare takes one configuration at a time",
             "a sweep needs no prepare: it builds each memory only once",
@@ -41,11 +41,8 @@ def prepare(arguments: Sequence[str]) -> int:
     print(f"memories: {', '.join(f'{count} {what}' for what, count in done.counts.items())}")
 
     if calls:
-        print(
-            f"model calls: {calls:,}, ${cost:.4f}"
-            if cost is not None
-            else f"model calls: {calls:,}, cost unknown"
-        )
+        price = "cost unknown" if cost is None else f"${cost:.4f}"
+        print(f"model calls: {calls:,}, {price}")
 
     if done.counts["built"] or done.counts["found"]:
         print(f"below: {done.folder}")
@@ -56,4 +53,4 @@ def prepare(arguments: Sequence[str]) -> int:
     for failure in done.failures:
         print(f"failed: {failure}", file=sys.stderr)
 
-    return 1 if done.failures else 0
+    return int(bool(done.failures))

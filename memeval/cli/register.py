@@ -56,13 +56,16 @@ def register(arguments: Sequence[str]) -> int:
     if metric not in metrics():
         raise unknown("metric", one_line(options.metric), metrics())
 
-    systems = options.systems.split(",") if options.systems else [""]
+    systems = (options.systems or "").split(",")
     if len(set(systems)) < len(systems):
         raise UserError(f"register: --systems {one_line(options.systems)} names a system twice")
 
     cells = []
     for system in systems:
-        words = [*options.words, *([f"system={system}"] if system else [])]
+        words = list(options.words)
+        if system:
+            words.append(f"system={system}")
+
         cells.append(compose_cell(words))
 
     statement = make_statement(

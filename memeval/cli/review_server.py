@@ -7,6 +7,7 @@ import secrets
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -92,20 +93,20 @@ class ReviewServer(ThreadingHTTPServer):
 
 def sessions_shown(case: EvalCase) -> list[dict[str, Any]]:
     """A conversation as the page shows it."""
-    return [
-        {
-            "time": "" if session.started_at is None else session.started_at.isoformat(" "),
-            "turns": [
-                {
-                    "speaker": turn.speaker,
-                    "time": "" if turn.time is None else turn.time.isoformat(" "),
-                    "text": turn.text,
-                }
-                for turn in session.turns
-            ],
-        }
-        for session in case.sessions
-    ]
+    shown = []
+    for session in case.sessions:
+        turns = []
+        for turn in session.turns:
+            time = _time_shown(turn.time)
+            turns.append({"speaker": turn.speaker, "time": time, "text": turn.text})
+
+        shown.append({"time": _time_shown(session.started_at), "turns": turns})
+
+    return shown
+
+
+def _time_shown(time: datetime | None) -> str:
+    return "" if time is None else time.isoformat(" ")
 
 
 class _Handler(BaseHTTPRequestHandler):

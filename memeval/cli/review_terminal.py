@@ -49,7 +49,7 @@ def review_in_terminal(opened: ReviewFile) -> None:
             is_new = True
             continue
 
-        if key in ("a", "r") and not any(one.is_left for one in opened.questions()):
+        if key in ("a", "r") and not any(question.is_left for question in opened.questions()):
             return
 
         is_new = now != place or key in ("e", "u")
@@ -59,10 +59,12 @@ def review_in_terminal(opened: ReviewFile) -> None:
 def question_lines(questions: Sequence[ShownQuestion], place: int, case: EvalCase) -> Iterator[str]:
     """A question with its answers and its evidence."""
     question = questions[place]
-    left = sum(one.is_left for one in questions)
+    left = sum(question.is_left for question in questions)
     yield ""
-    state = f"{question.state}: {question.reason}" if question.reason else question.state
-    facts = f"{question.name}  {question.kind}  {state}"
+    facts = f"{question.name}  {question.kind}  {question.state}"
+    if question.reason:
+        facts += f": {question.reason}"
+
     yield f"{place + 1:,} of {len(questions):,}, {left:,} left  {one_line(facts, 400)}"
     yield from wrap("question", question.question)
     if not question.answers:
@@ -81,15 +83,22 @@ def question_lines(questions: Sequence[ShownQuestion], place: int, case: EvalCas
 
 def turn_lines(case: EvalCase, chosen: Sequence[int] | None) -> Iterator[str]:
     """Turns with their positions: the chosen ones, or all of them."""
-    turns = [turn for session in case.sessions for turn in session.turns]
-    for place in range(len(turns)) if chosen is None else chosen:
+    turns = list(case.turns)
+    if chosen is None:
+        chosen = range(len(turns))
+
+    for place in chosen:
         yield from wrap(f"turn {place}, {turns[place].speaker}", turns[place].text)
 
 
 def next_undecided(questions: Sequence[ShownQuestion], place: int) -> int:
     """Position of the next undecided question after `place`, wrapping around; else `place`."""
-    order = [*range(place + 1, len(questions)), *range(place + 1)]
-    return next((at for at in order if questions[at].is_left), max(place, 0))
+    for step in range(1, len(questions) + 1):
+        at = (place + step) % len(questions)
+        if questions[at].is_left:
+            return at
+
+    return max(place, 0)
 
 
 def _act(
@@ -119,7 +128,7 @@ def _act(
     elif key == "u":
         undone = opened.undo()
         if undone is not None:
-            return [one.name for one in questions].index(undone.name)
+            return [question.name for question in questions].index(undone.name)
 
         print("  nothing to undo")
     else:
@@ -136,16 +145,20 @@ def _ask_change() -> ReviewChange:
     text = _ask("  question (empty: unchanged): ")
     answers = _ask(f"  answers, separated by {APART} ({NONE}: none): ")
     evidence = _ask(f"  turns of the evidence, such as 3 12 ({NONE}: none): ")
-    places = None if not evidence else evidence.replace(NONE, "").split()
-    if places is not None and not all(word.isascii() and word.isdigit() for word in places):
-        raise UserError(f"'{one_line(evidence)}' is not a list of turns, such as 3 12")
+    parts = places = None
+    if evidence:
+        words = evidence.replace(NONE, "").split()
+        if not all(word.isascii() and word.isdigit() for word in words):
+            raise UserError(f"'{one_line(evidence)}' is not a list of turns, such as 3 12")
 
-    parts = None if not answers else [part for part in answers.split(APART) if part.strip()]
-    return ReviewChange(
-        question=text or None,
-        answers=[] if answers == NONE else parts,
-        evidence=None if places is None else [int(word) for word in places],
-    )
+        places = list(map(int, words))
+
+    if answers == NONE:
+        parts = []
+    elif answers:
+        parts = list(filter(str.strip, answers.split(APART)))
+
+    return ReviewChange(question=text or None, answers=parts, evidence=places)
 
 
 def _ask(prompt: str) -> str | None:

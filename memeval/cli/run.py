@@ -12,7 +12,7 @@ from memeval.errors import RefusedError, UserError
 from memeval.runs.compose.words import KEEP_GOING, STATISTICS, reorder_arguments
 from memeval.runs.display.terminal import report_error
 from memeval.runs.interrupt import describe_lost
-from memeval.runs.invocation import current_invocation
+from memeval.runs.invocation import FailedCell, current_invocation
 from memeval.runs.job import check_writable, clean_copies
 
 
@@ -42,23 +42,25 @@ def run(arguments: Sequence[str]) -> int:
         conclusion = show_comparison(invocation, statistics=statistics, interrupted=interrupted)
 
     failures = invocation.failed_cells()
-    for failure in {(failure.message, *failure.hints): failure for failure in failures}.values():
-        report_error(UserError(failure.message, *failure.hints))
-
+    report_once(failures)
     if failures:
         if any(failure.status == 1 for failure in failures) and (lost := describe_lost()):
             print(lost.lstrip("\n"), file=sys.stderr)
 
         return max(failure.status for failure in failures)
 
-    return 1 if any(not summary.valid for summary in conclusion.summaries) else 0
+    return int(not all(summary.valid for summary in conclusion.summaries))
 
 
 def report_refusal(refusal: RefusedError) -> int:
     """Prints each mistake once, and that nothing was run; returns the exit status."""
-    for error in {(error.message, *error.hints): error for error in refusal.errors}.values():
-        report_error(error)
-
+    report_once(refusal.errors)
     others = f"; {KEEP_GOING} runs the others" if refusal.leaves_others else ""
     print(f"  nothing was run: {refusal}{others}", file=sys.stderr)
     return 2
+
+
+def report_once(errors: Sequence[UserError | FailedCell]) -> None:
+    """Prints each mistake of several cells once."""
+    for message, *hints in dict.fromkeys((error.message, *error.hints) for error in errors):
+        report_error(UserError(message, *hints))

@@ -6,6 +6,7 @@ import sys
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
+from itertools import chain
 
 from memeval.api.selecting import select_one
 from memeval.cli.finished_data import DATA_HELP, cases_of
@@ -18,12 +19,7 @@ from memeval.metrics.metric import SHOW, with_interval_of
 from memeval.metrics.registry import texts_at
 from memeval.records import Role
 from memeval.report.flags import flags
-from memeval.results import (
-    Record,
-    RunSummary,
-    Texts,
-    judge_shown,
-)
+from memeval.results import Record, RunSummary, Texts, judge_shown
 from memeval.results.prices import total_cost_usd
 from memeval.results.rows import Written
 from memeval.results.run import Run
@@ -67,7 +63,6 @@ def run_lines(run: Run) -> Iterator[str]:
     """A run: figures, categories, settings and notes."""
     summary = run.summary
     get = summary.metrics.get
-    accuracy = with_interval_of("accuracy", summary)
     yield f"{one_line(summary.name)}  {run.key}"
     for name, value in {
         "data set": one_line(summary.dataset),
@@ -81,18 +76,16 @@ def run_lines(run: Run) -> Iterator[str]:
         yield f"  {name + ':':<10} {value}"
 
     yield ""
-    yield from (
-        f"  {name + ':':<24} {value}"
-        for name, value in {
-            "accuracy [95 %]": accuracy,
-            "corrected accuracy": corrected_text(summary) or NONE,
-            "re-run std": percent(get("accuracy_std")),
-            "questions": count(get("n_questions")),
-            "coverage": percent(get("coverage")),
-            **texts_at(SHOW, summary),
-        }.items()
-        if value
-    )
+    for name, value in {
+        "accuracy [95 %]": with_interval_of("accuracy", summary),
+        "corrected accuracy": corrected_text(summary) or NONE,
+        "re-run std": percent(get("accuracy_std")),
+        "questions": count(get("n_questions")),
+        "coverage": percent(get("coverage")),
+        **texts_at(SHOW, summary),
+    }.items():
+        if value:
+            yield f"  {name + ':':<24} {value}"
 
     rows = [["category", "n", "accuracy [95 %]"]]
     for row in summary.categories:
@@ -116,8 +109,11 @@ def question_lines(run: Run, question_id: str, data: str | None = None) -> Itera
     yield f"{one_line(first.question_id)}  {one_line(first.category_name)}"
     yield from wrap("question", first.question)
     for index, choice in enumerate(first.choices):
-        right = " (right)" if index in first.right_choices else ""
-        yield from wrap(f"choice {index + 1}{right}", choice)
+        name = f"choice {index + 1}"
+        if index in first.right_choices:
+            name += " (right)"
+
+        yield from wrap(name, choice)
 
     for gold in first.gold:
         yield from wrap("gold", gold)
@@ -160,8 +156,7 @@ def evidence_turns(run: Run, record: Record, data: str | None) -> tuple[dict[str
     """Text of the evidence's turns; and the reason why it can't be shown, if it can't."""
     try:
         for case in cases_of(run, {record.case_id}, data):
-            turns = list(case.turns)
-            return {turn.turn_id: f"{turn.speaker}: {turn.text}" for turn in turns}, None
+            return {turn.turn_id: f"{turn.speaker}: {turn.text}" for turn in case.turns}, None
     except UserError as error:
         return {}, "; ".join((error.message, *error.hints))
 
@@ -185,7 +180,7 @@ def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> It
             yield from wrap("reason", verdict.reason)
 
     if record.evidence_ranks is not None:
-        ranks = ["not found" if rank is None else str(rank) for rank in record.evidence_ranks]
+        ranks = [str(rank or "not found") for rank in record.evidence_ranks]
         yield f"  ranks of the evidence: {', '.join(ranks) or NONE}"
 
     yield from lines_of_steps(record.steps, set(record.evidence), texts)
@@ -204,30 +199,38 @@ def lines_of_steps(
     first lines of their results.
     """
     for number, step in enumerate(steps, start=1):
-        yield f"  step {number}" + (f": {', '.join(step.faults)}" if step.faults else "")
+        head = f"  step {number}"
+        if step.faults:
+            head += f": {', '.join(step.faults)}"
+
+        yield head
         if step.text is not None:
             yield from indent(text_of(texts, step.text))
 
         for call in step.calls:
             held = [turn for turn in call.turn_ids or () if turn in evidence]
             ended = call.fault or f"{count(call.tokens)} tokens"
-            ended += f", evidence {', '.join(map(one_line, held))}" if held else ""
+            if held:
+                ended += f", evidence {', '.join(map(one_line, held))}"
+
             arguments = one_line(text_of(texts, call.arguments))
             yield from wrap(f"call of {one_line(call.name)}", f"{arguments} → {ended}")
             lines = text_of(texts, call.result).splitlines()
-            more = ["…"] if len(lines) > FIRST_LINES else []
-            yield from indent("\n".join([*lines[:FIRST_LINES], *more]))
+            if len(lines) > FIRST_LINES:
+                lines[FIRST_LINES:] = ["…"]
+
+            yield from indent("\n".join(lines))
 
 
 def writer_lines(parts: Sequence[Written], record: Record, texts: Texts | None) -> Iterator[str]:
     """Work of a model on each session of a question's conversation, under `writer=tools`."""
-    for session in (session for part in parts for session in part.sessions):
-        faults = [f"{kind} {number}" for kind, number in session.faults.items()]
-        ended = ["ended at a limit"] if session.limited else []
+    for session in chain.from_iterable(part.sessions for part in parts):
         done = [f"{session.steps} replies", f"{session.calls} calls", f"{session.writes} writes"]
-        yield f"  writer, session {one_line(session.session_id)}: " + ", ".join(
-            [*done, *faults, *ended]
-        )
+        done += [f"{kind} {number}" for kind, number in session.faults.items()]
+        if session.limited:
+            done.append("ended at a limit")
+
+        yield f"  writer, session {one_line(session.session_id)}: {', '.join(done)}"
         yield from lines_of_steps(session.made, set(record.evidence), texts)
 
 
@@ -235,10 +238,12 @@ def retrieved_lines(record: Record, texts: Texts | None) -> Iterator[str]:
     """Chunks the reader saw, best first; a star marks evidence."""
     evidence = set(record.evidence)
     for rank, chunk in enumerate(record.retrieved or (), start=1):
-        mark = "*" if not evidence.isdisjoint(chunk.turn_ids) else " "
-        score = "" if chunk.score is None else f" score {chunk.score:.4g}"
         ids = ", ".join(map(one_line, chunk.turn_ids)) or NONE
-        yield f" {mark}retrieved {rank}:{score} turns {ids}{' (evidence)' if mark == '*' else ''}"
+        line = f"retrieved {rank}: turns {ids}"
+        if chunk.score is not None:
+            line = f"retrieved {rank}: score {chunk.score:.4g} turns {ids}"
+
+        yield f"  {line}" if evidence.isdisjoint(chunk.turn_ids) else f" *{line} (evidence)"
         yield from indent(text_of(texts, chunk.text))
 
 
@@ -249,39 +254,49 @@ def spending_lines(record: Record) -> Iterator[str]:
         if not usages:
             continue
 
-        sent = sum(usage.prompt_tokens or 0 for usage in usages)
-        received = sum(usage.completion_tokens or 0 for usage in usages)
+        sent = received = 0
+        models: dict[str, None] = {}
+        for usage in usages:
+            sent += usage.prompt_tokens or 0
+            received += usage.completion_tokens or 0
+            models[one_line(usage.model)] = None
+
         cost = dollars(total_cost_usd(usages, billed=False))
-        models = ", ".join(dict.fromkeys(one_line(usage.model) for usage in usages))
         yield (
-            f"  {role.value}: {sent:,} tokens sent, {received:,} received, cost $ {cost} ({models})"
+            f"  {role.value}: {sent:,} tokens sent, {received:,} received, cost $ {cost} "
+            f"({', '.join(models)})"
         )
 
-    times = record.times.numbers()
-    shown = [
-        f"{TIME_NAMES.get(name, name.removesuffix('_ms'))} {milliseconds(value)}"
-        for name, value in times.items()
-        if name.endswith("_ms")
-    ]
+    shown = []
+    for name, value in record.times.numbers().items():
+        if name.endswith("_ms"):
+            title = TIME_NAMES.get(name, name.removesuffix("_ms"))
+            shown.append(f"{title} {milliseconds(value)}")
+
     yield f"  times: {', '.join(shown) or NONE}"
 
 
 def text_of(texts: Texts | None, reference: str | None) -> str:
     """The text of a reference, without secrets."""
-    text = texts.get(reference) if texts else None
-    return MISSING if text is None else redacted(text)
+    if texts and (text := texts.get(reference)) is not None:
+        return redacted(text)
+
+    return MISSING
 
 
 def wrap(name: str, text: str) -> Iterator[str]:
     """A named text, wrapped; its own line breaks are kept."""
     first, *others = printable(redacted(text)).split("\n")
-    lines = textwrap.wrap(f"{name}: {first}", WIDTH - 2, subsequent_indent="  ")
-    yield from (f"  {line}" for line in lines)
-    yield from indent("\n".join(others)) if others else ()
+    for line in textwrap.wrap(f"{name}: {first}", WIDTH - 2, subsequent_indent="  "):
+        yield f"  {line}"
+
+    if others:
+        yield from indent("\n".join(others))
 
 
 def indent(text: str) -> Iterator[str]:
     """The lines of a text, wrapped and indented by four columns."""
     for line in printable(text).split("\n"):
         # textwrap returns nothing for an empty line.
-        yield from (f"    {part}" for part in textwrap.wrap(line, WIDTH - 4) or [""])
+        for part in textwrap.wrap(line, WIDTH - 4) or [""]:
+            yield f"    {part}"

@@ -88,10 +88,8 @@ def _rules(chosen: argparse.Namespace) -> Rules:
         if days is not None and not 0 <= days < float("inf"):
             raise UserError(f"store clean: {option} must be 0 or more days, not {days:g}")
 
-    return Rules(
-        unneeded_s=kept * DAY_S,
-        memories_s=None if older is None else older * DAY_S,
-    )
+    rules = Rules(unneeded_s=kept * DAY_S)
+    return rules if older is None else replace(rules, memories_s=older * DAY_S)
 
 
 def _show_info(home: Home) -> int:
@@ -103,25 +101,26 @@ def _show_info(home: Home) -> int:
         if own:
             print(_line_of(kind, own, needed, now))
 
-    total = sum(item.size for item in items)
-    print(f"{'in all':<10} {len(items):>7} {as_size(total):>9}")
+    print(f"{'in all':<10} {len(items):>7} {_size_of(items):>9}")
     print(f"below {printable(str(project_root()))}")
-
     return 0
 
 
 def _line_of(kind: StoredKind, items: Sequence[StoredItem], needed: Needed, now: float) -> str:
-    size = as_size(sum(item.size for item in items))
-    newest = as_age(now - max(item.changed for item in items))
-    oldest = as_age(now - min(item.changed for item in items))
-    line = f"{kind:<10} {len(items):>7} {size:>9} {newest:>8} {oldest:>8}"
+    times = [item.changed for item in items]
+    newest, oldest = as_age(now - max(times)), as_age(now - min(times))
+    line = f"{kind:<10} {len(items):>7} {_size_of(items):>9} {newest:>8} {oldest:>8}"
     unneeded = [item for item in items if not needed.needs(item)]
+    if not unneeded:
+        return line
     if needed.unknown:
-        return f"{line}  unknown" if unneeded else line
-    if unneeded:
-        return f"{line}  {len(unneeded)}, {as_size(sum(item.size for item in unneeded))}"
+        return f"{line}  unknown"
 
-    return line
+    return f"{line}  {len(unneeded)}, {_size_of(unneeded)}"
+
+
+def _size_of(items: Iterable[StoredItem]) -> str:
+    return as_size(sum(item.size for item in items))
 
 
 def _read_needs(items: Iterable[StoredItem]) -> Needed:
@@ -139,16 +138,23 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
     young = len(of_any_age) - len(removals)
 
     # Reported once here, and checked again for each memory before it is removed.
-    busy = cell_under_way(home)
-    if busy and any(removal.item.kind is StoredKind.MEMORIES for removal in removals):
-        print("a run is in progress in this home: memories are kept", file=sys.stderr)
-        removals = [removal for removal in removals if removal.item.kind is not StoredKind.MEMORIES]
+    if cell_under_way(home):
+        others = [removal for removal in removals if removal.item.kind is not StoredKind.MEMORIES]
+        if len(others) < len(removals):
+            print("a run is in progress in this home: memories are kept", file=sys.stderr)
+            removals = others
 
     gone = failed = 0
     for removal in removals:
-        outcome = _remove(removal, home) if do_it else "would remove"
-        failed += outcome == "can't remove"
-        gone += removal.item.size if outcome in ("removed", "would remove") else 0
+        outcome = "would remove"
+        if do_it:
+            outcome = _remove(removal, home)
+
+        if outcome == "can't remove":
+            failed = 1
+        elif outcome != "in use":
+            gone += removal.item.size
+
         print(_describe(removal, outcome, now))
 
     if not removals:
@@ -159,18 +165,13 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
         print(f"{as_size(gone)} would be removed; to remove it, add --yes")
 
     if young:
-        print(_describe_young(young, rules))
+        verb, them = ("is", "it") if young == 1 else ("are", "them")
+        print(
+            f"{counted(young, 'item')} that no run needs {verb} newer than "
+            f"{rules.unneeded_s / DAY_S:g} days: --days 0 also removes {them}"
+        )
 
-    return 1 if failed else 0
-
-
-def _describe_young(number: int, rules: Rules) -> str:
-    verb, them = ("is", "it") if number == 1 else ("are", "them")
-    days = f"{rules.unneeded_s / DAY_S:g} days"
-    return (
-        f"{counted(number, 'item')} that no run needs {verb} newer than {days}: "
-        f"--days 0 also removes {them}"
-    )
+    return failed
 
 
 def _say_what_is_unknown(needed: Needed) -> None:
@@ -221,7 +222,7 @@ def _verify(home: Home) -> int:
     if problems:
         print("damaged data is skipped, and recreated by the next command that needs it")
 
-    return 1 if problems else 0
+    return int(problems > 0)
 
 
 def as_size(size: int) -> str:

@@ -49,9 +49,12 @@ def copy(home: Home, chosen: argparse.Namespace) -> int:
     present: Counter[str] = Counter()
     problems = 0
     for part in parts():
-        new[part.kind] += part.new if not part.problem else 0
         present[part.kind] += part.present
-        problems += bool(part.problem)
+        if part.problem:
+            problems += 1
+        else:
+            new[part.kind] += part.new
+
         if part.new or part.problem:
             print(_describe(part, do_it=chosen.yes))
 
@@ -60,7 +63,7 @@ def copy(home: Home, chosen: argparse.Namespace) -> int:
     if problems:
         print(f"{problems} could not be copied; the same command retries them")
 
-    return 1 if problems else 0
+    return int(problems > 0)
 
 
 def _describe(part: Copied, *, do_it: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -49,8 +49,11 @@ def verify(arguments: Sequence[str]) -> int:
     wrong = 0
     for folder in dict.fromkeys(folders):
         verified = verify_run(folder)
-        wrong += bool(verified.problems)
-        outcome = counted(len(verified.problems), "problem") if verified.problems else "sound"
+        outcome = "sound"
+        if verified.problems:
+            outcome = counted(len(verified.problems), "problem")
+            wrong = 1
+
         print(printable(f"{folder.name}  {one_line(verified.name)}: {outcome}"))
         for line in verified.problems:
             print(f"  {printable(line)}")
@@ -63,7 +66,7 @@ def verify(arguments: Sequence[str]) -> int:
     elif not folders:
         print(f"no finished runs in {printable(str(outputs_dir()))}")
 
-    return 1 if wrong else 0
+    return wrong
 
 
 def _is_package(word: str) -> bool:
@@ -74,14 +77,12 @@ def _is_package(word: str) -> bool:
 
 
 def _refuse_options_of_packages(options: Namespace) -> None:
-    given = [
-        name for name in ("data", "judge", "answer", "allowed_signers") if getattr(options, name)
-    ]
-    if given:
-        raise UserError(
-            f"verify: --{given[0].replace('_', '-')} is only for packages",
-            "for example:  python -m memeval verify FILE.memeval --data",
-        )
+    for name in ("data", "judge", "answer", "allowed_signers"):
+        if getattr(options, name):
+            raise UserError(
+                f"verify: --{name.replace('_', '-')} is only for packages",
+                "for example:  python -m memeval verify FILE.memeval --data",
+            )
 
 
 def verify_packages(path: Path, options: Namespace) -> int:
@@ -96,27 +97,37 @@ def verify_packages(path: Path, options: Namespace) -> int:
         # Loaded here: it loads everything that a run needs.
         from memeval.api.again import answer_again, judge_again
 
-        judge = partial(judge_again, count=options.judge) if options.judge else None
-        answer = partial(answer_again, count=options.answer) if options.answer else None
+        if options.judge:
+            judge = partial(judge_again, count=options.judge)
+        if options.answer:
+            answer = partial(answer_again, count=options.answer)
 
     checks = Checks(
         data=options.data, judge=judge, answer=answer, allowed_signers=options.allowed_signers
     )
-    failed = False
+    failed = 0
     print(printable(one_line(path.name)))
     for level in verify_package(path, checks):
-        failed |= bool(level.problems)
-        outcome = counted(len(level.problems), "problem").upper() if level.problems else level.did
+        outcome = level.did
+        if level.problems:
+            outcome = counted(len(level.problems), "problem").upper()
+            failed = 1
+
         print(printable(f"  {level.number} {level.name:<11}{outcome}"))
         for line in level.problems:
             print(f"      {printable(line)}")
-        reasons: dict[str, list[str]] = {}
-        for line in level.unchecked:
-            key, _, reason = line.partition(": ")
-            reasons.setdefault(reason or key, []).append(key if reason else "")
+        for line in unchecked_lines(level.unchecked):
+            print(f"      not compared: {printable(line)}")
 
-        for reason, keys in reasons.items():
-            whose = keys[0] if len(keys) == 1 else f"{len(keys)} runs"
-            print(f"      not compared: {printable(f'{whose}: {reason}' if whose else reason)}")
+    return failed
 
-    return int(failed)
+
+def unchecked_lines(unchecked: Sequence[str]) -> Iterator[str]:
+    """What was not compared, with each reason once, and the number of runs that share it."""
+    by_reason: dict[str, list[str]] = {}
+    for line in unchecked:
+        run, _, reason = line.partition(": ")
+        by_reason.setdefault(reason or run, []).append(line)
+
+    for reason, lines in by_reason.items():
+        yield lines[0] if len(lines) == 1 else f"{len(lines)} runs: {reason}"
