@@ -42,16 +42,15 @@ def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
 
     Raises `UserError` for settings that can't be used here.
     """
-    judged = [one for one in records if one.score is not None and one.hypothesis is not None]
-    # Only one repeat, because a file of answers has one answer per question.
-    drawn = _draw([one for one in judged if one.repeat == 0], count)
+    drawn = _draw([record for record in records if record.hypothesis is not None], count)
     with _temporary_home() as home:
         config = _config(run, drawn, home)
+        lines = []
+        for record in drawn:
+            row = {"question_id": record.question_id, "hypothesis": record.hypothesis}
+            lines.append(json_line(row))
+
         file = home / "answers.jsonl"
-        lines = [
-            json_line({"question_id": one.question_id, "hypothesis": one.hypothesis})
-            for one in drawn
-        ]
         file.write_text("".join(lines), encoding="utf-8")
         job = from_answers(str(file), config, "", only_listed=True, judged_by=None)
         again = _complete(job.cell, job.make_run)
@@ -71,8 +70,7 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
     if issubclass(system.settings_type, ServedSettings) or not is_built_in(system):
         raise UserError("its system is the author's own program or service, which is not called")
 
-    asked = [one for one in records if one.score is not None and one.repeat == 0]
-    drawn = _draw(asked, count)
+    drawn = _draw(records, count)
     with _temporary_home() as home:
         again = _complete(open_cell(_config(run, drawn, home), ""))
 
@@ -81,15 +79,18 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
 
 def _complete(cell: Cell, make_run: MakeRun | None = None) -> dict[str, Record]:
     complete_cell(cell, lambda: nullcontext(Silent()), make_run)
-    return {one.question_id: one for one in read_records(cell.folder / "records.jsonl")}
+    records = read_records(cell.folder / "records.jsonl")
+    return {record.question_id: record for record in records}
 
 
 def _draw(records: Sequence[Record], count: int) -> list[Record]:
-    if not records:
+    # Only one repeat, because a file of answers has one answer per question.
+    scored = [record for record in records if record.score is not None and record.repeat == 0]
+    if not scored:
         raise UserError("it has no scored answers")
 
-    chosen = random.Random(SEED).sample(range(len(records)), min(count, len(records)))
-    return [records[number] for number in sorted(chosen)]
+    chosen = random.Random(SEED).sample(range(len(scored)), min(count, len(scored)))
+    return [scored[number] for number in sorted(chosen)]
 
 
 def _config(run: Run, drawn: Sequence[Record], home: Path) -> RunConfig:
@@ -101,7 +102,10 @@ def _config(run: Run, drawn: Sequence[Record], home: Path) -> RunConfig:
         # The other addresses are replaced by that of OPENAI_BASE_URL.
         name, colon, value = line.partition(": ")
         is_theirs = "://" in value and provider_of(value.strip("'\" ")) == UNKNOWN_PROVIDER
-        lines.append(f"{name}{colon}null" if is_theirs or holds_replacement(line) else line)
+        if is_theirs or holds_replacement(line):
+            value = "null"
+
+        lines.append(f"{name}{colon}{value}")
 
     path = home / CONFIG_FILE
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -114,7 +118,7 @@ def _config(run: Run, drawn: Sequence[Record], home: Path) -> RunConfig:
             raise UserError(f"its api_key_env does not end in _API_KEY: {one_line(variable, 60)}")
 
     whole = dict.fromkeys(("limit_cases", "limit_questions", "sample", "only"))
-    ids = [one.question_id for one in drawn]
+    ids = [record.question_id for record in drawn]
     config.dataset = {**config.dataset, **whole, "question_ids": ids}
     if config.system["name"] == IMPORTED:
         config.system = {"name": IMPORTED}
@@ -138,14 +142,14 @@ def _agreement(noun: str, drawn: Sequence[Record], again: Mapping[str, Record]) 
     """`17 of 20 answers agree (85.0 % [64.0, 94.8]); not: …`."""
     unlike = []
     scored = 0
-    for one in drawn:
-        other = again.get(one.question_id)
+    for record in drawn:
+        other = again.get(record.question_id)
         if other is None or other.score is None:
             continue
 
         scored += 1
-        if other.is_right != one.is_right:
-            unlike.append(one.question_id)
+        if other.is_right != record.is_right:
+            unlike.append(record.question_id)
 
     if not scored:
         return f"none of {len(drawn)} {noun} could be scored again"
@@ -159,4 +163,7 @@ def _agreement(noun: str, drawn: Sequence[Record], again: Mapping[str, Record]) 
     if scored < len(drawn):
         text += f", {len(drawn) - scored} could not be scored"
 
-    return f"{text}; not: {name_ids(unlike)}" if unlike else text
+    if unlike:
+        text += f"; not: {name_ids(unlike)}"
+
+    return text

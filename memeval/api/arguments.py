@@ -47,9 +47,10 @@ def check_types(function: Callable[P, T]) -> Callable[P, T]:
         for name, given in signature.bind(*args, **kwargs).arguments.items():
             parameter = signature.parameters[name]
             kinds = _kinds(parameter.annotation, function.__globals__)
-            several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
-            for value in given if several else (given,):
-                if kinds and not any(_fits(value, kind) for kind in kinds):
+            is_several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+            values = given if is_several else (given,)
+            for value in values:
+                if kinds and not _fits_any(value, kinds):
                     wanted = " or ".join(map(_in_words, kinds))
                     raise UserError(
                         f"{function.__name__}: {name} must be {wanted}, "
@@ -68,22 +69,32 @@ def _kinds(annotation: Any, names: dict[str, Any]) -> tuple[Any, ...]:
         return ()
 
     # A string, because of `__future__`. `get_type_hints` would need the types of the result, too.
-    kind = eval(annotation, names)
-    kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
-    return kinds if all(kind in _WORDS or get_origin(kind) is Sequence for kind in kinds) else ()
+    annotated = eval(annotation, names)
+    kinds: tuple[Any, ...] = (annotated,)
+    if get_origin(annotated) in (Union, types.UnionType):
+        kinds = get_args(annotated)
+
+    for kind in kinds:
+        if kind not in _WORDS and get_origin(kind) is not Sequence:
+            return ()
+
+    return kinds
+
+
+def _fits_any(value: Any, kinds: Iterable[Any]) -> bool:
+    return any(_fits(value, kind) for kind in kinds)
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    if get_origin(kind) is Sequence:
-        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-            return False
+    if get_origin(kind) is not Sequence:
+        return isinstance(value, _NUMBERS.get(kind, kind))
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        return False
 
-        members = _members(kind)
-        # An iterator can be read only once, by the function itself.
-        is_iterator = not isinstance(value, Collection)
-        return is_iterator or all(any(_fits(one, member) for member in members) for one in value)
-
-    return isinstance(value, _NUMBERS.get(kind, kind))
+    # An iterator can be read only once, by the function itself.
+    members = value if isinstance(value, Collection) else ()
+    kinds = _members(kind)
+    return all(_fits_any(member, kinds) for member in members)
 
 
 def _members(kind: Any) -> tuple[Any, ...]:

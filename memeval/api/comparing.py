@@ -45,9 +45,12 @@ class Comparisons(tuple[Comparison, ...]):
         return "\n".join(lines) or "<no differences>"
 
     def _repr_html_(self) -> str:
-        lines = first_lines(self.sentences, ".sentences")
+        html = list_html(first_lines(self.sentences, ".sentences"))
         header, rows = paper_cells(difference_table(self))
-        return list_html(lines) + (table_html("differences", header, rows) if rows else "")
+        if rows:
+            html += table_html("differences", header, rows)
+
+        return html
 
     @property
     def sentences(self) -> list[str]:
@@ -116,10 +119,15 @@ def compare(
     if adjust not in ADJUSTMENTS:
         raise unknown("adjustment", adjust, ADJUSTMENTS)
 
+    if isinstance(metric, str):
+        metric = [metric]
+    if baseline is not None:
+        baseline = run_word(baseline)
+
     _, comparisons = compare_named(
         _run_words(runs),
-        [metric] if isinstance(metric, str) else metric,
-        baseline=None if baseline is None else run_word(baseline),
+        metric,
+        baseline=baseline,
         last=last,
         all_pairs=all_pairs,
         adjust=adjust,
@@ -154,10 +162,11 @@ def compare_named(
     if baseline is not None:
         # `baseline` may be the system or the label of a chosen run, or the name of any run.
         first = run_among(baseline, runs) or named_run(baseline, selection.known)
-        if first.key not in {run.key for run in runs}:
+        keys = [run.key for run in runs]
+        if first.key in keys:
+            position = keys.index(first.key)
+        else:
             runs = [first, *runs]
-
-        position = [run.key for run in runs].index(first.key)
 
     if len(runs) < 2:
         raise UserError(f"only one run: {one_line(runs[0].name)} has nothing to compare with")
@@ -166,12 +175,13 @@ def compare_named(
     for run in runs:
         check_records(run)
 
-    comparisons = [
-        compare_runs(
+    comparisons = []
+    for metric in chosen:
+        compared = compare_runs(
             runs, metric, baseline=position, all_pairs=all_pairs, force=force, common=common
         )
-        for metric in chosen
-    ]
+        comparisons.append(compared)
+
     # Runs that can't be compared by one metric may be comparable by another: a different judge only
     # affects accuracies.
     if not any(comparison.differences for comparison in comparisons):
@@ -190,7 +200,7 @@ def chosen_metrics(words: Sequence[str], runs: Sequence[Run]) -> list[Metric]:
     if not words:
         return [metric_named(usual_metric([run.summary for run in runs]))]
 
-    names = [name.strip() for word in words for name in word.split(",")]
+    names = list(map(str.strip, ",".join(words).split(",")))
     if not all(names):
         raise UserError("--metric is empty: name a metric", "use:  --metric accuracy,f1")
 
@@ -201,15 +211,19 @@ def chosen_metrics(words: Sequence[str], runs: Sequence[Run]) -> list[Metric]:
 def refusal(comparison: Comparison) -> UserError:
     """The error if nothing could be compared."""
     message, *others = refusal_lines(comparison)
-    if all(refusal.can_be_forced for refusal in comparison.refusals):
-        kinds = {note.kind for refusal in comparison.refusals for note in refusal.notes}
-        if NoteKind.DATA in kinds:
-            others.append(
-                "to compare the questions that have the same words in both versions:  --common"
-            )
+    kinds: set[NoteKind] = set()
+    for refusal in comparison.refusals:
+        if not refusal.can_be_forced:
+            return UserError(message, *others)
 
-        others.append("to compare them anyway:  --force (every table will mention it)")
+        kinds.update(note.kind for note in refusal.notes)
 
+    if NoteKind.DATA in kinds:
+        others.append(
+            "to compare the questions that have the same words in both versions:  --common"
+        )
+
+    others.append("to compare them anyway:  --force (every table will mention it)")
     return UserError(message, *others)
 
 
@@ -234,12 +248,7 @@ def table(
         check_records(found)
 
     content = paper_table(
-        chosen,
-        _names(columns),
-        rows=_names(rows),
-        caption=caption,
-        label=label,
-        force=force,
+        chosen, _names(columns), rows=_names(rows), caption=caption, label=label, force=force
     )
     return Table(content)
 
@@ -247,8 +256,10 @@ def table(
 def _run_words(runs: Iterable[Run | str | Path | Sequence[Run | str | Path]]) -> list[str]:
     words: list[str] = []
     for run in runs:
-        members = [run] if isinstance(run, Run | str | Path) else run
-        words += [run_word(member) for member in members]
+        if isinstance(run, Run | str | Path):
+            words.append(run_word(run))
+        else:
+            words += map(run_word, run)
 
     return words
 
@@ -258,7 +269,7 @@ def _names(words: str | Sequence[str]) -> list[str]:
     if isinstance(words, str):
         words = words.split(",")
 
-    return [word.strip() for word in words if word.strip()]
+    return list(filter(None, map(str.strip, words)))
 
 
 @check_types

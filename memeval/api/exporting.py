@@ -57,10 +57,12 @@ def export(
 
     found = run if isinstance(run, Run) else select_run(run, "export")[0]
     check_records(found)
-    folder = outputs_dir() / "exports" / found.key / to if output is None else Path(output)
-    is_empty = folder.is_dir() and not any(folder.iterdir())
-    if output is not None and folder.exists() and not is_empty:
-        raise UserError(f"{one_line(folder)} is not an empty folder", "use:  a new folder")
+    folder = outputs_dir() / "exports" / found.key / to
+    if output is not None:
+        folder = Path(output)
+        is_empty = folder.is_dir() and not any(folder.iterdir())
+        if folder.exists() and not is_empty:
+            raise UserError(f"{one_line(folder)} is not an empty folder", "use:  a new folder")
 
     terms = terms_of(found.summary)
     has_texts = with_texts or terms.allows_texts

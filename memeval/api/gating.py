@@ -107,11 +107,7 @@ def gate(
 
 @check_types
 def bless(
-    run: Run,
-    baseline: str | Path,
-    *,
-    must_pass: Sequence[str] = (),
-    metric: str | None = None,
+    run: Run, baseline: str | Path, *, must_pass: Sequence[str] = (), metric: str | None = None
 ) -> Baseline:
     """Writes a run as the baseline. Questions that had to pass before must still pass.
 

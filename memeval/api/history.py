@@ -15,7 +15,6 @@ from memeval.comparison.words import refusal_lines
 from memeval.errors import UserError
 from memeval.metrics.registry import metric_named
 from memeval.report.differences import labels, system_of
-from memeval.results import RunSummary
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 
@@ -54,8 +53,13 @@ def history(*filters: str, metric: str | None = None, last: int | None = None) -
     runs = select_runs(filters, last).chosen
     runs = sorted(runs, key=lambda run: run.summary.finished_at)
     summaries = [run.summary for run in runs]
-    _check_one("systems", [system_of(summary) for summary in summaries], "system")
-    _check_one("data sets", [summary.dataset for summary in summaries], "dataset")
+    versions, datasets = [], []
+    for summary in summaries:
+        versions.append(str(summary.params.get("label", "")))
+        datasets.append(summary.dataset)
+
+    _check_one("systems", sorted(set(map(system_of, summaries))), "system")
+    _check_one("data sets", sorted(set(datasets)), "dataset")
     if len(runs) < 2:
         raise UserError("history needs two finished runs, but only one matches", EXAMPLE)
 
@@ -63,17 +67,12 @@ def history(*filters: str, metric: str | None = None, last: int | None = None) -
         check_records(run)
 
     chosen = metric_named(metric or usual_metric(summaries))
-    return History(runs, _names(summaries), compare_runs(runs, chosen, steps=True))
+    every_differs = len({*versions, ""}) > len(versions)
+    names = versions if every_differs else labels(summaries)
+    return History(runs, names, compare_runs(runs, chosen, steps=True))
 
 
-def _names(summaries: Sequence[RunSummary]) -> list[str]:
-    """The versions, if every run has a different one; else what distinguishes the runs."""
-    versions = [str(summary.params.get("label", "")) for summary in summaries]
-    return versions if len({*versions, ""}) > len(versions) else labels(summaries)
-
-
-def _check_one(what: str, values: Sequence[str], setting: str) -> None:
-    names = sorted(set(values))
+def _check_one(what: str, names: Sequence[str], setting: str) -> None:
     if len(names) > 1:
         shown = ", ".join(one_line(name, 60) for name in names[:MOST_NAMES])
         more = " …" if len(names) > MOST_NAMES else ""

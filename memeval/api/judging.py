@@ -85,12 +85,7 @@ class Evaluation:
 
 
 def imported_run(
-    file: str,
-    overrides: Sequence[str],
-    *,
-    only_listed: bool,
-    judged_by: str | None,
-    ranked: bool,
+    file: str, overrides: Sequence[str], *, only_listed: bool, judged_by: str | None, ranked: bool
 ) -> Evaluation:
     """The run that judges a file of answers, or answers from a file of search results (`ranked`).
 
@@ -99,7 +94,9 @@ def imported_run(
     from memeval.runs.job import check_writable
     from memeval.runs.spending import refuse_confirmation
 
-    options = [ONLY_LISTED] if only_listed else []
+    options = []
+    if only_listed:
+        options.append(ONLY_LISTED)
     if judged_by is not None:
         options.append(f"{JUDGED_BY}{judged_by}")
     if ranked and options:
@@ -198,9 +195,11 @@ def judge_probe(
     by default, the items that ship with memeval, about `dataset=demo`. `inject` also tries to talk
     the judge into calling wrong answers right. Raises `UserError` for files that don't fit.
     """
-    files = [items] if isinstance(items, str | Path) else items
-    words = [*overrides, *as_overrides(settings)]
-    work = partial(probe, words, [str(file) for file in files], inject=inject, progress=progress)
+    if isinstance(items, str | Path):
+        items = [items]
+
+    files, words = list(map(str, items)), [*overrides, *as_overrides(settings)]
+    work = partial(probe, words, files, inject=inject, progress=progress)
     return in_thread(work).result()
 
 
@@ -275,11 +274,7 @@ def _judge_in_file(
 
 
 def _system_of_file(
-    file: str,
-    hypotheses: Hypotheses,
-    judge_of_file: RecordedJudge | None,
-    *,
-    only_listed: bool,
+    file: str, hypotheses: Hypotheses, judge_of_file: RecordedJudge | None, *, only_listed: bool
 ) -> dict[str, Any]:
     """The system of the run: the file, and the part of it that is used. It is part of the run's
     key.
@@ -299,8 +294,11 @@ def _known_questions(config: RunConfig) -> frozenset[str]:
     """The ids of all questions of the data set, including those that are not asked."""
     from memeval.pipeline.open.opening import open_dataset
 
-    cases = open_dataset(config).read()
-    return frozenset(question.question_id for case in cases for question in case.questions)
+    ids: set[str] = set()
+    for case in open_dataset(config).read():
+        ids.update(question.question_id for question in case.questions)
+
+    return frozenset(ids)
 
 
 def _chosen_items(words: Sequence[str]) -> list[ProbeItem]:

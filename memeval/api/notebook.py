@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memeval.comparison.paper.formats import FORMATS
@@ -52,14 +52,18 @@ class Table:
 def first_lines(lines: Sequence[str], rest: str) -> list[str]:
     """The first sentences, cut, and the number of the others; `rest` says how to see them."""
     kept = [one_line(line, LONGEST_LINE) for line in lines[:MOST_LINES]]
-    left = len(lines) - len(kept)
-    return [*kept, f"… {left:,} more: {rest}"] if left else kept
+    if left := len(lines) - len(kept):
+        kept.append(f"… {left:,} more: {rest}")
+
+    return kept
 
 
 def list_html(lines: Sequence[str]) -> str:
     """Sentences as an HTML list; empty if there are none."""
-    items = "".join(f"<li>{html(line)}</li>" for line in lines)
-    return f"<ul>{items}</ul>" if items else ""
+    if not lines:
+        return ""
+
+    return f"<ul>{''.join(f'<li>{html(line)}</li>' for line in lines)}</ul>"
 
 
 def runs_html(summaries: Sequence[RunSummary]) -> str:
@@ -78,10 +82,7 @@ def table_html(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], largest: int = LARGEST_TABLE
 ) -> str:
     """A table of at most about `largest` bytes; it says what it leaves out."""
-    lines = [
-        f"<caption>{html(one_line(title, LONGEST_LINE))}</caption>",
-        _row_html("th", header),
-    ]
+    lines = [f"<caption>{html(one_line(title, LONGEST_LINE))}</caption>", _row_html("th", header)]
     size = sum(map(_size, lines))
     shown = 0
     for row in rows:
@@ -93,7 +94,12 @@ def table_html(
         lines.append(line)
         shown += 1
 
-    left_out = list(_remainder_lines(len(rows) - shown, len(header)))
+    left_out = []
+    if shown < len(rows):
+        left_out.append(f"{len(rows) - shown:,} more rows: to_pandas()")
+    if len(header) > MOST_COLUMNS:
+        left_out.append(f"{len(header) - MOST_COLUMNS:,} more columns: to_pandas()")
+
     return f"<table>{''.join(lines)}</table>{list_html(left_out)}"
 
 
@@ -113,16 +119,9 @@ def _row_html(element: str, row: Sequence[str]) -> str:
         # The last column has the flags, which no reader may miss.
         kept = [*kept[: MOST_COLUMNS - 1], kept[-1]]
 
-    shown = [html(one_line(cell, LONGEST_CELL)) for cell in kept]
-    return f"<tr>{''.join(f'<{element}>{cell}</{element}>' for cell in shown)}</tr>"
+    shown = [f"<{element}>{html(one_line(cell, LONGEST_CELL))}</{element}>" for cell in kept]
+    return f"<tr>{''.join(shown)}</tr>"
 
 
 def _size(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
-
-
-def _remainder_lines(rows: int, columns: int) -> Iterator[str]:
-    if rows:
-        yield f"{rows:,} more rows: to_pandas()"
-    if columns > MOST_COLUMNS:
-        yield f"{columns - MOST_COLUMNS:,} more columns: to_pandas()"

@@ -23,10 +23,10 @@ def as_overrides(settings: Mapping[str, Any]) -> list[str]:
             overrides.append(f"{name}={as_value(value)}")
             continue
 
-        if "name" in value:
-            overrides.append(f"{name}={as_value(value['name'])}")
+        fields = dict(value)
+        if "name" in fields:
+            overrides.append(f"{name}={as_value(fields.pop('name'))}")
 
-        fields = {field: inner for field, inner in value.items() if field != "name"}
         overrides += [f"{name}.{field}={as_value(inner)}" for field, inner in fields.items()]
 
     return overrides
@@ -43,8 +43,10 @@ def check_words(overrides: Sequence[object]) -> None:
 
 def plain(value: Any) -> Any:
     """A number, array or series of numpy and pandas as a Python value; other values unchanged."""
-    is_foreign = hasattr(value, "tolist") and not isinstance(value, type)
-    return value.tolist() if is_foreign else value
+    if hasattr(value, "tolist") and not isinstance(value, type):
+        return value.tolist()
+
+    return value
 
 
 def as_value(value: Any) -> str:
@@ -64,8 +66,10 @@ def as_value(value: Any) -> str:
         return f"{{{', '.join(pairs)}}}"
 
     if callable(value) or (isinstance(value, Iterable) and not isinstance(value, str)):
-        by_path = "to use a class, name its path:  system={'class': 'my_module:MyClass'}"
-        hints = [by_path] if isinstance(value, type) else []
+        hints = []
+        if isinstance(value, type):
+            hints = ["to use a class, name its path:  system={'class': 'my_module:MyClass'}"]
+
         raise UserError(f"{one_line(repr(value), 80)} is not a setting", *hints)
 
     text = str(value)

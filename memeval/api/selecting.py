@@ -57,14 +57,17 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
         raise UserError(f"--last must be at least 1, not {last}")
     if not known and all("=" in word for word in words):
         raise UserError(
-            f"no finished runs in {one_line(folder)}",
-            "make one:  python -m memeval dataset=demo",
+            f"no finished runs in {one_line(folder)}", "make one:  python -m memeval dataset=demo"
         )
 
     filters = _filters(words, known)
-    chosen = [named_run(word, known) for word in words if word not in filters]
-    named = frozenset(run.key for run in chosen)
+    chosen: dict[str, Run] = {}
+    for word in words:
+        if word not in filters:
+            run = named_run(word, known)
+            chosen[run.key] = run
 
+    named = frozenset(chosen)
     if filters or last is not None or not chosen:
         rule = parse_filters(filters, known)
         matching = [run for run in known if rule.match(run)]
@@ -75,10 +78,12 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
                 "all runs of this home:  python -m memeval list",
             )
 
-        chosen += matching[-last:] if last is not None else matching
+        if last is not None:
+            matching = matching[-last:]
 
-    unique = {run.key: run for run in chosen}
-    return Selection(known, list(unique.values()), named)
+        chosen.update((run.key, run) for run in matching)
+
+    return Selection(known, list(chosen.values()), named)
 
 
 def _values_here(filters: Sequence[str], known: Sequence[Run]) -> list[str]:
@@ -89,7 +94,8 @@ def _values_here(filters: Sequence[str], known: Sequence[Run]) -> list[str]:
         if name != "since" and not any(map(parse_filters([word], known).match, known)):
             values = {str(run.summary.params[name]) for run in known if name in run.summary.params}
             shown = ", ".join(sorted(values)[:VALUES_SHOWN])
-            lines += [one_line(f"{name} in this home:  {shown}", 200)] if shown else []
+            if shown:
+                lines.append(one_line(f"{name} in this home:  {shown}", 200))
 
     return lines
 
@@ -123,22 +129,26 @@ def select_one(run: Run | str | Path, command: str) -> Selection:
 
 def _filters(words: Sequence[str], known: Sequence[Run]) -> list[str]:
     """The words that are filters: `name=value`, unless it is the name or the label of a run."""
-    with_sign = [word for word in words if "=" in word]
-    if not with_sign:
+    if "=" not in "".join(words):
         return []
 
-    names = {name for run in known for name in (run.key, run.name)}
-    settings = {name for run in known for name in run.summary.params}
-    shown = [label for label in labels_of(known) if label.partition("=")[0] not in settings]
+    names: set[str] = set()
+    settings: set[str] = set()
+    for run in known:
+        names |= {run.key, run.name}
+        settings.update(run.summary.params)
 
-    # The name of a setting contains no space; `rag k=10` is the beginning of a label.
-    return [
-        word
-        for word in with_sign
-        if word not in names
-        and " " not in word.partition("=")[0]
-        and without_warning(word) not in shown
-    ]
+    shown = [label for label in labels_of(known) if label.partition("=")[0] not in settings]
+    filters = []
+    for word in words:
+        setting, sign, _ = word.partition("=")
+        # The name of a setting contains no space; `rag k=10` is the beginning of a label.
+        if not sign or word in names or " " in setting or without_warning(word) in shown:
+            continue
+
+        filters.append(word)
+
+    return filters
 
 
 @check_types

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,7 @@ class Sweep:
 
         settings = differing_settings([run.summary for run in self.runs])
         rows = []
+        figures: dict[str, type] = {}
         for run in self.runs:
             row: dict[str, Any] = {
                 "run_key": run.key,
@@ -115,9 +117,9 @@ class Sweep:
                 row.setdefault(name, run.params.get(name))
 
             rows.append(row | run.metrics)
+            figures.update(dict.fromkeys(run.metrics, float))
 
         # A figure that no run has is NaN: a column of None would not be numeric.
-        figures = {name: float for run in self.runs for name in run.metrics}
         return pd.DataFrame(rows).astype(figures)
 
     def _of(self, dataset: str | None) -> list[FinishedRun]:
@@ -235,10 +237,12 @@ def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
         )
 
     check_writable()
-    invocation = new_invocation([word for word in words if is_repeated(word)])
-    going = ["hydra.launcher.keep_going=true"] if keep_going else []
+    invocation = new_invocation(list(filter(is_repeated, words)))
+    if keep_going:
+        words = [*words, "hydra.launcher.keep_going=true"]
+
     with _refusals_as_mistakes():
-        plan, start = _compose([*words, *going], invocation.folder)
+        plan, start = _compose(words, invocation.folder)
 
     show = partial(SweepDisplay, quiet=not progress)
     ends = run_plan(plan, invocation, start, show=show)
@@ -266,9 +270,8 @@ def _conclude(invocation: Invocation) -> Sweep:
         conclusion.log()
 
     folders = [Path(cell.folder) for cell in conclusion.cells]
-    runs = [FinishedRun(*pair) for pair in zip(folders, conclusion.summaries, strict=True)]
     return Sweep(
-        runs=runs,
+        runs=list(map(FinishedRun, folders, conclusion.summaries)),
         failures=invocation.failed_cells(),
         comparisons=Comparisons(conclusion.comparisons),
         folder=invocation.folder,
@@ -281,6 +284,6 @@ def _refusals_as_mistakes() -> Iterator[None]:
     try:
         yield
     except RefusedError as refusal:
-        errors = {error.message: error for error in refusal.errors}
-        hints = [hint for error in errors.values() for hint in error.hints]
-        raise UserError("; ".join(errors), *dict.fromkeys(hints)) from refusal
+        hints_of = {error.message: error.hints for error in refusal.errors}
+        hints = dict.fromkeys(chain.from_iterable(hints_of.values()))
+        raise UserError("; ".join(hints_of), *hints) from refusal
