@@ -245,7 +245,7 @@ def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
         plan, start = _compose(words, invocation.folder)
 
     show = partial(SweepDisplay, quiet=not progress)
-    ends = run_plan(plan, invocation, start, show=show)
+    ends = run_plan(plan, invocation, start, budgets={}, show=show)
     for outcome in ends.values():
         if outcome.error is not None and not isinstance(outcome.error, UserError | WorldError):
             raise outcome.error  # a bug in memeval

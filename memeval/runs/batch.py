@@ -12,7 +12,6 @@ from omegaconf import DictConfig
 
 from memeval.errors import BudgetError, RefusedError, UserError, WorldError
 from memeval.llm.budget import Budget, SpendingLimits
-from memeval.pipeline.measure.summary import EarlierRun, read_earlier
 from memeval.pipeline.open.opening import OpenedData
 from memeval.runs.cell import check_keys
 from memeval.runs.compose.errors import explaining_config_errors
@@ -22,7 +21,7 @@ from memeval.runs.display.sweep import SweepDisplay
 from memeval.runs.invocation import Invocation
 from memeval.runs.job import failed_cell, objective_of, open_job
 from memeval.runs.loop import run_loop
-from memeval.runs.plan import CellOutcome, Plan, PlannedCell
+from memeval.runs.plan import CellOutcome, Plan, PlannedCell, earlier_run
 from memeval.runs.publish.publishing import Publishing
 from memeval.runs.schedule import ComputePool, Schedule
 from memeval.runs.spending import confirm_cost, shared_budget
@@ -57,7 +56,7 @@ def plan_jobs(
                 fields, task = composer.compose(overrides, number)
 
             cell = open_job(fields, task, opened)
-            before = EarlierRun() if cell.config.fresh else read_earlier(cell)
+            before = earlier_run(cell)
             # A finished cell makes no calls, so it needs no key.
             if before.summary is None:
                 check_keys(cell.config)
@@ -80,14 +79,14 @@ def run_plan(
     invocation: Invocation,
     start: Callable[[Plan], ComputePool | None],
     *,
-    budgets: dict[SpendingLimits, Budget] | None = None,
+    budgets: dict[SpendingLimits, Budget],
     show: Callable[[Plan], SweepDisplay] = SweepDisplay,
 ) -> dict[int, CellOutcome]:
     """Runs and publishes the remaining work of a plan; returns each cell's outcome by number.
 
     Cells that could not be run are in the invocation's list of failures.
     """
-    budget = shared_budget(plan, {} if budgets is None else budgets)
+    budget = shared_budget(plan, budgets)
     confirm_cost(plan)
     # Before publishing and display, which start threads: a process with threads must not be forked.
     workers = start(plan)

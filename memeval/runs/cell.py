@@ -16,21 +16,16 @@ from memeval.config.schema import RunConfig
 from memeval.errors import BudgetError
 from memeval.llm.keys import headers_of, key_for
 from memeval.pipeline.execute.progress import Progress
-from memeval.pipeline.measure.summary import EarlierRun, finish, read_earlier
+from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import endpoint_settings, sampling_of
 from memeval.results import NoteKind, RunSummary
 from memeval.runs.display.progress import RunDisplay
 from memeval.runs.invocation import Invocation
 from memeval.runs.loop import run_loop
-from memeval.runs.plan import say_damage
+from memeval.runs.plan import earlier_run, say_damage
 from memeval.runs.publish.published import find_published, refile
-from memeval.runs.publish.publisher import (
-    PUBLISHING,
-    PublishResult,
-    publish_cell,
-    publisher_of,
-)
+from memeval.runs.publish.publisher import PUBLISHING, PublishResult, publish_cell, publisher_of
 from memeval.store.opening import open_memories, open_store
 
 if TYPE_CHECKING:
@@ -99,7 +94,7 @@ def complete_cell(
 
     Raises `UserError` and `StorageError`.
     """
-    before = EarlierRun() if cell.config.fresh else read_earlier(cell)
+    before = earlier_run(cell)
     summary = before.summary
     reused = summary is not None
     if not reused:

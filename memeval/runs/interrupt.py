@@ -193,8 +193,7 @@ def report_waiting() -> None:
     """Reports what memeval waits for, if it is a system's own code."""
     # Looked up, and not imported: if it is not loaded, no system is being called.
     watch = sys.modules.get("memeval.pipeline.isolate.watch")
-    waited = watch.calls_under_way() if watch is not None else []
-    if waited:
+    if watch is not None and (waited := watch.calls_under_way()):
         more = f" and {len(waited) - 1} more" if len(waited) > 1 else ""
         say(f"\nmemeval: waiting for {waited[0]}{more}; Ctrl-C again to stop now")
 
@@ -215,7 +214,10 @@ def describe_lost(*, all_under_way: bool = False) -> str:
     """
     # Looked up, and not imported: if it is not loaded, no model was called.
     calls = sys.modules.get("memeval.llm.in_flight")
-    lost = "" if calls is None else calls.in_flight.describe_lost(all_under_way=all_under_way)
+    if calls is None:
+        return ""
+
+    lost = calls.in_flight.describe_lost(all_under_way=all_under_way)
     return f"\n  {lost}" if lost else ""
 
 

@@ -83,7 +83,10 @@ class Invocation(Struct, frozen=True):
         not_logged: str | None = None,
     ) -> DoneCell:
         """How a cell of this invocation ended."""
-        is_tracked = cell.config.tracking.name != "none"
+        sweep_id = None
+        if cell.config.tracking.name != "none":
+            sweep_id = read_filing(cell.config, self.sweep).sweep_id
+
         return DoneCell(
             job=number,
             folder=str(cell.folder),
@@ -91,7 +94,7 @@ class Invocation(Struct, frozen=True):
             plots=cell.config.plots is not False,
             url=url,
             not_logged=not_logged,
-            sweep_id=read_filing(cell.config, self.sweep).sweep_id if is_tracked else None,
+            sweep_id=sweep_id,
         )
 
     def note_done(self, cell: DoneCell) -> None:
@@ -132,7 +135,7 @@ class Invocation(Struct, frozen=True):
     def _rows(self, name: str) -> list[dict[str, Any]]:
         path = self.folder / name
         lines = path.read_bytes().split(b"\n") if path.exists() else []
-        return [json.loads(line) for line in lines if line] + _unwritten.get(path, [])
+        return [*map(json.loads, filter(None, lines)), *_unwritten.get(path, [])]
 
 
 _started = itertools.count()
@@ -144,7 +147,8 @@ _unwritten: dict[Path, list[dict[str, Any]]] = {}
 
 def current_invocation(*, in_sweep: bool = False) -> Invocation:
     """The command line's invocation that this process, or the one that started it, belongs to."""
-    return Invocation(invocation_folder(), os.environ.get(SWEEP_VARIABLE) if in_sweep else None)
+    sweep = os.environ.get(SWEEP_VARIABLE) if in_sweep else None
+    return Invocation(invocation_folder(), sweep)
 
 
 def invocation_folder() -> Path:
@@ -185,9 +189,10 @@ def sweep_digest(words: Sequence[str]) -> str:
 def _new_folder() -> Path:
     stamp = datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
     # A process may start two within a second, and their lists must not be mixed.
-    number = next(_started)
-    name = f"{stamp}_{os.getpid()}" + (f"_{number}" if number else "")
+    name = f"{stamp}_{os.getpid()}"
+    if number := next(_started):
+        name += f"_{number}"
+
     folder = outputs_dir() / "sweeps" / name
     _owners[folder] = os.getpid()
-
     return folder

@@ -97,6 +97,8 @@ def objective_of(cell: Cell, summary: RunSummary) -> float | None:
 
 def open_job(composed: Any, overrides: Sequence[str], opened: OpenedData | None = None) -> Cell:
     """The cell that a composition describes; `opened` contains the data sets of other cells."""
+    from hydra.core.hydra_config import HydraConfig
+
     from memeval.config.resolve import check_choices, resolve
     from memeval.pipeline.measure.objective import check_objective
     from memeval.pipeline.open.opening import open_cell
@@ -104,21 +106,13 @@ def open_job(composed: Any, overrides: Sequence[str], opened: OpenedData | None 
     config = resolve(composed)
     check_choices(config, overrides)
 
-    command = repeating_command(overrides, config_dirs())
+    # The folder that the user named by `--config-dir`, if any.
+    sources = HydraConfig.get().runtime.config_sources
+    folders = [source.path for source in sources if source.provider == "command-line"]
+    command = repeating_command(overrides, folders)
     cell = open_cell(name_questions(config), command, opened)
     check_objective(cell)
     return cell
-
-
-def config_dirs() -> list[str]:
-    """The folder that the user named by `--config-dir`, if any."""
-    from hydra.core.hydra_config import HydraConfig
-
-    return [
-        source.path
-        for source in HydraConfig.get().runtime.config_sources
-        if source.provider == "command-line"
-    ]
 
 
 def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> str:
@@ -130,11 +124,15 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
     from memeval.config.integers import unquote_integer
     from memeval.config.overrides import as_typed, full_override
 
-    folder_words = [word for folder in folders for word in ("--config-dir", folder)]
-    kept = [word for override in overrides for word in as_typed(override) if is_repeated(word)]
-    repeated = [full_override(unquote_integer(word)) for word in kept]
+    words = ["python", "-m", "memeval"]
+    for folder in folders:
+        words += ["--config-dir", folder]
 
-    return redacted(shlex.join(["python", "-m", "memeval", *folder_words, *repeated]))
+    for override in overrides:
+        kept = filter(is_repeated, as_typed(override))
+        words += [full_override(unquote_integer(word)) for word in kept]
+
+    return redacted(shlex.join(words))
 
 
 def is_repeated(override: str) -> bool:

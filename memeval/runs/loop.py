@@ -83,12 +83,6 @@ async def _finish_all(most_s: float) -> None:
         # The other processes report first how many calls they have under way.
         await asyncio.wait({finishing}, timeout=REPORT_S)
 
-    _report_calls()
-    await finishing
-
-
-def _report_calls() -> None:
-    """Reports how many model calls the run is waiting for."""
     count = in_flight.under_way_anywhere
     if count:
         calls = "call" if count == 1 else "calls"
@@ -96,6 +90,8 @@ def _report_calls() -> None:
             f"\nmemeval: waiting up to {FINISH_S:.0f} s for {count} model {calls} in progress; "
             "Ctrl-C again to stop now"
         )
+
+    await finishing
 
 
 async def _finish_calls(task: asyncio.Task[Any], finish: Finish) -> None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from memeval.config.roles import called_roles, settings_of_role
 from memeval.config.schema import PREPARE
 from memeval.pipeline.execute.progress import Progress
-from memeval.pipeline.measure.summary import EarlierRun
+from memeval.pipeline.measure.summary import EarlierRun, read_earlier
 from memeval.pipeline.open.cell import Cell
 from memeval.results import RunSummary
 from memeval.text.shown import counted
@@ -36,12 +36,12 @@ class PlannedCell(Struct, frozen=True):
     def reach(self) -> Reach:
         """URLs of the endpoints that the cell waits for: its models, embedder and reranker."""
         config = self.cell.config
-        urls = [settings_of_role(config.llm, role).base_url for role in called_roles(config.llm)]
+        urls = {settings_of_role(config.llm, role).base_url for role in called_roles(config.llm)}
         if config.embedder.name == "openai":
-            urls.append(config.embedder.base_url)
+            urls.add(config.embedder.base_url)
 
-        urls.append(config.reranker.base_url)
-        return tuple(sorted({url for url in urls if url}))
+        urls.add(config.reranker.base_url)
+        return tuple(sorted(filter(None, urls)))
 
     @property
     def may_compute_elsewhere(self) -> bool:
@@ -84,6 +84,11 @@ class Plan(Struct, frozen=True):
 
         these = counted(count, "of these runs is", plural="of these runs are")
         return f"{these} the same as another run: the varied settings have no effect here"
+
+
+def earlier_run(cell: Cell) -> EarlierRun:
+    """What an earlier run of a cell left; nothing under `fresh`."""
+    return EarlierRun() if cell.config.fresh else read_earlier(cell)
 
 
 def say_damage(cell: Cell, before: EarlierRun, progress: Progress) -> None:

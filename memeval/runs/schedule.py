@@ -90,11 +90,19 @@ class Schedule:
         A cell that fails is reported, and the others continue. Raises `CancelledError` after
         Ctrl-C, once everything under way has ended, and `BudgetError` if the budget is spent.
         """
-        budget = self.connections.budget
-        await (self._run_all() if budget is None else budget.run(self._run_all()))
+        work, budget = self._run_all(), self.connections.budget
+        if budget is not None:
+            work = budget.run(work)
+
+        await work
 
     async def _run_all(self) -> None:
-        tasks = [asyncio.create_task(self._run(planned)) for planned in self._create_lanes()]
+        for planned in self._plan.open_cells:
+            key = self._lane_key(planned)
+            if key not in self._lanes:
+                self._lanes[key] = self._lane(key)
+
+        tasks = [asyncio.create_task(self._run(planned)) for planned in self._plan.cells]
         try:
             if tasks:
                 await asyncio.wait(tasks)
@@ -109,15 +117,6 @@ class Schedule:
             await self.connections.aclose()
             if self._workers is not None:
                 await self._workers.stop()
-
-    def _create_lanes(self) -> list[PlannedCell]:
-        """Creates a lane for each unfinished cell; returns all cells."""
-        for planned in self._plan.open_cells:
-            key = self._lane_key(planned)
-            if key not in self._lanes:
-                self._lanes[key] = self._lane(key)
-
-        return list(self._plan.cells)
 
     def _lane_key(self, planned: PlannedCell) -> _LaneKey:
         elsewhere = self._workers is not None and self._workers.takes(planned)
@@ -193,8 +192,8 @@ def _store_of(plan: Plan, say: Callable[[str], None]) -> Store:
 
     Raises `UserError` if they name several, or as `open_store` does.
     """
-    stores = [planned.cell.config.store for planned in plan.open_cells]
+    stores = [planned.cell.config.store for planned in plan.open_cells] or [StoreConfig()]
     if any(store != stores[0] for store in stores):
         raise UserError("store.url and store.patience_s must be the same for all runs of a sweep")
 
-    return open_store(stores[0] if stores else StoreConfig(), cache_dir(), say)
+    return open_store(stores[0], cache_dir(), say)

@@ -8,11 +8,10 @@ from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.llm.budget import Budget, SpendingLimits
 from memeval.metrics.formats import dollars
-from memeval.pipeline.measure.summary import EarlierRun, read_earlier
 from memeval.pipeline.open.called import check_budget, limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.runs.loop import run_loop
-from memeval.runs.plan import Plan, PlannedCell
+from memeval.runs.plan import Plan, PlannedCell, earlier_run
 
 YES = ("y", "yes")
 
@@ -76,8 +75,7 @@ def shared_budget(plan: Plan, budgets: dict[SpendingLimits, Budget]) -> Budget |
 def confirm_run(cell: Cell, number: int = 0) -> None:
     """`confirm_cost` for a single run."""
     if cell.config.confirm_above_usd is not None:
-        before = EarlierRun() if cell.config.fresh else read_earlier(cell)
-        confirm_cost(Plan([PlannedCell(number, cell, before)]))
+        confirm_cost(Plan([PlannedCell(number, cell, earlier_run(cell))]))
 
 
 def confirm_cost(plan: Plan) -> None:
@@ -85,13 +83,18 @@ def confirm_cost(plan: Plan) -> None:
 
     Raises `UserError` if the answer is no, or without a terminal.
     """
-    bounds = [planned.cell.config.confirm_above_usd for planned in plan.open_cells]
-    bound = min((limit for limit in bounds if limit is not None), default=None)
-    if bound is None:
+    bounds = []
+    for planned in plan.open_cells:
+        limit = planned.cell.config.confirm_above_usd
+        if limit is not None:
+            bounds.append(limit)
+
+    if not bounds:
         return
 
     from memeval.runs.forecast.forecast import forecast
 
+    bound = min(bounds)
     estimate = run_loop(forecast(plan)).estimate
     usd = estimate.usd
     # An unknown cost could be any amount: it needs a confirmation.

@@ -43,8 +43,13 @@ class CaseCache:
         """The ids of the cases and of the questions that a cell asks about."""
         cases, key = self.of(cell), id(cell.dataset)
         if key not in self._ids:
-            questions = [question.question_id for case in cases for question in case.questions]
-            self._ids[key] = frozenset(case.case_id for case in cases), frozenset(questions)
+            case_ids: set[str] = set()
+            questions: set[str] = set()
+            for case in cases:
+                case_ids.add(case.case_id)
+                questions.update(question.question_id for question in case.questions)
+
+            self._ids[key] = frozenset(case_ids), frozenset(questions)
 
         return self._ids[key]
 
@@ -98,12 +103,12 @@ class StageUnits(Struct):
     @property
     def count(self) -> int:
         """Number of all units."""
-        return sum(len(ids) for ids in self.asked.values())
+        return sum(map(len, self.asked.values()))
 
     @property
     def finished(self) -> int:
         """Number of units that are on disk."""
-        return sum(len(ids) for ids in self.done.values())
+        return sum(map(len, self.done.values()))
 
 
 class Units:
@@ -111,7 +116,7 @@ class Units:
 
     def __init__(self) -> None:
         self.cases, self.stored = CaseCache(), StoredRows()
-        self.by_stage = {stage: StageUnits() for stage in (PREPARE, ANSWER, JUDGE)}
+        self.by_stage = {PREPARE: StageUnits(), ANSWER: StageUnits(), JUDGE: StageUnits()}
 
     def add(self, planned: PlannedCell) -> None:
         """Adds the units of a cell. Units that another cell shares are counted once."""

@@ -65,10 +65,12 @@ class Composition(Struct, frozen=True):
             del config["hydra"]
 
         values: Any = OmegaConf.to_container(config)
-        has_references = any(map(_is_reference, _leaves(values)))
+        if any(map(_is_reference, _leaves(values))):
+            values = None
+
         hydra: Any = HydraConfig.instance().cfg
         choices: Any = OmegaConf.to_container(hydra.hydra.runtime.choices)
-        return cls(config, None if has_references else values, hydra, choices)
+        return cls(config, values, hydra, choices)
 
     def fields_with(self, words: Sequence[ParsedOverride]) -> Fields | None:
         """The fields with these overrides applied; None if one can't be applied.
@@ -166,8 +168,7 @@ class SeparateOptions:
     def _part(self, word: ParsedOverride, plain: Composition) -> tuple[Any, str] | None:
         key = word.line if word.integer is None else word.name
         if key not in self._by_option:
-            base = self._composition([word.line])
-            self._by_option[key] = self._change_by(word, base, plain) if base else None
+            self._by_option[key] = self._change_by(word, plain)
 
         return self._by_option[key]
 
@@ -178,12 +179,10 @@ class SeparateOptions:
 
         return None
 
-    def _change_by(
-        self, word: ParsedOverride, base: Composition, plain: Composition
-    ) -> tuple[Any, str] | None:
+    def _change_by(self, word: ParsedOverride, plain: Composition) -> tuple[Any, str] | None:
         """The field and the choice that an option sets; None if it changes anything else."""
-        name = word.name
-        if plain.values is None or base.values is None:
+        name, base = word.name, self._composition([word.line])
+        if base is None or base.values is None or plain.values is None:
             return None
         if name not in base.values or name not in base.choices:
             return None
@@ -212,7 +211,10 @@ def _assign_field(values: dict[str, Any], word: ParsedOverride) -> bool:
     *path, last = word.name.split(".")
     inner: Any = values
     for name in path:
-        inner = inner.get(name) if isinstance(inner, dict) else None
+        if not isinstance(inner, dict):
+            return False
+
+        inner = inner.get(name)
 
     if not isinstance(inner, dict) or last not in inner:
         return False

@@ -33,10 +33,10 @@ def compose_config(words: Sequence[str]) -> RunConfig:
     register()
     folder, overrides = _config_dir(words)
     check_overrides(overrides)
+    search = []
     if folder:
         check_folder(folder)
-
-    search = [f"hydra.searchpath=[file://{folder}]"] if folder else []
+        search = [f"hydra.searchpath=[file://{folder}]"]
 
     with explaining_config_errors(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
         config = resolve(compose("config", overrides=[*search, *as_hydra_words(overrides)]))

@@ -74,11 +74,12 @@ def explaining_config_errors() -> Iterator[None]:
 def explain(error: Exception) -> UserError:
     """The `UserError` that explains an error of Hydra or OmegaConf."""
     # With its causes: the mistake may be in the innermost, and the outermost says "in 'config'".
-    text = "\n".join(str(part) for part in _chain(error))
-    unparsed = [part.override for part in _chain(error) if isinstance(part, OverrideParseException)]
-    if unparsed:
-        return _unparsed_error(unparsed[-1])
+    causes = _chain(error)
+    for cause in reversed(causes):
+        if isinstance(cause, OverrideParseException):
+            return _unparsed_error(cause.override)
 
+    text = "\n".join(map(str, causes))
     return (
         _unknown_error(text)
         or _ambiguity_error(text)
@@ -89,7 +90,6 @@ def explain(error: Exception) -> UserError:
 
 
 def _unparsed_error(word: str) -> UserError:
-    """For a command-line argument that Hydra's grammar can't parse."""
     key, equals, value = word.partition("=")
     hint = (
         "put double quotes around a value that contains , = { [ ( or a quote:  "
@@ -102,7 +102,6 @@ def _unparsed_error(word: str) -> UserError:
 
 
 def _unknown_error(text: str) -> UserError | None:
-    """For a name that does not exist."""
     if match := _NO_OPTION.search(text):
         own_folder = _OWN_FOLDER.search(text) is not None
         return _no_option_error(
@@ -117,14 +116,15 @@ def _unknown_error(text: str) -> UserError | None:
 
 
 def _ambiguity_error(text: str) -> UserError | None:
-    """For an ambiguous override or line of a file."""
     if match := _SEVERAL.search(text):
         several = match["text"].replace("'", "")
-        return UserError(
-            f"'{several}' has several values, but a single run takes only one",
-            f"to compare them:  python -m memeval -m {several}",
-            *_as_one_value(several),
-        )
+        hints = [f"to compare them:  python -m memeval -m {several}"]
+        key, _, value = several.partition("=")
+        if ", " in value:
+            hints.append(f"or as one value:  \"{key}='{value}'\"")
+
+        message = f"'{several}' has several values, but a single run takes only one"
+        return UserError(message, *hints)
 
     if "Unsupported item value in defaults" in text:
         return UserError(
@@ -133,15 +133,6 @@ def _ambiguity_error(text: str) -> UserError | None:
         )
 
     return None
-
-
-def _as_one_value(word: str) -> list[str]:
-    """How to type a string with a comma in it as one value."""
-    key, _, value = word.partition("=")
-    if ", " not in value:
-        return []
-
-    return [f"or as one value:  \"{key}='{value}'\""]
 
 
 def _option_type_error(error: Exception, text: str) -> UserError | None:
@@ -198,12 +189,15 @@ def _plain_error(error: Exception) -> UserError:
             f"{mark.name}, line {mark.line + 1}, column {mark.column + 1}: not YAML: {what}"
         )
 
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = list(filter(None, map(str.strip, str(error).splitlines())))
     return UserError("; ".join(lines[:3]) or type(error).__name__, HELP)
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:
-    return [] if error is None else [error, *_chain(error.__cause__ or error.__context__)]
+    if error is None:
+        return []
+
+    return [error, *_chain(error.__cause__ or error.__context__)]
 
 
 def _no_option_error(group: str, option: str, known: list[str], *, own_folder: bool) -> UserError:
@@ -216,8 +210,7 @@ def _no_option_error(group: str, option: str, known: list[str], *, own_folder: b
     if group == "cell":
         ranges = [f"+cell={sweep}-1 to {sweep}-{count}" for sweep, count in count_cells().items()]
         return UserError(
-            f"unknown cell '{option}'",
-            f"cells of the sweeps with grids:  {'; '.join(ranges)}",
+            f"unknown cell '{option}'", f"cells of the sweeps with grids:  {'; '.join(ranges)}"
         )
 
     if not known:

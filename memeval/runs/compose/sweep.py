@@ -6,6 +6,7 @@ Hydra composes all files again for each job: a thousand cells would take minutes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain, product
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -32,7 +33,7 @@ class SweepComposer:
     ) -> None:
         """`jobs` are the overrides of all cells."""
         self._loader, self._master = loader, master
-        self._options = frozenset(without_marks(word) for overrides in jobs for word in overrides)
+        self._options = frozenset(map(without_marks, chain.from_iterable(jobs)))
         """All overrides of the sweep, some of which choose options: `llm=openai`."""
         self._parser = OverridesParser.create()
         self._words: dict[str, ParsedOverride] = {}
@@ -46,8 +47,8 @@ class SweepComposer:
         Afterwards, Hydra's own config is that of this job.
         """
         overrides = self._without_others_fields(overrides)
-        parsed = [self._read(word) for word in overrides]
-        words, cell = self._open_cell(parsed)
+        parsed = list(map(self._read, overrides))
+        words, choices = self._open_cell(parsed)
         shared = self._shared_composition(words) if _may_share(words) else None
         fields = shared.fields_with(words) if shared else None
         if shared is None or fields is None:
@@ -56,9 +57,11 @@ class SweepComposer:
             assert composition.fields is not None
             return composition.fields, composition.announce(number, (), {})
 
-        integers = {word.name: str(word.integer) for word in words if word.integer is not None}
-        task = [word.line for word in parsed]
-        return fields, shared.announce(number, task, {**cell, **integers})
+        for word in words:
+            if word.integer is not None:
+                choices[word.name] = str(word.integer)
+
+        return fields, shared.announce(number, [word.line for word in parsed], choices)
 
     def _open_cell(
         self, parsed: Sequence[ParsedOverride]
@@ -67,14 +70,20 @@ class SweepComposer:
 
         The job's own options and fields come after those of the cell, and override them.
         """
-        cells = [word for word in parsed if word.name == "cell" and word.may_share]
+        cells, rest, chosen = [], [], set()
+        for word in parsed:
+            if word.name == "cell" and word.may_share:
+                cells.append(word)
+            else:
+                rest.append(word)
+                if word.is_option:
+                    chosen.add(word.name)
+
         option = str(cells[0].override.value()) if len(cells) == 1 else ""
         lines = words_of_cell(option)
         if lines is None:
             return parsed, {}
 
-        rest = [word for word in parsed if word not in cells]
-        chosen = {word.name for word in rest if word.is_option}
         cell_words = [word for word in map(self._read, lines) if word.name not in chosen]
         return [*cell_words, *rest], {"cell": option}
 
@@ -95,19 +104,17 @@ class SweepComposer:
         return kept
 
     def _shared_composition(self, words: Sequence[ParsedOverride]) -> Composition | None:
-        """The composition of those overrides that take part in composition."""
         composed = [word for word in words if word.is_composed]
         integers = {word.name: word.integer for word in composed if word.integer is not None}
         others = [word.line for word in composed if word.integer is None]
         key = (*others, *sorted(integers))
-
         if key not in self._compositions:
             base = self._assemble(composed)
             # An assembled composition can only be given plain values.
-            is_enough = base is not None and base.fields_with(words) is not None
-            self._compositions[key] = (
-                base if is_enough else self._compose_shared(composed, integers)
-            )
+            if base is None or base.fields_with(words) is None:
+                base = self._compose_shared(composed, integers)
+
+            self._compositions[key] = base
 
         return self._compositions[key]
 
@@ -115,22 +122,30 @@ class SweepComposer:
         self, words: Sequence[ParsedOverride], integers: Mapping[str, int]
     ) -> Composition | None:
         config = self._load([word.line for word in words])
-        # A config file that assigns the field overrides the option: a copy would hide that.
-        is_chosen = all(config[name] == number for name, number in integers.items())
-        return Composition.of(config) if is_chosen else None
+        for name, number in integers.items():
+            # A config file that assigns the field overrides the option: a copy would hide that.
+            if config[name] != number:
+                return None
+
+        return Composition.of(config)
 
     def _assemble(self, words: Sequence[ParsedOverride]) -> Composition | None:
         """A composition of options composed separately; None for a sweep's first ones."""
-        options = [word for word in words if word.is_option and not word.line.startswith("+")]
-        names = {word.name for word in options}
-        if len(self._compositions) < MANY or not 2 <= len(names) == len(options):
+        options, lines = {}, []
+        for word in words:
+            if word.is_option and not word.line.startswith("+"):
+                options[word.name] = word
+            else:
+                lines.append(word.line)
+
+        if len(self._compositions) < MANY or not 2 <= len(options) == len(words) - len(lines):
             return None
 
-        frame = tuple(word.line for word in words if word not in options)
+        frame = tuple(lines)
         if frame not in self._separate_options:
             self._separate_options[frame] = SeparateOptions(self._load, frame)
 
-        return self._separate_options[frame].assemble(options)
+        return self._separate_options[frame].assemble(list(options.values()))
 
     def _load(self, lines: Sequence[str]) -> DictConfig:
         return self._loader.load_sweep_config(self._master, list(lines))
@@ -160,8 +175,10 @@ class SweepComposer:
 def _integer(override: Override) -> int | None:
     """The integer that an override gives to a group that takes any positive integer."""
     text = str(override.value()).strip("'\"")
-    is_integer = override.key_or_group in INTEGER_GROUPS and text.isascii() and text.isdigit()
-    return int(text) or None if is_integer else None
+    if override.key_or_group in INTEGER_GROUPS and text.isascii() and text.isdigit():
+        return int(text) or None
+
+    return None
 
 
 def _may_share(words: Sequence[ParsedOverride]) -> bool:
@@ -169,9 +186,17 @@ def _may_share(words: Sequence[ParsedOverride]) -> bool:
 
     It can't if a field is both added and assigned: then the order of the overrides matters.
     """
-    added = [f"{word.name}." for word in words if word.adds_field]
-    assigned = [f"{word.name}." for word in words if not word.is_composed]
-    is_given = any(
-        one.startswith(other) or other.startswith(one) for one in added for other in assigned
-    )
-    return all(word.may_share for word in words) and not is_given
+    added, assigned = [], []
+    for word in words:
+        if not word.may_share:
+            return False
+        if word.adds_field:
+            added.append(f"{word.name}.")
+        elif not word.is_option:
+            assigned.append(f"{word.name}.")
+
+    for field, other in product(added, assigned):
+        if field.startswith(other) or other.startswith(field):
+            return False
+
+    return True

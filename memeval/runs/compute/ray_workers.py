@@ -272,7 +272,13 @@ class RayWorkers:
                 self.say("waiting for the first worker of the Ray cluster")
 
             reply = await ready
-            self._check(reply)
+            if reply.problem:
+                raise UserError(
+                    f"a Ray worker on {reply.host} can't be used: {one_line(reply.problem, 300)}",
+                    "on every node, install the same memeval and everything that the settings need",
+                )
+            if reply.node != self._cluster.node and not self._shares_store:
+                raise several_nodes()
         except asyncio.CancelledError:
             ray.kill(actor)  # else it would keep waiting for a processor
             raise
@@ -287,17 +293,6 @@ class RayWorkers:
             worker = _WorkerHandle(actor, 0.0 if is_here else time.perf_counter() - reply.clock_s)
             self._workers.append(worker)
             self._all_workers.append(worker)
-
-    def _check(self, reply: ray_worker.BeginReply) -> None:
-        """Raises `UserError` for a worker that can't be used."""
-        if reply.problem:
-            raise UserError(
-                f"a Ray worker on {reply.host} can't be used: {one_line(reply.problem, 300)}",
-                "on every node, install the same memeval and everything that the settings need",
-            )
-
-        if reply.node != self._cluster.node and not self._shares_store:
-            raise several_nodes()
 
     def _lose(self, worker: _WorkerHandle, death: _DiedError) -> None:
         # Each unit that the worker had open reports its death.

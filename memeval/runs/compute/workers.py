@@ -43,7 +43,6 @@ from memeval.runs.compute.forked import (
     STATE,
     STOP,
     WORK,
-    State,
     become_forker,
 )
 from memeval.runs.interrupt import KEYS_THREAD
@@ -71,42 +70,44 @@ def start_workers(plan: Plan, processes: int | None = None) -> Workers | None:
         return None
 
     callers = _count_callers(plan, most)
-    cells = {
-        planned.number: planned
-        for planned in plan.open_cells
-        if planned.may_compute_elsewhere and (callers > 1 or not planned.reach)
-    }
+    cells: dict[int, PlannedCell] = {}
+    for planned in plan.open_cells:
+        if planned.may_compute_elsewhere and (callers > 1 or not planned.reach):
+            cells[planned.number] = planned
+
     return Workers(cells, most, callers) if cells else None
 
 
 def _count_callers(plan: Plan, most: int) -> int:
     """How many processes call the endpoints of a plan; 1 if this one does."""
     calling = [planned for planned in plan.open_cells if planned.reach]
-    configs = [planned.cell.config for planned in calling]
-    # The limit of an endpoint is divided among the processes: either all cells are spread or none.
-    may_spread = all(planned.may_compute_elsewhere for planned in calling)
-    if not may_spread or any(limits_of(config).any for config in configs):
-        return 1
+    slots, lowest = 0, most
+    for planned in calling:
+        config = planned.cell.config
+        # The limit of an endpoint is divided among the processes: all cells are spread, or none.
+        if not planned.may_compute_elsewhere or limits_of(config).any:
+            return 1
 
-    slots = [
-        settings_of_role(config.llm, role).max_concurrency
-        for config in configs
-        for role in called_roles(config.llm)
-    ]
-    useful = max(slots, default=0) // SLOTS
+        # Each process needs a slot at each endpoint.
+        lowest = min(lowest, lowest_limit(config) or 1)
+        for role in called_roles(config.llm):
+            slots = max(slots, settings_of_role(config.llm, role).max_concurrency)
+
+    useful = slots // SLOTS
     # Indexing such data takes more processor time than the calls do.
     if any(planned.cell.is_large for planned in calling):
         useful = most
 
-    # Each process needs a slot at each endpoint.
-    lowest = [lowest_limit(config) or 1 for config in configs]
-    return max(1, min([most, useful, *lowest]))
+    return max(1, min(useful, lowest))
 
 
 def start_callers(cell: Cell) -> Workers | None:
     """The processes that call the endpoints of a cell that runs alone, or None if this one does."""
     plan = Plan([PlannedCell(0, cell, EarlierRun())])
-    return start_workers(plan) if _count_callers(plan, count_cores()) > 1 else None
+    if _count_callers(plan, count_cores()) > 1:
+        return start_workers(plan)
+
+    return None
 
 
 def may_fork() -> bool:
@@ -116,10 +117,10 @@ def may_fork() -> bool:
     all cells itself.
     """
     harmless = {threading.main_thread().ident}
-    waiting = (KEYS_THREAD, publisher.THREAD)
-    harmless |= {
-        thread.ident for thread in threading.enumerate() if thread.name.startswith(waiting)
-    }
+    for thread in threading.enumerate():
+        if thread.name.startswith((KEYS_THREAD, publisher.THREAD)):
+            harmless.add(thread.ident)
+
     # Unlike `threading.enumerate`, the frames (a documented function, in spite of its name) also
     # show threads that were started without the module threading.
     return set(sys._current_frames()) <= harmless
@@ -144,7 +145,7 @@ class Workers:
 
         if self._forker == 0:
             self._control.close()
-            cells: dict[int, Cell] = {number: each.cell for number, each in planned.items()}
+            cells: dict[int, Cell] = {number: known.cell for number, known in planned.items()}
             become_forker(other, cells, callers)
 
         other.close()
@@ -184,7 +185,6 @@ class Workers:
         )
 
     async def _call(self, unit: WorkUnit, keeper: Keeper) -> UnitDone:
-        """The result of a unit that calls endpoints."""
         worker = self._calling.worker()
         worker.share(self._calling.most)
         later = asyncio.get_running_loop().call_later
@@ -236,16 +236,18 @@ class _Pool:
         """The maximum number of workers."""
         self._taken_at = 0.0
 
+    @property
+    def _active(self) -> list[_Worker]:
+        return [worker for worker in self.workers if not worker.is_ending]
+
     def worker(self) -> _Worker:
         """The worker with the fewest open units; a new one if all are busy and there is room."""
         self._taken_at = time.monotonic()
-        active = [worker for worker in self.workers if not worker.is_ending]
+        active = self._active
         if len(active) < self.most and all(worker.open_count for worker in active):
             taken = {worker.position for worker in active}
             active = [self._start()]
-            active[0].position = next(
-                position for position in range(self.most) if position not in taken
-            )
+            active[0].position = min(set(range(self.most)) - taken)
             self.workers += active
 
         return min(active, key=lambda worker: worker.open_count)
@@ -254,19 +256,25 @@ class _Pool:
         """Divides the request slots of workers that have had no unit for some time, started or not,
         among the workers with units.
         """
-        since = time.monotonic() - IDLE_S
-        active = [worker for worker in self.workers if not worker.is_ending]
-        idle = [worker for worker in active if not worker.open_count and worker.idle_since <= since]
-        waiting = self.most - len(active) if self._taken_at > since else 0
-        count = len(active) - len(idle) + waiting
-        if not any(worker.open_count for worker in active) or count == self.most:
+        since, active = time.monotonic() - IDLE_S, self._active
+        idle, kept = [], []
+        for worker in active:
+            if not worker.open_count and worker.idle_since <= since:
+                idle.append(worker)
+            else:
+                kept.append(worker)
+
+        count = len(kept)
+        if self._taken_at > since:
+            count += self.most - len(active)
+        if count == self.most or not any(worker.open_count for worker in kept):
             return
 
         self.most = count
         for worker in idle:
             worker.retire()
 
-        for position, worker in enumerate(worker for worker in active if worker not in idle):
+        for position, worker in enumerate(kept):
             worker.position = position
             worker.share(count)
 
@@ -359,25 +367,24 @@ class _Worker:
             return
 
         if kind == STATE:
-            self._note(content)
+            self.loads = content.loads
+            if self._has_left:
+                free_slots(self.loads)
+
+            self._calls.under_way, self._calls.sent = content.under_way, content.sent
+            self._calls.lost = content.lost
         elif kind == FINISHED and not self._finished.done():
             self._finished.set_result(None)
         elif number in self._units:  # not given up
             self._accept(number, kind, content)
 
-    def _note(self, state: State) -> None:
-        self.loads = state.loads
-        if self._has_left:
-            free_slots(self.loads)
-
-        self._calls.under_way, self._calls.sent = state.under_way, state.sent
-        self._calls.lost = state.lost
-
     def _accept(self, number: int, kind: str, content: Any) -> None:
         unit = self._units[number]
         if kind in (DONE, FAILED):
             # A unit that ended well is still lost if its rows could not be stored.
-            error = unit.failure or (content if kind == FAILED else None)
+            error = unit.failure
+            if kind == FAILED:
+                error = error or content
             if error is None:
                 unit.done.set_result(content)
             else:

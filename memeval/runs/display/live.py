@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from memeval.metrics.formats import dollars
 from memeval.records import Usage
+from memeval.statistics.means import sum_or_none
 from memeval.text.shown import counted
 
 if TYPE_CHECKING:
@@ -57,16 +58,19 @@ class LiveFigures(Struct):
         """Adds the calls of a row."""
         from memeval.results.prices import total_cost_usd
 
-        # Cached replies cost nothing now; the offline reader makes no call at all.
-        paid = [usage for usage in usages if not usage.cached]
-        self.cached += sum(usage.calls for usage in usages if usage.cached)
-        self.calls += sum(usage.calls for usage in paid if usage.provider != "offline")
-        for usage in paid:
-            self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+        paid = []
+        for usage in usages:
+            if usage.cached:  # costs nothing now
+                self.cached += usage.calls
+                continue
 
-        more = total_cost_usd(paid, billed=True)
+            paid.append(usage)
+            self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+            if usage.provider != "offline":  # which makes no call at all
+                self.calls += usage.calls
+
         # Unknown stays unknown: a sum without the unknown part would read as the whole.
-        self.cost_usd = None if more is None or self.cost_usd is None else self.cost_usd + more
+        self.cost_usd = sum_or_none([self.cost_usd, total_cost_usd(paid, billed=True)])
 
     @property
     def text(self) -> str:

@@ -55,7 +55,10 @@ class StageCount(Struct):
             return None
 
         seconds = now - self.first_at
-        return (self.total - self.done) * seconds / (computed - 1) if seconds >= LONG_S else None
+        if seconds < LONG_S:
+            return None
+
+        return (self.total - self.done) * seconds / (computed - 1)
 
     @property
     def done_of_total(self) -> str:
@@ -65,7 +68,9 @@ class StageCount(Struct):
     @property
     def remark(self) -> str:
         """`12 reused, 1 failed`, without the parts that are empty."""
-        parts = [f"{self.reused} reused"] if self.reused else []
+        parts = []
+        if self.reused:
+            parts.append(f"{self.reused} reused")
         if self.failed:
             parts.append(f"{self.failed} failed")
 
@@ -158,7 +163,8 @@ class RunDisplay(Stages):
         if self._bars is not None:
             self._bars.stop()
         elif self.counts:
-            self.say(f"  {'stopped at: ' if error else ''}{self.text}")
+            what = "stopped at: " if error else ""
+            self.say(f"  {what}{self.text}")
 
     def expect(self, stage: str, count: int) -> None:
         super().expect(stage, count)
@@ -215,10 +221,11 @@ class RunDisplay(Stages):
         )
 
     def _line(self, now: float) -> str:
-        """Progress of all stages, the figures so far, and the time left."""
-        left = self.remaining_s(now, self.live.under_way)
-        more = [self.live.text, f"about {duration(left)} left" if left else ""]
-        return "; ".join([self.text, *filter(None, more)])
+        parts = [self.text, *filter(None, [self.live.text])]
+        if left := self.remaining_s(now, self.live.under_way):
+            parts.append(f"about {duration(left)} left")
+
+        return "; ".join(parts)
 
 
 class Heartbeat:
@@ -272,12 +279,7 @@ class Countdown:
 
 def _start_bars() -> Progress:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     bars = Progress(
         TextColumn("  {task.description:<8}"),

@@ -68,9 +68,12 @@ class CellStages(Stages):
     @property
     def share(self) -> float:
         """Share of the items expected so far that are done."""
-        counts = list(self.counts.values())
-        total = sum(count.total for count in counts)
-        return sum(count.done for count in counts) / total if total else 0.0
+        total = done = 0
+        for count in list(self.counts.values()):
+            total += count.total
+            done += count.done
+
+        return done / total if total else 0.0
 
 
 def _names_apart(cells: Sequence[PlannedCell]) -> Mapping[int, str]:
@@ -108,9 +111,11 @@ class SweepDisplay:
         self._heartbeat = Heartbeat(self.tick)
         self.live = LiveFigures()
         self._names = _names_apart(plan.cells)
-        names = [set(name.split()) for name in self._names.values()]
-        self._shared = set.intersection(*names) if len(names) > 1 else set()
+        self._shared: set[str] = set()
         """Words that are in the names of all cells."""
+        if len(self._names) > 1:
+            self._shared = set.intersection(*map(set, map(str.split, self._names.values())))
+
         self._recent = [(self._began, 0)]
         """Times, and the number of calls by then."""
         self._guard = threading.Lock()
@@ -180,15 +185,19 @@ class SweepDisplay:
         position = f"[{self._ended}/{len(self._plan.cells)}]"
         if outcome.error is not None:
             self._failed += 1
-            self.say(f"{position} {name}: failed" + (f" {cell.stopping_point}" if cell else ""))
+            where = f" {cell.stopping_point}" if cell else ""
+            self.say(f"{position} {name}: failed{where}")
         elif outcome.reused and outcome.summary is not None:
             self._reused += 1
             count = sum(outcome.summary.statuses.values())
             self.say(f"{position} {name}: already done: reused {count} results, no API calls")
         else:
-            stopped = outcome.summary is not None and outcome.summary.is_stopped
-            self._stopped += stopped
-            self.say(f"{position} {name}: {_end_of(cell, stopped=stopped)}")
+            end = cell.text if cell else "finished"
+            if outcome.summary is not None and outcome.summary.is_stopped:
+                self._stopped += 1
+                end = f"stopped {cell.stopping_point}" if cell else "stopped"
+
+            self.say(f"{position} {name}: {end}")
 
     def spent(self, usages: Sequence[Usage]) -> None:
         """Adds the calls of a row of a cell."""
@@ -220,10 +229,12 @@ class SweepDisplay:
     @property
     def lines(self) -> list[str]:
         """The state of the sweep: one or two lines, each at most 79 columns wide."""
-        loads = self.live.loads
-        calls = sum(load.calls for load in loads)
-        limit = sum(load.slots for load in loads)
-        waits = sum(load.waits for load in loads)
+        calls = limit = waits = 0
+        for load in self.live.loads:
+            calls += load.calls
+            limit += load.slots
+            waits += load.waits
+
         rate, left = self._rate(calls), self._remaining_s()
 
         cells = len(self._plan.cells)
@@ -247,7 +258,7 @@ class SweepDisplay:
         if left:
             second.append(f"about {duration(left)} left")
 
-        return ["  ".join(parts) for parts in (first, second) if parts]
+        return list(map("  ".join, filter(None, [first, second])))
 
     def _rate(self, calls: int) -> float | None:
         """Calls per second over the last ten seconds; None if there was at most one call."""
@@ -300,23 +311,14 @@ class SweepDisplay:
         return duration(self.clock() - self._began)
 
     def _draw(self) -> Any:
-        """Content shown on a terminal."""
         from rich.console import Group
         from rich.text import Text
 
         first, *others = self.lines
-        lines = [f"{self._elapsed}  {first}", *(f"  {line}" for line in others)]
         under_way = list(self._cells.values())
-        lines += [f"  {cell.line}" for cell in under_way[:SHOWN_CELLS]]
+        others += [cell.line for cell in under_way[:SHOWN_CELLS]]
         if len(under_way) > SHOWN_CELLS:
-            lines.append(f"  and {len(under_way) - SHOWN_CELLS} more")
+            others.append(f"and {len(under_way) - SHOWN_CELLS} more")
 
+        lines = [f"{self._elapsed}  {first}", *(f"  {line}" for line in others)]
         return Group(*(Text(printable(line), no_wrap=True, overflow="ellipsis") for line in lines))
-
-
-def _end_of(cell: CellStages | None, *, stopped: bool) -> str:
-    """How far a cell got that did not fail."""
-    if cell is None:
-        return "stopped" if stopped else "finished"
-
-    return f"stopped {cell.stopping_point}" if stopped else cell.text

@@ -80,12 +80,13 @@ def folded(text: str, stream: Any) -> str:
         return text
 
     width = max(shutil.get_terminal_size().columns, NARROWEST)
-    return "\n".join(
-        line if len(line) <= width else _fold(line, width) for line in text.split("\n")
-    )
+    return "\n".join(_fold(line, width) for line in text.split("\n"))
 
 
 def _fold(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+
     return textwrap.fill(
         line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )

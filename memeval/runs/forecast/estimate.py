@@ -104,18 +104,19 @@ class Estimator:
         self._sums: dict[tuple[Role, str, str, str], CallSums] = {}
         self._past: PastMeans = read_past(outputs_dir() / "runs")
         self._unknown_length: set[Kind] = set()
-        self._notes: list[str] = [plan.repetition_note] if plan.repetition_note else []
+        self._notes: list[str] = list(filter(None, [plan.repetition_note]))
         self._failed = 0
 
     async def estimate(self, *, exact: bool = False) -> Estimate:
         """The estimate; `exact` asks every open question, however many there are."""
         groups: dict[Hashable, list[OpenRepeat]] = {}
+        repeats = total = 0
         for repeat in self._open_repeats():
             groups.setdefault(repeat.group, []).append(repeat)
+            repeats += 1
+            total += count_questions(repeat.cases)
 
-        repeats = [repeat for group in groups.values() for repeat in group]
-        total = sum(count_questions(repeat.cases) for repeat in repeats)
-        if exact or (total <= MOST_QUESTIONS and len(repeats) <= MOST_REPEATS):
+        if exact or (total <= MOST_QUESTIONS and repeats <= MOST_REPEATS):
             most_repeats = most_questions = total
         else:
             most_repeats = max(1, SAMPLED_REPEATS // len(groups))
@@ -137,14 +138,15 @@ class Estimator:
         if not source.settings.own_server:
             return True
 
+        why = "its own server makes them"
+        if TOOLS in (cell.config.reader.name, cell.config.writer.name):
+            why = "they depend on its server's results"
+
         name = cell.config.system["name"]
-        by_tools = TOOLS in (cell.config.reader.name, cell.config.writer.name)
-        why = "they depend on its server's results" if by_tools else "its own server makes them"
-        self._note(f"the calls of system={name} are not counted: {why}")
+        self._notes.append(f"the calls of system={name} are not counted: {why}")
         return False
 
     def _open_repeats(self) -> Iterator[OpenRepeat]:
-        """The unfinished repeats that send requests."""
         for planned in self._plan.open_cells:
             if not planned.reach or not self._can_imagine(planned.cell):
                 continue
@@ -162,11 +164,9 @@ class Estimator:
 
         cases = []
         for case in self._units.cases.of(cell):
-            questions = [
-                question for question in case.questions if question.question_id not in done
-            ]
-            if questions:
-                cases.append(replace(case, questions=tuple(questions)))
+            left = [question for question in case.questions if question.question_id not in done]
+            if left:
+                cases.append(replace(case, questions=tuple(left)))
 
         return cases
 
@@ -190,11 +190,8 @@ class Estimator:
             part.add(repeat, cases)
             asked += count_questions(cases)
             await self._imagine(repeat, cases)
-            sampled.append(
-                _SampledRepeat(
-                    repeat, cases, tuple(self._tally.calls), Counter(self._tally.repeated)
-                )
-            )
+            calls, repeated = tuple(self._tally.calls), Counter(self._tally.repeated)
+            sampled.append(_SampledRepeat(repeat, cases, calls, repeated))
 
         for number, sample in enumerate(sampled):
             # Later repeats send only requests that the first did not: they represent the repeats
@@ -221,11 +218,14 @@ class Estimator:
             imagined = self._begin(work, cell, seed)
             for case in cases:
                 await work.work(imagined, case)
-                self._count_failures(imagined, case)
+                for question in case.questions:
+                    answer = imagined.answer(question.question_id)
+                    self._failed += answer is None or answer.status is not Status.OK
         except MemevalError as error:
-            self._note(f"{cell.name} can't be estimated: {one_line(error, 200)}")
+            self._notes.append(f"{cell.name} can't be estimated: {one_line(error, 200)}")
         except BaseExceptionGroup as errors:
-            self._note(f"{cell.name} can't be estimated: {one_line(first_error(errors), 200)}")
+            cause = one_line(first_error(errors), 200)
+            self._notes.append(f"{cell.name} can't be estimated: {cause}")
 
     def _source(self, cell: Cell, models: Models) -> MemorySource:
         return ImaginedSource(cell, models, self._tally)
@@ -255,39 +255,32 @@ class Estimator:
             judge=work.judge(seed),
         )
 
-    def _count_failures(self, repeat: Repeat, case: EvalCase) -> None:
-        for question in case.questions:
-            answer = repeat.answer(question.question_id)
-            self._failed += answer is None or answer.status is not Status.OK
-
     def _add(self, cell: Cell, call: ExpectedCall, weight: float) -> None:
-        """Adds a call that represents `weight` calls."""
         kind = kind_of(call.role, call.model, cell)
         tokens, seconds = self._past.completion_tokens(kind), self._past.seconds(kind)
         if kind is not None and (tokens is None or seconds is None):
             self._unknown_length.add(kind)
+        if tokens is None:
+            tokens = call.completion_tokens
+        if seconds is None:
+            seconds = ASSUMED_S
 
         key = (call.role, call.model, call.provider, call.address)
         sums = self._sums.setdefault(key, CallSums(call.slots))
-        sums.add(
-            call,
-            weight,
-            completion=call.completion_tokens if tokens is None else tokens,
-            seconds=ASSUMED_S if seconds is None else seconds,
-        )
+        sums.add(call, weight, completion=tokens, seconds=seconds)
 
     def _lines(self) -> list[RoleTotal]:
-        order = list(Role)
         calls = dict.fromkeys(Role, 0.0)
         for (role, *_), sums in self._sums.items():
             calls[role] += sums.calls
 
-        return [
-            line_of(key, sums, repeated=self._repeated[key[0]] * sums.calls / calls[key[0]])
-            for key, sums in sorted(
-                self._sums.items(), key=lambda item: (order.index(item[0][0]), *item[0][1:])
-            )
-        ]
+        order, lines = list(Role), []
+        for key in sorted(self._sums, key=lambda key: (order.index(key[0]), *key[1:])):
+            role, sums = key[0], self._sums[key]
+            repeated = self._repeated[role] * sums.calls / calls[role]
+            lines.append(line_of(key, sums, repeated=repeated))
+
+        return lines
 
     def _basis(self, asked: int, total: int) -> list[str]:
         basis = list(dict.fromkeys(self._notes))
@@ -298,11 +291,11 @@ class Estimator:
                 "examines all",
             )
 
-        made_up = [line for line in self._lines() if line.known_calls < line.calls]
-        roles = ", ".join(dict.fromkeys(line.role.value for line in made_up))
-        if made_up:
+        roles = {line.role.value: None for line in self._lines() if line.known_calls < line.calls}
+        if roles:
             basis.append(
-                f"requests for {roles} are an estimate: they depend on answers that don't exist yet"
+                f"requests for {', '.join(roles)} are an estimate: they depend on answers that "
+                "don't exist yet"
             )
 
         if self._unknown_length:
@@ -319,6 +312,3 @@ class Estimator:
             )
 
         return basis
-
-    def _note(self, note: str) -> None:
-        self._notes.append(note)

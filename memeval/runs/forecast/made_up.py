@@ -45,9 +45,10 @@ def scripted_reply(body: Mapping[str, Any]) -> str:
     draw = random.Random(hashlib.sha256(text.encode()).digest())
 
     for marks, form in FORMS:
-        reply = form(text, draw) if all(mark in text for mark in marks) else None
-        if reply is not None:
-            return reply
+        if all(mark in text for mark in marks):
+            reply = form(text, draw)
+            if reply is not None:
+                return reply
 
     words = re.findall(r"[A-Za-z]{4,}", text) or ["nothing"]
     return " ".join(draw.choice(words) for _ in range(WORDS))
@@ -68,8 +69,8 @@ def scripted_calls(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     if session := _SESSION.search(asked):
         functions = tuple(tool["function"] for tool in tools)
         prompt = ToolPrompt(SessionPrompt((session[2],)), instructions="", tools=functions)
-        calls = [(call.call_id, call.name, call.arguments) for call in next_calls(prompt)]
-        return [call_message(*call) for call in calls]
+        calls = next_calls(prompt)
+        return [call_message(call.call_id, call.name, call.arguments) for call in calls]
 
     function = tools[0]["function"]
     properties = mapping_of(function["parameters"].get("properties"))
@@ -84,11 +85,7 @@ def scripted_calls(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def call_message(call_id: str, name: str, arguments: str) -> dict[str, Any]:
     """A tool call in the form of a chat message."""
-    return {
-        "id": call_id,
-        "type": "function",
-        "function": {"name": name, "arguments": arguments},
-    }
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def scripted_message(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,7 +105,8 @@ def _label(_: str, draw: Draw) -> str:
 def _yes_or_no(text: str, draw: Draw) -> str:
     # If the answer contains a yes, the prompt asks the judge for other words.
     asked = _OTHER_WORDS.search(text)
-    return draw.choice(asked.groups() if asked else ("yes", "no"))
+    words = asked.groups() if asked else ("yes", "no")
+    return draw.choice(words)
 
 
 def _entities(text: str, _: Draw) -> str:
@@ -153,7 +151,7 @@ def _artifacts(text: str, _: Draw) -> str:
     for number, speaker, turn_text in _NUMBERED.findall(turns):
         quote = " ".join(turn_text.split()[:QUOTED_WORDS])
         note = {"type": "key_fact", "content": quote, "quote": quote, "chunk": int(number)}
-        notes.append({**note, "date": "", "people": [speaker] if speaker else []})
+        notes.append({**note, "date": "", "people": list(filter(None, [speaker]))})
 
     return json.dumps(notes)
 
@@ -187,11 +185,17 @@ def _draft(text: str, draw: Draw) -> str | None:
     ]
     word = quotes[1]["quote"].split()[0]
     about = " ".join(f"{draw.getrandbits(32):x}" for _ in range(QUOTED_WORDS))
+    answer, evidence = None, quotes[:1]
+    if kind[1] != "unanswerable":
+        answer = f"{draw.getrandbits(32):x}"
+    if kind[1] == "multi_hop":
+        evidence = quotes
+
     question = {
         "kind": kind[1],
         "question": f"Which {about} {quotes[0]['quote'].split()[0]}?",
-        "answer": None if kind[1] == "unanswerable" else f"{draw.getrandbits(32):x}",
-        "evidence": quotes if kind[1] == "multi_hop" else quotes[:1],
+        "answer": answer,
+        "evidence": evidence,
         "stale": [{"value": word, **quotes[1]}],
     }
     return json.dumps(question)
@@ -227,5 +231,7 @@ def scripted_vector(text: str, width: int) -> list[float]:
         digest = hashlib.sha256(word.encode()).digest()
         vector[int.from_bytes(digest[:4], "big") % width] += 1.0
 
-    # An embedding of zeros would be refused.
-    return vector if any(vector) else [1.0, *vector[1:]]
+    if not any(vector):
+        vector[0] = 1.0  # an embedding of zeros would be refused
+
+    return vector

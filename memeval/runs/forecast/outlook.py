@@ -94,24 +94,26 @@ def outlook_for(
     The spread of the differences is that of earlier runs in the folder `runs`, else assumed;
     `design_effect` replaces that of the spread.
     """
-    measured = None if runs is None else _measured_spread(name, runs)
-    spread = measured or _assumed_spread(questions, cases)
+    spread = _assumed_spread(questions, cases)
+    if runs is not None:
+        spread = _measured_spread(name, runs) or spread
     if design_effect is not None:
         spread = replace(spread, design_effect=design_effect)
 
-    difference, more = None, None
+    difference = cases_needed = difference_then = None
     if questions:
         se = spread.sd * sqrt(spread.design_effect / questions)
         difference = detectable_difference(se, cases, most=1.0)
-        more = None if difference is not None else more_clusters(se, cases, most=1.0)
+        if difference is None and (more := more_clusters(se, cases, most=1.0)):
+            cases_needed, difference_then = more
 
     return Outlook(
         dataset=name,
         questions=questions,
         cases=cases,
         difference=difference,
-        cases_needed=more[0] if more else None,
-        difference_then=more[1] if more else None,
+        cases_needed=cases_needed,
+        difference_then=difference_then,
         design_effect=spread.design_effect,
         basis=spread.basis,
     )

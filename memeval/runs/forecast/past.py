@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -35,13 +33,15 @@ class PastMeans(Struct):
 
     def add(self, summary: RunSummary) -> None:
         """Adds the data of a run."""
-        for role in _FORM:
-            kind = _kind_of_run(role, summary.params)
+        params = summary.params
+        for role, setting in _FORM.items():
+            model = params.get(_OWN_MODEL.get(role, "llm.model")) or params.get("llm.model")
             calls = summary.metrics.get(f"calls/{role}")
             tokens = summary.metrics.get(f"tokens/{role}/completion")
-            if kind is None or not calls or tokens is None:
+            if not model or not calls or tokens is None:
                 continue
 
+            kind = (role, str(model), str(params.get(setting)))
             self._calls[kind] += calls
             self._tokens[kind] += tokens
             latency = summary.metrics.get(f"latency_ms/{role}/p50")
@@ -58,8 +58,7 @@ class PastMeans(Struct):
 
     def seconds(self, kind: Kind | None) -> float | None:
         """Mean time of a call; None if no run shows it."""
-        times = self._seconds.get(kind) if kind is not None else None
-        return mean(times or ())
+        return None if kind is None else mean(self._seconds.get(kind, ()))
 
 
 def kind_of(role: Role, model: str, cell: Cell) -> Kind | None:
@@ -71,12 +70,6 @@ def kind_of(role: Role, model: str, cell: Cell) -> Kind | None:
         Role.INGEST: str(config.system["name"]),
     }
     return (role, model, forms[role]) if role in forms else None
-
-
-def _kind_of_run(role: Role, params: Mapping[str, Any]) -> Kind | None:
-    """The kind of reply that a run with these settings got in a role."""
-    model = params.get(_OWN_MODEL.get(role, "llm.model")) or params.get("llm.model")
-    return (role, str(model), str(params.get(_FORM[role]))) if model else None
 
 
 def read_past(runs: Path) -> PastMeans:

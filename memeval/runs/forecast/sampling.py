@@ -82,7 +82,10 @@ def sample_cases(cases: Sequence[EvalCase], most: int, turns: int) -> Sequence[E
 
     They are the same in each repeat, so that equal requests are recognised.
     """
-    total_turns = sum(len(session.turns) for case in cases for session in case.sessions)
+    total_turns = 0
+    for case in cases:
+        total_turns += sum(len(session.turns) for session in case.sessions)
+
     chosen = evenly_spaced(cases, max(1, turns * len(cases) // max(1, total_turns)))
     if count_questions(chosen) <= most:
         return chosen

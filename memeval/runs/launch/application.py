@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,10 +59,11 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
 
     # Otherwise Hydra prints errors in its own words, and ends the process itself.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    begin_invocation([word for word in arguments if is_repeated(word)])
+    begin_invocation(list(filter(is_repeated, arguments)))
     register()
     words = as_hydra_words(arguments)
-    if not _is_single_run(arguments):
+    is_single = _is_single_run(arguments)
+    if not is_single:
         # A single run takes the last of two overrides, as commands do. In a sweep, both were meant.
         check_given_once(arguments)
         words = _for_cells_alone(words)
@@ -70,10 +71,10 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
     # `hydra.main` reads its arguments only from there.
     sys.argv = ["memeval", *words]
 
-    mode = _stated_mode(arguments)
-    if mode is not None:
-        overrides = [word for word in words if word not in MULTIRUN]
-        return partial(_run_in_mode, mode, overrides)
+    # Otherwise Hydra, or a file of no sweep, may decide the mode.
+    if all(word in MULTIRUN or _PLAIN.match(word) for word in arguments):
+        mode = RunMode.RUN if is_single else RunMode.MULTIRUN
+        return partial(_run_in_mode, mode, [word for word in words if word not in MULTIRUN])
 
     folder = str(conf_dir())
     main: Callable[[], Any] = hydra.main(folder, "config", VERSION_BASE)(run_job)
@@ -81,21 +82,30 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
 
 
 def _is_single_run(arguments: Sequence[str]) -> bool:
-    if any(word in MULTIRUN for word in arguments):
-        return False
+    for word in arguments:
+        if word in MULTIRUN:
+            return False
 
-    names = [word.removeprefix("+sweep=") for word in arguments if word.startswith("+sweep=")]
-    return not any(_asks_for_cells(name, arguments) for name in names)
+    for word in arguments:
+        if word.startswith("+sweep=") and _asks_for_cells(word.removeprefix("+sweep="), arguments):
+            return False
+
+    return True
 
 
 def _asks_for_cells(sweep: str, arguments: Sequence[str]) -> bool:
     """Whether the file of a sweep makes it one without `-m`."""
-    folders = [Path(folder) for option, folder in pairwise(arguments) if option in CONFIG_DIR]
-    user_files = [folder / "sweep" / f"{sweep}.yaml" for folder in folders]
-    files = [
-        file for file in [*user_files, sweep_file(sweep)] if file is not None and file.is_file()
-    ]
-    modes = [OmegaConf.select(OmegaConf.load(file), "hydra.mode") for file in files]
+    files = [sweep_file(sweep)]
+    for option, folder in pairwise(arguments):
+        if option in CONFIG_DIR:
+            files.insert(-1, Path(folder) / "sweep" / f"{sweep}.yaml")
+
+    modes = []
+    for file in files:
+        if file is not None and file.is_file():
+            options = OmegaConf.load(file)
+            modes.append(OmegaConf.select(options, "hydra.mode"))
+
     return RunMode.MULTIRUN.name in modes
 
 
@@ -118,14 +128,6 @@ def _for_cells_alone(words: Sequence[str]) -> list[str]:
     return cells
 
 
-def _stated_mode(arguments: Sequence[str]) -> RunMode | None:
-    """The mode that the arguments determine; None if Hydra, or a file of no sweep, may decide."""
-    if not all(word in MULTIRUN or _PLAIN.match(word) for word in arguments):
-        return None
-
-    return RunMode.RUN if _is_single_run(arguments) else RunMode.MULTIRUN
-
-
 def _run_in_mode(mode: RunMode, overrides: Sequence[str]) -> None:
     """Does what `hydra.main` does once it knows the mode."""
     words = [*overrides, f"hydra.mode={mode.name}"]
@@ -141,8 +143,11 @@ def _run_in_mode(mode: RunMode, overrides: Sequence[str]) -> None:
 
 def foreign_launcher(words: Sequence[str]) -> str | None:
     """The override that chooses a launcher which can't plan, if any."""
-    chosen = [word for word in words if "hydra/launcher=" in word]
-    return next((word for word in chosen if word.partition("=")[2] not in OWN_LAUNCHERS), None)
+    for word in words:
+        if "hydra/launcher=" in word and word.partition("=")[2] not in OWN_LAUNCHERS:
+            return word
+
+    return None
 
 
 def compose_plan(words: Sequence[str]) -> tuple[Plan, Start]:
@@ -171,4 +176,5 @@ def compose_plan(words: Sequence[str]) -> tuple[Plan, Start]:
         sys.argv = before  # Hydra's application reads its arguments there
 
     # One plan per batch: a sweeper may hand over its cells in several.
-    return Plan([cell for plan, _ in planned for cell in plan.cells]), planned[-1][1]
+    cells = chain.from_iterable(plan.cells for plan, _ in planned)
+    return Plan(list(cells)), planned[-1][1]

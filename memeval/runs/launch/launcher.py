@@ -55,8 +55,13 @@ class SweepLauncher(Launcher):
         if count is not None and (not isinstance(count, int) or count < 1):
             raise UserError(f"hydra.launcher.processes must be at least 1, got {count}")
 
-        if _on_plan is not None:
-            _check_sweeper(self.config)
+        sweeper = str(self.config.hydra.sweeper.get("_target_"))
+        if _on_plan is not None and not sweeper.endswith("BasicSweeper"):
+            raise UserError(
+                f"hydra.sweeper {sweeper} chooses its runs by earlier results, so they can't be "
+                "planned",
+                "plan one of its runs:  python -m memeval plan ... hydra/sweeper=basic",
+            )
 
         invocation = current_invocation(in_sweep=True)
         plan = plan_jobs(
@@ -105,17 +110,6 @@ class RayLauncher(SweepLauncher):
             workers=self._workers,
             cases=self._cases,
             variables=self._variables,
-        )
-
-
-def _check_sweeper(config: DictConfig) -> None:
-    """Raises `UserError` for a sweeper that chooses cells by earlier results."""
-    sweeper = str(config.hydra.sweeper.get("_target_"))
-    if not sweeper.endswith("BasicSweeper"):
-        raise UserError(
-            f"hydra.sweeper {sweeper} chooses its runs by earlier results, so they can't be "
-            "planned",
-            "plan one of its runs:  python -m memeval plan ... hydra/sweeper=basic",
         )
 
 

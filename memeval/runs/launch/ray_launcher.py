@@ -6,13 +6,14 @@ import importlib.util
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from memeval.config.paths import data_dir
 from memeval.errors import UserError
 from memeval.pipeline.open.called import limits_of
+from memeval.pipeline.open.cell import Cell
 from memeval.process.cores import count_cores
 from memeval.process.root import project_root
 from memeval.runs.environment import ENVIRONMENT, set_environment
@@ -41,32 +42,22 @@ def start_ray(
     Raises `UserError` if the cluster can't be used.
     """
     _check_numbers(workers=workers, cases=cases)
-    computed = [planned for planned in plan.open_cells if planned.may_compute_elsewhere]
-    if not computed:
+    cells, calls_here = {}, False
+    for planned in plan.open_cells:
+        if planned.may_compute_elsewhere:
+            cells[planned.number] = planned.cell
+        elif planned.reach:
+            calls_here = True
+
+    if not cells:
         return None
 
-    for planned in computed:
-        if limits_of(planned.cell.config).any:
-            raise UserError(
-                "a budget can't be enforced with hydra/launcher=ray: its workers make calls "
-                "independently",
-                "leave budget.* out, or use:  hydra/launcher=memeval",
-            )
-
-    _check_address(address)
-    set_environment()
-    if importlib.util.find_spec("ray") is None:
-        raise UserError(
-            "hydra/launcher=ray needs Ray, which is not installed",
-            "install it:  pip install 'memeval-bench[ray]'",
-        )
-
+    _check_usable(address, cells.values())
     if address is None:
         _keep_to_this_machine()
 
     from memeval.runs.compute.ray_workers import Cluster, RaySettings, RayWorkers, several_nodes
 
-    cells = {planned.number: planned.cell for planned in computed}
     configs = [asdict(cell.config) for cell in cells.values()]
     settings = RaySettings(
         address=address,
@@ -79,9 +70,6 @@ def start_ray(
         cluster.close()
         raise several_nodes()
 
-    calls_here = any(
-        planned.reach and not planned.may_compute_elsewhere for planned in plan.open_cells
-    )
     return RayWorkers(cluster, cells, settings, calls_here=calls_here)
 
 
@@ -95,6 +83,24 @@ def _keep_to_this_machine() -> None:
     os.environ["RAY_AUTH_MODE"] = "token"
     if not os.environ.get("RAY_AUTH_TOKEN_PATH"):
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+
+def _check_usable(address: str | None, cells: Iterable[Cell]) -> None:
+    for cell in cells:
+        if limits_of(cell.config).any:
+            raise UserError(
+                "a budget can't be enforced with hydra/launcher=ray: its workers make calls "
+                "independently",
+                "leave budget.* out, or use:  hydra/launcher=memeval",
+            )
+
+    _check_address(address)
+    set_environment()
+    if importlib.util.find_spec("ray") is None:
+        raise UserError(
+            "hydra/launcher=ray needs Ray, which is not installed",
+            "install it:  pip install 'memeval-bench[ray]'",
+        )
 
 
 def _check_numbers(**numbers: int | None) -> None:
