@@ -61,11 +61,8 @@ def check(arguments: Sequence[str]) -> int:
     wrong = 0
     for path in options.packages:
         problems = check_package(path, most_bytes=options.most_mb * 10**6)
-        outcome = "may be added"
-        if problems:
-            outcome = counted(len(problems), "problem")
-            wrong = 1
-
+        outcome = counted(len(problems), "problem") if problems else "may be added"
+        wrong |= bool(problems)
         print(printable(f"{one_line(path.name)}: {outcome}"))
         for line in problems:
             print(f"  {printable(line)}")

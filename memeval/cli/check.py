@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -75,12 +76,8 @@ def check(arguments: Sequence[str]) -> int:
     overrides = [word for word in options.overrides if word not in addresses]
     settings = settings_of("check", overrides, options.config_dir, EXAMPLE)
     # Checked before the first call to a service.
-    if options.lag is not None and not 1 <= options.lag <= len(FACTS):
-        raise UserError(f"check --lag takes 1 to {len(FACTS)} facts, not {options.lag}")
-    if options.lag is not None and options.junit is not None:
-        raise UserError(
-            "check --junit reports on rules, but --lag checks none: use only one of them"
-        )
+    if options.lag is not None:
+        _check_lag(options)
 
     report = _report_file(options.junit)
     if addresses or command:
@@ -106,6 +103,15 @@ def check(arguments: Sequence[str]) -> int:
         write_atomically(report, junit(cell.system_name, outcomes))
 
     return int(any(outcome.fails for outcome in outcomes))
+
+
+def _check_lag(options: Namespace) -> None:
+    if not 1 <= options.lag <= len(FACTS):
+        raise UserError(f"check --lag takes 1 to {len(FACTS)} facts, not {options.lag}")
+    if options.junit is not None:
+        raise UserError(
+            "check --junit reports on rules, but --lag checks none: use only one of them"
+        )
 
 
 def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -6,6 +6,7 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from memeval.api.selecting import select_runs
 from memeval.cli.parser import Parser, print_json
@@ -50,7 +51,12 @@ def claims(arguments: Sequence[str]) -> int:
         return reproduce_claims(names, chosen)
 
     if action not in (LIST, SHOW):
-        print_runs(select_runs(options.words).chosen, chosen, as_json=options.json)
+        runs = select_runs(options.words).chosen
+        if options.json:
+            print_json([run_json(run, chosen) for run in runs])
+        else:
+            print(*chain.from_iterable(run_lines(run, chosen) for run in runs), sep="\n")
+
         return 0
 
     if action == SHOW:
@@ -69,19 +75,6 @@ def claims(arguments: Sequence[str]) -> int:
         print(*listing(chosen), sep="\n")
 
     return 0
-
-
-def print_runs(runs: Sequence[Run], chosen: Sequence[Claim], *, as_json: bool) -> None:
-    """Prints runs next to the claims about their data sets."""
-    if as_json:
-        print_json([run_json(run, chosen) for run in runs])
-        return
-
-    lines: list[str] = []
-    for run in runs:
-        lines += run_lines(run, chosen)
-
-    print(*lines, sep="\n")
 
 
 def table_of(chosen: Sequence[Claim]) -> list[str]:

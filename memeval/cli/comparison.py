@@ -66,7 +66,8 @@ def show_comparison(
     print_invalid(conclusion.distinct)
     print_unpublished(conclusion.cells)
     cells = conclusion.cells
-    print(f"reports: {cells[-1].folder if len(cells) == 1 else conclusion.folder}")
+    folder = cells[-1].folder if len(cells) == 1 else conclusion.folder
+    print(f"reports: {folder}")
     for page in pages:
         print(f"page: {page}")
 

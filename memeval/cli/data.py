@@ -252,14 +252,8 @@ def make(chosen: Namespace) -> int:
     Settings, `dataset.field=value`, may be mixed with the files or folders that it is made from.
     """
     name, path = chosen.name, Path(chosen.file)
-    settings, sources = [], []
-    for word in chosen.settings:
-        if "=" in word:
-            settings.append(word)
-        else:
-            sources.append(Path(word))
-
-    dataset = chosen_dataset(name, settings)
+    sources = [Path(word) for word in chosen.settings if "=" not in word]
+    dataset = chosen_dataset(name, [word for word in chosen.settings if "=" in word])
     if sources:
         return _make_from(dataset, path, sources)
 
@@ -288,7 +282,6 @@ def make(chosen: Namespace) -> int:
 
 
 def _make_from(dataset: Dataset, path: Path, sources: Sequence[Path]) -> int:
-    """Writes the data set's file from published files or folders."""
     with new_file(path) as file:
         notes = dataset.write_from(file, sources)
 

@@ -273,10 +273,7 @@ def _note_dropped(path: Path, drafting: Drafting, *, adds: bool) -> None:
     """
     with lock_file(path):
         document = OwnDocument.read(path)
-        dropped: Counter[str] = Counter()
-        if adds:
-            dropped = dropped_counts(document.header)
-
+        dropped = dropped_counts(document.header) if adds else Counter()
         dropped.update({why.value: count for why, count in drafting.dropped.items()})
         document.note_dropped(dropped)
         document.write()
@@ -292,7 +289,6 @@ def _names_of(case: dict[str, Any]) -> dict[str, str | int]:
 
 
 def _report(drafting: Drafting, path: Path) -> Iterator[str]:
-    """Questions that were kept or dropped, with reasons, and costs."""
     first = f"{path}: {counted(drafting.kept, 'question')} drafted"
     if drafting.count_before:
         first += f", {count(drafting.count_before)} already existed"

@@ -183,13 +183,11 @@ def _check_questions(count: int, path: Path) -> None:
 
 
 def _with_status(case: dict[str, Any], *statuses: str | None) -> dict[str, Any]:
-    """The case with only those of its questions that have one of these statuses."""
     kept = [asked for asked in case["questions"] if asked.get("status") in statuses]
     return {**case, "questions": kept}
 
 
 def _facts(reader: OwnReader, cases: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Facts in the datasheet about dropped drafts and about a review."""
     facts = {}
     dropped = dropped_counts(reader.header)
     if dropped:
@@ -228,9 +226,8 @@ def _licence_of(manifests: Sequence[FrozenManifest]) -> str:
     if len(licences) < 2:
         return "".join(licences)
 
-    return "; ".join(
-        f"{one.name} {one.version}: {one.licence or 'not stated'}" for one in manifests
-    )
+    stated = [f"{one.name} {one.version}: {one.licence or 'not stated'}" for one in manifests]
+    return "; ".join(stated)
 
 
 def _sides(cases: Sequence[dict[str, Any]], share: float | None) -> dict[str, str]:

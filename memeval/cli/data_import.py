@@ -31,15 +31,14 @@ def import_data(chosen: argparse.Namespace) -> int:
     Exit status 2 if the written file has a mistake.
     """
     target = Path(chosen.into)
-    form = vars(chosen)["as"]  # `as` is a keyword of Python
     table = target.with_name(f"{target.name}.redacted")
     for path in (target, table):
         if path.exists():
             raise UserError(f"{path} already exists.", "move it away, or name another file")
 
+    form = vars(chosen)["as"]  # `as` is a keyword of Python
     if chosen.windows is not None and chosen.case is not None:
         raise UserError("--windows and --case both define cases: use only one of them.")
-
     if form is not None and form not in FORMS:
         raise unknown("form in --as", one_line(form), FORMS)
 
@@ -102,7 +101,6 @@ def _write_table(redactor: Redactor, table: Path) -> None:
 
 
 def _outlook(imported: Imported, target: Path) -> str:
-    """Smallest difference between two systems that the cases could show."""
     count, questions = asked_counts(imported.cases)
     per_case = None
     if not questions:

@@ -66,14 +66,16 @@ def print_table(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     from rich.text import Text
 
     console = Console(file=drawing_stream(sys.stdout))
-    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.MARKDOWN)
+    form = box.SIMPLE_HEAD if console.is_terminal else box.MARKDOWN
+    table = Table(box=form)
     for title in titles:
         table.add_column(Text(printable(title)), justify="right")
 
     table.columns[0].justify = "left"
     for line in lines:
         cells = [Text(printable(redacted(cell))) for cell in line]
-        table.add_row(*cells, style="bold" if line[0] == "all" else None)
+        style = "bold" if line[0] == "all" else None
+        table.add_row(*cells, style=style)
 
     if console.is_terminal:
         console.print(table)

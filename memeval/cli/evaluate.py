@@ -60,18 +60,13 @@ def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
 
     Raises `UserError` for an unknown option, or if there is not exactly one file.
     """
-    files, overrides = [], []
     for word in words:
         if word.startswith("-"):
             raise UserError(f"unknown option '{one_line(word)}' of evaluate", *OPTIONS)
 
-        # A file may have `=` in its name.
-        if "=" not in word or Path(word).is_file():
-            files.append(word)
-        else:
-            overrides.append(word)
-
+    # A file may have `=` in its name.
+    files = [word for word in words if "=" not in word or Path(word).is_file()]
     if len(files) != 1:
         raise UserError(f"evaluate takes one answer file, not {len(files)}", EXAMPLE)
 
-    return files[0], overrides
+    return files[0], [word for word in words if word != files[0]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memeval.api.exporting import HF, INSPECT, TOOLS, WANDB, Export
+from memeval.api.exporting import HF, INSPECT, TOOLS, WANDB
 from memeval.api.exporting import export as export_run
 from memeval.cli.parser import RUN, Parser, one_of
 from memeval.packages.export.wandb_files import offline_runs
@@ -29,8 +29,13 @@ def export(arguments: Sequence[str]) -> int:
     exported = export_run(
         options.run, options.to, output=options.output, with_texts=options.with_texts
     )
+    ways = {
+        INSPECT: f"inspect view --log-dir {exported.folder}",
+        HF: f'datasets.load_dataset("{exported.folder}")',
+        WANDB: f"wandb sync {' '.join(map(str, offline_runs(exported.folder)))}",
+    }
     print(f"folder: {exported.folder}")
-    print(f"open:   {open_command(exported)}")
+    print(f"open:   {ways[exported.tool]}")
     if not exported.has_texts:
         print(
             "texts:  left out, because the licence of the data may not allow passing them on "
@@ -38,13 +43,3 @@ def export(arguments: Sequence[str]) -> int:
         )
 
     return 0
-
-
-def open_command(exported: Export) -> str:
-    """The command or call that opens the exported files in the tool."""
-    ways = {
-        INSPECT: f"inspect view --log-dir {exported.folder}",
-        HF: f'datasets.load_dataset("{exported.folder}")',
-        WANDB: f"wandb sync {' '.join(map(str, offline_runs(exported.folder)))}",
-    }
-    return ways[exported.tool]

@@ -111,7 +111,6 @@ def _must_pass_ids(options: argparse.Namespace) -> list[str]:
 
 
 def _bless(run: Run, path: Path, options: argparse.Namespace) -> int:
-    """Writes the baseline."""
     try:
         made = bless(run, path, must_pass=_must_pass_ids(options), metric=options.metric)
     except UnsoundError as error:
@@ -124,7 +123,6 @@ def _bless(run: Run, path: Path, options: argparse.Namespace) -> int:
 
 
 def _judge(run: Run, path: Path, options: argparse.Namespace) -> int:
-    """Prints the verdict, and writes it to a folder."""
     judged = gate_run(
         run,
         path,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memeval.config.overrides import INTEGER_GROUPS
 from memeval.config.paths import conf_dir
-from memeval.config.plugins import SWEEP, Plugin, own_files, plugin, plugins
+from memeval.config.plugins import SWEEP, own_files, plugin, plugins
 from memeval.errors import UserError, unknown
 
 USAGE = """memeval measures the memory of language-model agents.
@@ -96,7 +96,16 @@ def _print_plugin(group: str, name: str) -> None:
             if group != SWEEP:
                 fields = _fields(found.file, skip=(group,))
         else:
-            summary, fields = _describe_class(group, found)
+            # Loaded here: loading Hydra takes longer than `--help` may take.
+            from memeval.config.served import describe, served_fields
+
+            fields = []
+            for field, value in (served_fields(group, name) or {}).items():
+                if field != "name":
+                    shown = json.dumps(value).strip('"')
+                    fields.append(f"{field}={shown}")
+
+            summary = describe(group, found)
     except UserError as error:
         print(f"     {name:<16} {error}")
         return
@@ -104,21 +113,6 @@ def _print_plugin(group: str, name: str) -> None:
     print(f"     {name:<16} {' '.join(filter(None, [summary, f'({found.package})']))}")
     for field in fields:
         print(f"       {group}.{field}")
-
-
-def _describe_class(group: str, found: Plugin) -> tuple[str, list[str]]:
-    """The description of an option that is a class, and its fields with their defaults."""
-    # Loaded here: loading Hydra takes longer than `--help` may take.
-    from memeval.config.served import describe, served_fields
-
-    assert found.path is not None, "a plug-in is a class or a file"
-    fields = []
-    for name, value in (served_fields(group, found.name) or {}).items():
-        if name != "name":
-            shown = json.dumps(value).strip('"')
-            fields.append(f"{name}={shown}")
-
-    return describe(group, found), fields
 
 
 def _print_fields() -> None:

@@ -51,9 +51,10 @@ def rows(history: History) -> list[list[str]]:
     lines = [COLUMNS]
     for run, name in zip(history.runs, history.names, strict=True):
         get = run.summary.metrics.get
+        shown = name if run.summary.valid else f"{name} INVALID"
         lines.append(
             [
-                name if run.summary.valid else f"{name} INVALID",
+                shown,
                 count(get("n_questions")),
                 with_interval_of("accuracy", run.summary),
                 percent(get("recall_at_10")),

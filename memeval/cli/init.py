@@ -88,7 +88,6 @@ def _write_board(name: str, folder: Path) -> int:
 
 
 def _write(paths: Mapping[str, Path], values: Mapping[str, str], folder: Path) -> None:
-    """Writes each file from its template."""
     for path, source in paths.items():
         text = Template(source.read_text(encoding="utf-8")).substitute(values)
         target = folder / path
@@ -117,7 +116,6 @@ def _kind_and_name(words: Sequence[str], kind: str | None) -> tuple[str, str]:
 
 
 def _values(kind: str, name: str, module: str) -> dict[str, str]:
-    """The placeholders of the templates, with their values."""
     # A metric is an object, and the others are classes.
     target = module.upper()
     if kind != METRIC:
@@ -141,7 +139,6 @@ def _check_folder(folder: Path) -> None:
 
 
 def _paths(kind: str, module: str) -> dict[str, Path]:
-    """The template of each file of the package."""
     paths = {
         "pyproject.toml": _FILES / "pyproject.toml.txt",
         "README.md": _FILES / "README.md.txt",

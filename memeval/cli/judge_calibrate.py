@@ -9,7 +9,7 @@ from memeval.api.selecting import select_run
 from memeval.cli.parser import RUN, Parser, print_json
 from memeval.metrics.formats import interval, percent, span, with_interval
 from memeval.results import judge_shown
-from memeval.results.calibration import CALIBRATION_FILE, LABELS, PPI, Calibration, KindRange
+from memeval.results.calibration import CALIBRATION_FILE, LABELS, PPI, Calibration
 from memeval.results.run import Run
 from memeval.statistics.proportions import wilson_interval
 from memeval.text.shown import one_line
@@ -83,7 +83,12 @@ def range_lines(calibration: Calibration) -> Iterator[str]:
         "The share that it catches depends on the kind of wrong answer:"
     )
     for kind in calibration.kinds:
-        yield f"  {kind_line(kind)}"
+        outcome = "no bound: no better than chance, or inconsistent with the run's verdicts"
+        if kind.share is not None:
+            ends = interval(kind.low, kind.high)
+            outcome = f"if all were like this, {percent(kind.share)} ({ends})"
+
+        yield f"  {one_line(kind.kind)}: caught {kind.caught:,} of {kind.labels:,}; {outcome}"
 
     if calibration.attacks:
         flipped = calibration.flipped or 0
@@ -96,15 +101,4 @@ def range_lines(calibration: Calibration) -> Iterator[str]:
     yield (
         "So the result is a range over kinds of wrong answer, not one number (Rogan-Gladen, "
         "interval of Lee et al.; it assumes that answers are independent)."
-    )
-
-
-def kind_line(kind: KindRange) -> str:
-    """Accuracy if all wrong answers are of one kind."""
-    caught = f"{one_line(kind.kind)}: caught {kind.caught:,} of {kind.labels:,}"
-    if kind.share is None:
-        return f"{caught}; no bound: no better than chance, or inconsistent with the run's verdicts"
-
-    return (
-        f"{caught}; if all were like this, {percent(kind.share)} ({interval(kind.low, kind.high)})"
     )

@@ -51,7 +51,13 @@ def label(arguments: Sequence[str]) -> int:
     if options.terminal:
         sheet = ask_labels(sheet)
 
-    print(*sheet_lines(sheet), sep="\n")
+    done, count = len(sheet.labels), len(sheet.answers)
+    print(f"{done:,} of {count:,} answers have a label: {path}")
+    if done < count:
+        print("label them:  write right or wrong into the label column, or use --terminal")
+
+    shown = one_line(path, 1000)
+    print(f"then:  python -m memeval judge calibrate {run.key} --labels {shown}")
     return 0
 
 
@@ -108,7 +114,8 @@ def question_lines(sheet: LabelSheet, answer: JudgedAnswer, position: str) -> It
     yield from wrap("gold", gold_text(answer))
     yield from wrap("answer", answer.answer)
     if sheet.show_verdict:
-        yield f"  the judge says: {'right' if answer.right else 'wrong'}"
+        verdict = "right" if answer.right else "wrong"
+        yield f"  the judge says: {verdict}"
 
 
 def read_key() -> str | None:
@@ -124,16 +131,3 @@ def read_key() -> str | None:
             return word
 
         print("  type y, n, s or q")
-
-
-def sheet_lines(sheet: LabelSheet) -> Iterator[str]:
-    """The state of the file, and the next step."""
-    done, count = len(sheet.labels), len(sheet.answers)
-    yield f"{done:,} of {count:,} answers have a label: {sheet.path}"
-    if done < count:
-        yield "label them:  write right or wrong into the label column, or use --terminal"
-
-    yield (
-        f"then:  python -m memeval judge calibrate {sheet.run_key} --labels "
-        f"{one_line(sheet.path, 1000)}"
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from memeval.api.selecting import Selection, select_runs
 from memeval.cli.parser import Parser, check_folder_of
@@ -12,6 +13,9 @@ from memeval.packages.form import SUFFIX, is_package_id
 from memeval.results.run import Run
 from memeval.results.summary import PACKAGE_TAG
 from memeval.text.shown import counted, one_line
+
+if TYPE_CHECKING:
+    from memeval.packages.write import Packed
 
 USAGE = f"""
 writes finished runs as one file that anyone can check
@@ -55,6 +59,12 @@ def pack(arguments: Sequence[str]) -> int:
         register=register,
         key_file=options.sign,
     )
+    _print_content(packed)
+    print(f"check it: python -m memeval verify {packed.path}")
+    return 0
+
+
+def _print_content(packed: Packed) -> None:
     size = packed.path.stat().st_size
     print(f"package:  {packed.path} ({size:,} bytes, id {packed.id})")
     for run, label in zip(packed.runs, labels_of(packed.runs), strict=True):
@@ -69,26 +79,20 @@ def pack(arguments: Sequence[str]) -> int:
                 f"not allow passing them on ({data.licence}); answers and replies are included"
             )
 
-    print(f"check it: python -m memeval verify {packed.path}")
-    return 0
-
 
 def _packable(selection: Selection) -> list[Run]:
     """The chosen runs except those from packages; one that was named stays: `pack` refuses it.
 
     Raises `UserError` if none is left.
     """
-    runs = [
-        run
-        for run in selection.chosen
-        if run.key in selection.named or PACKAGE_TAG not in run.summary.tags
-    ]
+    chosen, named = selection.chosen, selection.named
+    runs = [run for run in chosen if run.key in named or PACKAGE_TAG not in run.summary.tags]
     if not runs:
         raise UserError(
             "pack: all matching runs came from packages", "pass those packages on unchanged"
         )
 
-    left_out = len(selection.chosen) - len(runs)
+    left_out = len(chosen) - len(runs)
     if left_out:
         print(f"left out: {counted(left_out, 'run')} that came from packages")
 

@@ -39,10 +39,10 @@ def plan(arguments: Sequence[str]) -> int:
 def as_json(result: Forecast) -> dict[str, Any]:
     """A forecast as JSON."""
     estimate = result.estimate
-    units = {
-        stage: {"all": stage_units.count, "finished": stage_units.finished}
-        for stage, stage_units in result.units.items()
-    }
+    units = {}
+    for stage, counts in result.units.items():
+        units[stage] = {"all": counts.count, "finished": counts.finished}
+
     return {
         "cells": {"all": result.cells, "finished": result.finished_cells},
         "units": units,

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from memeval.cli.parser import Parser, check_folder_of, one_of
 from memeval.errors import UserError, unknown
 from memeval.packages.register import DIFFERENT, DIRECTIONS
+from memeval.results import RUN_FILE, SEAL, write_atomically
+from memeval.results.files import writing
 from memeval.text.shown import one_line
+
+if TYPE_CHECKING:
+    from memeval.pipeline.open.cell import Cell
 
 USAGE = f"""
 registers runs before they are made; runs nothing
@@ -44,30 +50,16 @@ def register(arguments: Sequence[str]) -> int:
 
     check_folder_of("--output", options.output)
 
-    from memeval.api.running import compose_cell
     from memeval.metrics.registry import metric_named, metrics
     from memeval.packages.cleaning import Cleaner
     from memeval.packages.register import make_statement, statement_bytes
     from memeval.packages.signing import sign
-    from memeval.results import RUN_FILE, SEAL, write_atomically
-    from memeval.results.files import writing
 
     metric = metric_named(options.metric).name
     if metric not in metrics():
         raise unknown("metric", one_line(options.metric), metrics())
 
-    systems = (options.systems or "").split(",")
-    if len(set(systems)) < len(systems):
-        raise UserError(f"register: --systems {one_line(options.systems)} names a system twice")
-
-    cells = []
-    for system in systems:
-        words = list(options.words)
-        if system:
-            words.append(f"system={system}")
-
-        cells.append(compose_cell(words))
-
+    cells = _open_cells(options.words, (options.systems or "").split(","))
     statement = make_statement(
         cells,
         metric=metric,
@@ -88,6 +80,31 @@ def register(arguments: Sequence[str]) -> int:
     for cell in cells:
         print(f"  {cell.run_key}  {one_line(cell.name)}")
 
+    _print_notes(cells)
+    print("prove:  commit the file and push the commit before the first run")
+    print(f"later:  python -m memeval pack … --register {options.output}")
+    return 0
+
+
+def _open_cells(overrides: Sequence[str], systems: Sequence[str]) -> list[Cell]:
+    from memeval.api.running import compose_cell
+
+    if len(set(systems)) < len(systems):
+        raise UserError(f"register: --systems {one_line(','.join(systems))} names a system twice")
+
+    cells = []
+    for system in systems:
+        words = list(overrides)
+        if system:
+            words.append(f"system={system}")
+
+        cells.append(compose_cell(words))
+
+    return cells
+
+
+def _print_notes(cells: Sequence[Cell]) -> None:
+    """Prints what `verify` will report about runs that were begun before their registration."""
     for cell in cells:
         if (cell.folder / RUN_FILE).exists():
             print(
@@ -99,7 +116,3 @@ def register(arguments: Sequence[str]) -> int:
                 "unregistered runs",
                 file=sys.stderr,
             )
-
-    print("prove:  commit the file and push the commit before the first run")
-    print(f"later:  python -m memeval pack … --register {options.output}")
-    return 0

@@ -109,11 +109,8 @@ def question_lines(run: Run, question_id: str, data: str | None = None) -> Itera
     yield f"{one_line(first.question_id)}  {one_line(first.category_name)}"
     yield from wrap("question", first.question)
     for index, choice in enumerate(first.choices):
-        name = f"choice {index + 1}"
-        if index in first.right_choices:
-            name += " (right)"
-
-        yield from wrap(name, choice)
+        right = " (right)" if index in first.right_choices else ""
+        yield from wrap(f"choice {index + 1}{right}", choice)
 
     for gold in first.gold:
         yield from wrap("gold", gold)

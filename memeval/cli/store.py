@@ -33,8 +33,6 @@ from memeval.text.shown import counted, one_line, printable, some_of
 NAMED = 3
 """How many run folders a message names; the others are counted."""
 _UNITS = ("B", "kB", "MB", "GB", "TB")
-
-
 KEPT_DAYS = 7.0
 USAGE_OF_CLEAN = f"""
 list what can be removed: leftovers of killed processes, and data that no run needs
@@ -144,18 +142,31 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
             print("a run is in progress in this home: memories are kept", file=sys.stderr)
             removals = others
 
+    failed = _remove_all(removals, home, now, do_it=do_it)
+    if young:
+        verb, them = ("is", "it") if young == 1 else ("are", "them")
+        print(
+            f"{counted(young, 'item')} that no run needs {verb} newer than "
+            f"{rules.unneeded_s / DAY_S:g} days: --days 0 also removes {them}"
+        )
+
+    return failed
+
+
+def _remove_all(removals: Sequence[Removal], home: Home, now: float, *, do_it: bool) -> int:
+    """Removes items, or only lists them; returns 1 if one of them can't be removed."""
     gone = failed = 0
     for removal in removals:
-        outcome = "would remove"
-        if do_it:
-            outcome = _remove(removal, home)
-
+        outcome = _remove(removal, home) if do_it else "would remove"
         if outcome == "can't remove":
             failed = 1
         elif outcome != "in use":
             gone += removal.item.size
 
-        print(_describe(removal, outcome, now))
+        item = removal.item
+        size, age = as_size(item.size), as_age(now - item.changed)
+        path = printable(str(_below_home(item.paths[0])))
+        print(f"{outcome}  {item.kind:<9} {size:>9} {age:>7}  {path}  ({removal.reason})")
 
     if not removals:
         print("nothing to remove")
@@ -163,13 +174,6 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
         print(f"{as_size(gone)} removed")
     else:
         print(f"{as_size(gone)} would be removed; to remove it, add --yes")
-
-    if young:
-        verb, them = ("is", "it") if young == 1 else ("are", "them")
-        print(
-            f"{counted(young, 'item')} that no run needs {verb} newer than "
-            f"{rules.unneeded_s / DAY_S:g} days: --days 0 also removes {them}"
-        )
 
     return failed
 
@@ -192,13 +196,6 @@ def _remove(removal: Removal, home: Home) -> str:
         path = one_line(removal.item.paths[0], 400)
         print(f"{path} can't be removed: {error.strerror or error}", file=sys.stderr)
         return "can't remove"
-
-
-def _describe(removal: Removal, outcome: str, now: float) -> str:
-    item = removal.item
-    size, age = as_size(item.size), as_age(now - item.changed)
-    path = printable(str(_below_home(item.paths[0])))
-    return f"{outcome}  {item.kind:<9} {size:>9} {age:>7}  {path}  ({removal.reason})"
 
 
 def _below_home(path: Path) -> Path:

@@ -116,19 +116,7 @@ def serve(host: str, port: int, store: TrackingStore, root: Path, *, opens: bool
         try:
             page = f"http://{host}:{port}"
             wait_for(page, process, log)
-            print(f"MLflow's page:  {page}   (Ctrl-C ends it)")
-            tables = experiments(page)
-            for name, url in tables:
-                print(f"  {name:14}  {url}")
-
-            print(
-                "To compare runs: tick them in the table and press Compare. Charts of all runs: "
-                f"the URL of a table, followed by &{CHARTS}.",
-                flush=True,
-            )
-            if opens and has_browser():
-                webbrowser.open(tables[0][1] if tables else page)
-
+            show_page(page, opens=opens)
             code = process.wait()
             raise WorldError(f"MLflow's server stopped with status {code}; see its log: {log}")
         except KeyboardInterrupt:
@@ -137,6 +125,24 @@ def serve(host: str, port: int, store: TrackingStore, root: Path, *, opens: bool
         finally:
             end(process)
             writer.join(5)
+
+
+def show_page(page: str, *, opens: bool) -> None:
+    """Prints the URLs of the page and its tables, and opens the latest one in the browser."""
+    print(f"MLflow's page:  {page}   (Ctrl-C ends it)")
+    tables = experiments(page)
+    for name, url in tables:
+        print(f"  {name:14}  {url}")
+
+    print(
+        "To compare runs: tick them in the table and press Compare. Charts of all runs: "
+        f"the URL of a table, followed by &{CHARTS}.",
+        flush=True,
+    )
+    graphical = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    if opens and sys.stdout.isatty() and graphical:
+        _, latest = tables[0] if tables else ("", page)
+        webbrowser.open(latest)
 
 
 def check_free(host: str, port: int) -> None:
@@ -221,12 +227,6 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
     raise WorldError(
         f"MLflow's server did not answer within {STARTING_S:.0f} s; see its log: {log}"
     )
-
-
-def has_browser() -> bool:
-    """Whether the command runs on a terminal of a machine with a graphical browser."""
-    graphical = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
-    return sys.stdout.isatty() and graphical
 
 
 def experiments(page: str) -> list[tuple[str, str]]:

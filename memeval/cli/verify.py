@@ -49,11 +49,8 @@ def verify(arguments: Sequence[str]) -> int:
     wrong = 0
     for folder in dict.fromkeys(folders):
         verified = verify_run(folder)
-        outcome = "sound"
-        if verified.problems:
-            outcome = counted(len(verified.problems), "problem")
-            wrong = 1
-
+        outcome = counted(len(verified.problems), "problem") if verified.problems else "sound"
+        wrong |= bool(verified.problems)
         print(printable(f"{folder.name}  {one_line(verified.name)}: {outcome}"))
         for line in verified.problems:
             print(f"  {printable(line)}")
@@ -108,11 +105,8 @@ def verify_packages(path: Path, options: Namespace) -> int:
     failed = 0
     print(printable(one_line(path.name)))
     for level in verify_package(path, checks):
-        outcome = level.did
-        if level.problems:
-            outcome = counted(len(level.problems), "problem").upper()
-            failed = 1
-
+        outcome = counted(len(level.problems), "problem").upper() if level.problems else level.did
+        failed |= bool(level.problems)
         print(printable(f"  {level.number} {level.name:<11}{outcome}"))
         for line in level.problems:
             print(f"      {printable(line)}")
