@@ -70,10 +70,8 @@ def _kinds(annotation: Any, names: dict[str, Any]) -> tuple[Any, ...]:
 
     # A string, because of `__future__`. `get_type_hints` would need the types of the result, too.
     annotated = eval(annotation, names)
-    kinds: tuple[Any, ...] = (annotated,)
-    if get_origin(annotated) in (Union, types.UnionType):
-        kinds = get_args(annotated)
-
+    is_union = get_origin(annotated) in (Union, types.UnionType)
+    kinds = get_args(annotated) if is_union else (annotated,)
     for kind in kinds:
         if kind not in _WORDS and get_origin(kind) is not Sequence:
             return ()

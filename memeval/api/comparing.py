@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from memeval.api.arguments import check_types
 from memeval.api.notebook import Table, first_lines, list_html, paper_cells, table_html
-from memeval.api.selecting import run_word, select_run, select_runs
+from memeval.api.selecting import Selection, run_word, select_run, select_runs
 from memeval.comparison.build import compare_runs
 from memeval.comparison.files import differences_csv
 from memeval.comparison.finding import check_records, named_run, run_among, usual_metric
@@ -160,14 +160,7 @@ def compare_named(
     selection = select_runs(words, last)
     runs, position = selection.chosen, 0
     if baseline is not None:
-        # `baseline` may be the system or the label of a chosen run, or the name of any run.
-        first = run_among(baseline, runs) or named_run(baseline, selection.known)
-        keys = [run.key for run in runs]
-        if first.key in keys:
-            position = keys.index(first.key)
-        else:
-            runs = [first, *runs]
-
+        runs, position = _with_baseline(baseline, selection)
     if len(runs) < 2:
         raise UserError(f"only one run: {one_line(runs[0].name)} has nothing to compare with")
 
@@ -190,6 +183,18 @@ def compare_named(
         comparisons = adjust_by_discovery(comparisons)
 
     return runs, Comparisons(comparisons)
+
+
+def _with_baseline(baseline: str, selection: Selection) -> tuple[list[Run], int]:
+    """The chosen runs and the baseline, and its position among them."""
+    # `baseline` may be the system or the label of a chosen run, or the name of any run.
+    runs = selection.chosen
+    first = run_among(baseline, runs) or named_run(baseline, selection.known)
+    keys = [run.key for run in runs]
+    if first.key in keys:
+        return runs, keys.index(first.key)
+
+    return [first, *runs], 0
 
 
 def chosen_metrics(words: Sequence[str], runs: Sequence[Run]) -> list[Metric]:
@@ -265,7 +270,6 @@ def _run_words(runs: Iterable[Run | str | Path | Sequence[Run | str | Path]]) ->
 
 
 def _names(words: str | Sequence[str]) -> list[str]:
-    """The names of an argument: a list, or a string with commas."""
     if isinstance(words, str):
         words = words.split(",")
 

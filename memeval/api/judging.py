@@ -94,9 +94,7 @@ def imported_run(
     from memeval.runs.job import check_writable
     from memeval.runs.spending import refuse_confirmation
 
-    options = []
-    if only_listed:
-        options.append(ONLY_LISTED)
+    options = [ONLY_LISTED] if only_listed else []
     if judged_by is not None:
         options.append(f"{JUDGED_BY}{judged_by}")
     if ranked and options:
@@ -302,7 +300,6 @@ def _known_questions(config: RunConfig) -> frozenset[str]:
 
 
 def _chosen_items(words: Sequence[str]) -> list[ProbeItem]:
-    """The items in the named files, or the built-in ones."""
     from memeval.calibration.items import read_items
 
     if not words:

@@ -43,10 +43,8 @@ def check_words(overrides: Sequence[object]) -> None:
 
 def plain(value: Any) -> Any:
     """A number, array or series of numpy and pandas as a Python value; other values unchanged."""
-    if hasattr(value, "tolist") and not isinstance(value, type):
-        return value.tolist()
-
-    return value
+    is_foreign = hasattr(value, "tolist") and not isinstance(value, type)
+    return value.tolist() if is_foreign else value
 
 
 def as_value(value: Any) -> str:
@@ -66,10 +64,8 @@ def as_value(value: Any) -> str:
         return f"{{{', '.join(pairs)}}}"
 
     if callable(value) or (isinstance(value, Iterable) and not isinstance(value, str)):
-        hints = []
-        if isinstance(value, type):
-            hints = ["to use a class, name its path:  system={'class': 'my_module:MyClass'}"]
-
+        by_path = "to use a class, name its path:  system={'class': 'my_module:MyClass'}"
+        hints = [by_path] if isinstance(value, type) else []
         raise UserError(f"{one_line(repr(value), 80)} is not a setting", *hints)
 
     text = str(value)

@@ -78,10 +78,8 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
                 "all runs of this home:  python -m memeval list",
             )
 
-        if last is not None:
-            matching = matching[-last:]
-
-        chosen.update((run.key, run) for run in matching)
+        newest = matching if last is None else matching[-last:]
+        chosen.update((run.key, run) for run in newest)
 
     return Selection(known, list(chosen.values()), named)
 
