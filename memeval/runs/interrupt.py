@@ -186,7 +186,8 @@ def listening() -> Iterator[None]:
 
 def exit_status() -> int:
     """The exit status of a command that was interrupted, as shells report it."""
-    return 128 + (signal.SIGINT if _keys is None else _keys.first)
+    number = signal.SIGINT if _keys is None else _keys.first
+    return 128 + number
 
 
 def report_waiting() -> None:

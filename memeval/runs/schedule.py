@@ -125,7 +125,8 @@ class Schedule:
     def _lane(self, key: _LaneKey) -> Lane:
         cells = [planned for planned in self._plan.open_cells if self._lane_key(planned) == key]
         limit = max(window_limit(planned.cell) for planned in cells)
-        computing, processes = self._workers if key.elsewhere else None, 0
+        computing = self._workers if key.elsewhere else None
+        processes = 0
         if computing is not None:
             processes = computing.callers if key.reach else computing.processes
             # One case more than there are processes, to be read while they compute.

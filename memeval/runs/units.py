@@ -154,7 +154,8 @@ class Units:
 
         answers = self.stored.answers(cell, seed).rows
         final = []
-        for question_id in questions if answers else ():
+        asked = questions if answers else ()
+        for question_id in asked:
             row = answers.get(question_id)
             if isinstance(row, AnswerRow) and is_final(row):
                 final.append(question_id)

@@ -157,20 +157,17 @@ class SeparateOptions:
 
         values, choices = dict(self._frame_alone.values), dict(self._frame_alone.choices)
         for word in words:
-            part = self._part(word, self._frame_alone)
+            key = word.line if word.integer is None else word.name
+            if key not in self._by_option:
+                self._by_option[key] = self._change_by(word, self._frame_alone)
+
+            part = self._by_option[key]
             if part is None:
                 return None
 
             values[word.name], choices[word.name] = part
 
         return Composition(None, values, self._frame_alone.hydra, choices)
-
-    def _part(self, word: ParsedOverride, plain: Composition) -> tuple[Any, str] | None:
-        key = word.line if word.integer is None else word.name
-        if key not in self._by_option:
-            self._by_option[key] = self._change_by(word, plain)
-
-        return self._by_option[key]
 
     def _composition(self, lines: Sequence[str]) -> Composition | None:
         """The composition of the frame with these overrides; None if they need others as well."""

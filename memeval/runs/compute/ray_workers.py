@@ -290,7 +290,8 @@ class RayWorkers:
         else:
             # Processes of one machine share a clock.
             is_here = reply.node == self._cluster.node
-            worker = _WorkerHandle(actor, 0.0 if is_here else time.perf_counter() - reply.clock_s)
+            ahead_s = 0.0 if is_here else time.perf_counter() - reply.clock_s
+            worker = _WorkerHandle(actor, ahead_s)
             self._workers.append(worker)
             self._all_workers.append(worker)
 

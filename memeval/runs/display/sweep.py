@@ -54,9 +54,8 @@ class CellStages(Stages):
         """A line on a terminal: the stages first, as a name may be long; of the name, only the
         parts that other cells of the sweep do not share.
         """
-        stages = [
-            f"{stage} {count.done_of_total}".ljust(16) for stage, count in list(self.counts.items())
-        ]
+        counts = list(self.counts.items())
+        stages = [f"{stage} {count.done_of_total}".ljust(16) for stage, count in counts]
         score = f"{self.live.text:<9} " if self.live.scored else ""
         return f"{' '.join(stages):<50} {score}{self._short_name}"
 
@@ -262,11 +261,10 @@ class SweepDisplay:
 
     def _rate(self, calls: int) -> float | None:
         """Calls per second over the last ten seconds; None if there was at most one call."""
-        now = self.clock()
+        now, (latest, _) = self.clock(), self._recent[-1]
         # The latest entry stays, however old it is: the rate is measured from there.
-        self._recent = [
-            (at, count) for at, count in self._recent if now - at <= 10 or at == self._recent[-1][0]
-        ]
+        recent = self._recent
+        self._recent = [(at, count) for at, count in recent if now - at <= 10 or at == latest]
         self._recent.append((now, calls))
         began, before = self._recent[0]
         return (calls - before) / (now - began) if now > began and calls > 1 else None

@@ -71,7 +71,8 @@ def guard() -> None:
 
 def drawing_stream(stream: Any) -> Any:
     """The stream for a progress bar or a table."""
-    return DrawingStream(stream.unguarded if isinstance(stream, GuardedStream) else stream)
+    unguarded = stream.unguarded if isinstance(stream, GuardedStream) else stream
+    return DrawingStream(unguarded)
 
 
 def folded(text: str, stream: Any) -> str:

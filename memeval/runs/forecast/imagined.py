@@ -180,19 +180,16 @@ def _completion(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[int, 
 def _vectors(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[int, int]]:
     texts = list(body["input"])
     width = body.get("dimensions") or VECTOR_WIDTH
-    rows = [
-        {"index": number, "embedding": scripted_vector(text, width)}
-        for number, text in enumerate(texts)
-    ]
+    vectors = [scripted_vector(text, width) for text in texts]
+    rows = [{"index": number, "embedding": vector} for number, vector in enumerate(vectors)]
     return {"data": rows}, (sum(map(count_tokens, texts)), 0)
 
 
 def _ranking(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[int, int]]:
     documents = body["documents"]
     tokens = sum(count_tokens(body["query"]) + count_tokens(text) for text in documents)
-    rows = [
-        {"index": number, "relevance_score": 1.0 / (1 + number)} for number in range(len(documents))
-    ]
+    numbers = range(len(documents))
+    rows = [{"index": number, "relevance_score": 1.0 / (1 + number)} for number in numbers]
     return {"results": rows}, (tokens, 0)
 
 

@@ -75,11 +75,11 @@ def scripted_calls(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     function = tools[0]["function"]
     properties = mapping_of(function["parameters"].get("properties"))
     words = re.findall(r"[A-Za-z]{4,}", asked) or ["nothing"]
-    arguments = {
-        name: " ".join(words[-WORDS:])
-        for name in names_in(function["parameters"].get("required"))
-        if mapping_of(properties.get(name)).get("type") == "string"
-    }
+    arguments = {}
+    for name in names_in(function["parameters"].get("required")):
+        if mapping_of(properties.get(name)).get("type") == "string":
+            arguments[name] = " ".join(words[-WORDS:])
+
     return [call_message("call_1", function["name"], json.dumps(arguments))]
 
 

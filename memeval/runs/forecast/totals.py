@@ -97,8 +97,8 @@ class CallSums(Struct):
         self.completion += weight * completion
         self.most_calls += weight * call.most_calls
         self.most_completion += weight * call.most_calls * call.most_completion_tokens
-        sent = call.most_prompt_tokens
-        self.most_prompt += weight * (call.prompt_tokens if sent is None else sent)
+        most_sent = call.most_prompt_tokens
+        self.most_prompt += weight * (call.prompt_tokens if most_sent is None else most_sent)
         self.seconds += weight * seconds
 
 
