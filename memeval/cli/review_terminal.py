@@ -84,10 +84,8 @@ def question_lines(questions: Sequence[ShownQuestion], place: int, case: EvalCas
 def turn_lines(case: EvalCase, chosen: Sequence[int] | None) -> Iterator[str]:
     """Turns with their positions: the chosen ones, or all of them."""
     turns = list(case.turns)
-    if chosen is None:
-        chosen = range(len(turns))
-
-    for place in chosen:
+    places = range(len(turns)) if chosen is None else chosen
+    for place in places:
         yield from wrap(f"turn {place}, {turns[place].speaker}", turns[place].text)
 
 

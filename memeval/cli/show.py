@@ -196,11 +196,8 @@ def lines_of_steps(
     first lines of their results.
     """
     for number, step in enumerate(steps, start=1):
-        head = f"  step {number}"
-        if step.faults:
-            head += f": {', '.join(step.faults)}"
-
-        yield head
+        faults = f": {', '.join(step.faults)}" if step.faults else ""
+        yield f"  step {number}{faults}"
         if step.text is not None:
             yield from indent(text_of(texts, step.text))
 
