@@ -96,19 +96,17 @@ def complete_cell(
     """
     before = earlier_run(cell)
     summary = before.summary
-    reused = summary is not None
+    reused, workers = summary is not None, None
     if not reused:
         check_keys(cell.config)
         # An unreachable store is the user's mistake here, but an outside fault during the run.
         open_store(cell.config.store, cache_dir(), partial(print, file=sys.stderr))
         open_memories(cell.config.store)
+        if make_run is None and processes == 1:
+            from memeval.runs.compute.workers import start_callers
 
-    workers = None
-    if not reused and make_run is None and processes == 1:
-        from memeval.runs.compute.workers import start_callers
-
-        # Before anything below starts a thread: a process with threads must not be forked.
-        workers = start_callers(cell)
+            # Before anything below starts a thread: a process with threads must not be forked.
+            workers = start_callers(cell)
 
     # MLflow and pyplot take seconds of CPU to load: only if something is left to publish.
     published_url = find_published([cell], sweep).get(cell.folder) if reused else None

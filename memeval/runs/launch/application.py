@@ -82,9 +82,8 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
 
 
 def _is_single_run(arguments: Sequence[str]) -> bool:
-    for word in arguments:
-        if word in MULTIRUN:
-            return False
+    if any(word in MULTIRUN for word in arguments):
+        return False
 
     for word in arguments:
         if word.startswith("+sweep=") and _asks_for_cells(word.removeprefix("+sweep="), arguments):
