@@ -48,8 +48,9 @@ class Selection:
 def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
     """The runs that words of the command line choose; `last` keeps the newest that match.
 
-    A word is the name of a run, or a filter `name=value`. Without words, all runs match. Raises
-    `UserError` if a word names no run or one run twice, and if nothing matches.
+    A word is the name of a run, or a filter `name=value`. Without words, all runs match. A
+    run that is named twice is chosen once. Raises `UserError` if a word names no run or several,
+    and if nothing matches.
     """
     folder = outputs_dir() / "runs"
     known = finished_runs(folder, report_damage)
