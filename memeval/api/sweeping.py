@@ -270,8 +270,9 @@ def _conclude(invocation: Invocation) -> Sweep:
         conclusion.log()
 
     folders = [Path(cell.folder) for cell in conclusion.cells]
+    runs = [FinishedRun(*pair) for pair in zip(folders, conclusion.summaries, strict=True)]
     return Sweep(
-        runs=list(map(FinishedRun, folders, conclusion.summaries)),
+        runs=runs,
         failures=invocation.failed_cells(),
         comparisons=Comparisons(conclusion.comparisons),
         folder=invocation.folder,

@@ -109,10 +109,8 @@ def reproduce_claims(names: Sequence[str], chosen: Sequence[Claim]) -> int:
         )
 
     recipe = reproduce(*find_figure(names[0], chosen))
-    lines = [recipe.command, "", "not matched:"]
-    if not recipe.unmatched:
-        lines[-1] += " nothing"
-
+    unmatched = "not matched:" if recipe.unmatched else "not matched: nothing"
+    lines = [recipe.command, "", unmatched]
     for text in recipe.unmatched:
         lines += textwrap.wrap(f"- {text}", WIDTH, subsequent_indent="  ")
 
@@ -140,16 +138,17 @@ def listing(chosen: Sequence[Claim]) -> Iterator[str]:
     """The claims with what their sources disclose."""
     for claim in chosen:
         protocol = claim.protocol
+        asked = NOT_DISCLOSED if protocol.questions is None else f"{protocol.questions:,}"
         categories = ", ".join(map(str, protocol.categories or ("all",)))
         judge = filter(None, [protocol.judge, protocol.judge_model])
         reader = filter(None, [protocol.reader_model, protocol.reader_prompt])
         yield f"{claim.name}: {claim.title}"
         yield from fold("source", claim.source)
         yield from fold("data", f"{claim.dataset}, sha256 {protocol.data_sha256 or NOT_DISCLOSED}")
-        yield from fold("questions", f"{_number(protocol.questions)} (categories {categories})")
+        yield from fold("questions", f"{asked} (categories {categories})")
         yield from fold("judge", ", ".join(judge) or NOT_DISCLOSED)
         yield from fold("reader", ", ".join(reader) or NOT_DISCLOSED)
-        k, repeats = _number(protocol.k), _number(protocol.repeats)
+        k, repeats = protocol.k or NOT_DISCLOSED, protocol.repeats or NOT_DISCLOSED
         yield from fold("retrieval", f"k {k}, {protocol.retrieval or NOT_DISCLOSED}")
         yield from fold("error", f"{repeats} repeats, {protocol.error or NOT_DISCLOSED}")
         for figure in claim.figures:
@@ -173,17 +172,13 @@ def dispute_lines(claim: Claim) -> Iterator[str]:
         yield from fold("disputed", f"{dispute.text} ({dispute.source})")
 
 
-def _number(value: int | None) -> str:
-    return NOT_DISCLOSED if value is None else f"{value:,}"
-
-
 def run_lines(run: Run, chosen: Sequence[Claim]) -> Iterator[str]:
     """Disclosures of a run, and each claim about its data set."""
     yield f"{one_line(run.name)}  {run.key}"
     for name, text in disclosures(run.summary).items():
         yield from fold(name, text)
 
-    own = [claim for claim in chosen if claim.dataset == run.summary.dataset]
+    own = claims_of(run, chosen)
     if not own:
         yield from fold("claims", f"memeval knows no claims about {one_line(run.summary.dataset)}")
 
@@ -232,12 +227,16 @@ def figure_words(match: Match) -> str:
     return f"{published} published; this run {own}"
 
 
+def claims_of(run: Run, chosen: Sequence[Claim]) -> list[Claim]:
+    """The claims about the data set of a run."""
+    return [claim for claim in chosen if claim.dataset == run.summary.dataset]
+
+
 def run_json(run: Run, chosen: Sequence[Claim]) -> dict[str, object]:
     """A run and the claims about its data set, as JSON."""
     matches: list[Match] = []
-    for claim in chosen:
-        if claim.dataset == run.summary.dataset:
-            matches += match_claim(claim, run.summary)
+    for claim in claims_of(run, chosen):
+        matches += match_claim(claim, run.summary)
 
     return {
         "run_key": run.key,

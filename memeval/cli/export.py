@@ -29,12 +29,12 @@ def export(arguments: Sequence[str]) -> int:
     exported = export_run(
         options.run, options.to, output=options.output, with_texts=options.with_texts
     )
+    print(f"folder: {exported.folder}")
     ways = {
         INSPECT: f"inspect view --log-dir {exported.folder}",
         HF: f'datasets.load_dataset("{exported.folder}")',
         WANDB: f"wandb sync {' '.join(map(str, offline_runs(exported.folder)))}",
     }
-    print(f"folder: {exported.folder}")
     print(f"open:   {ways[exported.tool]}")
     if not exported.has_texts:
         print(

@@ -101,10 +101,7 @@ def _kind_and_name(words: Sequence[str], kind: str | None) -> tuple[str, str]:
         raise UserError("init takes a kind and a name", EXAMPLE)
 
     name = words[-1]
-    if len(words) == 2:
-        kind = words[0]
-
-    kind = kind or "system"
+    kind = words[0] if len(words) == 2 else kind or "system"
     if kind not in (*KINDS, BOARD):
         raise unknown("kind of package", one_line(kind), (*KINDS, BOARD))
     if not _NAME.fullmatch(name):

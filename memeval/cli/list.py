@@ -40,7 +40,7 @@ def list_runs(arguments: Sequence[str]) -> int:
     runs = select_runs(options.words, options.last).chosen
     names = labels_of(runs)
     if options.json:
-        print_json(list(map(_as_json, runs, names)))
+        print_json([_as_json(run, name) for run, name in zip(runs, names, strict=True)])
         return 0
 
     # So many characters distinguish all of these keys.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from memeval.cli.show import wrap
 from memeval.datasets.json.review import LONGEST_S, ReviewChange, ReviewFile, ShownQuestion
@@ -91,8 +92,8 @@ def turn_lines(case: EvalCase, chosen: Sequence[int] | None) -> Iterator[str]:
 
 def next_undecided(questions: Sequence[ShownQuestion], place: int) -> int:
     """Position of the next undecided question after `place`, wrapping around; else `place`."""
-    for step in range(1, len(questions) + 1):
-        at = (place + step) % len(questions)
+    # Also if `place` is past the end: another command may have removed questions.
+    for at in chain(range(place + 1, len(questions)), range(len(questions))):
         if questions[at].is_left:
             return at
 

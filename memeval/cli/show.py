@@ -177,7 +177,7 @@ def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> It
             yield from wrap("reason", verdict.reason)
 
     if record.evidence_ranks is not None:
-        ranks = [str(rank or "not found") for rank in record.evidence_ranks]
+        ranks = ["not found" if rank is None else str(rank) for rank in record.evidence_ranks]
         yield f"  ranks of the evidence: {', '.join(ranks) or NONE}"
 
     yield from lines_of_steps(record.steps, set(record.evidence), texts)

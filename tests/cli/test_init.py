@@ -125,6 +125,7 @@ def test_packages_install_with_pip_into_a_fresh_environment(packages: Path, tmp_
     ("words", "told"),
     [
         (["sytem", "my-memory"], "unknown kind of package 'sytem'. Did you mean: system"),
+        (["", "my-memory"], "unknown kind of package ''"),
         (["system", "My Memory"], "'My Memory' is not a package name"),
         (["system", "../elsewhere"], "'../elsewhere' is not a package name"),
         (["system", "json"], "a Python module 'json' already exists"),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from memeval.cli.data import data
+from memeval.cli.review_terminal import next_undecided
 from memeval.datasets.json import document
 from memeval.datasets.json.agreement import review_agreement
 from memeval.datasets.json.review import ReviewChange, ReviewFile, StaleError
@@ -282,6 +283,12 @@ def test_review_on_the_terminal_saves_decisions_and_edits(
     said = capsys.readouterr().out
     assert "nothing to undo" in said and "rejected: vague" in said
     assert "a rejected question needs a reason" in said
+
+
+def test_terminal_continues_at_the_first_question_after_the_last_one(tmp_path: Path) -> None:
+    questions = ReviewFile(own_file(tmp_path, drafted("c", 2)), "Ana").questions()
+    # The last place is past the end: another program removed a question.
+    assert [next_undecided(questions, place) for place in (-1, 0, 1, 2)] == [0, 1, 0, 0]
 
 
 def test_terminal_refuses_a_decision_on_a_changed_question(
