@@ -119,15 +119,12 @@ def compare(
     if adjust not in ADJUSTMENTS:
         raise unknown("adjustment", adjust, ADJUSTMENTS)
 
-    if isinstance(metric, str):
-        metric = [metric]
-    if baseline is not None:
-        baseline = run_word(baseline)
-
+    metrics = [metric] if isinstance(metric, str) else metric
+    first = None if baseline is None else run_word(baseline)
     _, comparisons = compare_named(
         _run_words(runs),
-        metric,
-        baseline=baseline,
+        metrics,
+        baseline=first,
         last=last,
         all_pairs=all_pairs,
         adjust=adjust,
@@ -270,6 +267,7 @@ def _run_words(runs: Iterable[Run | str | Path | Sequence[Run | str | Path]]) ->
 
 
 def _names(words: str | Sequence[str]) -> list[str]:
+    """The names of an argument: a list, or a string with commas."""
     if isinstance(words, str):
         words = words.split(",")
 

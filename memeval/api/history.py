@@ -53,13 +53,8 @@ def history(*filters: str, metric: str | None = None, last: int | None = None) -
     runs = select_runs(filters, last).chosen
     runs = sorted(runs, key=lambda run: run.summary.finished_at)
     summaries = [run.summary for run in runs]
-    versions, datasets = [], []
-    for summary in summaries:
-        versions.append(str(summary.params.get("label", "")))
-        datasets.append(summary.dataset)
-
-    _check_one("systems", sorted(set(map(system_of, summaries))), "system")
-    _check_one("data sets", sorted(set(datasets)), "dataset")
+    _check_one("systems", sorted({*map(system_of, summaries)}), "system")
+    _check_one("data sets", sorted({summary.dataset for summary in summaries}), "dataset")
     if len(runs) < 2:
         raise UserError("history needs two finished runs, but only one matches", EXAMPLE)
 
@@ -67,6 +62,8 @@ def history(*filters: str, metric: str | None = None, last: int | None = None) -
         check_records(run)
 
     chosen = metric_named(metric or usual_metric(summaries))
+    # The versions, if every run has a different one; else what distinguishes the runs.
+    versions = [str(summary.params.get("label", "")) for summary in summaries]
     every_differs = len({*versions, ""}) > len(versions)
     names = versions if every_differs else labels(summaries)
     return History(runs, names, compare_runs(runs, chosen, steps=True))

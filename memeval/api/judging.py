@@ -196,8 +196,8 @@ def judge_probe(
     if isinstance(items, str | Path):
         items = [items]
 
-    files, words = list(map(str, items)), [*overrides, *as_overrides(settings)]
-    work = partial(probe, words, files, inject=inject, progress=progress)
+    words = [*overrides, *as_overrides(settings)]
+    work = partial(probe, words, list(map(str, items)), inject=inject, progress=progress)
     return in_thread(work).result()
 
 

@@ -63,7 +63,8 @@ def list_html(lines: Sequence[str]) -> str:
     if not lines:
         return ""
 
-    return f"<ul>{''.join(f'<li>{html(line)}</li>' for line in lines)}</ul>"
+    items = [f"<li>{html(line)}</li>" for line in lines]
+    return f"<ul>{''.join(items)}</ul>"
 
 
 def runs_html(summaries: Sequence[RunSummary]) -> str:

@@ -156,12 +156,17 @@ def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None
 
 def describe(info: DatasetInfo) -> str:
     """A data set in a few lines."""
-    lines = [f"{info.name}: {info.title}", _whereabouts(info), f"  licence:  {info.licence}"]
-    lines.append(f"  size:     {_size(info)}")
+    lines = [
+        f"{info.name}: {info.title}",
+        _whereabouts(info),
+        f"  licence:  {info.licence}",
+        f"  size:     {_size(info)}",
+    ]
     if info.counts:
         lines.append(f"  holds:    {all_counted(info.counts)}")
 
-    return "\n".join([*lines, f"  cite:     {info.citation}\n"])
+    lines.append(f"  cite:     {info.citation}")
+    return "\n".join(lines) + "\n"
 
 
 def _whereabouts(info: DatasetInfo) -> str:

@@ -58,7 +58,8 @@ def freeze(chosen: Namespace) -> int:
         )
 
     name, licence = chosen.name or reader.name, chosen.licence or ""
-    sides, facts = _sides(cases, chosen.split), {}
+    sides = _sides(cases, chosen.split)
+    facts = {}
     if is_frozen(source):
         earlier = read_manifest(source)
         licence = licence or earlier.licence
@@ -85,11 +86,7 @@ def merge_files(chosen: Namespace) -> int:
     """Writes frozen data sets as one data set."""
     paths = list(map(_resolve_path, chosen.files))
     cases, sides, manifests = merge(paths, keeps_split=chosen.split is None)
-    shared, sources = -len(cases), []
-    for manifest in manifests:
-        shared += manifest.counts["cases"]
-        sources.append(f"{manifest.name} {manifest.version} sha256 {manifest.sha256}")
-
+    sources = [f"{source.name} {source.version} sha256 {source.sha256}" for source in manifests]
     content = FrozenContent(
         name=chosen.name,
         version=chosen.version,
@@ -98,6 +95,7 @@ def merge_files(chosen: Namespace) -> int:
         licence=chosen.licence or _licence_of(manifests),
         sides=_sides(cases, chosen.split) or sides,
     )
+    shared = sum(manifest.counts["cases"] for manifest in manifests) - len(cases)
     if shared:
         print(f"left out: {counted(shared, 'case')} with the same content in an earlier set")
 
@@ -188,6 +186,7 @@ def _with_status(case: dict[str, Any], *statuses: str | None) -> dict[str, Any]:
 
 
 def _facts(reader: OwnReader, cases: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Facts in the datasheet about dropped drafts and about a review."""
     facts = {}
     dropped = dropped_counts(reader.header)
     if dropped:

@@ -68,10 +68,9 @@ def print_table(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     console = Console(file=drawing_stream(sys.stdout))
     form = box.SIMPLE_HEAD if console.is_terminal else box.MARKDOWN
     table = Table(box=form)
-    for title in titles:
-        table.add_column(Text(printable(title)), justify="right")
+    for index, title in enumerate(titles):
+        table.add_column(Text(printable(title)), justify="right" if index else "left")
 
-    table.columns[0].justify = "left"
     for line in lines:
         cells = [Text(printable(redacted(cell))) for cell in line]
         style = "bold" if line[0] == "all" else None
@@ -137,15 +136,17 @@ def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
 
 def last_columns(row: StatsRow) -> list[str]:
     """Evidence turns per question with evidence, share of answerable ones, first and last day."""
-    columns = [NONE] * 4
+    evidence = share = first = last = NONE
     if row.with_evidence:
-        columns[0] = f"{row.evidence / row.with_evidence:.2f}"
+        evidence = f"{row.evidence / row.with_evidence:.2f}"
     if row.questions:
-        columns[1] = f"{100 * row.answerable / row.questions:.0f} %"
-    if row.first and row.last:
-        columns[2:] = f"{row.first:%Y-%m-%d}", f"{row.last:%Y-%m-%d}"
+        share = f"{100 * row.answerable / row.questions:.0f} %"
+    if row.first:
+        first = f"{row.first:%Y-%m-%d}"
+    if row.last:
+        last = f"{row.last:%Y-%m-%d}"
 
-    return columns
+    return [evidence, share, first, last]
 
 
 def footer_lines(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[str]:

@@ -107,7 +107,8 @@ def _is_label(word: str) -> bool:
 
 
 def _must_pass_ids(options: argparse.Namespace) -> list[str]:
-    return list(filter(None, map(str.strip, ",".join(options.must_pass).split(","))))
+    words = ",".join(options.must_pass).split(",")
+    return list(filter(None, map(str.strip, words)))
 
 
 def _bless(run: Run, path: Path, options: argparse.Namespace) -> int:

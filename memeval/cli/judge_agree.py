@@ -15,8 +15,8 @@ from memeval.text.shown import counted, one_line, some_of
 
 SHOWN = 10
 """How many of the answers on which judges differ are listed without `--list`."""
-WORDS = {None: NONE, True: "right", False: "wrong"}
-"""Verdicts as they are printed."""
+VERDICTS = {None: NONE, True: "right", False: "wrong"}
+"""Verdicts of a judge, as they are printed."""
 
 USAGE = """
 shows how far the judges of runs agree on the answers that the runs share
@@ -106,7 +106,7 @@ def differing_lines(differing: Sequence[Disagreement], *, whole: bool) -> Iterat
         if answer.repeat:
             name += f" repeat {answer.repeat}"
 
-        yield f"  {name}: {', '.join(map(WORDS.__getitem__, answer.verdicts))}"
+        yield f"  {name}: {', '.join(map(VERDICTS.__getitem__, answer.verdicts))}"
 
     if len(differing) > shown:
         yield f"  and {len(differing) - shown:,} more: --list"

@@ -106,7 +106,7 @@ def collect_run(
         records=records,
         prompts=prompts_of(run, records),
         cases=cases,
-        missing=(*filter(None, [why]), *unopened_files(run.summary, files)),
+        missing=(*([why] if why else []), *unopened_files(run.summary, files)),
         memories=memories_of(run.summary, case_ids),
         settings=settings_of(run.summary, files),
         siblings=siblings,

@@ -81,8 +81,8 @@ def duration(seconds: float) -> str:
 
 def asked_counts(cases: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
     """Numbers of cases with questions, and of questions, in a file of dataset=json."""
-    questions = [len(case["questions"]) for case in cases]
-    return len(questions) - questions.count(0), sum(questions)
+    sizes = [len(case["questions"]) for case in cases]
+    return sum(map(bool, sizes)), sum(sizes)
 
 
 def outlook_line(outlook: Outlook, *, per_case: int | None = None) -> str:

@@ -141,8 +141,7 @@ def show_page(page: str, *, opens: bool) -> None:
     )
     graphical = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
     if opens and sys.stdout.isatty() and graphical:
-        _, latest = tables[0] if tables else ("", page)
-        webbrowser.open(latest)
+        webbrowser.open(tables[0][1] if tables else page)
 
 
 def check_free(host: str, port: int) -> None:

@@ -96,7 +96,8 @@ def complete_cell(
     """
     before = earlier_run(cell)
     summary = before.summary
-    reused, workers = summary is not None, None
+    reused = summary is not None
+    workers = None
     if not reused:
         check_keys(cell.config)
         # An unreachable store is the user's mistake here, but an outside fault during the run.

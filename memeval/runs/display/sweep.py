@@ -257,13 +257,13 @@ class SweepDisplay:
         if left:
             second.append(f"about {duration(left)} left")
 
-        return list(map("  ".join, filter(None, [first, second])))
+        return ["  ".join(parts) for parts in (first, second) if parts]
 
     def _rate(self, calls: int) -> float | None:
         """Calls per second over the last ten seconds; None if there was at most one call."""
-        now, (latest, _) = self.clock(), self._recent[-1]
+        now, recent = self.clock(), self._recent
         # The latest entry stays, however old it is: the rate is measured from there.
-        recent = self._recent
+        latest, _ = recent[-1]
         self._recent = [(at, count) for at, count in recent if now - at <= 10 or at == latest]
         self._recent.append((now, calls))
         began, before = self._recent[0]

@@ -104,7 +104,7 @@ class Estimator:
         self._sums: dict[tuple[Role, str, str, str], CallSums] = {}
         self._past: PastMeans = read_past(outputs_dir() / "runs")
         self._unknown_length: set[Kind] = set()
-        self._notes: list[str] = list(filter(None, [plan.repetition_note]))
+        self._notes: list[str] = [plan.repetition_note] if plan.repetition_note else []
         self._failed = 0
 
     async def estimate(self, *, exact: bool = False) -> Estimate:

@@ -151,7 +151,8 @@ def _artifacts(text: str, _: Draw) -> str:
     for number, speaker, turn_text in _NUMBERED.findall(turns):
         quote = " ".join(turn_text.split()[:QUOTED_WORDS])
         note = {"type": "key_fact", "content": quote, "quote": quote, "chunk": int(number)}
-        notes.append({**note, "date": "", "people": list(filter(None, [speaker]))})
+        people = [speaker] if speaker else []
+        notes.append({**note, "date": "", "people": people})
 
     return json.dumps(notes)
 

@@ -94,13 +94,10 @@ def _is_single_run(arguments: Sequence[str]) -> bool:
 
 def _asks_for_cells(sweep: str, arguments: Sequence[str]) -> bool:
     """Whether the file of a sweep makes it one without `-m`."""
-    files = [sweep_file(sweep)]
-    for option, folder in pairwise(arguments):
-        if option in CONFIG_DIR:
-            files.insert(-1, Path(folder) / "sweep" / f"{sweep}.yaml")
-
+    folders = [Path(folder) for option, folder in pairwise(arguments) if option in CONFIG_DIR]
+    user_files = [folder / "sweep" / f"{sweep}.yaml" for folder in folders]
     modes = []
-    for file in files:
+    for file in [*user_files, sweep_file(sweep)]:
         if file is not None and file.is_file():
             options = OmegaConf.load(file)
             modes.append(OmegaConf.select(options, "hydra.mode"))

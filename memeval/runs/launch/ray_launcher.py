@@ -86,6 +86,7 @@ def _keep_to_this_machine() -> None:
 
 
 def _check_usable(address: str | None, cells: Iterable[Cell]) -> None:
+    """Sets Ray's environment. Raises `UserError` if Ray can't be used for the cells."""
     for cell in cells:
         if limits_of(cell.config).any:
             raise UserError(
