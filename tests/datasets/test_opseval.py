@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 import pytest
@@ -436,3 +437,10 @@ def _item(row_id: str, question: str, choices: tuple[str, ...], right: int) -> O
         gold=(),
         solution=f"solution of {row_id}",
     )
+
+
+def test_letter_after_z_is_not_searched_for_as_a_pattern() -> None:
+    """The 26th choice is misspelt, so that the one after it would confirm it."""
+    lines = [f"{letter}. choice {letter}" for letter in ascii_uppercase[:25]]
+    read = split_choices("\n".join(["Which?", *lines, "Q. the last"]))
+    assert read is not None and len(read.choices) == 25

@@ -277,7 +277,15 @@ def test_search_results_of_all_letta_releases_are_read(returned: str) -> None:
 
 @pytest.mark.parametrize(
     ("returned", "expected"),
-    [("[]", []), ("None", []), ("no", None), ("", None), ("[{'text': 'x'}]", None), ("7", None)],
+    [
+        ("[]", []),
+        ("None", []),
+        ("no", None),
+        ("", None),
+        ("[{'text': 'x'}]", None),
+        ("7", None),
+        ("()", None),
+    ],
 )
 def test_search_results_without_passages_are_empty_or_unknown(returned: str, expected: Any) -> None:
     assert hits_of(returned) == expected

@@ -133,7 +133,7 @@ def _next(body: str, after: int, letter: str) -> _Mark | None:
 
     # 23 rows have a label that is misplaced or misspelt, such as `O)` for `C)`: such a label is
     # read if the next label follows.
-    following = _at_line(chr(ord(letter) + 1)).search(body, after)
+    following = _at_line(re.escape(chr(ord(letter) + 1))).search(body, after)
     if following and (match := _at_line("[A-Z]").search(body, after, following.start())):
         return *match.span(), f"{letter} written {match.group().strip()[0]}"
 

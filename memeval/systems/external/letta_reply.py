@@ -104,7 +104,7 @@ def hits_of(returned: str) -> list[Retrieved] | None:
     for read in (json.loads, ast.literal_eval):
         try:
             return _hits(read(returned))
-        except (ValueError, SyntaxError, TypeError, KeyError, AttributeError):
+        except (ValueError, SyntaxError, TypeError, LookupError, AttributeError):
             continue
 
     return None
