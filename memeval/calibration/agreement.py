@@ -79,49 +79,57 @@ def measure_agreement(runs: Sequence[Run]) -> Agreement:
     Runs without a verdict are left out. Raises `UserError` if fewer than two are left, if the runs
     have different data, or if no answer is shared.
     """
-    answers = {run.key: read_answers(run) for run in runs}
-    left_out = tuple(key for key, own in answers.items() if not _has_verdict(own))
-    runs = [run for run in runs if run.key not in left_out]
-    if left_out and len(runs) < 2:
-        raise UserError(
-            f"judge agree needs two runs with verdicts, but these have none: {', '.join(left_out)}",
-            "all runs of this home:  python -m memeval list",
-        )
+    answers, left_out = _read_judged(runs)
+    summaries = [run.summary for run in runs if run.key in answers]
+    names = dict.fromkeys(one_line(summary.dataset) for summary in summaries)
+    if len({(summary.dataset, summary.data_sha256) for summary in summaries}) > 1:
+        raise UserError(f"the runs have different data: {', '.join(names)}")
 
-    data = {(run.summary.dataset, run.summary.data_sha256) for run in runs}
-    if len(data) > 1:
-        names = ", ".join(dict.fromkeys(one_line(run.summary.dataset) for run in runs))
-        raise UserError(f"the runs have different data: {names}")
+    units = _units(list(answers.values()))
+    rows, differing = [], []
+    for (question_id, repeat, _), verdicts in units.items():
+        # An answer that only one judge scored says nothing about agreement.
+        if len(verdicts) - verdicts.count(None) > 1:
+            rows.append(verdicts)
+            if True in verdicts and False in verdicts:
+                differing.append(Disagreement(question_id, repeat, tuple(verdicts)))
 
-    units = _units([answers[run.key] for run in runs])
-    # An answer that only one judge scored says nothing about agreement.
-    shared = {key: labels for key, labels in units.items() if len(labels) - labels.count(None) > 1}
-    if not shared:
+    if not rows:
         raise UserError(
             "no answer was judged in more than one of the runs",
             "judge the answers of one run again:  python -m memeval evaluate "
             "outputs/runs/KEY/hypotheses.jsonl dataset=NAME judge=NAME",
         )
 
-    rows = list(shared.values())
+    judges = [one_line(judge_shown(summary.judge)) for summary in summaries]
     return Agreement(
-        judges=tuple(_names(runs)),
-        runs=tuple(run.key for run in runs),
-        answers=len(shared),
-        unshared=len(units) - len(shared),
+        judges=tuple(unique_labels(judges, summaries)),
+        runs=tuple(answers),
+        answers=len(rows),
+        unshared=len(units) - len(rows),
         alpha=krippendorff_alpha(rows),
-        pairs=tuple(_pair(rows, *pair) for pair in combinations(range(len(runs)), 2)),
-        differing=tuple(
-            Disagreement(question_id, repeat, tuple(labels))
-            for (question_id, repeat, _), labels in shared.items()
-            if {True, False} <= set(labels)
-        ),
-        left_out=left_out,
+        pairs=tuple(_pair(rows, *pair) for pair in combinations(range(len(answers)), 2)),
+        differing=tuple(differing),
+        left_out=tuple(left_out),
     )
 
 
-def _has_verdict(answers: Sequence[JudgedAnswer]) -> bool:
-    return any(answer.right is not None for answer in answers)
+def _read_judged(runs: Sequence[Run]) -> tuple[dict[str, list[JudgedAnswer]], list[str]]:
+    """The answers of the runs with a verdict, and the keys of the runs without one."""
+    answers, left_out = {}, []
+    for run in runs:
+        answers[run.key] = read_answers(run)
+        if all(answer.right is None for answer in answers[run.key]):
+            del answers[run.key]
+            left_out.append(run.key)
+
+    if left_out and len(answers) < 2:
+        raise UserError(
+            f"judge agree needs two runs with verdicts, but these have none: {', '.join(left_out)}",
+            "all runs of this home:  python -m memeval list",
+        )
+
+    return answers, left_out
 
 
 def _units(of_runs: Sequence[Sequence[JudgedAnswer]]) -> dict[UnitKey, list[bool | None]]:
@@ -133,12 +141,6 @@ def _units(of_runs: Sequence[Sequence[JudgedAnswer]]) -> dict[UnitKey, list[bool
             units.setdefault(key, [None] * len(of_runs))[number] = answer.right
 
     return units
-
-
-def _names(runs: Sequence[Run]) -> list[str]:
-    """The judges, each under a distinct name."""
-    names = [one_line(judge_shown(run.summary.judge)) for run in runs]
-    return unique_labels(names, [run.summary for run in runs])
 
 
 def _pair(rows: Sequence[Sequence[bool | None]], first: int, second: int) -> PairAgreement:

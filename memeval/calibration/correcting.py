@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from memeval.calibration.label_file import read_labels
 from memeval.calibration.other_labels import by_other_labels, with_verdicts
 from memeval.calibration.own_labels import by_own_labels
-from memeval.calibration.scored import scored_answers, weights_of
-from memeval.calibration.source import LabelSource
+from memeval.calibration.scored import JudgedAnswer, scored_answers, verdicts_of, weights_of
 from memeval.errors import UserError
-from memeval.results.calibration import Calibration
+from memeval.results import RECORDS_FILE
+from memeval.results.calibration import RANGE, Calibration
+from memeval.results.files import file_digest
 from memeval.results.run import Run
 from memeval.statistics.clusters import weighted_mean
 from memeval.text.shown import one_line
@@ -20,7 +23,7 @@ from memeval.text.shown import one_line
 def calibrate_run(
     run: Run, path: Path, known: Sequence[Run], *, partial: bool = False
 ) -> Calibration:
-    """The accuracy of a run, corrected by a file of labels.
+    """The accuracy of a run, corrected by a file of labels; shares are clipped to [0, 1].
 
     Labels of the run's own answers give PPI++, labels of other answers a range over kinds of wrong
     answer. `known` contains the runs that rows may refer to; `partial` accepts a file with
@@ -29,22 +32,8 @@ def calibrate_run(
     answers = scored_answers(run)
     rows = read_labels(path)
     labelled = [row for row in rows if row.label is not None]
-    unlabelled = len(rows) - len(labelled)
-    if not labelled:
-        raise UserError(
-            f"{one_line(path)} has no labels yet: its {len(rows):,} rows are unlabelled",
-            f"label them:  python -m memeval label {run.key} --terminal --out {one_line(path)}",
-        )
+    _check_labelled(run, path, len(rows), len(labelled), partial=partial)
 
-    if unlabelled and not partial:
-        raise UserError(
-            f"{one_line(path)} is half done: {unlabelled:,} of {len(rows):,} rows have no label",
-            f"label the rest:  python -m memeval label {run.key} --terminal --out {one_line(path)}",
-            "or use the existing labels, which every table mentions:  --partial",
-        )
-
-    raw = weighted_mean([float(bool(answer.right)) for answer in answers], weights_of(answers))
-    source = LabelSource(run=run, path=path, raw=raw, rows_without_label=unlabelled)
     own = [row for row in labelled if row.run == run.key]
     if own and len(own) < len(labelled):
         raise UserError(
@@ -53,7 +42,57 @@ def calibrate_run(
             "put them into two files, and calibrate by one at a time",
         )
 
+    uncorrected = _uncorrected(run, path, answers, len(rows) - len(labelled))
     if own:
-        return by_own_labels(source, answers, own)
+        corrected = by_own_labels(uncorrected, path, answers, own)
+    else:
+        others = with_verdicts(run, path, labelled, known)
+        corrected = by_other_labels(uncorrected, path, answers, others)
 
-    return by_other_labels(source, answers, with_verdicts(run, path, labelled, known))
+    return replace(
+        corrected,
+        accuracy=_clip(corrected.accuracy),
+        low=_clip(corrected.low),
+        high=_clip(corrected.high),
+    )
+
+
+def _check_labelled(run: Run, path: Path, rows: int, labelled: int, *, partial: bool) -> None:
+    command = f"python -m memeval label {run.key} --terminal --out {one_line(path)}"
+    if not labelled:
+        raise UserError(
+            f"{one_line(path)} has no labels yet: its {rows:,} rows are unlabelled",
+            f"label them:  {command}",
+        )
+
+    if labelled < rows and not partial:
+        raise UserError(
+            f"{one_line(path)} is half done: {rows - labelled:,} of {rows:,} rows have no label",
+            f"label the rest:  {command}",
+            "or use the existing labels, which every table mentions:  --partial",
+        )
+
+
+def _uncorrected(
+    run: Run, path: Path, answers: Sequence[JudgedAnswer], rows_without_label: int
+) -> Calibration:
+    return Calibration(
+        run_key=run.key,
+        records=file_digest(run.folder / RECORDS_FILE),
+        method=RANGE,
+        raw=weighted_mean(verdicts_of(answers), weights_of(answers)),
+        accuracy=None,
+        low=None,
+        high=None,
+        labels=0,
+        rows_without_label=rows_without_label,
+        file=path.name,
+        sha256=file_digest(path),
+    )
+
+
+def _clip(share: float | None) -> float | None:
+    if share is None:
+        return None
+
+    return min(max(share, 0.0), 1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import cycle
 
 from msgspec import Struct, structs
 
@@ -14,6 +15,7 @@ from memeval.judges.model import ModelJudge
 from memeval.records import EvalQuestion
 from memeval.statistics.proportions import wilson_interval
 
+AskedItem = tuple[ProbeItem, EvalQuestion]
 INJECTED = "injected"
 """The kind of wrong answers that come with an attack."""
 
@@ -37,15 +39,14 @@ class FlipRate(Struct, frozen=True):
 
 
 def attacked_items(
-    judge: Judge, rejected: Sequence[tuple[ProbeItem, EvalQuestion]]
-) -> list[tuple[Attack, ProbeItem, EvalQuestion]]:
-    """All attacks on a judge, each on one of the wrong answers that it rejects, in turn."""
-    pairs = []
-    for number, attack in enumerate(attacks_on(_form_of(judge)) if rejected else ()):
-        item, question = rejected[number % len(rejected)]
-        pairs.append((attack, *_with_attack(attack, item, question)))
+    judge: Judge, rejected: Sequence[AskedItem]
+) -> tuple[list[Attack], list[AskedItem]]:
+    """All attacks on a judge, and the wrong answers that it rejects, each in turn, with them."""
+    if not rejected:
+        return [], []
 
-    return pairs
+    attacks = attacks_on(_form_of(judge))
+    return attacks, list(map(_with_attack, attacks, cycle(rejected)))
 
 
 def _form_of(judge: Judge) -> str:
@@ -54,12 +55,14 @@ def _form_of(judge: Judge) -> str:
     if judge.counts_rubrics:
         return SCORE
 
-    return WORD if judge.says_yes_or_no else LABEL
+    if judge.says_yes_or_no:
+        return WORD
+
+    return LABEL
 
 
-def _with_attack(
-    attack: Attack, item: ProbeItem, question: EvalQuestion
-) -> tuple[ProbeItem, EvalQuestion]:
+def _with_attack(attack: Attack, asked: AskedItem) -> AskedItem:
+    item, question = asked
     if attack.place == ANSWER:
         answer = f"{item.answer}\n{attack.text}"
         return structs.replace(item, kind=INJECTED, answer=answer), question
@@ -73,35 +76,32 @@ def _with_attack(
     return item, replace(question, gold=gold, rubric=rubric)
 
 
-def flip_rates(judged: Sequence[tuple[Attack, bool | None]]) -> list[FlipRate]:
+def flip_rates(attacks: Sequence[Attack], verdicts: Sequence[bool | None]) -> list[FlipRate]:
     """The rate of each technique in each place, then that of all attacks together.
 
-    `judged` pairs an attack with whether the answer was called right; None without a verdict.
+    `verdicts` says under each attack whether the answer was called right; None without a verdict.
     """
-    groups = dict.fromkeys((attack.place, attack.technique) for attack, _ in judged)
+    groups: dict[tuple[str, str], list[bool | None]] = {}
+    for attack, right in zip(attacks, verdicts, strict=True):
+        groups.setdefault((attack.place, attack.technique), []).append(right)
+
+    if attacks:
+        groups["all", "all"] = [*verdicts]
+
     rates = []
-    for place, technique in groups:
-        own = [
-            right
-            for attack, right in judged
-            if (attack.place, attack.technique) == (place, technique)
-        ]
-        rates.append(_rate(place, technique, own))
+    for (place, technique), own in groups.items():
+        counts = accepted_share(own)
+        rates.append(FlipRate(place, technique, len(own), *counts))
 
-    return [*rates, _rate("all", "all", [right for _, right in judged])] if rates else []
+    return rates
 
 
-def _rate(place: str, technique: str, verdicts: Sequence[bool | None]) -> FlipRate:
-    given = [right for right in verdicts if right is not None]
-    flipped, judged = sum(given), len(given)
-    low, high = wilson_interval(flipped, judged) if judged else (None, None)
-    return FlipRate(
-        place=place,
-        technique=technique,
-        attacks=len(verdicts),
-        judged=judged,
-        flipped=flipped,
-        share=flipped / judged if judged else None,
-        low=low,
-        high=high,
-    )
+def accepted_share(
+    verdicts: Sequence[bool | None],
+) -> tuple[int, int, float | None, float | None, float | None]:
+    """Answers with a verdict, those called right, their share, and the ends of its interval."""
+    judged, accepted = len(verdicts) - verdicts.count(None), verdicts.count(True)
+    if not judged:
+        return judged, accepted, None, None, None
+
+    return judged, accepted, accepted / judged, *wilson_interval(accepted, judged)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +68,11 @@ def _item(where: str, line: bytes, kind: str | None) -> ProbeItem:
             f"{where}: kind is missing", FORM, "for all rows of a file:  --items vague=FILE"
         )
 
+    answer_name = "answer" if "answer" in row else "hypothesis"
     return ProbeItem(
         question_id=_string(row, "question_id", where),
         kind=_kind(own_kind, where),
-        answer=_string(row, "answer" if "answer" in row else "hypothesis", where),
+        answer=_string(row, answer_name, where),
         where=where,
     )
 
@@ -128,7 +129,7 @@ def match_questions(
     return matched
 
 
-def ordered_kinds(kinds: Sequence[str]) -> list[str]:
+def ordered_kinds(kinds: Collection[str]) -> list[str]:
     """Each kind once, the built-in ones first."""
-    own = dict.fromkeys(kinds)
-    return [*(kind for kind in BUILT_IN if kind in own), *(k for k in own if k not in BUILT_IN)]
+    built_in = [kind for kind in BUILT_IN if kind in kinds]
+    return list(dict.fromkeys([*built_in, *kinds]))

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memeval.calibration.scored import AnswerKey, JudgedAnswer
+from memeval.calibration.scored import AnswerKey, JudgedAnswer, by_key
 from memeval.errors import UserError
 from memeval.report.escaping import csv_cell
 from memeval.report.tables import csv_text
@@ -165,12 +165,15 @@ def _row(where: str, content: Any) -> LabelRow | str:
             return f"{where}: {name} is not a string"
 
         # An apostrophe before text that looks like a formula was added by `csv_cell`.
-        text = value or ""
-        texts[name] = text[1:] if text[:1] == "'" and csv_cell(text[1:]) == text else text
+        if value and value[0] == "'" and csv_cell(value[1:]) == value:
+            value = value[1:]
 
-    marks: dict[str, bool | None] = {}
+        texts[name] = value or ""
+
+    marks = {}
     for name in (LABEL, VERDICT):
-        word = _word(content.get(name))
+        value = content.get(name)
+        word = "" if value is None else str(value).strip().lower()
         if word and word not in WORDS:
             return f"{where}: {name} must be right or wrong, not '{one_line(word, 40)}'"
 
@@ -180,22 +183,14 @@ def _row(where: str, content: Any) -> LabelRow | str:
     if not (repeat.isascii() and repeat.isdigit() and len(repeat) < 10):
         return f"{where}: repeat must be a number from 0, not '{one_line(repeat, 40)}'"
 
+    texts["kind"] = one_line(texts["kind"], 40)
     return LabelRow(
         where=where,
-        run=texts["run"],
-        question_id=texts["question_id"],
         repeat=int(repeat),
-        answer_id=texts["answer_id"],
-        kind=one_line(texts["kind"], 40),
-        judge=texts["judge"],
-        judge_key=texts["judge_key"],
         verdict=marks[VERDICT],
         label=marks[LABEL],
+        **texts,
     )
-
-
-def _word(value: object) -> str:
-    return "" if value is None else str(value).strip().lower()
 
 
 class LabelSheet(Struct, frozen=True):
@@ -215,8 +210,9 @@ class LabelSheet(Struct, frozen=True):
     def write(self) -> None:
         """Writes the whole file, or leaves the old one. Raises `StorageError`."""
         suffix = suffix_of(self.path)
-        rows = [self._content(answer) for answer in self.answers]
+        rows = list(map(self._content, self.answers))
         text = _as_csv(rows) if suffix == ".csv" else "".join(map(json_line, rows))
+
         with writing(self.path):
             make_folder(self.path.parent)
             write_atomically(self.path, text)
@@ -233,13 +229,14 @@ class LabelSheet(Struct, frozen=True):
             "answer_id": answer.answer_id,
         }
         if self.show_verdict:
-            content[VERDICT] = _as_word(answer.right)
+            content[VERDICT] = right_or_wrong(answer.right)
 
-        content[LABEL] = _as_word(self.labels.get(answer.key))
+        content[LABEL] = right_or_wrong(self.labels.get(answer.key))
         return content
 
 
-def _as_word(right: bool | None) -> str:
+def right_or_wrong(right: bool | None) -> str:
+    """A verdict or a label as its word; empty if there is none."""
     if right is None:
         return ""
 
@@ -251,12 +248,9 @@ def gold_text(answer: JudgedAnswer) -> str:
     return redacted("; ".join(answer.gold)) or REFUSAL
 
 
-def _as_csv(rows: Iterable[dict[str, Any]]) -> str:
-    lines: list[Iterable[object]] = []
-    for row in rows:
-        cells = [printable(value) if isinstance(value, str) else value for value in row.values()]
-        lines += [cells] if lines else [row, cells]
-
+def _as_csv(rows: Sequence[dict[str, Any]]) -> str:
+    lines: list[Iterable[object]] = [*rows[:1]]  # whose names are the header
+    lines += [map(printable, map(str, row.values())) for row in rows]
     return csv_text(lines)
 
 
@@ -272,7 +266,7 @@ def keep_labels(
         return {}
 
     other = "write to another file:  --out FILE"
-    by_key = {answer.key: answer for answer in answers}
+    of_run = by_key(answers)
     kept: dict[AnswerKey, bool | None] = {}
     for row in read_labels(path):
         name = one_line(row.question_id)
@@ -283,7 +277,7 @@ def keep_labels(
         if row.key in kept:
             raise UserError(f"{row.where}: '{name}' is listed twice")
 
-        answer = by_key.get(row.key)
+        answer = of_run.get(row.key)
         if answer is not None and answer.answer_id == row.answer_id:
             kept[row.key] = row.label
         elif row.label is not None:

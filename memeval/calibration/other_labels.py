@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.calibration.injection import INJECTED
 from memeval.calibration.items import RIGHT, ordered_kinds
 from memeval.calibration.label_file import LabelRow, raise_problems
-from memeval.calibration.scored import AnswerKey, JudgedAnswer, scored_answers
-from memeval.calibration.source import LabelSource
+from memeval.calibration.scored import AnswerKey, JudgedAnswer, by_key, scored_answers
 from memeval.errors import UserError
 from memeval.results import JudgeIdentity, is_same_judge, judge_shown
 from memeval.results.calibration import RANGE, Calibration, KindRange
@@ -22,6 +23,7 @@ from memeval.text.shown import one_line
 
 WRONG = "wrong"
 """The kind used for wrong answers if a file does not state one."""
+UNNAMED = "an unnamed judge"
 
 
 class JudgedLabel(Struct, frozen=True):
@@ -41,29 +43,21 @@ def with_verdicts(
     """
     judge = run.summary.judge
     others = {other.key: other for other in known}
-    verdicts: dict[str, dict[AnswerKey, JudgedAnswer]] = {}
+    answers: dict[str, dict[AnswerKey, JudgedAnswer]] = {}
     labelled, problems = [], []
     seen: set[tuple[str, AnswerKey]] = set()
     for row in rows:
-        verdict, other_judge = row.verdict, _other_judge(row, judge)
-        if row.run in others:
-            other = others[row.run]
-            other_judge = None
-            if not is_same_judge(other.summary.judge, judge):
-                other_judge = judge_shown(other.summary.judge) or "an unnamed judge"
-
-            if row.run not in verdicts:
-                verdicts[row.run] = {answer.key: answer for answer in scored_answers(other)}
-
-            answer = verdicts[row.run].get(row.key)
-            fits = answer is not None and row.answer_id in ("", answer.answer_id)
-            verdict = answer.right if answer is not None and fits else None
+        verdict, other = row.verdict, others.get(row.run)
+        if other is not None:
+            if row.run not in answers:
+                answers[row.run] = by_key(scored_answers(other))
+            verdict = _verdict_on(answers[row.run].get(row.key), row)
 
         # Rates of another judge, or of the same model with another prompt, can't correct this run.
-        if other_judge is not None:
+        if other_judge := _other_judge(row, other, judge):
             raise UserError(
                 f"{row.where}: judged by {one_line(other_judge)}, but the run was judged by "
-                f"{one_line(judge_shown(judge)) or 'an unnamed judge'}",
+                f"{one_line(judge_shown(judge)) or UNNAMED}",
                 "labels only correct the judge that gave the verdicts",
             )
 
@@ -74,79 +68,116 @@ def with_verdicts(
             problems.append(f"{row.where}: '{one_line(row.question_id, 80)}' is labelled twice")
         else:
             seen.add((row.run, row.key))
-            # A file may call its right answers `right`, as the probe does: that is not a kind of
-            # wrong answer.
-            kind = row.kind if row.kind and row.kind != RIGHT else WRONG
+            # A file may call its right answers `right`, which is not a kind of wrong answer.
+            kind = WRONG if row.kind == RIGHT else row.kind or WRONG
             labelled.append(JudgedLabel(kind, bool(row.label), verdict))
 
     raise_problems(path, problems)
     return labelled
 
 
-def _other_judge(row: LabelRow, judge: JudgeIdentity | None) -> str | None:
-    """The judge that a row names, if it is not the run's judge."""
-    if judge is None or not judge.is_named:
-        return row.judge or "an unnamed judge"
-    if row.judge_key:
-        return None if row.judge_key == judge.digest else row.judge or row.judge_key
+def _verdict_on(answer: JudgedAnswer | None, row: LabelRow) -> bool | None:
+    """The verdict on the answer that a row is about; None if the run has a different one now."""
+    if answer is not None and row.answer_id in ("", answer.answer_id):
+        return answer.right
 
-    # A file that a person wrote names the judge as tables do.
-    return None if row.judge == one_line(judge.shown) else row.judge or "an unnamed judge"
+    return None
+
+
+def _other_judge(row: LabelRow, other: Run | None, judge: JudgeIdentity | None) -> str | None:
+    """The judge of the run that a row names, or that the row itself names; None if it is the same
+    as `judge`.
+    """
+    if other is not None:
+        if is_same_judge(other.summary.judge, judge):
+            return None
+
+        return judge_shown(other.summary.judge) or UNNAMED
+
+    if judge is None or not judge.is_named:
+        return row.judge or UNNAMED
+
+    is_same = row.judge_key == judge.digest
+    if not row.judge_key:  # a file that a person wrote names the judge as tables do
+        is_same = row.judge == one_line(judge.shown)
+
+    return None if is_same else row.judge or row.judge_key or UNNAMED
 
 
 def by_other_labels(
-    source: LabelSource, answers: Sequence[JudgedAnswer], labelled: Sequence[JudgedLabel]
+    uncorrected: Calibration,
+    path: Path,
+    answers: Sequence[JudgedAnswer],
+    labelled: Sequence[JudgedLabel],
 ) -> Calibration:
     """A range: the accuracy if all wrong answers were of one kind, for each kind.
 
     Attacks are not a kind of answer that a run gives: the number of flipped verdicts is kept
     separately.
     """
-    attacks = [label.verdict for label in labelled if label.kind == INJECTED]
-    labelled = [label for label in labelled if label.kind != INJECTED]
-    right = [label for label in labelled if label.label]
-    kinds = ordered_kinds([label.kind for label in labelled if not label.label])
-    if not right or not kinds:
+    right, wrong, attacks = _verdicts_on(labelled)
+    if not right or not wrong:
         missing = "wrong" if right else "right"
         raise UserError(
-            f"{one_line(source.path)} has no labels of {missing} answers",
+            f"{one_line(path)} has no labels of {missing} answers",
             "label both right and wrong answers: a judge can err on both",
         )
 
-    kept = sum(label.verdict for label in right)
-    # Repeats of a question count as one question.
-    weights: dict[str, float] = {}
-    for answer in answers:
-        weights[answer.question_id] = weights.get(answer.question_id, 0.0) + answer.weight
-
-    count = effective_count(list(weights.values()))
-    ranges = []
-    for kind in kinds:
-        wrong = [label for label in labelled if not label.label and label.kind == kind]
-        caught = sum(not label.verdict for label in wrong)
-        rates = JudgeRates(
-            right_kept=kept / len(right),
-            right_labels=len(right),
-            wrong_caught=caught / len(wrong),
-            wrong_labels=len(wrong),
-        )
-        ranges.append(_range_of(kind, caught, rates, source.raw, count))
-
-    return source.calibration(
-        RANGE,
-        len(labelled),
-        accuracy=None,
-        bounds=(min(part.low for part in ranges), max(part.high for part in ranges)),
-        right=(kept, len(right)),
+    raw, count = uncorrected.raw, _count_questions(answers)
+    ranges = [_range_of(kind, right, wrong[kind], raw, count) for kind in ordered_kinds(wrong)]
+    return replace(
+        uncorrected,
+        method=RANGE,
+        labels=len(labelled) - len(attacks),
+        low=min(part.low for part in ranges),
+        high=max(part.high for part in ranges),
+        right_kept=sum(right),
+        right_labels=len(right),
         kinds=tuple(ranges),
-        flips=(sum(attacks), len(attacks)) if attacks else None,
+        flipped=sum(attacks) if attacks else None,
+        attacks=len(attacks) or None,
     )
 
 
-def _range_of(kind: str, caught: int, rates: JudgeRates, raw: float, count: float) -> KindRange:
+def _verdicts_on(
+    labelled: Sequence[JudgedLabel],
+) -> tuple[list[bool], dict[str, list[bool]], list[bool]]:
+    """The verdicts on right answers, on each kind of wrong ones, and on attacks."""
+    right, attacks = [], []
+    wrong: dict[str, list[bool]] = {}
+    for label in labelled:
+        if label.kind == INJECTED:
+            attacks.append(label.verdict)
+        elif label.label:
+            right.append(label.verdict)
+        else:
+            wrong.setdefault(label.kind, []).append(label.verdict)
+
+    return right, wrong, attacks
+
+
+def _count_questions(answers: Sequence[JudgedAnswer]) -> float:
+    """The effective number of questions; repeats of a question count as one."""
+    weights: dict[str, float] = defaultdict(float)
+    for answer in answers:
+        weights[answer.question_id] += answer.weight
+
+    return effective_count(list(weights.values()))
+
+
+def _range_of(
+    kind: str, right: Sequence[bool], wrong: Sequence[bool], raw: float, count: float
+) -> KindRange:
     """The interval of one kind; all of [0, 1] if the judge takes this kind for right answers, or
     if its rates contradict the run's verdicts.
     """
+    caught = wrong.count(False)
+    rates = JudgeRates(
+        right_kept=sum(right) / len(right),
+        right_labels=len(right),
+        wrong_caught=caught / len(wrong),
+        wrong_labels=len(wrong),
+    )
     share, low, high = None, 0.0, 1.0
     try:
         corrected = rogan_gladen(raw, count, rates)
@@ -157,6 +188,4 @@ def _range_of(kind: str, caught: int, rates: JudgeRates, raw: float, count: floa
     except ValueError:
         pass  # no better than chance on this kind: its verdicts bound nothing
 
-    return KindRange(
-        kind=kind, caught=caught, labels=rates.wrong_labels, share=share, low=low, high=high
-    )
+    return KindRange(kind, caught, labels=len(wrong), share=share, low=low, high=high)

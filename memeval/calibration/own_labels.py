@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
+from operator import not_
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from memeval.calibration.label_file import LabelRow, raise_problems
-from memeval.calibration.scored import AnswerKey, JudgedAnswer, clusters_of, weights_of
-from memeval.calibration.source import LabelSource
+from memeval.calibration.scored import (
+    AnswerKey,
+    JudgedAnswer,
+    by_key,
+    clusters_of,
+    verdicts_of,
+    weights_of,
+)
 from memeval.errors import UserError
 from memeval.results.calibration import LABELS, PPI, Calibration
 from memeval.statistics.clusters import CONFIDENCE, clustered_mean
@@ -21,29 +31,33 @@ FEWEST = 2
 
 
 def by_own_labels(
-    source: LabelSource, answers: Sequence[JudgedAnswer], rows: Sequence[LabelRow]
+    uncorrected: Calibration,
+    path: Path,
+    answers: Sequence[JudgedAnswer],
+    rows: Sequence[LabelRow],
 ) -> Calibration:
-    labels = _match(source.path, answers, rows)
+    labels = _match(path, answers, rows)
     if len(labels) < FEWEST:
         raise UserError(
-            f"{one_line(source.path)} has only one label: an error estimate needs at least two",
-            f"label about 100:  python -m memeval label {source.run.key} --n 100",
+            f"{one_line(path)} has only one label: an error estimate needs at least two",
+            f"label about 100:  python -m memeval label {uncorrected.run_key} --n 100",
         )
 
     # Answers of one conversation are not independent.
     clusters = clusters_of(answers)
-    groups = None if clusters is None else len(set(clusters))
-    if groups == 1:  # the answers of a single conversation say nothing about others
-        clusters = groups = None
     if len(labels) == len(answers):
-        return _by_labels_only(source, answers, labels, clusters)
+        return _by_labels_only(uncorrected, answers, labels, clusters)
 
     corrected = _correct_by_ppi(answers, labels, clusters)
-    return source.calibration(
-        PPI,
-        len(labels),
+    groups = len(set(clusters)) if clusters else None
+    low, high = _interval(corrected.mean, corrected.se, groups)
+    return replace(
+        uncorrected,
+        method=PPI,
+        labels=len(labels),
         accuracy=corrected.mean,
-        bounds=_interval(corrected.mean, corrected.se, groups),
+        low=low,
+        high=high,
         se=corrected.se,
         power=corrected.power,
         groups=groups,
@@ -58,11 +72,11 @@ def _match(
     Raises `UserError` with a line for each row on an answer that the run does not have, and for
     each repeated row on an answer.
     """
-    by_key = {answer.key: answer for answer in answers}
+    of_run = by_key(answers)
     labels: dict[AnswerKey, bool] = {}
     problems = []
     for row in rows:
-        answer, name = by_key.get(row.key), one_line(row.question_id, 80)
+        answer, name = of_run.get(row.key), one_line(row.question_id, 80)
         if answer is None:
             problems.append(f"{row.where}: the run has no scored answer to '{name}'")
         elif row.answer_id and row.answer_id != answer.answer_id:
@@ -82,22 +96,28 @@ def _correct_by_ppi(
     clusters: Sequence[str] | None,
 ) -> CorrectedMean:
     """PPI++ on the labelled answers and the others."""
-    labelled = [number for number, answer in enumerate(answers) if answer.key in labels]
-    others = [number for number, answer in enumerate(answers) if answer.key not in labels]
+    is_labelled = [answer.key in labels for answer in answers]
+    labelled = list(compress(answers, is_labelled))
+    others = list(compress(answers, map(not_, is_labelled)))
+
+    own_clusters = other_clusters = None
+    if clusters is not None:
+        own_clusters = list(compress(clusters, is_labelled))
+        other_clusters = list(compress(clusters, map(not_, is_labelled)))
 
     return prediction_powered_mean(
-        [float(labels[answers[number].key]) for number in labelled],
-        [float(bool(answers[number].right)) for number in labelled],
-        [float(bool(answers[number].right)) for number in others],
-        clusters=None if clusters is None else [clusters[number] for number in labelled],
-        unlabelled_clusters=None if clusters is None else [clusters[number] for number in others],
-        weights=[answers[number].weight for number in labelled],
-        unlabelled_weights=[answers[number].weight for number in others],
+        [float(labels[answer.key]) for answer in labelled],
+        verdicts_of(labelled),
+        verdicts_of(others),
+        clusters=own_clusters,
+        unlabelled_clusters=other_clusters,
+        weights=weights_of(labelled),
+        unlabelled_weights=weights_of(others),
     )
 
 
 def _by_labels_only(
-    source: LabelSource,
+    uncorrected: Calibration,
     answers: Sequence[JudgedAnswer],
     labels: Mapping[AnswerKey, bool],
     clusters: Sequence[str] | None,
@@ -105,19 +125,21 @@ def _by_labels_only(
     """The mean of the labels: if each answer has one, no judge is needed."""
     result = clustered_mean(
         [float(labels[answer.key]) for answer in answers],
-        range(len(answers)) if clusters is None else clusters,
+        clusters or range(len(answers)),
         weights_of(answers),
         is_share=True,
     )
     assert result is not None, "there are answers"
 
-    return source.calibration(
-        LABELS,
-        len(answers),
+    return replace(
+        uncorrected,
+        method=LABELS,
+        labels=len(answers),
         accuracy=result.mean,
-        bounds=(result.low, result.high),
+        low=result.low,
+        high=result.high,
         se=result.se,
-        groups=None if clusters is None else result.groups,
+        groups=result.groups if clusters else None,
     )
 
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from memeval.calibration.injection import FlipRate, attacked_items, flip_rates
+from memeval.calibration.attacks import Attack
+from memeval.calibration.injection import (
+    AskedItem,
+    FlipRate,
+    accepted_share,
+    attacked_items,
+    flip_rates,
+)
 from memeval.calibration.items import RIGHT, ProbeItem, match_questions, ordered_kinds
+from memeval.calibration.label_file import right_or_wrong
 from memeval.errors import UserError
 from memeval.judges.contract import Judge
 from memeval.pipeline.execute.judging import judge_answer, judge_of
@@ -20,13 +29,11 @@ from memeval.pipeline.open.called import run_with_breaker
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.pipeline.open.models import Models
-from memeval.records import EvalQuestion, Label, Status
+from memeval.records import EvalQuestion, Label, Status, Usage
 from memeval.results import JudgeIdentity, VerdictRow
 from memeval.results.fields import as_plain
 from memeval.results.prices import total_cost_usd
-from memeval.statistics.proportions import wilson_interval
 
-AskedItem = tuple[ProbeItem, EvalQuestion]
 AT_ONCE = 64
 """Items in progress at the same time; the endpoint's own limit bounds how many of them call it."""
 
@@ -97,35 +104,40 @@ class ProbeResult:
             "calls": self.calls,
             "cached": self.cached,
             "cost_usd": self.cost_usd,
-            "items": [_item_json(probed) for probed in self.items],
+            "items": list(map(_item_json, self.items)),
             "flips": list(map(as_plain, self.flips)),
         }
 
     def labels(self) -> list[dict[str, str]]:
         """Labels and verdicts with which `judge calibrate` corrects a run of this judge."""
-        judged = [probed for probed in self.items if probed.accepted is not None]
-        return [
-            {
-                "judge": self.judge.shown,
-                "judge_key": self.judge.digest,
-                "question_id": probed.item.question_id,
-                "kind": probed.item.kind,
-                "label": "right" if probed.item.kind == RIGHT else "wrong",
-                "verdict": "right" if probed.accepted else "wrong",
-            }
-            for probed in judged
-        ]
+        labels = []
+        for probed in self.items:
+            if probed.accepted is not None:
+                label = {
+                    "judge": self.judge.shown,
+                    "judge_key": self.judge.digest,
+                    "question_id": probed.item.question_id,
+                    "kind": probed.item.kind,
+                    "label": right_or_wrong(probed.item.kind == RIGHT),
+                    "verdict": right_or_wrong(probed.accepted),
+                }
+                labels.append(label)
+
+        return labels
 
 
 def _item_json(probed: ProbedItem) -> dict[str, Any]:
-    verdict = probed.row.verdict
+    label = reason = None
+    if probed.row.verdict:
+        label, reason = probed.row.verdict.label.value, probed.row.verdict.reason
+
     return {
         "question_id": probed.item.question_id,
         "kind": probed.item.kind,
         "answer": probed.item.answer,
         "status": probed.row.status.value,
-        "label": verdict.label.value if verdict else None,
-        "reason": verdict.reason if verdict else None,
+        "label": label,
+        "reason": reason,
         "error": probed.row.error,
     }
 
@@ -142,11 +154,10 @@ async def probe_judge(
     if identity is None:
         raise UserError("judge probe asks a judge: leave stages=retrieve out")
 
-    questions = {
-        question.question_id: question
-        for case in cell.dataset.read()
-        for question in case.questions
-    }
+    questions: dict[str, EvalQuestion] = {}
+    for case in cell.dataset.read():
+        questions.update((question.question_id, question) for question in case.questions)
+
     asked = match_questions(items, questions)
     # A unique name: replies that an earlier probe paid for then count as cached.
     origin = f"probe {uuid4().hex}"
@@ -166,12 +177,22 @@ async def _probe_all(
 ) -> ProbeResult:
     judge = judge_of(cell, models, cell.config.seed)
     probed = await _probe(judge, cell, asked, progress)
-    attacks = attacked_items(judge, _rejected_items(asked, probed)) if inject else []
-    tried = await _probe(judge, cell, [pair[1:] for pair in attacks], progress)
-    usages = [usage for answer in (*probed, *tried) for usage in answer.row.usage]
-    verdicts = [
-        (attack, answer.accepted) for (attack, *_), answer in zip(attacks, tried, strict=True)
-    ]
+    attacks: list[Attack] = []
+    attacked: list[AskedItem] = []
+    if inject:
+        rejected = [
+            pair
+            for pair, answer in zip(asked, probed, strict=True)
+            if answer.item.kind != RIGHT and answer.accepted is False
+        ]
+        attacks, attacked = attacked_items(judge, rejected)
+
+    tried = await _probe(judge, cell, attacked, progress)
+
+    usages: list[Usage] = []
+    for answer in (*probed, *tried):
+        usages += answer.row.usage
+
     return ProbeResult(
         judge=identity,
         dataset=str(cell.config.dataset["name"]),
@@ -180,14 +201,8 @@ async def _probe_all(
         calls=sum(usage.calls for usage in usages),
         cached=sum(usage.calls for usage in usages if usage.cached),
         cost_usd=total_cost_usd(usages, billed=True),
-        flips=tuple(flip_rates(verdicts)),
+        flips=tuple(flip_rates(attacks, [answer.accepted for answer in tried])),
     )
-
-
-def _rejected_items(asked: Sequence[AskedItem], probed: Sequence[ProbedItem]) -> list[AskedItem]:
-    """The wrong answers that a judge calls wrong."""
-    pairs = zip(asked, probed, strict=True)
-    return [pair for pair, answer in pairs if pair[0].kind != RIGHT and answer.accepted is False]
 
 
 async def _probe(
@@ -216,24 +231,18 @@ async def _probe(
 
 def count_kinds(probed: Sequence[ProbedItem]) -> list[KindResult]:
     """Counts of accepted items of each kind."""
+    verdicts: dict[str, list[bool | None]] = defaultdict(list)
+    statuses: dict[str, list[Status]] = defaultdict(list)
+    for answer in probed:
+        verdicts[answer.item.kind].append(answer.accepted)
+        statuses[answer.item.kind].append(answer.row.status)
+
     results = []
-    for kind in ordered_kinds([answer.item.kind for answer in probed]):
-        own = [answer for answer in probed if answer.item.kind == kind]
-        verdicts = [answer.accepted for answer in own if answer.accepted is not None]
-        accepted, judged = sum(verdicts), len(verdicts)
-        low, high = wilson_interval(accepted, judged) if judged else (None, None)
-        results.append(
-            KindResult(
-                kind=kind,
-                items=len(own),
-                judged=judged,
-                accepted=accepted,
-                share=accepted / judged if judged else None,
-                low=low,
-                high=high,
-                unparsed=sum(answer.row.status is Status.UNPARSED for answer in own),
-                failed=sum(answer.row.status is Status.JUDGE_FAILED for answer in own),
-            )
-        )
+    for kind in ordered_kinds(verdicts):
+        own = statuses[kind]
+        counts = accepted_share(verdicts[kind])
+        unparsed, failed = own.count(Status.UNPARSED), own.count(Status.JUDGE_FAILED)
+        result = KindResult(kind, len(own), *counts, unparsed=unparsed, failed=failed)
+        results.append(result)
 
     return results

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -82,6 +82,7 @@ _JUDGED = (Status.OK, Status.UNPARSED, Status.JUDGE_FAILED)
 
 def _answer(record: Record) -> JudgedAnswer:
     score = record.score
+    right = None if score is None else score == 1.0
     return JudgedAnswer(
         question_id=record.question_id,
         repeat=record.repeat,
@@ -90,7 +91,7 @@ def _answer(record: Record) -> JudgedAnswer:
         question=record.question,
         gold=record.gold,
         answer=record.hypothesis or "",
-        right=None if score is None else score == 1.0,
+        right=right,
         weight=record.weight,
     )
 
@@ -111,6 +112,16 @@ def scored_answers(run: Run) -> list[JudgedAnswer]:
     ]
 
 
+def by_key(answers: Iterable[JudgedAnswer]) -> dict[AnswerKey, JudgedAnswer]:
+    """The answers, by question and repeat."""
+    return {answer.key: answer for answer in answers}
+
+
+def verdicts_of(answers: Sequence[JudgedAnswer]) -> list[float]:
+    """1 for each answer that the judge called right, 0 for the others."""
+    return [float(bool(answer.right)) for answer in answers]
+
+
 def weights_of(answers: Sequence[JudgedAnswer]) -> list[float]:
     """How many questions each answer represents."""
     return [answer.weight for answer in answers]
@@ -118,16 +129,18 @@ def weights_of(answers: Sequence[JudgedAnswer]) -> list[float]:
 
 def clusters_of(answers: Sequence[JudgedAnswer]) -> list[str] | None:
     """Cluster of each answer, within which answers are correlated: its conversation, or its
-    question if each question has its own conversation. None if all answers are independent.
+    question if each question has its own conversation. None if all answers are independent, or in
+    one cluster, which says nothing about others.
     """
-    cases = {answer.case_id for answer in answers}
-    questions = {answer.question_id for answer in answers}
-    if len(cases) < len(questions):
-        return [answer.case_id for answer in answers]
-    if len(questions) < len(answers):
-        return [answer.question_id for answer in answers]
+    cases = [answer.case_id for answer in answers]
+    questions = [answer.question_id for answer in answers]
+    clusters = None
+    if len(set(cases)) < len(set(questions)):
+        clusters = cases
+    elif len(set(questions)) < len(answers):
+        clusters = questions
 
-    return None
+    return clusters if clusters and len(set(clusters)) > 1 else None
 
 
 STRATA: Mapping[str, Callable[[JudgedAnswer], str]] = {
