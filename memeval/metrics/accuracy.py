@@ -17,7 +17,10 @@ def corrected_text(summary: RunSummary) -> str:
     get = summary.metrics.get
     value, low, high = get(CORRECTED), get(f"{CORRECTED}_low"), get(f"{CORRECTED}_high")
 
-    text = span(low, high) if value is None else with_interval(value, low, high)
+    if value is not None:
+        return with_interval(value, low, high)
+
+    text = span(low, high)
     return "" if text == NONE else text
 
 
@@ -50,7 +53,10 @@ def right_phrase(summary: RunSummary, of: str = "") -> str:
 
 
 def _score(record: Record) -> float | None:
-    return None if record.score is None or record.verdict is None else record.verdict.score
+    if record.score is None or record.verdict is None:
+        return None
+
+    return record.verdict.score
 
 
 METRICS = (

@@ -100,8 +100,10 @@ class _Choices:
         """The position of the choice with this text; of choices that differ only in letter case or
         marks, the one that is written in the same way.
         """
-        plain = _plain(text) if len(text) <= self.longest else ""
-        alike = self._alike.get(plain, []) if plain else []
+        if len(text) > self.longest or not text.strip():
+            return None
+
+        alike = self._alike.get(_plain(text), [])
         if len({self._choices[position] for position in alike}) <= 1:
             return next(iter(alike), None)
 
@@ -129,16 +131,23 @@ def read_index(reply: str, choices: Sequence[str]) -> int | None:
     while index is None and marks:
         index = _after_mark(text, marks.pop(), known)
 
-    return _leading_index(text, known) if index is None else index
+    if index is None:
+        index = _leading_index(text, known)
+
+    return index
 
 
 def _after_mark(text: str, mark: int, choices: _Choices) -> int | None:
     index = _bare_index(text, mark, choices)
-    if index is None:
-        texts = (choices.by_text(line) for line in _texts(text, mark, choices.longest))
-        index = next((position for position in texts if position is not None), None)
+    if index is not None:
+        return index
 
-    return _index(text, mark, choices) if index is None else index
+    for line in _texts(text, mark, choices.longest):
+        index = choices.by_text(line)
+        if index is not None:
+            return index
+
+    return _index(text, mark, choices)
 
 
 def _bare_index(text: str, start: int, choices: _Choices) -> int | None:
@@ -147,9 +156,11 @@ def _bare_index(text: str, start: int, choices: _Choices) -> int | None:
     if match is None or int(match["index"]) >= len(choices):
         return None
 
-    alone = not match["rest"].strip(_AROUND)
-    index = int(match["index"])
-    return index if alone or choices.is_text_of(match["rest"], index) else None
+    index, rest = int(match["index"]), match["rest"]
+    if rest.strip(_AROUND) and not choices.is_text_of(rest, index):
+        return None
+
+    return index
 
 
 def _texts(text: str, mark: int, longest: int) -> Iterator[str]:
@@ -183,7 +194,10 @@ def _leading_index(text: str, choices: _Choices) -> int | None:
 
 def _index(text: str, start: int, choices: _Choices) -> int | None:
     match = _INDEX.match(text, _end_of_lead(text, start))
-    return int(match["index"]) if match and int(match["index"]) < len(choices) else None
+    if match is None or int(match["index"]) >= len(choices):
+        return None
+
+    return int(match["index"])
 
 
 def _end_of_lead(text: str, start: int) -> int:

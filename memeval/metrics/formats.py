@@ -10,9 +10,17 @@ from decimal import Decimal
 NONE = "–"
 
 
+def decimals(value: float | None, digits: int = 1, *, factor: float = 1.0) -> str:
+    """A number with this many decimals, times `factor`: `2.5`."""
+    if value is None:
+        return NONE
+
+    return f"{factor * value:.{digits}f}"
+
+
 def percent(value: float | None, digits: int = 1) -> str:
     """A share in [0, 1] in per cent, without the sign: `54.0`."""
-    return NONE if value is None else f"{100 * value:.{digits}f}"
+    return decimals(value, digits, factor=100)
 
 
 def span(low: float | None, high: float | None) -> str:
@@ -31,12 +39,18 @@ def with_interval(value: float | None, low: float | None, high: float | None) ->
     Never written with ± and half its width: the interval of a share is not symmetric.
     """
     ends = interval(low, high)
-    return percent(value) if value is None or ends == NONE else f"{percent(value)} {ends}"
+    if value is None or ends == NONE:
+        return percent(value)
+
+    return f"{percent(value)} {ends}"
 
 
 def count(value: float | None) -> str:
     """A whole number with thousands separators: `1,540`."""
-    return NONE if value is None else f"{round(value):,}"
+    if value is None:
+        return NONE
+
+    return f"{round(value):,}"
 
 
 def short_count(value: float | None) -> str:
@@ -47,8 +61,10 @@ def short_count(value: float | None) -> str:
     for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if value >= 0.9995 * size:
             scaled = value / size
-            # Three digits leave no room for a decimal.
-            return f"{scaled:.1f}{letter}" if scaled < 99.95 else f"{scaled:.0f}{letter}"
+            if scaled < 99.95:
+                return f"{scaled:.1f}{letter}"
+
+            return f"{scaled:.0f}{letter}"  # three digits leave no room for a decimal
 
     return f"{value:.0f}"
 
@@ -62,8 +78,10 @@ def dollars(value: float | None) -> str:
         return "unknown"
     if value == 0:
         return "0"
+    if value < 1:
+        return _three_digits(value)
 
-    return f"{value:,.2f}" if value >= 1 else _three_digits(value)
+    return f"{value:,.2f}"
 
 
 def _three_digits(value: float) -> str:
@@ -77,8 +95,10 @@ def milliseconds(value: float | None) -> str:
         return NONE
     if value < 10:
         return f"{value:.1f} ms"
+    if value < 1000:
+        return f"{value:.0f} ms"
 
-    return f"{value:.0f} ms" if value < 1000 else f"{value / 1000:.1f} s"
+    return f"{value / 1000:.1f} s"
 
 
 def short_ms(value: float) -> str:
@@ -88,7 +108,10 @@ def short_ms(value: float) -> str:
 
 def digits(value: float) -> str:
     """A cost with enough digits to distinguish small ones: `$0.0123`."""
-    return f"${value:.4f}" if 0 < value < 0.1 else f"${value:,.2f}"
+    if 0 < value < 0.1:
+        return f"${value:.4f}"
+
+    return f"${value:,.2f}"
 
 
 def duration(value: float) -> str:
@@ -106,18 +129,21 @@ def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
     size = abs(value)
     if unit == "points":
         text = percent(size)
+    elif size >= 100:
+        text = count(size)
     elif unit == "$":
-        text = _three_digits(size) if size < 100 else count(size)
+        text = _three_digits(size)
     elif unit == "ms":
-        text = f"{size:.1f}" if size < 100 else count(size)
+        text = f"{size:.1f}"
     else:
-        text = f"{size:.3g}" if size < 100 else count(size)
+        text = f"{size:.3g}"
 
-    # Also for −0.0: an interval that begins there is not above 0.
     if value < 0:
         return f"−{text}"
+    if value > 0 and signed:
+        return f"+{text}"
 
-    return f"+{text}" if signed and value > 0 else text
+    return text  # also of −0.0: an interval that begins there is not above 0
 
 
 def probability(p: float | None) -> str:

@@ -35,11 +35,14 @@ def keyword_overlap(answer: str, gold: str) -> float:
     has no keywords.
     """
     expected, answered = keywords(gold), set(keywords(answer))
+    if not expected:
+        return 0.0
+
     if not is_latin(gold):
         # A gold of one character, such as a number, occurs only within the answer's pairs.
         answered |= set(canonical(answer).lower())
 
-    return sum(word in answered for word in expected) / len(expected) if expected else 0.0
+    return sum(word in answered for word in expected) / len(expected)
 
 
 def contains_gold(answer: str, gold: str) -> bool:

@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Sequence
 
 from memeval.metrics.choice import DENIED
 
@@ -90,29 +90,35 @@ def read_letters(
     above reads none.
     """
     text = unicodedata.normalize("NFKC", reply).strip()
-    marks = deque((match.end() for match in _MARK.finditer(text)), maxlen=_MARKS)
-    parts = [text[mark:] for mark in reversed(marks)] + [text]
+    marks = deque(_MARK.finditer(text), maxlen=_MARKS)
+    parts = [text[mark.end() :] for mark in reversed(marks)] + [text]
 
     for part in parts:
-        start = _after_lead(part)
-        labels = _labels_of_lines(start) if multi_select else []
-        with_texts = None if labels else _labelled_texts(start, choices)
-        if with_texts is not None:
-            return with_texts
+        # The pattern also matches nothing, so there is always a match.
+        start = part[_LEAD.match(part).end() :]  # type: ignore[union-attr]
+        labels = []
+        if multi_select:
+            labels = _labels_of_lines(start)
+        if not labels:
+            with_texts = _labelled_texts(start, choices)
+            if with_texts is not None:
+                return with_texts
 
-        labels = labels or _labels_of_list(start)
+            labels = _labels_of_list(start)
         if labels:
             found = _positions(labels, len(choices))
+            if found:
+                return found
+
             break
-    else:
-        found = None
 
     # A text much longer than all the choices does not consist of them.
     longest = 2 * sum(map(len, choices)) + 20 * len(choices) + 100
-    short = [part for part in parts if len(part) <= longest]
-    return found or next(
-        (texts for part in short if (texts := _by_text(part, choices, multi_select))), None
-    )
+    for part in parts:
+        if len(part) <= longest and (texts := _by_text(part, choices, multi_select)):
+            return texts
+
+    return None
 
 
 def exact_set(chosen: Collection[Hashable], right: Collection[Hashable]) -> float:
@@ -125,12 +131,10 @@ def jaccard(chosen: Collection[Hashable], right: Collection[Hashable]) -> float:
     for two empty sets.
     """
     either = set(chosen) | set(right)
-    return len(set(chosen) & set(right)) / len(either) if either else 1.0
+    if not either:
+        return 1.0
 
-
-def _after_lead(part: str) -> str:
-    lead = _LEAD.match(part)
-    return part[lead.end() if lead else 0 :]
+    return len(set(chosen) & set(right)) / len(either)
 
 
 def _labels_of_list(text: str) -> list[str]:
@@ -143,45 +147,40 @@ def _labels_of_list(text: str) -> list[str]:
         return []
 
     line = text[match.end() :].partition("\n")[0]
-    goes_on = _GOES_ON.match(line) or _FURTHER.search(line)
-    return [_UNREADABLE] if goes_on else _LETTERS.findall(match[1])
+    if _GOES_ON.match(line) or _FURTHER.search(line):
+        return [_UNREADABLE]
+
+    return _LETTERS.findall(match[1])
 
 
 def _labelled_texts(text: str, choices: Sequence[str]) -> tuple[int, ...] | None:
     """Label positions on a line of only labels, at least one with its choice's text; else None."""
     line = " ".join(text.partition("\n")[0].casefold().split())
-    texts = [_plain(choice) for choice in choices]
+    texts = list(map(_plain, choices))
     if len(line) > 2 * sum(map(len, texts)) + 20 * len(texts) + 100:
         return None
 
-    items = list(_items(line, texts))
-    known = [item for item in items if item is not None]
-    if len(known) < len(items) or not any(has_text for _, has_text in known):
-        return None
-
-    return tuple(sorted({position for position, _ in known}))
-
-
-def _items(line: str, texts: Sequence[str]) -> Iterator[tuple[int, bool] | None]:
-    """Each label's position, and whether its text follows; None for anything else on the line."""
-    at = 0
+    positions, has_any_text, at = set(), False, 0
     while at < len(line):
         label = _LABEL.match(line, at)
-        position = ord(label[1]) - ord("a") if label else len(texts)
-        if label is None or position >= len(texts):
-            yield None
-            return
+        if label is None or ord(label[1]) - ord("a") >= len(texts):
+            return None
 
+        position, end = ord(label[1]) - ord("a"), label.end()
         # The pattern also matches nothing, so there is always a match.
-        start = _BESIDE.match(line, label.end()).end()  # type: ignore[union-attr]
-        has_text = bool(texts[position]) and line.startswith(texts[position], start)
-        divided = _NEXT.match(line, start + len(texts[position]) if has_text else label.end())
-        if divided is None or (divided.end() == at):
-            yield None
-            return
+        start = _BESIDE.match(line, end).end()  # type: ignore[union-attr]
+        if texts[position] and line.startswith(texts[position], start):
+            has_any_text = True
+            end = start + len(texts[position])
 
-        yield position, has_text
+        divided = _NEXT.match(line, end)
+        if divided is None or divided.end() == at:
+            return None
+
+        positions.add(position)
         at = divided.end()
+
+    return tuple(sorted(positions)) if has_any_text else None
 
 
 def _labels_of_lines(text: str) -> list[str]:
@@ -189,10 +188,13 @@ def _labels_of_lines(text: str) -> list[str]:
 
     The forms are a bare label, and a label before punctuation.
     """
-    lines = [_LINE.match(line) for line in text.splitlines() if line.strip()]
-    labels = [match[1] for match in lines if match]
-    alike = len({bool(match[2]) for match in lines if match}) == 1
-    return labels if len(labels) == len(lines) > 1 and alike else []
+    lines = list(filter(str.strip, text.splitlines()))
+    matches = list(filter(None, map(_LINE.match, lines)))
+    forms = {bool(match[2]) for match in matches}
+    if len(matches) < len(lines) or len(lines) < 2 or len(forms) > 1:
+        return []
+
+    return [match[1] for match in matches]
 
 
 def _positions(runs: Sequence[str], count: int) -> tuple[int, ...] | None:
@@ -203,7 +205,10 @@ def _positions(runs: Sequence[str], count: int) -> tuple[int, ...] | None:
         return None
 
     positions = {ord(label) - ord("A") for label in "".join(runs).upper()}
-    return tuple(sorted(positions)) if max(positions) < count else None
+    if max(positions) >= count:
+        return None
+
+    return tuple(sorted(positions))
 
 
 def _by_text(text: str, choices: Sequence[str], multi_select: bool) -> tuple[int, ...] | None:
@@ -213,16 +218,12 @@ def _by_text(text: str, choices: Sequence[str], multi_select: bool) -> tuple[int
         for form in (choice, f"{chr(ord('A') + position)} {choice}"):
             known.setdefault(_plain(form), set()).add(position)
 
-    divisions = [
-        [text],
-        *(
-            [re.split(mark, text) for mark in (r"\n", r"[\n;]", r"[\n;,、]")]
-            if multi_select
-            else []
-        ),
-    ]
+    divisions = [[text]]
+    if multi_select:
+        divisions += [re.split(mark, text) for mark in (r"\n", r"[\n;]", r"[\n;,、]")]
+
     for division in divisions:
-        matches = [known.get(_plain(part), set()) for part in division if _plain(part)]
+        matches = [known.get(part, set()) for part in map(_plain, division) if part]
         if matches and all(len(positions) == 1 for positions in matches):
             return tuple(sorted(set().union(*matches)))
 

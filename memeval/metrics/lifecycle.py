@@ -5,6 +5,7 @@ Everything is decided by `memeval.text.value_search`, without anyone's opinion.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
@@ -153,7 +154,10 @@ def _known_rates(depth: str, values: set[str], traces: Traces) -> dict[str, floa
     if not traces.right:
         return metrics
 
-    needed = (traces.known or traces.right) if depth == CONTEXT else traces.right
+    needed = traces.right
+    if depth == CONTEXT and traces.known:
+        needed = traces.known
+
     known = _has_any(needed, values)
     metrics[f"known_rate/{depth}"] = known
     if traces.older and traces.kind != EXPIRED:
@@ -177,12 +181,23 @@ def life_measures(records: Sequence[Record]) -> dict[str, float | None]:
     """
     measures: dict[str, float | None] = {}
     for metric in RATES:
-        values = [record.metrics.get(metric.name) for record in records]
-        clusters = [record.case_id for record in records]
-        result = scored_mean(values, clusters, [record.weight for record in records])
+        result = scored_mean(*_measured(records, metric.name))
         measures |= interval_figures(metric.name, result)
 
     return measures | _selective_forgetting(records)
+
+
+def _measured(records: Sequence[Record], name: str) -> tuple[list[float], list[str], list[float]]:
+    """The values of a metric, with the case and the weight of each record that has one."""
+    values, cases, weights = [], [], []
+    for record in records:
+        value = record.metrics.get(name)
+        if value is not None:
+            values.append(value)
+            cases.append(record.case_id)
+            weights.append(record.weight)
+
+    return values, cases, weights
 
 
 def _selective_forgetting(records: Sequence[Record]) -> dict[str, float | None]:
@@ -194,82 +209,76 @@ def _selective_forgetting(records: Sequence[Record]) -> dict[str, float | None]:
     """
     kept = [record for record in records if record.category in (CURRENT, NEIGHBOUR)]
     parts = [_share(records, f"{LEAK}/{PROBE}"), _share(kept, "known_rate/context")]
-    (leaked, *_), (known, *_) = parts
+    (leaked, asked, _), (known, needed, _) = parts
     if leaked is None or known is None:
         return {}
 
     result = (1 - leaked) * known
     ends: tuple[float | None, float | None] = (None, None)
-    influence: dict[Hashable, float] = {}
+    influence: dict[Hashable, float] = defaultdict(float)
     independent = 0.0
     for factor, (share, count, residuals) in zip((-known, 1 - leaked), parts, strict=True):
         assert share is not None, "both are measured"
         independent += factor**2 * share * (1 - share) / count
         for case_id, residual in residuals.items():
-            influence[case_id] = influence.get(case_id, 0.0) + factor * residual / count
+            influence[case_id] += factor * residual / count
 
     groups = len(influence)
     if groups > 1:
         squares = sum(part**2 for part in influence.values())
         error = max(groups / (groups - 1) * squares, independent)
         spread = result * (1 - result)
-        fewest = min(count for _, count, _ in parts)
-        effective = spread / error if spread > 0 and error > 0 else fewest
+        effective = min(asked, needed)
+        if spread > 0 and error > 0:
+            effective = spread / error
+
         ends = wilson_ends(result, effective, two_sided_quantile(groups - 1, CONFIDENCE))
 
-    return {
-        SELECTIVE: result,
-        f"{SELECTIVE}_ci95_low": ends[0],
-        f"{SELECTIVE}_ci95_high": ends[1],
-    }
+    return {SELECTIVE: result, f"{SELECTIVE}_ci95_low": ends[0], f"{SELECTIVE}_ci95_high": ends[1]}
 
 
 def _share(
     records: Sequence[Record], name: str
 ) -> tuple[float | None, float, Mapping[Hashable, float]]:
     """A share over the records that have it, how many these are, and Σ w (x - share) by case."""
-    rows = [record for record in records if record.metrics.get(name) is not None]
-    values = [float(record.metrics[name] or 0) for record in rows]
-    weights = [record.weight for record in rows]
-    if not rows:
+    values, cases, weights = _measured(records, name)
+    if not values:
         return None, 0.0, {}
 
     share = weighted_mean(values, weights)
-    residuals = cluster_sums(values, [record.case_id for record in rows], share, weights)
-    return share, sum(weights), residuals
+    return share, sum(weights), cluster_sums(values, cases, share, weights)
 
 
 def leak_sentence(records: Sequence[Record]) -> str:
     """How many deleted facts were found: `3 of 40 deleted facts were still found when asked for
     directly: 7.5 % [2.6, 19.9]`. Empty if no memory was searched for one.
     """
-    name = f"{LEAK}/{PROBE}"
-    asked = [record for record in records if record.metrics.get(name) is not None]
-    values = [record.metrics.get(name) for record in asked]
-    result = scored_mean(values, [record.case_id for record in asked])
+    values, cases, _ = _measured(records, f"{LEAK}/{PROBE}")
+    result = scored_mean(values, cases)
     if result is None:
         return ""
 
-    found = sum(value == 1.0 for value in values)
-    ends = interval(result.low, result.high)
-    return (
-        f"{found} of {len(asked)} deleted facts were still found when asked for directly: "
-        f"{percent(result.mean)} %" + ("" if ends == NONE else f" {ends}")
+    sentence = (
+        f"{values.count(1.0)} of {len(values)} deleted facts were still found when asked for "
+        f"directly: {percent(result.mean)} %"
     )
+    ends = interval(result.low, result.high)
+    return sentence if ends == NONE else f"{sentence} {ends}"
 
 
 def _rate(
     name: str, *, more_is_better: bool = False, heading: str = "", title: str = "", hint: str = ""
 ) -> Metric:
     # `life_measures` computes the mean: runs on other data have none of these figures.
+    tables, places = ((TABLE, PAGE), PLACES) if title else ((), ())
     return Metric(
         name,
         averaged=False,
         more_is_better=more_is_better,
         of_record=lambda record: record.metrics.get(name),
-        columns=dict.fromkeys((TABLE, PAGE), heading) if heading else {},
-        lines=dict.fromkeys(PLACES, title) if title else {},
-        texts=dict.fromkeys(PLACES, partial(percent_of, name)) if title else {},
+        columns=dict.fromkeys(tables, heading),
+        lines=dict.fromkeys(places, title),
+        texts=dict.fromkeys(places, partial(percent_of, name)),
         optional=PLACES,
         hint=hint,
     )
@@ -316,9 +325,6 @@ def _of_operation(kind: str, figure: str, unit: Unit, title: str) -> Metric:
 
 METRICS = (
     *RATES,
-    *(
-        _of_operation(kind, figure, unit, title)
-        for kind in ("forget", "correct")
-        for figure, unit, title in OF_OPERATIONS
-    ),
+    *(_of_operation("forget", *figure) for figure in OF_OPERATIONS),
+    *(_of_operation("correct", *figure) for figure in OF_OPERATIONS),
 )

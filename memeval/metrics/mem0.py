@@ -19,12 +19,13 @@ def mem0_f1(prediction: str, gold: str) -> float:
     0.0 for empty texts.
     """
     # Sets and no stemming: unlike the official F1, repeats don't count, and articles do.
-    predicted, expected = (
-        set(spread(prediction).lower().translate(MARKS).split()),
-        set(spread(gold).lower().translate(MARKS).split()),
-    )
+    predicted = set(spread(prediction).lower().translate(MARKS).split())
+    expected = set(spread(gold).lower().translate(MARKS).split())
     common = len(predicted & expected)
-    return 2 * common / (len(predicted) + len(expected)) if common else 0.0
+    if common == 0:
+        return 0.0
+
+    return 2 * common / (len(predicted) + len(expected))
 
 
 def bleu1(prediction: str, gold: str) -> float:
@@ -40,7 +41,10 @@ def bleu1(prediction: str, gold: str) -> float:
     if matches == 0:
         return 0.0
 
-    brevity = 1.0 if len(predicted) > len(expected) else exp(1 - len(expected) / len(predicted))
+    brevity = 1.0
+    if len(predicted) <= len(expected):
+        brevity = exp(1 - len(expected) / len(predicted))
+
     return brevity * matches / len(predicted)
 
 

@@ -168,14 +168,19 @@ class Metric:
 
     def of_figures(self, figures: Mapping[str, float | None]) -> float | None:
         """The value of a run, from its figures."""
-        return self.of_run(figures) if self.of_run else figures.get(self.figure or self.name)
+        if self.of_run:
+            return self.of_run(figures)
+
+        return figures.get(self.figure or self.name)
 
     def of_summary(self, summary: RunSummary) -> float | None:
         """The value of a run. The cost of imported answers is unknown: the run's calls are the
         judge's.
         """
-        is_unknown = self.of_calls and is_imported(summary)
-        return None if is_unknown else self.of_figures(summary.metrics)
+        if self.of_calls and is_imported(summary):
+            return None
+
+        return self.of_figures(summary.metrics)
 
     def shown(self, place: str, summary: RunSummary) -> str:
         """The figure of a run at a place; empty if it is left out there."""
@@ -189,10 +194,14 @@ class Metric:
             return unit.tag(value)
         if place in self.columns:
             return unit.short(value)
-        if place == REPORT:
-            return f"{'' if value is None else unit.before}{unit.full(value)}{unit.after}"
 
-        return unit.full(value)
+        text = unit.full(value)
+        if place == REPORT:
+            text += unit.after
+            if value is not None:
+                text = unit.before + text
+
+        return text
 
 
 def interval_figures(name: str, result: ClusteredMean | None) -> dict[str, float | None]:
@@ -210,4 +219,7 @@ def with_interval_of(name: str, summary: RunSummary) -> str:
 
 def percent_of(name: str, summary: RunSummary) -> str:
     """A figure with its interval, followed by `%`; empty if it was not measured."""
-    return "" if summary.metrics.get(name) is None else f"{with_interval_of(name, summary)} %"
+    if summary.metrics.get(name) is None:
+        return ""
+
+    return f"{with_interval_of(name, summary)} %"

@@ -81,9 +81,9 @@ def words(text: str) -> list[str]:
 def sentence_words(sentence: str) -> list[str]:
     text = _apply(_STARTING_QUOTES, sentence)
 
-    text = _set_off_full_stop(text, _SHUT_WIDE, apart=True)
+    text = _set_off_full_stop(text, _SHUT_WIDE, " ")
     text = _apply(_MARKS, text)
-    text = _set_off_full_stop(text, _SHUT, apart=False)
+    text = _set_off_full_stop(text, _SHUT, "")
     text = _apply(_MARKS_AFTER_THE_FULL_STOP, text)
 
     text = _apply(_ENDING_QUOTES, f" {text} ")
@@ -105,8 +105,9 @@ def _apply(rules: Rules, text: str) -> str:
     return text
 
 
-def _set_off_full_stop(text: str, shut: str, *, apart: bool) -> str:
-    """The text with spaces around its last full stop, if only closing marks and space follow.
+def _set_off_full_stop(text: str, shut: str, space: str) -> str:
+    """The text with a space before its last full stop, if only closing marks and space follow, and
+    with `space` after it.
 
     NLTK writes this as `([^.])(\\.)([<shut>]*)\\s*$`, whose time grows with the square of the
     number of spaces. That pattern allows no later full stop, so it matches the last one.
@@ -121,4 +122,4 @@ def _set_off_full_stop(text: str, shut: str, *, apart: bool) -> str:
         return text
 
     closing = tail[: len(tail) - len(behind)]
-    return f"{text[:stop]} .{' ' if apart else ''}{closing} "
+    return f"{text[:stop]} .{space}{closing} "

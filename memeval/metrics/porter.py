@@ -14,58 +14,31 @@ from functools import lru_cache
 LONGEST_WORD = 1_000
 """Maximum letters of a word that is stemmed. NLTK's stemmer fails on some longer words."""
 
-_IRREGULAR = {
-    "sky": "sky",
-    "skies": "sky",
-    "dying": "die",
-    "lying": "lie",
-    "tying": "tie",
-    "news": "news",
-    "innings": "inning",
-    "inning": "inning",
-    "outings": "outing",
-    "outing": "outing",
-    "cannings": "canning",
-    "canning": "canning",
-    "howe": "howe",
-    "proceed": "proceed",
-    "exceed": "exceed",
-    "succeed": "succeed",
-}
-_PLURALS = (("sses", "ss"), ("ies", "i"), ("ss", "ss"), ("s", ""))
-_LONG_SUFFIXES = (
-    ("ational", "ate"),
-    ("tional", "tion"),
-    ("enci", "ence"),
-    ("anci", "ance"),
-    ("izer", "ize"),
-    ("bli", "ble"),
-    ("alli", "al"),
-    ("entli", "ent"),
-    ("eli", "e"),
-    ("ousli", "ous"),
-    ("ization", "ize"),
-    ("ation", "ate"),
-    ("ator", "ate"),
-    ("alism", "al"),
-    ("iveness", "ive"),
-    ("fulness", "ful"),
-    ("ousness", "ous"),
-    ("aliti", "al"),
-    ("iviti", "ive"),
-    ("biliti", "ble"),
-    ("fulli", "ful"),
-    ("logi", "log"),
+
+def _pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """`sses:ss s:` as pairs of what a word ends in and what replaces it."""
+    pairs = []
+    for pair in text.split():
+        suffix, _, replacement = pair.partition(":")
+        pairs.append((suffix, replacement))
+
+    return tuple(pairs)
+
+
+_IRREGULAR = dict(
+    _pairs("""
+sky:sky skies:sky dying:die lying:lie tying:tie news:news innings:inning inning:inning
+outings:outing outing:outing cannings:canning canning:canning howe:howe proceed:proceed
+exceed:exceed succeed:succeed
+""")
 )
-_MIDDLE_SUFFIXES = (
-    ("icate", "ic"),
-    ("ative", ""),
-    ("alize", "al"),
-    ("iciti", "ic"),
-    ("ical", "ic"),
-    ("ful", ""),
-    ("ness", ""),
-)
+_PLURALS = _pairs("sses:ss ies:i ss:ss s:")
+_LONG_SUFFIXES = _pairs("""
+ational:ate tional:tion enci:ence anci:ance izer:ize bli:ble alli:al entli:ent eli:e ousli:ous
+ization:ize ation:ate ator:ate alism:al iveness:ive fulness:ful ousness:ous aliti:al iviti:ive
+biliti:ble fulli:ful logi:log
+""")
+_MIDDLE_SUFFIXES = _pairs("icate:ic ative: alize:al iciti:ic ical:ic ful: ness:")
 _LAST_SUFFIXES = tuple(
     "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split()
 )
@@ -79,17 +52,20 @@ def _stem(word: str) -> str:
     for step in (_plural, _past, _final_y, _long_suffix, _middle_suffix, _last_suffix, _final_e):
         word = step(word)
 
-    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
+    if word.endswith("ll") and _measure(word[:-1]) > 1:
+        return word[:-1]
+
+    return word
 
 
 def stem(word: str) -> str:
     """The stem of a word in lower case."""
-    if len(word) > LONGEST_WORD:
+    if len(word) <= 2 or len(word) > LONGEST_WORD:
         return word
     if word in _IRREGULAR:
         return _IRREGULAR[word]
 
-    return word if len(word) <= 2 else _stem(word)
+    return _stem(word)
 
 
 def _plural(word: str) -> str:
@@ -150,12 +126,15 @@ def _middle_suffix(word: str) -> str:
 
 def _last_suffix(word: str) -> str:
     """Step 4."""
-    suffix = next((suffix for suffix in _LAST_SUFFIXES if word.endswith(suffix)), "")
-    start = word.removesuffix(suffix)
-    if not suffix or _measure(start) <= 1 or (suffix == "ion" and start[-1] not in "st"):
-        return word
+    for suffix in _LAST_SUFFIXES:
+        if word.endswith(suffix):
+            start = word.removesuffix(suffix)
+            if _measure(start) <= 1 or (suffix == "ion" and start[-1] not in "st"):
+                return word
 
-    return start
+            return start
+
+    return word
 
 
 def _final_e(word: str) -> str:
@@ -164,8 +143,10 @@ def _final_e(word: str) -> str:
         return word
 
     start, measure = word[:-1], _measure(word[:-1])
-    goes = measure > 1 or (measure == 1 and not _ends_in_short_syllable(start))
-    return start if goes else word
+    if measure > 1 or (measure == 1 and not _ends_in_short_syllable(start)):
+        return start
+
+    return word
 
 
 def _replace(word: str, rules: tuple[tuple[str, str], ...], applies: Callable[[str], bool]) -> str:
@@ -173,7 +154,10 @@ def _replace(word: str, rules: tuple[tuple[str, str], ...], applies: Callable[[s
     for suffix, replacement in rules:
         if word.endswith(suffix):
             start = word.removesuffix(suffix)
-            return start + replacement if applies(start) else word
+            if not applies(start):
+                return word
+
+            return start + replacement
 
     return word
 

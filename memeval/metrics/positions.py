@@ -4,7 +4,7 @@ position?
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from memeval.records import Status
@@ -29,19 +29,21 @@ def position_measures(records: Sequence[Record]) -> dict[str, float | None]:
     """The metrics of the section on choosing in docs/metrics.md."""
     replied = [record for record in records if record.choices and record.status in (READ, UNREAD)]
     pairs = read_pairs(replied)
+    scores: list[float | None] = []
+    scores_by_right: dict[tuple[int, ...], list[float | None]] = defaultdict(list)
+    for record in replied:
+        if record.status == READ:
+            scores.append(record.score)
+            scores_by_right[record.right_choices].append(record.score)
+
     measures: dict[str, float | None] = {
-        "accuracy_all_types": mean(record.score for record in replied if record.status == READ),
+        "accuracy_all_types": mean(scores),
         "unparsed_rate": mean(float(record.status == UNREAD) for record in replied),
         "position_bias": position_bias(pairs),
         "random_accuracy": mean(1 / len(record.choices) for record in replied),
     }
     for position in sorted({right for right, _ in pairs}):
-        there = (
-            record
-            for record in replied
-            if record.status == READ and record.right_choices == (position,)
-        )
-        measures[f"accuracy_at_position/{position}"] = mean(record.score for record in there)
+        measures[f"accuracy_at_position/{position}"] = mean(scores_by_right[position,])
 
     return measures
 
@@ -70,7 +72,6 @@ def position_bias(pairs: Sequence[tuple[int, int]]) -> float | None:
     if not pairs:
         return None
 
-    right, chosen = (Counter(column) for column in zip(*pairs, strict=True))
-    return sum(abs(chosen[position] - right[position]) for position in right | chosen) / (
-        2 * len(pairs)
-    )
+    right, chosen = map(Counter, zip(*pairs, strict=True))
+    distance = sum(abs(chosen[position] - right[position]) for position in right | chosen)
+    return distance / (2 * len(pairs))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 _ABBREVIATIONS = """
 a.a a.c a.d a.g a.h a.m a.m.e a.s a.t adm ala ariz aug ave b.f b.v bros c c.i.t c.o.m.b c.v
@@ -53,13 +54,13 @@ def sentences(text: str) -> list[str]:
     divided: list[str] = []
     skipped = 0
 
-    for position, whole in enumerate(slices):
+    for whole, after in zip_longest(slices, slices[1:]):
         current = slice(whole.start + skipped, whole.stop)
-        after = slices[position + 1] if position + 1 < len(slices) else None
         closing = _REALIGNED.match(text[after]) if after else None
 
-        skipped = closing.end() if closing else 0
+        skipped = 0
         if after and closing:
+            skipped = closing.end()
             current = slice(current.start, after.start + len(closing[0].rstrip()))
         if closing or text[current]:
             divided.append(text[current])
@@ -90,7 +91,8 @@ def _candidates(text: str) -> Iterator[tuple[re.Match[str], str]]:
         before = text[word.stop : border.start()]
         space = _last_space(before)
         # A blank at the start of `before` is not counted, as in NLTK.
-        current = slice(word.stop + space + 1 if space > 0 else word.start, border.start())
+        start = word.stop + space + 1 if space > 0 else word.start
+        current = slice(start, border.start())
         if previous and word.stop <= current.start:
             yield previous, text[word] + previous[0] + previous["after"]
 
@@ -107,7 +109,10 @@ def _last_space(text: str) -> int:
 
 def _holds_a_border(context: str) -> bool:
     """Whether a sentence ends at any token before the last one."""
-    tokens = [token for line in context.split("\n") for token in _TOKEN.findall(line)]
+    tokens: list[str] = []
+    for line in context.split("\n"):
+        tokens += _TOKEN.findall(line)
+
     return any(_ends_sentence(tokens, position) for position in range(len(tokens) - 1))
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from functools import lru_cache
 
@@ -93,25 +93,32 @@ def is_refusal(text: str) -> bool:
     if _REPORTED.match(plain.lstrip()):
         return False
 
-    pairs = [(sentence, _kind(sentence)) for sentence in _ends(list(_sentences(plain)))]
-    pairs = [pair for pair in pairs if not _is_neutral(*pair)] or pairs
-    if not pairs:
-        return False
+    sentences = list(_sentences(plain))
+    # In a long answer, the sentences between the first and the last ones are reasoning.
+    if len(sentences) > 2 * _SENTENCES:
+        sentences = sentences[:_SENTENCES] + sentences[-_SENTENCES:]
 
+    telling, kinds = _telling(sentences, _kind)
     # A refusal comes first or last; the sentences between explain it.
-    if len(pairs) > 3:
-        pairs = [pairs[0], *pairs[-2:]]
+    if len(kinds) > 3:
+        telling, kinds = [telling[0], *telling[-2:]], [kinds[0], *kinds[-2:]]
 
-    return _refuses([sentence for sentence, _ in pairs], [kind for _, kind in pairs])
+    return bool(kinds) and _refuses(telling, kinds)
 
 
-def _ends(sentences: list[str]) -> list[str]:
-    """The first and last sentences."""
-    # In a long answer, the sentences between them are reasoning.
-    if len(sentences) <= 2 * _SENTENCES:
-        return sentences
+def _telling(parts: list[str], kind_of: Callable[[str], _Kind]) -> tuple[list[str], list[_Kind]]:
+    """The parts of a text that are not neutral, with their kinds; all if each is neutral."""
+    telling, kinds = [], []
+    all_kinds = list(map(kind_of, parts))
+    for part, kind in zip(parts, all_kinds, strict=True):
+        if not _is_neutral(part, kind):
+            telling.append(part)
+            kinds.append(kind)
 
-    return sentences[:_SENTENCES] + sentences[-_SENTENCES:]
+    if not telling:
+        return parts, all_kinds
+
+    return telling, kinds
 
 
 def _is_neutral(sentence: str, kind: _Kind) -> bool:
@@ -137,8 +144,11 @@ def _refuses(telling: list[str], kinds: list[_Kind]) -> bool:
         )
 
     if first is _Kind.OTHER_MATTERS:
-        refusing = next((at for at, kind in enumerate(kinds) if kind in _REFUSALS), None)
-        return refusing is not None and not _goes_on(telling[refusing:], kinds[refusing:])
+        for at, kind in enumerate(kinds):
+            if kind in _REFUSALS:
+                return not _goes_on(telling[at:], kinds[at:])
+
+        return False
 
     return last is _Kind.DECIDES and not english.PARTIAL.search(telling[-1])
 
@@ -150,10 +160,11 @@ def _goes_on(telling: list[str], kinds: list[_Kind]) -> bool:
     if _Kind.ANSWERS_AFTER_ALL in kinds[1:]:
         return True
 
-    contents = [
-        sentence for sentence, kind in zip(telling, kinds, strict=True) if kind is _Kind.CONTENT
-    ]
-    return any(_GOING_ON.match(sentence) for sentence in contents)
+    for sentence, kind in zip(telling, kinds, strict=True):
+        if kind is _Kind.CONTENT and _GOING_ON.match(sentence):
+            return True
+
+    return False
 
 
 _GOING_ON = re.compile(
@@ -171,16 +182,10 @@ _GOING_ON = re.compile(
 def _kind(sentence: str) -> _Kind:
     subordinate = english.SUBORDINATE.match(sentence)
     if subordinate and subordinate.end() < len(sentence):
-        return _kind_of_clauses(sentence[subordinate.end() :])
+        sentence = sentence[subordinate.end() :]
 
-    return _kind_of_clauses(sentence)
-
-
-def _kind_of_clauses(sentence: str) -> _Kind:
     parts = [part for text in english.CONTRAST.split(sentence) if (part := text.strip(_SPACE))]
-    read = [(part, _kind_of_clause(part)) for part in parts]
-    read = [each for each in read if not _is_neutral(*each)] or read
-    clauses, kinds = [part for part, _ in read], [kind for _, kind in read]
+    clauses, kinds = _telling(parts, _kind_of_clause)
     if not kinds:
         return _Kind.CONTENT
     if len(kinds) == 1:
@@ -208,8 +213,10 @@ def _kind_of_clause(clause: str) -> _Kind:
         return _Kind.DECIDES
     if _refuses_plainly(clause, bare):
         return _Kind.REFUSES
+    if english.OTHER_MATTERS.match(bare):
+        return _Kind.OTHER_MATTERS
 
-    return _Kind.OTHER_MATTERS if english.OTHER_MATTERS.match(bare) else _Kind.CONTENT
+    return _Kind.CONTENT
 
 
 def _refuses_plainly(clause: str, bare: str) -> bool:
@@ -257,7 +264,10 @@ def _sentences(plain: str) -> Iterator[str]:
 def _answer_part(plain: str) -> str:
     """The text after the last mark of the answer; the whole text if nothing follows the mark."""
     marks = list(_ANSWER_MARK.finditer(plain))
-    after = plain[marks[-1].end() :] if marks else ""
+    if not marks:
+        return plain
+
+    after = plain[marks[-1].end() :]
     return after if after.strip(_SPACE + "\n") else plain
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
+from itertools import chain
 from multiprocessing import parent_process
 
 from memeval.config.options import Registry
@@ -24,14 +25,18 @@ _ADDED: dict[str, Metric] = {}
 
 def metrics() -> Mapping[str, Metric]:
     """All metrics by name: memeval's own, those of packages, and those that were added."""
-    brought = [found for named in plugins(METRIC).values() for found in named]
-    return {**_built_in(), **_package_metrics(tuple(brought)), **_ADDED}
+    found = tuple(chain.from_iterable(plugins(METRIC).values()))
+    return {**_built_in(), **_package_metrics(found), **_ADDED}
 
 
 @cache
 def _built_in() -> dict[str, Metric]:
-    modules = [import_module(f"memeval.metrics.{name}") for name in _MODULES]
-    return {metric.name: metric for module in modules for metric in module.METRICS}
+    built_in: dict[str, Metric] = {}
+    for name in _MODULES:
+        module = import_module(f"memeval.metrics.{name}")
+        built_in.update((metric.name, metric) for metric in module.METRICS)
+
+    return built_in
 
 
 @cache
@@ -95,7 +100,10 @@ def metric_named(word: str) -> Metric:
     Any other word names a metric of the records themselves, such as those of one data set.
     """
     known = _question_metrics()
-    aliases = {alias: metric.name for metric in known.values() for alias in metric.aliases}
+    aliases: dict[str, str] = {}
+    for metric in known.values():
+        aliases |= dict.fromkeys(metric.aliases, metric.name)
+
     name = aliases.get(word.strip().lower(), word.strip()).replace("@", "_at_")
     return known.get(name) or Metric(name)
 

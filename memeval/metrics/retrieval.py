@@ -6,8 +6,8 @@ the 1-based rank of the first ranked chunk that covers it, or None if no chunk d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import chain
 from math import inf, log2
 
@@ -81,12 +81,18 @@ def recall_at(ranks: Ranks, k: float) -> float | None:
 
 def hit_at(ranks: Ranks, k: int) -> float | None:
     """1.0 if at least one piece of evidence is among the first k chunks."""
-    return float(_count_within(ranks, k) > 0) if ranks else None
+    if not ranks:
+        return None
+
+    return float(_count_within(ranks, k) > 0)
 
 
 def recall_all_at(ranks: Ranks, k: int) -> float | None:
     """1.0 if all the evidence is among the first k chunks: recall_all@k."""
-    return float(_count_within(ranks, k) == len(ranks)) if ranks else None
+    if not ranks:
+        return None
+
+    return float(_count_within(ranks, k) == len(ranks))
 
 
 def reciprocal_rank(ranks: Ranks) -> float | None:
@@ -94,7 +100,10 @@ def reciprocal_rank(ranks: Ranks) -> float | None:
 
     Its mean is MRR, without a cut-off.
     """
-    return max((1 / rank for rank in ranks if rank is not None), default=0.0) if ranks else None
+    if not ranks:
+        return None
+
+    return max((1 / rank for rank in ranks if rank is not None), default=0.0)
 
 
 def ndcg_at(ranks: Ranks, k: int) -> float | None:
@@ -137,7 +146,10 @@ def retrieval_metrics(
             too_far = [name for name in metrics if name.endswith(f"_at_{k}")]
             metrics |= dict.fromkeys(too_far)
 
-    metrics["recall_shown"] = recall_at(shown.turns, inf) if shown else None
+    metrics["recall_shown"] = None
+    if shown:
+        metrics["recall_shown"] = recall_at(shown.turns, inf)
+
     return metrics | {f"{RANKING}{name}": value for name, value in _metrics_of(ranking).items()}
 
 
@@ -160,9 +172,9 @@ def _metrics_of(evidence: EvidenceRanks | None) -> Mapping[str, float | None]:
     """
     cut_metrics = {"recall": recall_at, "hit": hit_at, "recall_all": recall_all_at}
     metrics: dict[str, float | None] = {}
-    turns, sessions = (evidence.turns, evidence.sessions) if evidence else ((), ())
+    evidence = evidence or EvidenceRanks((), ())
 
-    for prefix, ranks in (("", turns), ("session_", sessions)):
+    for prefix, ranks in (("", evidence.turns), ("session_", evidence.sessions)):
         for name, metric in cut_metrics.items():
             metrics |= {f"{prefix}{name}_at_{k}": metric(ranks, k) for k in CUTOFFS}
 
@@ -196,33 +208,31 @@ LINES: dict[str, dict[str, str]] = {
 }
 
 
-def _of_ranks(name: str) -> Callable[[Record], float | None]:
-    """Reads a retrieval metric from the ranks of the evidence: records do not store the metric."""
+def _read(name: str, record: Record) -> float | None:
+    """A metric, computed from the ranks of the evidence: records do not store it."""
+    # Records of other programs may have the metric without the ranks.
+    if not record.evidence_ranks:
+        return record.metrics.get(name)
 
-    def read(record: Record) -> float | None:
-        # Records of other programs may have the metric without the ranks.
-        if not record.evidence_ranks:
-            return record.metrics.get(name)
-
-        return retrieval_of(record)[name]
-
-    return read
+    return retrieval_of(record)[name]
 
 
 def cutoff_of(name: str) -> int | None:
     """The k of `recall_at_<k>` and its like; None for metrics that look at all chunks."""
-    _, _, depth = name.rpartition("_at_")
-    return int(depth) if depth.isdecimal() and depth != name else None
+    _, mark, depth = name.rpartition("_at_")
+    return int(depth) if mark and depth.isdecimal() else None
 
 
 def paper_title(name: str) -> str:
     """`turn recall@10`, `session recall@10`: the kind of evidence that it is a share of."""
-    of_ranking = ", whole ranking" if name.startswith(RANKING) else ""
     shown = name.removeprefix(RANKING)
     level = "session" if shown.startswith("session_") else "turn"
     title = shown.removeprefix("session_").replace("_at_", "@").replace("recall_all", "all-recall")
     title = title.replace("mrr", "MRR").replace("ndcg", "nDCG").replace("_", " ")
-    return f"{level} {title}{of_ranking}"
+    if name.startswith(RANKING):
+        title += ", whole ranking"
+
+    return f"{level} {title}"
 
 
 def _metric(name: str) -> Metric:
@@ -233,7 +243,7 @@ def _metric(name: str) -> Metric:
 
     return Metric(
         name,
-        of_record=_of_ranks(name),
+        of_record=partial(_read, name),
         # All their means are computed together, see `pipeline.measure.figures`.
         averaged=False,
         all_categories=True,

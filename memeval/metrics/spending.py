@@ -36,7 +36,10 @@ def _cost(record: Record) -> float | None:
 def accuracy_per_1000_tokens(figures: Mapping[str, float | None]) -> float | None:
     """The accuracy of a run for each 1,000 tokens of context; None if it showed no context."""
     accuracy, tokens = figures.get("accuracy"), figures.get("context_tokens")
-    return None if accuracy is None or not tokens else accuracy / (tokens / 1000)
+    if accuracy is None or not tokens:
+        return None
+
+    return accuracy / (tokens / 1000)
 
 
 def _tokens(record: Record) -> float | None:
@@ -49,10 +52,6 @@ def _tokens(record: Record) -> float | None:
         total += usage.prompt_tokens + usage.completion_tokens
 
     return float(total)
-
-
-def _context(record: Record) -> float | None:
-    return None if record.context_tokens is None else float(record.context_tokens)
 
 
 def _context_line(summary: RunSummary) -> str:
@@ -87,7 +86,7 @@ METRICS = (
         "context_tokens",
         TOKENS,
         aliases=("context",),
-        of_record=_context,
+        of_record=lambda record: record.context_tokens,
         all_categories=True,
         columns={
             TABLE: "context",
@@ -154,11 +153,7 @@ METRICS = (
         aliases=("latency",),
         of_record=lambda record: record.times.answer_ms,
         all_categories=True,
-        columns={
-            PAGE: "latency",
-            PAPER: "median latency",
-            PRICE: "latency of an answer, median",
-        },
+        columns={PAGE: "latency", PAPER: "median latency", PRICE: "latency of an answer, median"},
         lines={TILE: "Latency, median", SHOW: "answer, median", TAGS: "answer p50"},
         hint="of an answer, median",
         optional=(TILE,),

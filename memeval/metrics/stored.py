@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from memeval.metrics.formats import NONE
+from memeval.metrics.formats import decimals
 from memeval.metrics.metric import PAGE, REPORT, SHOW, Metric, Unit, interval_figures, percent_of
 from memeval.results.rows import StoredItems
 from memeval.statistics.means import scored_mean
@@ -18,6 +18,7 @@ SHARES: dict[str, Callable[[StoredItems], tuple[int, int]]] = {
     GROWTH: lambda stored: (stored.late, stored.placed),
 }
 """For each share, the number of items that count, and of all items."""
+_two_decimals = partial(decimals, digits=2)
 
 
 def stored_measures(stored: Iterable[tuple[str, StoredItems]]) -> dict[str, float | None]:
@@ -34,17 +35,17 @@ def stored_measures(stored: Iterable[tuple[str, StoredItems]]) -> dict[str, floa
     items = sum(own.items for own in by_case.values())
     measures: dict[str, float | None] = {PER_TURN: items / turns}
     for name, counts in SHARES.items():
-        shares = {case: counts(own) for case, own in by_case.items()}
-        shares = {case: pair for case, pair in shares.items() if pair[1]}
-        values = [part / whole for part, whole in shares.values()]
-        weights = [float(whole) for _, whole in shares.values()]
-        measures |= interval_figures(name, scored_mean(values, list(shares), weights))
+        values, cases, weights = [], [], []
+        for case, own in by_case.items():
+            part, whole = counts(own)
+            if whole:
+                values.append(part / whole)
+                cases.append(case)
+                weights.append(float(whole))
+
+        measures |= interval_figures(name, scored_mean(values, cases, weights))
 
     return measures
-
-
-def _decimals(value: float | None) -> str:
-    return NONE if value is None else f"{value:.2f}"
 
 
 def _metric(name: str, title: str, hint: str) -> Metric:
@@ -62,7 +63,7 @@ def _metric(name: str, title: str, hint: str) -> Metric:
 METRICS = (
     Metric(
         PER_TURN,
-        Unit("items per turn", short=_decimals, full=_decimals),
+        Unit("items per turn", short=_two_decimals, full=_two_decimals),
         columns={PAGE: "stored per turn"},
         lines={SHOW: "stored per turn", REPORT: "stored per turn"},
         optional=(SHOW, REPORT),

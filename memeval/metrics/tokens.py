@@ -51,7 +51,10 @@ def f1(predicted: Counter[str], expected: Counter[str]) -> float:
     rounding would put exact halves below 0.5, and so an answer below a threshold.
     """
     common = (predicted & expected).total()
-    return 2 * common / (predicted.total() + expected.total()) if common else 0.0
+    if common == 0:
+        return 0.0
+
+    return 2 * common / (predicted.total() + expected.total())
 
 
 def exact_match(prediction: str, gold: str) -> float:

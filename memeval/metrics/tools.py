@@ -6,21 +6,17 @@ Only runs under `reader=tools` and `writer=tools` have these figures.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from itertools import chain
 
+from memeval.metrics.formats import decimals
 from memeval.metrics.metric import PAGE, POINTS, REPORT, SHOW, TABLE, Metric, Unit
 from memeval.results import Record
+from memeval.results.steps import StepCall
 
-EACH = Unit("per question", short=lambda value: "–" if value is None else f"{value:.1f}")
-EACH = replace(EACH, full=EACH.short)
+EACH = Unit("per question", short=decimals, full=decimals)
 COUNTED = Unit("count")
 WRITE_RECALL = "write_recall"
 OPTIONAL = (TABLE, PAGE, SHOW, REPORT)
-
-
-def _by_tools(read: Callable[[Record], float | None]) -> Callable[[Record], float | None]:
-    """The value of a question that was answered by tools; None for others."""
-    return lambda record: read(record) if record.steps else None
 
 
 def evidence_seen(record: Record) -> float | None:
@@ -33,16 +29,19 @@ def evidence_seen(record: Record) -> float | None:
     if not evidence:
         return None
 
-    seen = {turn for step in record.steps for call in step.calls for turn in call.turn_ids or ()}
+    seen: set[str] = set()
+    for call in _calls(record):
+        seen.update(call.turn_ids or ())
+
     return len(evidence & seen) / len(evidence)
 
 
-def _calls(record: Record) -> float:
-    return float(sum(len(step.calls) for step in record.steps))
+def _calls(record: Record) -> list[StepCall]:
+    return list(chain.from_iterable(step.calls for step in record.steps))
 
 
 def _errors(record: Record) -> float:
-    return float(sum(call.fault is not None for step in record.steps for call in step.calls))
+    return float(sum(call.fault is not None for call in _calls(record)))
 
 
 def _read_metric(
@@ -55,10 +54,18 @@ def _read_metric(
     more_is_better: bool = False,
     hint: str = "",
 ) -> Metric:
+    """A figure of the questions that were answered by tools."""
+
+    def read_steps(record: Record) -> float | None:
+        if record.steps:
+            return read(record)
+
+        return None
+
     return Metric(
         name,
         unit,
-        of_record=_by_tools(read),
+        of_record=read_steps,
         averaged=False,
         more_is_better=more_is_better,
         columns=dict.fromkeys(places, title),
@@ -83,7 +90,13 @@ METRICS = (
     _read_metric(
         "steps", lambda record: float(len(record.steps)), "steps", hint="replies per question"
     ),
-    _read_metric("tool_calls", _calls, "tool calls", places=(TABLE, PAGE), hint="per question"),
+    _read_metric(
+        "tool_calls",
+        lambda record: float(len(_calls(record))),
+        "tool calls",
+        places=(TABLE, PAGE),
+        hint="per question",
+    ),
     _read_metric(
         "tool_errors", _errors, "tool errors", hint="calls without a result, per question"
     ),
