@@ -43,8 +43,9 @@ class Cleaner:
         self._names: dict[str, tuple[str, str]] = {}
         """Replacement for each known name, and its kind."""
         folders = [Path.home(), project_root(), data_dir(), Path.cwd()]
-        for folder in (str(folder) for folder in folders if len(folder.parts) > 2):
-            self._names[folder] = (PATH, "path")
+        for folder in folders:
+            if len(folder.parts) > 2:
+                self._names[str(folder)] = (PATH, "path")
 
         machine = socket.gethostname()
         for name in {machine, machine.partition(".")[0]}:

@@ -13,6 +13,7 @@ from memeval.config.resolve import read_config
 from memeval.config.schema import RunConfig
 from memeval.datasets.contract import Dataset, LoadedDataset
 from memeval.errors import UserError
+from memeval.metrics.retrieval import EvidenceRanks, Ranks
 from memeval.packages.form import is_withheld, withheld
 from memeval.packages.rows import PackagedRows
 from memeval.pipeline.execute.metrics import measure_answer
@@ -110,10 +111,14 @@ def _read(config: RunConfig) -> PackagedData:
             f"the data is not on this machine ({one_line(error.message, 200)})"
         ) from error
 
-    cases = {case.case_id: case for case in dataset.cases()}
-    questions = {one.question_id: one for case in cases.values() for one in case.questions}
-    turns = {name: CaseTurns.of(case) for name, case in cases.items()}
-    return PackagedData(config, dataset, loaded, cases, questions, turns)
+    data = PackagedData(config, dataset, loaded, cases={}, questions={}, turns={})
+    for case in dataset.cases():
+        data.cases[case.case_id] = case
+        data.turns[case.case_id] = CaseTurns.of(case)
+        for question in case.questions:
+            data.questions[question.question_id] = question
+
+    return data
 
 
 def unlike_records(records: list[Record], rows: PackagedRows, data: PackagedData) -> Iterator[str]:
@@ -129,15 +134,12 @@ def unlike_records(records: list[Record], rows: PackagedRows, data: PackagedData
             continue
 
         measured = measure_answer(row, question, data.turns[record.case_id], data.dataset)
-        ranking, shown = measured.ranking, measured.shown
         part = id_until(data.cases[record.case_id], question)
         memory = rows.ingests.get((record.repeat, ingest_id(part)))
         made = (
             {**measured.metrics, **write_recall(memory, question)},
-            ranking.turns if ranking else None,
-            ranking.sessions if ranking else None,
-            shown.turns if shown else None,
-            shown.sessions if shown else None,
+            *_ranks(measured.ranking),
+            *_ranks(measured.shown),
         )
         said = (
             dict(record.metrics),
@@ -150,6 +152,10 @@ def unlike_records(records: list[Record], rows: PackagedRows, data: PackagedData
             yield record.question_id
 
 
+def _ranks(ranks: EvidenceRanks | None) -> tuple[Ranks | None, Ranks | None]:
+    return (None, None) if ranks is None else (ranks.turns, ranks.sessions)
+
+
 def unlike_members(summary: RunSummary, records: list[Record], data: PackagedData) -> Iterator[str]:
     """Members of `run.json` that differ from those made from the data."""
     tags = {name: value for name, value in summary.tags.items() if name.startswith(DATA)}
@@ -158,10 +164,9 @@ def unlike_members(summary: RunSummary, records: list[Record], data: PackagedDat
     if dict(summary.facet_titles) != dict(data.dataset.facet_names):
         yield "run.json: its facet titles differ from those of the data set"
 
-    notes = {
-        note.text for note in shortened_notes(remarks((*data.loaded.notes, *data.dataset.notes())))
-    }
-    if not notes <= {note.text for note in summary.notes}:
+    told = {note.text for note in summary.notes}
+    notes = shortened_notes(remarks((*data.loaded.notes, *data.dataset.notes())))
+    if any(note.text not in told for note in notes):
         yield "run.json: a note of the data set is missing"
 
     measures = data.dataset.measures
@@ -173,14 +178,18 @@ def unlike_members(summary: RunSummary, records: list[Record], data: PackagedDat
 
 def _is_asked(record: Record, question: EvalQuestion) -> bool:
     """Whether a record is of this question; for a withheld text, the digest is compared."""
-    texts = [(record.question, question.text)]
-    texts += list(zip(record.gold, question.gold, strict=False))
-    texts += list(zip(record.choices, question.choices, strict=False))
+    for name in ("category", "answerable", "evidence", "right_choices", "weight", "asked_at"):
+        if getattr(record, name) != getattr(question, name):
+            return False
+
+    said = (record.question, *record.gold, *record.choices)
+    texts = (question.text, *question.gold, *question.choices)
     counts = (len(record.gold), len(record.choices)) == (len(question.gold), len(question.choices))
-    facts = ("category", "answerable", "evidence", "right_choices", "weight", "asked_at")
-    return (
-        counts
-        and all(getattr(record, name) == getattr(question, name) for name in facts)
-        and dict(record.facets) == dict(question.facets)
-        and all(said == (withheld(own) if is_withheld(said) else own) for said, own in texts)
-    )
+    if not counts or dict(record.facets) != dict(question.facets):
+        return False
+
+    for told, text in zip(said, texts, strict=True):
+        if told != (withheld(text) if is_withheld(told) else text):
+            return False
+
+    return True

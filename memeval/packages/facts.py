@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from memeval.records import Usage
@@ -19,9 +20,11 @@ _VERSION = "version."
 def protocol_of(summary: RunSummary, records: Sequence[Record]) -> dict[str, Any]:
     """Conditions that two runs must share to be compared, as one object."""
     params, tags = summary.params, summary.tags
-    ids = sorted({record.question_id for record in records})
-    imported = is_imported(summary)
-    model = "" if imported else str(params.get("llm.model") or params.get("llm") or "")
+    ids = question_ids(records)
+    imported, model = is_imported(summary), ""
+    if not imported:
+        model = str(params.get("llm.model") or params.get("llm") or "")
+
     return {
         "dataset": summary.dataset,
         "data_sha256": summary.data_sha256,
@@ -29,7 +32,7 @@ def protocol_of(summary: RunSummary, records: Sequence[Record]) -> dict[str, Any
         "questions": len(ids),
         "questions_sha256": digest_of_ids(ids),
         "stages": tags.get("stages", "all"),
-        "judge": None if summary.judge is None else summary.judge.to_json(),
+        "judge": summary.judge and summary.judge.to_json(),
         "reader": {
             "model": model,
             "prompt": str(params.get("prompt") or ""),
@@ -39,6 +42,11 @@ def protocol_of(summary: RunSummary, records: Sequence[Record]) -> dict[str, Any
     }
 
 
+def question_ids(records: Iterable[Record]) -> set[str]:
+    """The ids of the questions that records are about."""
+    return {record.question_id for record in records}
+
+
 def digest_of_ids(ids: Iterable[str]) -> str:
     """sha256 of the ids of questions, sorted, one per line."""
     return text_digest("".join(f"{name}\n" for name in sorted(ids)))
@@ -46,31 +54,30 @@ def digest_of_ids(ids: Iterable[str]) -> str:
 
 def environment_facts(summary: RunSummary, usages: Iterable[Usage]) -> dict[str, Any]:
     """Facts that a run depends on, other than its settings."""
-    tags, models = summary.tags, {}
+    tags, latest = summary.tags, {}
     for usage in usages:
-        models[usage.role.value, usage.provider, usage.model] = usage
+        latest[usage.role.value, usage.provider, usage.model] = usage
 
-    packages = {
-        name.removeprefix(_VERSION): version
-        for name, version in sorted(tags.items())
-        if name.startswith(_VERSION)
-    }
+    models = []
+    for called, usage in sorted(latest.items(), key=itemgetter(0)):
+        model: dict[str, Any] = dict(zip(("role", "provider", "model"), called, strict=True))
+        prices = prices_of(usage)
+        # Not known, or dependent on the length of a prompt.
+        model["usd_per_million"] = prices and dict(zip(FIELDS, prices, strict=True))
+        models.append(model)
+
+    packages = {}
+    for name, version in sorted(tags.items()):
+        if name.startswith(_VERSION):
+            packages[name.removeprefix(_VERSION)] = version
+
     return {
         "command": summary.command,
         "packages": packages,
         "git_commit": tags.get("git_commit", ""),
         "git_dirty": tags.get("git_dirty", ""),
-        "models": [
-            {"role": role, "provider": provider, "model": model, "usd_per_million": _prices(usage)}
-            for (role, provider, model), usage in sorted(models.items(), key=lambda item: item[0])
-        ],
+        "models": models,
     }
-
-
-def _prices(usage: Usage) -> dict[str, float] | None:
-    """Price of a million tokens of a model; None if not known, or if it depends on a prompt."""
-    prices = prices_of(usage)
-    return None if prices is None else dict(zip(FIELDS, prices, strict=True))
 
 
 def machine_class() -> dict[str, Any]:

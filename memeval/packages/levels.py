@@ -27,7 +27,7 @@ from memeval.packages.data import (
     unlike_records,
 )
 from memeval.packages.export.terms import terms_of
-from memeval.packages.facts import environment_facts, machine_class, protocol_of
+from memeval.packages.facts import environment_facts, machine_class, protocol_of, question_ids
 from memeval.packages.form import ENVIRONMENT, is_package_id, is_withheld, manifest_bytes
 from memeval.packages.read import Package, open_package
 from memeval.packages.register import register_problems, signed_words
@@ -152,21 +152,7 @@ class _Verifier:
         yield self._verdicts()
         yield self._answers()
         yield who_level(self.package, self.checks.allowed_signers)
-        register = self.package.register
-        registered = Level(6, did="nothing was registered beforehand", is_done=register is not None)
-        if register is not None:
-            registered.did = "said beforehand"
-            try:
-                registered.did += signed_words(register, self.checks.allowed_signers)
-            except UserError as error:
-                registered.problems.append(f"register.json: {error.message}")
-
-            registered.problems += register_problems(
-                register, self.package.runs, records=self.records, rows=self.rows
-            )
-            registered.unchecked += [str(line) for line in register.get("left_out", ())]
-
-        yield registered
+        yield self._registered()
 
     def _intact(self, level: Level) -> None:
         package, used = self.package, set()
@@ -185,26 +171,7 @@ class _Verifier:
 
         level.problems += environment_problems(package)
         level.problems += text_problems(package, used)
-        terms = [terms_of(run.summary) for run in package.runs]
-        data = {(one.name, one.sha256, one.licence) for one in package.manifest.data}
-        asked = {
-            (run.summary.dataset, run.summary.data_sha256, own.licence)
-            for run, own in zip(package.runs, terms, strict=True)
-        }
-        if data != asked or len(data) != len(package.manifest.data):
-            level.problems.append("the manifest and the runs name different data")
-
-        for run in package.runs:
-            named = [one for one in package.manifest.data if one.name == run.summary.dataset]
-            is_said = any(one.texts for one in named)
-            questions = [record.question for record in self.records[run.key]]
-            if is_said == any(map(is_withheld, questions)):
-                level.problems.append(f"{run.key}: the manifest describes its texts differently")
-            if is_said and not terms_of(run.summary).allows_texts:
-                level.problems.append(
-                    f"{run.key}: it contains texts of {one_line(run.summary.dataset)}, whose "
-                    "licence is not known to allow passing them on"
-                )
+        level.problems += data_problems(package, self.records)
 
     def _figures(self, level: Level) -> None:
         runs = self.package.runs
@@ -223,7 +190,7 @@ class _Verifier:
             level.problems += [f"{run.key}: {line}" for line in told]
             unlike = list(unlike_records(records, self.rows[run.key], data))
             with_data += 1
-            asked = {record.question_id for record in records}
+            asked = question_ids(records)
             missing = [name for name in data.questions if name not in asked]
             may_miss = run.summary.is_stopped or run.summary.params.get("system.only_listed")
             if missing and not may_miss:
@@ -251,21 +218,27 @@ class _Verifier:
 
         comparison = compare_runs(runs, metrics()["accuracy"], all_pairs=True)
         # Runs that may be compared with each other are adjusted together.
-        groups = groups_of((one.first, one.second) for one in comparison.differences)
-        keys_of = [[run.key for run in runs if run.key in group] for group in groups]
-        asked = {run.key: self._headline_rows(run) for run in runs}
-        for keys in keys_of:
-            own = [one for one in comparison.differences if one.first in keys]
-            pairs = [(keys.index(one.first), keys.index(one.second)) for one in own]
-            made = compare_pairs([questions_of(asked[key]) for key in keys], pairs)
-            for one, (other, p) in zip(own, made, strict=True):
-                result = one.result
-                said = (result.mean, result.low, result.high, one.adjusted_p)
+        for group in groups_of((pair.first, pair.second) for pair in comparison.differences):
+            keys, asked = [], []
+            for run in runs:
+                if run.key in group:
+                    keys.append(run.key)
+                    asked.append(questions_of(self._headline_rows(run)))
+
+            own, places = [], []
+            for pair in comparison.differences:
+                if pair.first in group:
+                    own.append(pair)
+                    places.append((keys.index(pair.first), keys.index(pair.second)))
+
+            for pair, (other, p) in zip(own, compare_pairs(asked, places), strict=True):
+                result = pair.result
+                said = (result.mean, result.low, result.high, pair.adjusted_p)
                 again = (None,) * 4 if other is None else (other.mean, other.low, other.high, p)
                 # Only with two or more conversations: a single one has no p.
                 if result.groups > 1 and not all(map(same_figure, said, again)):
                     level.problems.append(
-                        f"the second implementation compares {one.first} and {one.second} "
+                        f"the second implementation compares {pair.first} and {pair.second} "
                         "differently"
                     )
 
@@ -273,7 +246,7 @@ class _Verifier:
 
     def _headline_rows(self, run: Run) -> list[dict[str, Any]]:
         headline = {row.category for row in run.summary.categories if row.headline}
-        rows = [record.to_json() for record in self.records[run.key]]
+        rows = map(Record.to_json, self.records[run.key])
         return [row for row in rows if not headline or str(row["category"]) in headline]
 
     def _verdicts(self) -> Level:
@@ -281,7 +254,8 @@ class _Verifier:
         for run in self.package.runs:
             try:
                 data = self.data.get(run.key)
-                judge = _rule_judge(data.config if data else config_of(run))
+                config = data.config if data else config_of(run)
+                judge = _rule_judge(config)
                 if data is None and _judge_of(run) is not None:
                     level.unchecked.append(
                         f"{run.key}: its data is not on this machine, so nothing was judged again"
@@ -312,7 +286,7 @@ class _Verifier:
     async def _judge_again(self, run: Run, judge: Judge, data: PackagedData) -> list[str]:
         unlike = []
         rows = self.rows[run.key]
-        records = {(one.repeat, one.question_id): one for one in self.records[run.key]}
+        records = {(own.repeat, own.question_id): own for own in self.records[run.key]}
         for place, verdict in rows.verdicts.items():
             answer, question = rows.answers[place], data.questions.get(verdict.id)
             if verdict.verdict is None or question is None or answer.hypothesis is None:
@@ -346,6 +320,24 @@ class _Verifier:
         level.did = "; ".join(agreements) or "no question was answered again"
         return level
 
+    def _registered(self) -> Level:
+        register = self.package.register
+        level = Level(6, did="nothing was registered beforehand", is_done=register is not None)
+        if register is None:
+            return level
+
+        level.did = "said beforehand"
+        try:
+            level.did += signed_words(register, self.checks.allowed_signers)
+        except UserError as error:
+            level.problems.append(f"register.json: {error.message}")
+
+        level.problems += register_problems(
+            register, self.package.runs, records=self.records, rows=self.rows
+        )
+        level.unchecked += map(str, register.get("left_out", ()))
+        return level
+
 
 def who_level(package: Package, allowed_signers: Path | None) -> Level:
     """Level 5: who signed the manifest."""
@@ -368,18 +360,43 @@ def who_level(package: Package, allowed_signers: Path | None) -> Level:
     return level
 
 
+def data_problems(package: Package, records: Mapping[str, Sequence[Record]]) -> Iterator[str]:
+    """Problems with what the manifest says about the data of the runs, and with their texts."""
+    listed = package.manifest.data
+    data = {(own.name, own.sha256, own.licence) for own in listed}
+    asked = set()
+    for run in package.runs:
+        summary = run.summary
+        asked.add((summary.dataset, summary.data_sha256, terms_of(summary).licence))
+
+    if data != asked or len(data) != len(listed):
+        yield "the manifest and the runs name different data"
+
+    for run in package.runs:
+        is_said = any(own.texts for own in listed if own.name == run.summary.dataset)
+        if is_said == any(is_withheld(record.question) for record in records[run.key]):
+            yield f"{run.key}: the manifest describes its texts differently"
+        if is_said and not terms_of(run.summary).allows_texts:
+            yield (
+                f"{run.key}: it contains texts of {one_line(run.summary.dataset)}, whose "
+                "licence is not known to allow passing them on"
+            )
+
+
 def environment_problems(package: Package) -> Iterator[str]:
     """Problems with `environment.json` and the manifest, such as members that no package has."""
     environment, manifest = package.environment, package.manifest
     machine = environment.get("packed_on")
-    if list(environment) != ["packed_on", "runs"] or list(environment["runs"]) != [
-        run.key for run in package.runs
-    ]:
+    keys, codes = [], set()
+    for run in package.runs:
+        keys.append(run.key)
+        codes.add(run.summary.tags.get(FIGURES_CODE, ""))
+
+    if list(environment) != ["packed_on", "runs"] or list(environment["runs"]) != keys:
         yield "environment.json does not describe each run and the machine that packed them"
     if not isinstance(machine, dict) or list(machine) != list(machine_class()):
         yield "environment.json has unexpected details about the machine"
 
-    codes = [run.summary.tags.get(FIGURES_CODE, "") for run in package.runs]
     if manifest.code not in codes:
         yield "the manifest and the runs name different code"
     if not manifest.replaced.keys() <= set(KINDS):
@@ -394,24 +411,22 @@ def _same_environment(packed: Any, recomputed: Mapping[str, Any]) -> bool:
     """
 
     def without_prices(content: Any) -> Any:
-        models = [
-            {
-                name: None if _is_price(name, value, model) else value
-                for name, value in model.items()
-            }
-            for model in content["models"]
-        ]
+        models = []
+        for model in content["models"]:
+            known = dict(model.items())
+            prices = known["usd_per_million"]
+            is_form = prices is None or list(prices) == list(FIELDS)
+            if is_form and known["provider"] != OFFLINE:
+                known["usd_per_million"] = None
+
+            models.append(known)
+
         return {**content, "models": models}
 
     try:
         return bool(without_prices(packed) == without_prices(recomputed))
     except (TypeError, KeyError, AttributeError):
         return False
-
-
-def _is_price(name: str, value: Any, model: Mapping[str, Any]) -> bool:
-    is_form = value is None or list(value) == list(FIELDS)
-    return name == "usd_per_million" and is_form and model["provider"] != OFFLINE
 
 
 @contextmanager

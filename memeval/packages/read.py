@@ -20,33 +20,8 @@ from typing import IO, Any
 from msgspec import Struct
 
 from memeval.errors import UserError
-from memeval.packages.form import (
-    ANSWERS,
-    DEEPEST_CONFIG,
-    ENVIRONMENT,
-    EPOCH,
-    FORMAT,
-    INGESTS,
-    LARGEST,
-    LARGEST_CONFIG,
-    LARGEST_ENTRY,
-    LARGEST_SMALL,
-    MANIFEST,
-    MOST_ENTRIES,
-    OF_RUN,
-    PRIVATE,
-    REGISTER,
-    SIGNATURE,
-    TEXTS,
-    UNIX,
-    VERDICTS,
-    ZIP_VERSION,
-    PackageManifest,
-    entry_of,
-    is_entry,
-    manifest_bytes,
-    package_id,
-)
+from memeval.packages import form
+from memeval.packages.form import PackageManifest, entry_of, is_entry, manifest_bytes, package_id
 from memeval.pipeline.verify.sound import recorded_keys
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RUN_FILE, RunSummary, texts_file
 from memeval.results.fields import read_as
@@ -60,6 +35,8 @@ _LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 """Mark, version, flags, method, time, day, CRC, packed and full size, lengths of name and extra."""
 _EPOCH_OF_DOS = (0, 1 << 5 | 1)
 """`EPOCH` as time and day."""
+_WRITTEN = (form.EPOCH, form.UNIX, form.PRIVATE, 0, 0, form.ZIP_VERSION, form.ZIP_VERSION)
+"""What `_describe` gives for an entry that `pack` wrote."""
 _END = struct.Struct("<4s4H2LH")
 """Mark, two numbers of disks, entries here and in all, size and place of the directory, comment."""
 Json = dict[str, Any]
@@ -99,7 +76,7 @@ def read_manifest(path: str | Path) -> PackageManifest:
     Raises `UserError` for a file that is not a package.
     """
     with _open_archive(Path(path)) as archive:
-        return _manifest(Path(path), _read_entry(archive, MANIFEST))
+        return _manifest(Path(path), _read_entry(archive, form.MANIFEST))
 
 
 def unpack_to(path: Path, folder: Path) -> Package:
@@ -108,7 +85,7 @@ def unpack_to(path: Path, folder: Path) -> Package:
     Raises `UserError` naming the file and the mistake.
     """
     with _open_archive(path) as archive:
-        content = _read_entry(archive, MANIFEST)
+        content = _read_entry(archive, form.MANIFEST)
         manifest = _manifest(path, content)
         _check_list(path, archive, manifest)
         # First under their names in the package: only entries with the right digest are read.
@@ -116,13 +93,14 @@ def unpack_to(path: Path, folder: Path) -> Package:
         for name in manifest.entries:
             _extract(path, archive, name, raw / name, manifest)
 
-        signed = SIGNATURE in archive.namelist()
-        signature = _read_entry(archive, SIGNATURE) if signed else None
+        is_signed = form.SIGNATURE in archive.namelist()
+        signature = _read_entry(archive, form.SIGNATURE) if is_signed else None
 
-    register = (
-        _read_object(path, raw / REGISTER, REGISTER) if REGISTER in manifest.entries else None
-    )
-    environment = _read_object(path, raw / ENVIRONMENT, ENVIRONMENT)
+    register = None
+    if form.REGISTER in manifest.entries:
+        register = _read_object(path, raw / form.REGISTER, form.REGISTER)
+
+    environment = _read_object(path, raw / form.ENVIRONMENT, form.ENVIRONMENT)
     runs = tuple(_lay_out(path, raw, folder, key) for key in manifest.runs)
     return Package(
         path=path,
@@ -156,8 +134,8 @@ def _error(path: Path, what: str) -> UserError:
 def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
     """Raises `UserError` for anything that a package never contains, before unpacking."""
     infos = archive.infolist()
-    if len(infos) > MOST_ENTRIES:
-        raise _error(path, f"{len(infos):,} entries, more than {MOST_ENTRIES:,}")
+    if len(infos) > form.MOST_ENTRIES:
+        raise _error(path, f"{len(infos):,} entries, more than {form.MOST_ENTRIES:,}")
 
     names = set()
     for info in infos:
@@ -171,17 +149,19 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
         is_known = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
         if info.comment or info.extra or info.flag_bits or not is_known:
             raise _error(path, f"'{shown}' is not compressed or stored like a package's entries")
-        if _describe(info) != (EPOCH, UNIX, PRIVATE, 0, 0, ZIP_VERSION, ZIP_VERSION):
+        if _describe(info) != _WRITTEN:
             raise _error(path, f"'{shown}' has a time or permissions that pack does not write")
 
         names.add(info.filename)
 
-    if MANIFEST not in names:
-        raise _error(path, f"it has no {MANIFEST}")
-    if any(info.file_size > LARGEST_ENTRY for info in infos):
-        raise _error(path, f"an entry is larger than {LARGEST_ENTRY:,} bytes")
-    if sum(info.file_size for info in infos) > LARGEST:
-        raise _error(path, f"its entries are larger than {LARGEST:,} bytes")
+    if form.MANIFEST not in names:
+        raise _error(path, f"it has no {form.MANIFEST}")
+
+    sizes = [info.file_size for info in infos]
+    if max(sizes) > form.LARGEST_ENTRY:
+        raise _error(path, f"an entry is larger than {form.LARGEST_ENTRY:,} bytes")
+    if sum(sizes) > form.LARGEST:
+        raise _error(path, f"its entries are larger than {form.LARGEST:,} bytes")
     if not _is_gapless(path, infos):
         raise _error(
             path, "the zip file contains more than its entries, or describes them inconsistently"
@@ -204,7 +184,8 @@ def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
         for info in infos:
             name = info.orig_filename.encode("ascii")
             sizes = (info.CRC, info.compress_size, info.file_size, len(name), 0)
-            told = (_LOCAL, ZIP_VERSION, info.flag_bits, info.compress_type, *_EPOCH_OF_DOS, *sizes)
+            kind = (form.ZIP_VERSION, info.flag_bits, info.compress_type)
+            told = (_LOCAL, *kind, *_EPOCH_OF_DOS, *sizes)
             file.seek(offset)
             header = file.read(_LOCAL_HEADER.size + len(name))
             if info.header_offset != offset or header[_LOCAL_HEADER.size :] != name:
@@ -226,53 +207,59 @@ def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
 def _manifest(path: Path, content: bytes) -> PackageManifest:
     try:
         values = json.loads(content)
-        if isinstance(values, dict) and values.get("format") != FORMAT:
+        if isinstance(values, dict) and values.get("format") != form.FORMAT:
             raise UserError(
                 f"{one_line(path.name)} has the format {one_line(values.get('format'), 20)}, "
-                f"but this version reads {FORMAT}",
+                f"but this version reads {form.FORMAT}",
                 "a newer memeval may read it:  pip install -U memeval-bench",
             )
 
         manifest = read_as(values, PackageManifest)
     except (ValueError, RecursionError) as error:
-        raise _error(path, f"{MANIFEST}: {one_line(error, 200)}") from error
+        raise _error(path, f"{form.MANIFEST}: {one_line(error, 200)}") from error
 
-    runs = [entry_of(key, name) for key in manifest.runs for name in OF_RUN]
-    first = [ENVIRONMENT, *([REGISTER] if REGISTER in manifest.entries else [])]
-    if list(manifest.entries) != [*first, *runs, TEXTS] or not manifest.runs:
-        raise _error(path, f"{MANIFEST} does not list the entries of its runs in order")
+    listed = [form.ENVIRONMENT]
+    if form.REGISTER in manifest.entries:
+        listed.append(form.REGISTER)
+    for key in manifest.runs:
+        listed += [entry_of(key, name) for name in form.OF_RUN]
+
+    if list(manifest.entries) != [*listed, form.TEXTS] or not manifest.runs:
+        raise _error(path, f"{form.MANIFEST} does not list the entries of its runs in order")
     if list(manifest.protocols) != list(manifest.runs):
-        raise _error(path, f"{MANIFEST} does not have a protocol for each run")
+        raise _error(path, f"{form.MANIFEST} does not have a protocol for each run")
     if content != manifest_bytes(manifest):
-        raise _error(path, f"{MANIFEST} is not in the form that pack writes")
+        raise _error(path, f"{form.MANIFEST} is not in the form that pack writes")
 
     return manifest
 
 
 def _check_list(path: Path, archive: zipfile.ZipFile, manifest: PackageManifest) -> None:
     names = archive.namelist()
-    first = [MANIFEST, *([SIGNATURE] if SIGNATURE in names else [])]
-    if names != [*first, *manifest.entries]:
-        unlisted = [name for name in names if name not in (*first, *manifest.entries)]
-        missing = [name for name in manifest.entries if name not in names]
-        if unlisted:
-            raise _error(path, f"'{unlisted[0]}' is not listed in {MANIFEST}")
-        if missing:
-            raise _error(path, f"'{missing[0]}' is missing")
+    first = [form.MANIFEST, form.SIGNATURE] if form.SIGNATURE in names else [form.MANIFEST]
+    listed = [*first, *manifest.entries]
+    if names != listed:
+        for name in names:
+            if name not in listed:
+                raise _error(path, f"'{name}' is not listed in {form.MANIFEST}")
 
-        raise _error(path, f"the order is not that of {MANIFEST}")
+        for name in manifest.entries:
+            if name not in names:
+                raise _error(path, f"'{name}' is missing")
+
+        raise _error(path, f"the order is not that of {form.MANIFEST}")
 
     for name, entry in manifest.entries.items():
         if archive.getinfo(name).file_size != entry.size:
-            raise _error(path, f"'{name}' does not have the size listed in {MANIFEST}")
+            raise _error(path, f"'{name}' does not have the size listed in {form.MANIFEST}")
 
 
 def _read_entry(archive: zipfile.ZipFile, name: str) -> bytes:
     with archive.open(name) as file:
-        content = file.read(LARGEST_SMALL + 1)
+        content = file.read(form.LARGEST_SMALL + 1)
 
-    if len(content) > LARGEST_SMALL:
-        raise zipfile.BadZipFile(f"{name} is larger than {LARGEST_SMALL:,} bytes")
+    if len(content) > form.LARGEST_SMALL:
+        raise zipfile.BadZipFile(f"{name} is larger than {form.LARGEST_SMALL:,} bytes")
 
     return content
 
@@ -294,7 +281,7 @@ def _extract(
             out.write(chunk)
 
     if size != entry.size or digest.hexdigest() != entry.sha256:
-        raise _error(path, f"'{name}' is damaged or was edited: it differs from {MANIFEST}")
+        raise _error(path, f"'{name}' is damaged or was edited: it differs from {form.MANIFEST}")
 
 
 def _new_file(path: Path) -> IO[bytes]:
@@ -303,7 +290,7 @@ def _new_file(path: Path) -> IO[bytes]:
 
 def _read_object(path: Path, file: Path, name: str) -> Json:
     try:
-        if file.stat().st_size > LARGEST_SMALL:
+        if file.stat().st_size > form.LARGEST_SMALL:
             raise ValueError("too large")
 
         content = json.loads(file.read_bytes())
@@ -324,7 +311,7 @@ def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
         os.link(raw / entry_of(key, name), run_folder / name)
 
     try:
-        if (run_folder / RUN_FILE).stat().st_size > LARGEST_SMALL:
+        if (run_folder / RUN_FILE).stat().st_size > form.LARGEST_SMALL:
             raise ValueError("too large")
 
         _check_config((run_folder / CONFIG_FILE).read_bytes())
@@ -337,21 +324,20 @@ def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
     if summary.run_key != key:
         raise _error(path, f"{entry_of(key, RUN_FILE)} is about a different run")
 
-    answers = {own["answer"]: folder / "answers" / f"{own['answer']}.jsonl" for own in keys}
-    verdicts = {own["judge"]: folder / "verdicts" / f"{own['judge']}.jsonl" for own in keys}
-    parts: tuple[tuple[str, str, Mapping[str, Path]], ...] = (
-        (ANSWERS, "answer", answers),
-        (INGESTS, "answer", answers),
-        (VERDICTS, "judge", verdicts),
-    )
-    for name, stage, files in parts:
-        _split_repeats(path, raw / entry_of(key, name), stage, files)
+    answers, verdicts = {}, {}
+    for own in keys:
+        answers[own["answer"]] = folder / "answers" / f"{own['answer']}.jsonl"
+        verdicts[own["judge"]] = folder / "verdicts" / f"{own['judge']}.jsonl"
+
+    _split_repeats(path, raw / entry_of(key, form.ANSWERS), "answer", answers)
+    _split_repeats(path, raw / entry_of(key, form.INGESTS), "answer", answers)
+    _split_repeats(path, raw / entry_of(key, form.VERDICTS), "judge", verdicts)
 
     for file in answers.values():
         texts = texts_file(file)
         # One file for all: a reference is the digest of its text.
         if not texts.exists():
-            os.link(raw / TEXTS, texts)
+            os.link(raw / form.TEXTS, texts)
 
     return Run(run_folder, summary)
 
@@ -360,7 +346,7 @@ def _check_config(content: bytes) -> None:
     """Raises `ValueError` for a config.yaml that can't be read safely."""
     import yaml  # type: ignore[import-untyped]
 
-    if len(content) > LARGEST_CONFIG:
+    if len(content) > form.LARGEST_CONFIG:
         raise ValueError(f"{CONFIG_FILE} is too large")
     # Interpolations would read the environment of the person who opens it.
     if b"${" in content:
@@ -372,7 +358,7 @@ def _check_config(content: bytes) -> None:
         for event in yaml.parse(content, Loader=loader):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST_CONFIG or isinstance(event, yaml.AliasEvent):
+            if depth > form.DEEPEST_CONFIG or isinstance(event, yaml.AliasEvent):
                 raise ValueError(f"{CONFIG_FILE} is nested too deeply, or refers to itself")
     except yaml.YAMLError as error:
         raise ValueError(f"{CONFIG_FILE} is not YAML: {one_line(error, 100)}") from error

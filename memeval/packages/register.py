@@ -15,13 +15,13 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from memeval.errors import UserError
-from memeval.packages.facts import digest_of_ids
+from memeval.packages.facts import digest_of_ids, question_ids
 from memeval.packages.form import LARGEST_SMALL, Digest, Line
 from memeval.packages.rows import PackagedRows
 from memeval.packages.signing import signer_of
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.judge_identity import judge_identity
-from memeval.results import SEAL, JudgeIdentity, Record, as_json, is_sealed, sealed
+from memeval.results import SEAL, JudgeIdentity, Record, RunSummary, as_json, is_sealed, sealed
 from memeval.results.fields import as_plain, read_as
 from memeval.results.run import Run
 from memeval.results.summary import PACKAGE_TAG, RunKey
@@ -73,8 +73,12 @@ def make_statement(
     """The sealed statement of planned runs; `clean` replaces content that must stay private."""
     listed = []
     for cell in cells:
-        ids = [one.question_id for case in cell.dataset.cases() for one in case.questions]
+        ids: list[str] = []
+        for case in cell.dataset.cases():
+            ids += [question.question_id for question in case.questions]
+
         judge = judge_identity(cell)
+        stated_judge = None if judge is None else clean(judge.to_json())
         listed.append(
             StatedCell(
                 key=cell.run_key,
@@ -82,7 +86,7 @@ def make_statement(
                 data_sha256=cell.loaded.sha256,
                 questions=len(ids),
                 questions_sha256=digest_of_ids(ids),
-                judge=None if judge is None else clean(judge.to_json()),
+                judge=stated_judge,
             )
         )
 
@@ -148,11 +152,9 @@ def signed_words(entry: Mapping[str, Any], allowed_signers: Path | None) -> str:
     if not isinstance(statement, dict) or not isinstance(signature, str):
         return ""
 
-    signer = (
-        signer_of(statement_bytes(statement), signature.encode(), allowed_signers)
-        or "an unknown key"
-    )
-    return f", signed by {signer}, dated {one_line(statement.get('said_on'), 10)}"
+    signer = signer_of(statement_bytes(statement), signature.encode(), allowed_signers)
+    date = one_line(statement.get("said_on"), 10)
+    return f", signed by {signer or 'an unknown key'}, dated {date}"
 
 
 def register_problems(
@@ -189,15 +191,21 @@ def register_problems(
             names = one_line(", ".join(sorted(set(others))), 200)
             yield f"{cell.key}: {counted(len(others), 'answer')} from unregistered runs: {names}"
 
-        if digest_of_ids({one.question_id for one in records[run.key]}) != cell.questions_sha256:
-            yield f"{cell.key}: the questions differ from the registered ones"
-        if run.summary.data_sha256 != cell.data_sha256:
-            yield f"{cell.key}: the data differs from the registered data"
-        if cell.judge is not None and run.summary.judge != _judge(cell.judge):
-            yield f"{cell.key}: the judge differs from the registered one"
+        yield from _other_conditions(cell, run.summary, records[run.key])
 
     for key in by_key:
         yield f"{key} ran, but was not registered beforehand"
+
+
+def _other_conditions(
+    cell: StatedCell, summary: RunSummary, records: Sequence[Record]
+) -> Iterator[str]:
+    if digest_of_ids(question_ids(records)) != cell.questions_sha256:
+        yield f"{cell.key}: the questions differ from the registered ones"
+    if summary.data_sha256 != cell.data_sha256:
+        yield f"{cell.key}: the data differs from the registered data"
+    if cell.judge is not None and summary.judge != _judge(cell.judge):
+        yield f"{cell.key}: the judge differs from the registered one"
 
 
 def _began_before(run: Run, said_on: str) -> bool:
@@ -226,9 +234,9 @@ def _parse(content: Any) -> StatementContent:
     if not isinstance(content, dict) or not is_sealed(content):
         raise ValueError("it is damaged, or was edited")
 
-    return read_as(
-        {name: value for name, value in content.items() if name != SEAL}, StatementContent
-    )
+    unsealed = dict(content)
+    unsealed.pop(SEAL)
+    return read_as(unsealed, StatementContent)
 
 
 def _commit_of(path: Path) -> Json | None:
@@ -245,7 +253,7 @@ def _commit_of(path: Path) -> Json | None:
         except (OSError, subprocess.TimeoutExpired):
             return ""
 
-        return done.stdout.decode(errors="replace").strip() if not done.returncode else ""
+        return "" if done.returncode else done.stdout.decode(errors="replace").strip()
 
     content = git("hash-object", str(path.resolve()))
     found = git("log", "--format=%H %cI", "--reverse", f"--find-object={content}", "--", path.name)
@@ -258,20 +266,24 @@ def _commit_of(path: Path) -> Json | None:
 
 def _left_out_notes(packed: Sequence[Run], known: Sequence[Run]) -> list[str]:
     """Notes on how many runs with packed runs' settings this home has outside the package."""
-    keys = {run.key for run in packed}
-    alike = [_settings(run) for run in packed]
+    keys, settings = {run.key for run in packed}, list(map(_settings, packed))
     counts: Counter[str] = Counter()
     for run in known:
-        if run.key in keys or PACKAGE_TAG in run.summary.tags or _settings(run) not in alike:
+        if run.key in keys or PACKAGE_TAG in run.summary.tags or _settings(run) not in settings:
             continue
 
-        kind = "stopped" if run.summary.is_stopped else "finished" if run.valid else "invalid"
+        kind = "finished run" if run.valid else "invalid run"
+        if run.summary.is_stopped:
+            kind = "stopped run"
+
         counts[kind] += 1
 
-    return [
-        f"{counted(count, f'{kind} run')} of the same settings (other seeds or repeats) left out"
-        for kind, count in sorted(counts.items())
-    ]
+    notes = []
+    for kind, count in sorted(counts.items()):
+        runs = counted(count, kind)
+        notes.append(f"{runs} of the same settings (other seeds or repeats) left out")
+
+    return notes
 
 
 def _settings(run: Run) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +49,15 @@ class PackagedRows:
         for number, line in _parse_rows(path):
             place = (number, str(line.get("id")))
             places.append(place)
-            sound = repeats[number] if number < len(repeats) else None
-            row = None if sound is None else sound.rows.get(place[1])
+            row = None
+            if number < len(repeats) and (sound := repeats[number]) is not None:
+                row = sound.rows.get(place[1])
             if not isinstance(row, wanted):
                 continue
 
             rows[place] = row
-            content = {name: value for name, value in line.items() if name != "seal"}
-            if content != as_read(row.to_json()):
+            line.pop("seal", None)
+            if line != as_read(row.to_json()):
                 self.others.append(row.id)
 
         return rows
@@ -63,14 +65,17 @@ class PackagedRows:
     @property
     def usages(self) -> list[Usage]:
         """All usages of the run."""
-        rows: list[AnswerRow | VerdictRow | IngestRow] = [*self.answers.values()]
-        rows += [*self.verdicts.values(), *self.ingests.values()]
-        return [usage for row in rows for usage in row.usage]
+        usages: list[Usage] = []
+        for rows in (self.answers, self.verdicts, self.ingests):
+            for row in rows.values():
+                usages += row.usage
+
+        return usages
 
     @property
     def references(self) -> set[str]:
         """References of the texts that the rows use."""
-        return {ref for ref, _ in references(self.answers.values(), self.ingests.values())}
+        return set(dict(references(self.answers.values(), self.ingests.values())))
 
     def problems(self, records: Sequence[Record]) -> Iterator[str]:
         """Problems: rows too many, too few, in another order, or about another answer."""
@@ -100,15 +105,18 @@ def references(
     answers: Iterable[AnswerRow], ingests: Iterable[IngestRow]
 ) -> Iterator[tuple[str, bool]]:
     """References of the texts of rows, each with whether the text is a reply, and not data."""
-    written = (ingest.written for ingest in ingests if ingest.written is not None)
-    for session in (one for part in written for one in part.sessions):
-        # The output of a writer contains sentences of the data.
-        yield from ((ref, False) for ref in model_texts(session.made))
-        yield from ((ref, False) for ref in tool_texts(session.made))
+    for ingest in ingests:
+        if ingest.written is not None:
+            for session in ingest.written.sessions:
+                # The output of a writer contains sentences of the data.
+                for ref in chain(model_texts(session.made), tool_texts(session.made)):
+                    yield ref, False
 
     for row in answers:
-        yield from ((ref, True) for ref in model_texts(row.steps))
-        yield from ((ref, False) for ref in tool_texts(row.steps))
+        for ref in model_texts(row.steps):
+            yield ref, True
+        for ref in tool_texts(row.steps):
+            yield ref, False
         for message in row.prompt:
             yield message.text, False
         for chunk in row.retrieved or ():
@@ -145,7 +153,7 @@ def text_problems(package: Package, used: set[str]) -> Iterator[str]:
             return
 
         ids.append(str(entry.get("id")))
-        parts[ids[-1]] = [str(part) for part in entry.get("parts") or ()]
+        parts[ids[-1]] = list(map(str, entry.get("parts") or ()))
 
     if ids != sorted(set(ids)):
         yield f"{TEXTS}: a duplicate text, or a different order"

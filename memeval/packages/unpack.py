@@ -92,10 +92,10 @@ def _adopt_run(package: Package, run: Run, signer: str) -> bool:
         data = None
 
     records = run.read_records()
-    is_restored = data is not None and any(is_withheld(one.question) for one in records)
+    is_restored = data is not None and any(is_withheld(record.question) for record in records)
     if data is not None and is_restored:
         path = run.folder / RECORDS_FILE
-        lines = [json_line(_restored(one, data.questions[one.question_id])) for one in records]
+        lines = [_restored(record, data.questions[record.question_id]) for record in records]
         # Not written in place: the file is a link to the entry of the package.
         write_atomically(path, "".join(lines))
         _restore_texts(run, data)
@@ -117,13 +117,13 @@ def _adopt_run(package: Package, run: Run, signer: str) -> bool:
     return is_restored
 
 
-def _restored(record: Record, question: EvalQuestion) -> dict[str, object]:
+def _restored(record: Record, question: EvalQuestion) -> str:
     row = record.to_json()
     row["question"], row["gold"] = question.text, list(question.gold)
     if record.choices:
         row["choices"] = list(question.choices)
 
-    return row
+    return json_line(row)
 
 
 def _restore_texts(run: Run, data: PackagedData) -> None:
@@ -131,9 +131,10 @@ def _restore_texts(run: Run, data: PackagedData) -> None:
     granularity = Granularity(**asdict(data.config.granularity))
     known: dict[str, str] = {}
     for case in data.cases.values():
-        texts = [chunk.text for chunk in chunks(case, granularity)]
-        texts += [question.text for question in case.questions]
-        known |= {reference(text): text for text in texts}
+        for chunk in chunks(case, granularity):
+            known[reference(chunk.text)] = chunk.text
+        for question in case.questions:
+            known[reference(question.text)] = question.text
 
     for keys in run.summary.identity["keys"]:
         path = texts_file(run.folder.parent.parent / "answers" / f"{keys['answer']}.jsonl")

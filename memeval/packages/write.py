@@ -7,6 +7,7 @@ import json
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +16,11 @@ from msgspec.structs import replace as replace_members
 
 from memeval import __version__
 from memeval.errors import UserError
+from memeval.packages import form
 from memeval.packages.cleaning import Cleaner
 from memeval.packages.export.terms import terms_of
 from memeval.packages.facts import environment_facts, machine_class, protocol_of
 from memeval.packages.form import (
-    ANSWERS,
-    ENVIRONMENT,
-    EPOCH,
-    FORMAT,
-    INGESTS,
-    MANIFEST,
-    OF_RUN,
-    PRIVATE,
-    REGISTER,
-    SIGNATURE,
-    TEXTS,
-    UNIX,
-    VERDICTS,
     PackageEntry,
     PackageManifest,
     PackedData,
@@ -105,9 +94,8 @@ def pack(
     # As they were written: a corrected accuracy is only shown, and does not come from the rows.
     written = [Run(run.folder, RunSummary.read(run.folder)) for run in runs]
     ordered = sorted(written, key=lambda run: run.key)
-    summaries = [(dict(run.summary.params), run.summary.command) for run in ordered]
-    cleaner = Cleaner(summaries)
-    writer = _Writer(cleaner)
+    settings = [(dict(run.summary.params), run.summary.command) for run in ordered]
+    writer = _Writer(Cleaner(settings))
     for run in ordered:
         writer.add(run)
 
@@ -118,12 +106,11 @@ def pack(
         register=register,
     )
     content = manifest_bytes(manifest)
-    entries = {MANIFEST: content}
+    entries = {form.MANIFEST: content}
     if key_file is not None:
-        entries[SIGNATURE] = sign(content, key_file)
-
+        entries[form.SIGNATURE] = sign(content, key_file)
     with writing(path):
-        _write(path, {**entries, **writer.ordered_entries()})
+        _write(path, entries | writer.ordered_entries())
 
     return Packed(path=path, id=package_id(content), manifest=manifest, runs=tuple(ordered))
 
@@ -161,7 +148,7 @@ class _Writer:
         allowed = terms_of(run.summary)
         records = run.read_records()
         usages: list[Usage] = []
-        rows: dict[str, list[bytes]] = {ANSWERS: [], VERDICTS: [], INGESTS: []}
+        rows: dict[str, list[bytes]] = {form.ANSWERS: [], form.VERDICTS: [], form.INGESTS: []}
         digests: dict[str, str] = {}
 
         for number, keys in enumerate(run.summary.identity["keys"]):
@@ -176,15 +163,11 @@ class _Writer:
 
         packed = [self._record(record, texts=allowed.allows_texts) for record in records]
         # The same cleaning for the file and for the digests of it.
-        config = self._config(run)
-        files = {
-            CONFIG_FILE: config,
-            RECORDS_FILE: "".join(packed).encode(),
-            **{name: b"".join(content) for name, content in rows.items()},
-        }
+        files = {CONFIG_FILE: self._config(run), RECORDS_FILE: "".join(packed).encode()}
+        files.update(zip(rows, map(b"".join, rows.values()), strict=True))
         summary = self._summary(run.summary, files, digests)
         files[RUN_FILE] = summary.to_text().encode()
-        for name in OF_RUN:
+        for name in form.OF_RUN:
             self.entries[entry_of(run.key, name)] = files[name]
 
         self.protocols[run.key] = protocol_of(summary, records)
@@ -204,8 +187,10 @@ class _Writer:
         for line in text.splitlines():
             name, colon, value = line.partition(": ")
             clean = self.cleaner.clean_own(value)
-            # A value that YAML would read as something other than a string.
-            lines.append(f"{name}{colon}{json.dumps(clean) if clean != value else value}")
+            if clean != value:
+                clean = json.dumps(clean)  # YAML would read it as something other than a string
+
+            lines.append(f"{name}{colon}{clean}")
 
         return ("\n".join(lines) + "\n").encode()
 
@@ -223,18 +208,20 @@ class _Writer:
         if "command" in tags:
             tags["command"] = clean.command(summary.tags["command"])
 
-        named = (CONFIG_FILE, RECORDS_FILE)
+        notes = []
+        for note in summary.notes:
+            text = clean.clean_own(note.text)
+            notes.append(replace_members(note, text=text))
+
         return replace(
             summary,
             name=clean.clean_own(summary.name),
             command=clean.command(summary.command),
             params=clean.clean_own(dict(summary.params)),
             tags=tags,
-            notes=tuple(
-                replace_members(note, text=clean.clean_own(note.text)) for note in summary.notes
-            ),
+            notes=tuple(notes),
             judge=judge,
-            files={name: hashlib.sha256(files[name]).hexdigest() for name in named},
+            files={name: _sha256(files[name]) for name in (CONFIG_FILE, RECORDS_FILE)},
             rows=rows,
             identity=clean.clean_own(dict(summary.identity)),
         )
@@ -243,9 +230,9 @@ class _Writer:
         row = _cleaned(self.cleaner, record.to_json())
         if not texts:
             row["question"] = withheld(record.question)
-            row["gold"] = [withheld(gold) for gold in record.gold]
+            row["gold"] = list(map(withheld, record.gold))
             if record.choices:
-                row["choices"] = [withheld(choice) for choice in record.choices]
+                row["choices"] = list(map(withheld, record.choices))
 
         return json_line(row)
 
@@ -254,34 +241,31 @@ class _Writer:
     ) -> PackageManifest:
         """The manifest, once all runs are added."""
         environment = {"packed_on": machine_class(), "runs": self.environments}
-        self.entries[ENVIRONMENT] = (as_json(environment, indent=1) + "\n").encode()
+        self.entries[form.ENVIRONMENT] = (as_json(environment, indent=1) + "\n").encode()
         if register is not None:
-            self.entries[REGISTER] = (as_json(register, indent=1) + "\n").encode()
+            self.entries[form.REGISTER] = (as_json(register, indent=1) + "\n").encode()
 
-        self.entries[TEXTS] = b"".join(self.texts[ref] for ref in sorted(self.texts))
-        listed = {
-            name: PackageEntry(hashlib.sha256(content).hexdigest(), len(content))
-            for name, content in self.ordered_entries().items()
-        }
+        self.entries[form.TEXTS] = b"".join(map(self.texts.__getitem__, sorted(self.texts)))
+        entries = self.ordered_entries()
         return PackageManifest(
-            format=FORMAT,
+            format=form.FORMAT,
             memeval=__version__,
             code=self.code,
             who=self.cleaner.clean_own(who),
             licence=self.cleaner.clean_own(licence),
             supersedes=supersedes,
             runs=tuple(self.protocols),
-            data=tuple(self.data[key] for key in sorted(self.data)),
+            data=tuple(map(self.data.__getitem__, sorted(self.data))),
             protocols=self.protocols,
             replaced=dict(sorted((+self.cleaner.counts).items())),
-            entries=listed,
+            entries=dict(zip(entries, map(_entry, entries.values()), strict=True)),
         )
 
     def ordered_entries(self) -> dict[str, bytes]:
         """The entries in the order of the file: small ones, which are read first, come first."""
-        first = [name for name in (ENVIRONMENT, REGISTER) if name in self.entries]
         runs = [name for name in self.entries if name.startswith("runs/")]
-        return {name: self.entries[name] for name in (*first, *runs, TEXTS)}
+        names = (form.ENVIRONMENT, form.REGISTER, *runs, form.TEXTS)
+        return {name: self.entries[name] for name in names if name in self.entries}
 
 
 class _Repeat:
@@ -291,65 +275,73 @@ class _Repeat:
         self, run: Run, keys: Json, records: Sequence[Record], cleaner: Cleaner, *, texts: bool
     ) -> None:
         self.cleaner, self.with_texts = cleaner, texts
-        self.usages: list[Usage] = []
         self.lines: dict[str, list[bytes]] = {}
-        self.digests: dict[str, str] = {}
-        outputs = run.folder.resolve().parent.parent
-        answers_name = f"answers/{keys['answer']}.jsonl"
-        verdicts_name = f"verdicts/{keys['judge']}.jsonl"
         answers_header = {"answer": keys["answer"], "seed": keys["seed"]}
         verdicts_header = {"judge": keys["judge"], "seed": keys["seed"]}
-        ids = [record.question_id for record in records]
-        answers_file, verdicts_file = outputs / answers_name, outputs / verdicts_name
-        answers = rows_of_run(
-            answers_file, answers_header, answer_or_ingest, ids=ids, summary=run.summary
-        ).rows
-        verdicts = rows_of_run(
-            verdicts_file, verdicts_header, VerdictRow.from_json, ids=ids, summary=run.summary
-        ).rows
-        self.stored = Texts(texts_file(answers_file))
-        cases = {record.case_id for record in records}
-        asked = [row for row in map(answers.get, ids) if isinstance(row, AnswerRow)]
-        judged = [row for row in map(verdicts.get, ids) if row is not None]
-        # The file may also contain rows of other runs' conversations.
-        ingests = [
-            row
-            for row in answers.values()
-            if isinstance(row, IngestRow) and case_of_ingest(row.id, cases) is not None
-        ]
-        self.rows, self.ingests = asked, ingests
-        rows: list[AnswerRow | VerdictRow | IngestRow] = [*asked, *judged, *ingests]
-        self.usages = [usage for row in rows for usage in row.usage]
+        answers_name = f"answers/{keys['answer']}.jsonl"
+        verdicts_name = f"verdicts/{keys['judge']}.jsonl"
+        outputs = run.folder.resolve().parent.parent
+        ids, cases = [], set()
+        for record in records:
+            ids.append(record.question_id)
+            cases.add(record.case_id)
 
+        read = partial(rows_of_run, ids=ids, summary=run.summary)
+        answers = read(outputs / answers_name, answers_header, answer_or_ingest).rows
+        verdicts = read(outputs / verdicts_name, verdicts_header, VerdictRow.from_json).rows
+
+        self.stored = Texts(texts_file(outputs / answers_name))
+        self.answers = [row for row in map(answers.get, ids) if isinstance(row, AnswerRow)]
+        self.verdicts = [row for row in map(verdicts.get, ids) if row is not None]
+        self.ingests: list[IngestRow] = []
+        for row in answers.values():
+            # The file may also contain rows of other runs' conversations.
+            if isinstance(row, IngestRow) and case_of_ingest(row.id, cases) is not None:
+                self.ingests.append(row)
+
+        answer_rows, verdict_rows = self._clean_rows()
+        ingest_rows = [_cleaned(cleaner, row.to_json()) for row in self.ingests]
+        self._seal_rows(form.ANSWERS, answers_header, answer_rows)
+        self._seal_rows(form.VERDICTS, verdicts_header, verdict_rows)
+        self._seal_rows(form.INGESTS, answers_header, ingest_rows)
+        self.digests = {
+            answers_name: self._digest(ids, form.ANSWERS),
+            verdicts_name: self._digest(ids, form.VERDICTS),
+        }
+
+    @property
+    def usages(self) -> list[Usage]:
+        """All usages of the repeat."""
+        usages: list[Usage] = []
+        for rows in (self.answers, self.verdicts, self.ingests):
+            for row in rows:
+                usages += row.usage
+
+        return usages
+
+    def _clean_rows(self) -> tuple[list[Json], list[Json]]:
+        """The answers, and the verdicts, which name the answers as they are handed over."""
+        answers, verdicts = [], []
         changed: dict[str, str] = {}
-        answer_rows = []
-        for row in asked:
+        for row in self.answers:
             clean = self._answer(row)
+            answers.append(clean)
             if clean.get("hypothesis") != row.hypothesis:
                 changed[row.id] = answer_digest(clean["hypothesis"])
-            answer_rows.append(clean)
 
-        verdict_rows = []
-        for verdict in judged:
-            clean = _cleaned(cleaner, verdict.to_json())
+        for verdict in self.verdicts:
+            clean = _cleaned(self.cleaner, verdict.to_json())
+            verdicts.append(clean)
             if verdict.id in changed:
                 clean["judged"] = changed[verdict.id]
-            verdict_rows.append(clean)
 
-        self._seal_rows(ANSWERS, answers_header, answer_rows)
-        self._seal_rows(VERDICTS, verdicts_header, verdict_rows)
-        self._seal_rows(
-            INGESTS, answers_header, [_cleaned(cleaner, row.to_json()) for row in ingests]
-        )
-        self.digests[answers_name] = self._digest(ids, ANSWERS)
-        self.digests[verdicts_name] = self._digest(ids, VERDICTS)
+        return answers, verdicts
 
     def _answer(self, row: AnswerRow) -> Json:
         clean = _cleaned(self.cleaner, row.to_json())
         if not self.with_texts and row.seen is not None:
-            clean["seen"] = {
-                depth: [withheld(value) for value in values] for depth, values in row.seen.items()
-            }
+            clean["seen"] = {name: list(map(withheld, seen)) for name, seen in row.seen.items()}
+
         return clean
 
     def _seal_rows(self, name: str, header: Json, rows: Iterable[Json]) -> None:
@@ -369,7 +361,7 @@ class _Repeat:
         only the texts of replies, and how the others are joined.
         """
         lines: dict[str, bytes] = {}
-        for ref, is_reply in references(self.rows, self.ingests):
+        for ref, is_reply in references(self.answers, self.ingests):
             self._add_text(ref, lines, show=is_reply or self.with_texts)
 
         return lines
@@ -385,18 +377,32 @@ class _Repeat:
             for part in stored.parts:
                 self._add_text(part, lines, show=show)
         elif stored is not None:
-            clean = self.cleaner.text(stored) if show else ""
-            # A text with replacements no longer matches its reference.
-            kept = {"text": clean} if show and reference(clean) == ref else {WITHHELD: True}
+            kept: Json = {WITHHELD: True}
+            if show:
+                clean = self.cleaner.text(stored)
+                # A text with replacements no longer matches its reference.
+                if reference(clean) == ref:
+                    kept = {"text": clean}
+
             lines[ref] = json_line({"id": ref, **kept}, (",", ":")).encode()
 
 
 def _cleaned(cleaner: Cleaner, row: Json) -> Json:
     """A row or a record, fit to be handed over."""
-    return {
-        name: cleaner.clean_own(value) if name in _TEXT_FREE_MEMBERS else cleaner.clean_data(value)
-        for name, value in row.items()
-    }
+    cleaned = {}
+    for name, value in row.items():
+        clean = cleaner.clean_own if name in _TEXT_FREE_MEMBERS else cleaner.clean_data
+        cleaned[name] = clean(value)
+
+    return cleaned
+
+
+def _entry(content: bytes) -> PackageEntry:
+    return PackageEntry(_sha256(content), len(content))
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _write(path: Path, entries: Mapping[str, bytes]) -> None:
@@ -404,9 +410,9 @@ def _write(path: Path, entries: Mapping[str, bytes]) -> None:
     try:
         with zipfile.ZipFile(part, "w") as archive:
             for name, content in entries.items():
-                info = zipfile.ZipInfo(name, EPOCH)
+                info = zipfile.ZipInfo(name, form.EPOCH)
                 info.compress_type = zipfile.ZIP_DEFLATED
-                info.create_system, info.external_attr = UNIX, PRIVATE
+                info.create_system, info.external_attr = form.UNIX, form.PRIVATE
                 archive.writestr(info, content, compresslevel=9)
 
         part.replace(path)

@@ -76,5 +76,5 @@ def _conflicts_with(new: Package, pairs: set[tuple[str, str]], other: Package) -
 
 
 def _system_names(pairs: set[tuple[str, str]]) -> str:
-    names = sorted({system for system, _ in pairs})
-    return ", ".join(one_line(name, 60) for name in names[:5])
+    systems = sorted({system for system, _ in pairs})
+    return ", ".join(one_line(system, 60) for system in systems[:5])

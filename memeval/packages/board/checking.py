@@ -90,13 +90,16 @@ def check_packages(
     _sent_questions.clear()
     processes = min(count_cores(), len(paths))
     if len(paths) <= FEW or processes < 2:
-        yield from (_receive(check(path), known) for path in paths)
+        for path in paths:
+            yield _receive(check(path), known)
+
         return
 
     # Not forked: threads may be running, such as numpy's.
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         try:
-            yield from (_receive(found, known) for found in pool.map(check, paths))
+            for found in pool.map(check, paths):
+                yield _receive(found, known)
         except BrokenProcessPool as error:
             raise WorldError(
                 "board: a process that checked packages was killed",
@@ -127,7 +130,11 @@ def _check_one(path: Path, allowed_signers: Path | None, *, again: bool) -> _Fou
 
 def failed_level(levels: Sequence[Level]) -> Level | None:
     """The first level with a problem, of those that the board requires."""
-    return next((one for one in levels if one.number <= NEEDED and one.problems), None)
+    for level in levels:
+        if level.number <= NEEDED and level.problems:
+            return level
+
+    return None
 
 
 _sent_questions: set[str] = set()
@@ -135,12 +142,14 @@ _sent_questions: set[str] = set()
 
 
 def _to_send(scores: RunScores) -> _Sent:
-    asked = dict(scores.questions)
+    asked: dict[str, AskedQuestion] | None = dict(scores.questions)
     name = text_digest(repr(asked))
-    is_new = name not in _sent_questions
+    if name in _sent_questions:
+        asked = None
+
     _sent_questions.add(name)
     values = tuple(map(scores.values.get, scores.questions))
-    return _Sent(name, asked if is_new else None, values, replace(scores, questions={}, values={}))
+    return _Sent(name, asked, values, replace(scores, questions={}, values={}))
 
 
 def _receive(outcome: _Found, known: dict[str, Mapping[str, AskedQuestion]]) -> Refused | Checked:
@@ -168,12 +177,14 @@ def _receive(outcome: _Found, known: dict[str, Mapping[str, AskedQuestion]]) -> 
 def _file_of(package: Package, allowed_signers: Path | None) -> Path:
     """Path of the findings about a package, keyed by everything they depend on."""
     manifest = as_plain(package.manifest)
-    held = {name: value for name, value in manifest.items() if name not in _OF_WHO}
+    for name in _OF_WHO:
+        del manifest[name]
+
     data, signers = list(map(_data_here, package.runs)), ""
     if package.register is not None and allowed_signers is not None and allowed_signers.is_file():
         signers = file_digest(allowed_signers)
 
-    content = as_json([held, data, signers, _code_digest(), platform.python_version()])
+    content = as_json([manifest, data, signers, _code_digest(), platform.python_version()])
     name = hashlib.sha256(content.encode()).hexdigest()
     return cache_dir() / "verified" / f"{name}.json"
 

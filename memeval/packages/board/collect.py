@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from memeval.packages.board.records import (
     LeftOut,
     LevelResult,
     PackageData,
+    PackageDifference,
 )
 from memeval.packages.board.tables import distinguish_tables, table_of
 from memeval.packages.form import SUFFIX
@@ -42,11 +44,19 @@ def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = 
     checked = list(check_packages(paths, allowed_signers, again=again))
     sound, left_out = _drop_refused(checked)
     kept, replaced = _drop_replaced(sound)
-    groups = entries_of([(one.package, one.scores) for one in kept])
+    groups = entries_of(map(attrgetter("package", "scores"), kept))
     claims = load_claims()
     tables = distinguish_tables([table_of(name, own, claims) for name, own in groups.items()])
-    apart = [one for table in tables for one in differing_packages(table, groups[table.id])]
-    questions = {table.id: questions_of(groups[table.id], table.rows) for table in tables}
+    apart: list[PackageDifference] = []
+    for table in tables:
+        apart += differing_packages(table, groups[table.id])
+
+    questions = {}
+    for table in tables:
+        asked = questions_of(groups[table.id], table.rows)
+        if asked:
+            questions[table.id] = asked
+
     return Board(
         version=JSON_VERSION,
         packages=tuple(map(_package_data, kept)),
@@ -54,8 +64,8 @@ def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = 
         left_out=(*left_out, *replaced),
         disputes=read_disputes(folder),
         apart=tuple(apart),
-        questions={name: own for name, own in questions.items() if own},
-        known=sum(one.is_known for one in checked if isinstance(one, Checked)),
+        questions=questions,
+        known=sum(found.is_known for found in checked if isinstance(found, Checked)),
     )
 
 
@@ -69,41 +79,47 @@ def _drop_refused(
 ) -> tuple[list[Checked], list[LeftOut]]:
     sound: dict[str, Checked] = {}
     left_out = []
-    for one in checked:
-        if isinstance(one, Refused):
-            level = one.level
+    for found in checked:
+        if isinstance(found, Refused):
+            level = found.level
             # Only the number of problems: a damaged package's own claims are not shown to others.
             what = f"level {level.number} ({level.name}): {counted(len(level.problems), 'problem')}"
-            left_out.append(LeftOut(one_line(one.path.name, LONGEST), what))
-        elif one.package.id in sound:
-            first = one_line(sound[one.package.id].package.path.name, LONGEST)
-            name = one_line(one.package.path.name, LONGEST)
-            left_out.append(LeftOut(name, f"the same as {first}"))
+            left_out.append(LeftOut(one_line(found.path.name, LONGEST), what))
+        elif found.package.id in sound:
+            first = _file_name(sound[found.package.id].package)
+            left_out.append(LeftOut(_file_name(found.package), f"the same as {first}"))
         else:
-            sound[one.package.id] = one
+            sound[found.package.id] = found
 
     return list(sound.values()), left_out
 
 
 def _drop_replaced(sound: Sequence[Checked]) -> tuple[list[Checked], list[LeftOut]]:
-    """Drops packages that another package replaces entirely."""
     kept, replaced = [], []
-    for one in sound:
-        by = [other for other in sound if _replaces(other.package, one.package)]
-        if by:
-            reason = f"replaced by {one_line(by[0].package.path.name, LONGEST)}"
-            replaced.append(LeftOut(one_line(one.package.path.name, LONGEST), reason))
+    for found in sound:
+        new = _replacement(found.package, sound)
+        if new is None:
+            kept.append(found)
         else:
-            kept.append(one)
+            reason = f"replaced by {_file_name(new)}"
+            replaced.append(LeftOut(_file_name(found.package), reason))
 
     return kept, replaced
 
 
-def _replaces(new: Package, old: Package) -> bool:
-    """Whether a package replaces another one, and contains all its systems and protocols."""
-    return new.manifest.supersedes == old.id and system_protocol_pairs(
-        new
-    ) >= system_protocol_pairs(old)
+def _replacement(old: Package, sound: Sequence[Checked]) -> Package | None:
+    """The package that replaces another one, and contains all its systems and protocols."""
+    for found in sound:
+        new = found.package
+        is_named = new.manifest.supersedes == old.id
+        if is_named and system_protocol_pairs(new) >= system_protocol_pairs(old):
+            return new
+
+    return None
+
+
+def _file_name(package: Package) -> str:
+    return one_line(package.path.name, LONGEST)
 
 
 def system_protocol_pairs(package: Package) -> set[tuple[str, str]]:
@@ -115,7 +131,7 @@ def _package_data(checked: Checked) -> PackageData:
     package = checked.package
     return PackageData(
         id=package.id,
-        file=one_line(package.path.name, LONGEST),
+        file=_file_name(package),
         who=one_line(package.manifest.who, LONGEST),
         licence=one_line(package.manifest.licence, LONGEST),
         marks=tuple(map(mark_of, checked.levels)),
@@ -143,10 +159,12 @@ def _registration(register: Mapping[str, Any] | None, registered: Level) -> str:
 
 def mark_of(level: Level) -> LevelResult:
     """Result of a level, in one word."""
-    state = "partly" if level.unchecked else "passed"
+    state = "passed"
     if level.problems:
         state = "failed"
     elif not level.is_done:
         state = "not done"
+    elif level.unchecked:
+        state = "partly"
 
     return LevelResult(level.name, state, one_line(level.did, 160))

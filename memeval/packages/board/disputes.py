@@ -60,24 +60,22 @@ def differing_packages(
     """
     order = {row.key: place for place, row in enumerate(table.rows)}
     best: dict[str, dict[str, BoardEntry]] = {}
-    for entry in sorted(entries, key=lambda one: order[one.run.key]):
+    for entry in sorted(entries, key=lambda entry: order[entry.run.key]):
         if entry.run.valid and entry.run.metrics.get("accuracy") is not None:
             of_system = best.setdefault(name_of(entry.run.summary), {})
             of_system.setdefault(entry.package.id, entry)
 
     for system, by_package in sorted(best.items()):
         first, *others = by_package.values()
-        others = others[-MOST_COMPARED:]
         if not others:
             continue
 
-        entries_compared = [first, *others]
+        by_key = {entry.run.key: entry for entry in (first, *others[-MOST_COMPARED:])}
         compared = compare_runs(
-            [entry.run for entry in entries_compared],
+            [entry.run for entry in by_key.values()],
             metrics()["accuracy"],
-            scores=[entry.scores for entry in entries_compared],
+            scores=[entry.scores for entry in by_key.values()],
         )
-        by_key = {other.run.key: other for other in others}
         for difference in compared.differences:
             if difference.is_shown:
                 result, other = difference.result.reversed(), by_key[difference.first]
@@ -100,9 +98,11 @@ def _differing_settings(first: BoardEntry, second: BoardEntry) -> Iterator[Setti
         yield Setting(one_line(name), *map(one_line, values))
 
     tags, others = first.run.summary.tags, second.run.summary.tags
-    names = [name for name in sorted({*tags, *others}) if name.startswith("version.")]
-    versions = [(name, tags.get(name, ""), others.get(name, "")) for name in names]
-    manifests = first.package.manifest, second.package.manifest
-    for name, own, other in [("memeval", *(one.memeval for one in manifests)), *versions]:
+    versions = {"memeval": (first.package.manifest.memeval, second.package.manifest.memeval)}
+    for name in sorted({*tags, *others}):
+        if name.startswith("version."):
+            versions[name] = tags.get(name, ""), others.get(name, "")
+
+    for name, (own, other) in versions.items():
         if own != other:
             yield Setting(one_line(name), one_line(own), one_line(other))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -36,10 +36,11 @@ class BoardEntry(Struct, frozen=True):
     def has_texts(self) -> bool:
         """Whether the package contains the texts of the data."""
         summary = self.run.summary
-        data = summary.dataset, summary.data_sha256
-        return any(
-            (one.name, one.sha256) == data for one in self.package.manifest.data if one.texts
-        )
+        for data in self.package.manifest.data:
+            if data.texts and (data.name, data.sha256) == (summary.dataset, summary.data_sha256):
+                return True
+
+        return False
 
 
 def name_of(summary: RunSummary) -> str:
@@ -62,7 +63,7 @@ def kind_of(summary: RunSummary) -> str:
 
 
 def entries_of(
-    packages: Sequence[tuple[Package, Mapping[str, RunScores]]],
+    packages: Iterable[tuple[Package, Mapping[str, RunScores]]],
 ) -> dict[str, list[BoardEntry]]:
     """The runs by the id of their protocol: by data set, those with most runs first."""
     groups: dict[str, list[BoardEntry]] = {}
@@ -74,10 +75,11 @@ def entries_of(
             entry = BoardEntry(package, own, scores[run.key], package.manifest.protocols[run.key])
             groups.setdefault(protocol_id(package, run.key), []).append(entry)
 
-    def order(name: str) -> tuple[str, int, str]:
-        return groups[name][0].run.summary.dataset, -len(groups[name]), name
+    def order(group: tuple[str, list[BoardEntry]]) -> tuple[str, int, str]:
+        name, entries = group
+        return entries[0].run.summary.dataset, -len(entries), name
 
-    return {name: groups[name] for name in sorted(groups, key=order)}
+    return dict(sorted(groups.items(), key=order))
 
 
 def protocol_id(package: Package, key: str) -> str:

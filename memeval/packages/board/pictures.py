@@ -64,17 +64,16 @@ def pictures(rows: Sequence[BoardRow]) -> list[Scatter]:
     made = []
     for name, (figure, title) in PRICES.items():
         price = prices()[name]
-        known: list[tuple[BoardRow, float]] = []
+        marks, fair = [], []
         for row in rows:
             cost = getattr(row, figure)
             if cost is not None and row.accuracy is not None:
-                known.append((row, cost))
+                marks.append(_mark(row, cost, price.unit.short(cost)))
+                fair.append(row.valid and row.kind != "oracle")
 
-        if len({cost for _, cost in known}) < 2:
+        if len({mark.x for mark in marks}) < 2:
             continue
 
-        marks = [_mark(row, cost, price.unit.short(cost)) for row, cost in known]
-        fair = [row.valid and row.kind != "oracle" for row, _ in known]
         panel = frontier_panel(marks, fair, price, title)
         made.append(Scatter(panel, tuple(_names(panel))))
 
@@ -93,9 +92,11 @@ def _names(panel: Panel) -> Iterator[Name]:
     """A place for each name, those of the frontier first, that is free at every width; a name
     without one is left out.
     """
-    rooms = {
-        width: PlotArea((0, 0, width, HEIGHT), [*_obstacles(panel, width)]) for width in WIDTHS
-    }
+    rooms = {}
+    for width in WIDTHS:
+        obstacles = list(_obstacles(panel, width))
+        rooms[width] = PlotArea((0, 0, width, HEIGHT), obstacles)
+
     order = sorted(panel.marks, key=lambda mark: (not mark.is_best, -mark.y, mark.name))
     for mark in order[:MOST_NAMED]:
         text = one_line(mark.name, LONGEST_NAME)
@@ -130,9 +131,8 @@ def _obstacles(panel: Panel, width: int) -> Iterator[Box]:
         left, top = _pixels_of(panel, mark.x, mark.y, width)
         yield left - 6, top - 6, left + 6, top + 6
         if mark.low is not None and mark.high is not None:
-            upper, lower = (
-                _pixels_of(panel, mark.x, end, width)[1] for end in (mark.high, mark.low)
-            )
+            _, upper = _pixels_of(panel, mark.x, mark.high, width)
+            _, lower = _pixels_of(panel, mark.x, mark.low, width)
             yield left - 2, upper, left + 2, lower
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from memeval.errors import UserError
@@ -46,7 +47,7 @@ def questions_of(
     for entry in entries:
         by_package.setdefault(entry.package.path, []).append(entry)
 
-    for entry, records in (pair for own in by_package.values() for pair in _records_of(own)):
+    for entry, records in chain.from_iterable(map(_records_of, by_package.values())):
         for record in records:
             if entry.has_texts:
                 asked.setdefault(record.question_id, record)
@@ -66,12 +67,8 @@ def _records_of(entries: Sequence[BoardEntry]) -> Iterator[tuple[BoardEntry, lis
             raise UserError(f"{one_line(first.path.name)} changed while the board was being made")
 
         for entry in entries:
-            yield (
-                entry,
-                Run(
-                    package.folder / "runs" / entry.run.folder.name, entry.run.summary
-                ).read_records(),
-            )
+            folder = package.folder / "runs" / entry.run.folder.name
+            yield entry, Run(folder, entry.run.summary).read_records()
 
 
 def question_of(record: Record, runs_by_answer: RunsByAnswer) -> BoardQuestion:
@@ -80,7 +77,7 @@ def question_of(record: Record, runs_by_answer: RunsByAnswer) -> BoardQuestion:
     answers = [
         BoardAnswer(outcome, text, tuple(who)) for (outcome, text), who in runs_by_answer.items()
     ]
-    answers.sort(key=lambda one: (order.index(one.outcome), -len(one.systems), one.text))
+    answers.sort(key=lambda own: (order.index(own.outcome), -len(own.systems), own.text))
     return BoardQuestion(
         id=one_line(record.question_id),
         category=one_line(record.category_name or record.category, 80),
@@ -94,19 +91,21 @@ def question_of(record: Record, runs_by_answer: RunsByAnswer) -> BoardQuestion:
 
 
 def _count(answers: Iterable[BoardAnswer], *outcomes: str) -> int:
-    return sum(len(one.systems) for one in answers if one.outcome in outcomes)
+    return sum(len(answer.systems) for answer in answers if answer.outcome in outcomes)
 
 
 def _is_suspect(answers: Sequence[BoardAnswer]) -> bool:
     """Whether no answer is right, and at least half of three or more wrong ones say the same."""
     alike: Counter[str] = Counter()
-    for one in answers:
-        if one.outcome == WRONG:
-            alike[normalise(one.text)] += len(one.systems)
+    for answer in answers:
+        if answer.outcome == RIGHT:
+            return False
 
-    is_right = any(one.outcome == RIGHT for one in answers)
+        if answer.outcome == WRONG:
+            alike[normalise(answer.text)] += len(answer.systems)
+
     wrong = alike.total()
-    return not is_right and wrong >= FEWEST_ALIKE and 2 * max(alike.values()) >= wrong
+    return wrong >= FEWEST_ALIKE and 2 * max(alike.values()) >= wrong
 
 
 def _outcome(record: Record) -> str:

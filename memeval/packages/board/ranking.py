@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, reasons_against
 from memeval.comparison.records import is_significant
-from memeval.comparison.scores import RunScores
+from memeval.comparison.scores import AskedQuestion, RunScores
 from memeval.comparison.significance import Pair, groups_of
 from memeval.metrics.registry import metrics
 from memeval.results import NoteKind, RunSummary
@@ -62,22 +62,21 @@ def rank_runs(
         order += own
         alike.add_nodes_from(own)
         ps = max_t_ps(values.sums(pairs).tolist())
-        alike.add_edges_from(
-            pair for pair, p in zip(pairs, ps, strict=True) if not is_significant(p)
-        )
+        for pair, p in zip(pairs, ps, strict=True):
+            if not is_significant(p):
+                alike.add_edge(*pair)
 
-    place = {number: index for index, number in enumerate(order)}
-    cliques = list(islice(networkx.find_cliques(alike), MOST_GROUPS + 1)) if order else []
+    letters = [""] * len(scores)
+    cliques = list(islice(networkx.find_cliques(alike), MOST_GROUPS + 1))
     if len(cliques) > MOST_GROUPS:
-        return RankGroups(("",) * len(scores), (*remarks, f"More than {MOST_GROUPS} rank groups"))
+        return RankGroups(tuple(letters), (*remarks, f"More than {MOST_GROUPS} rank groups"))
 
-    letters = letters_by_item(
-        len(order), [frozenset(map(place.__getitem__, one)) for one in cliques]
-    )
-    by_number = dict(zip(order, letters, strict=True))
-    return RankGroups(
-        tuple(by_number.get(number, "") for number in range(len(scores))), tuple(remarks)
-    )
+    place = dict(zip(order, range(len(order)), strict=True))
+    groups = [frozenset(map(place.__getitem__, clique)) for clique in cliques]
+    for number, text in zip(order, letters_by_item(len(order), groups), strict=True):
+        letters[number] = text
+
+    return RankGroups(tuple(letters), tuple(remarks))
 
 
 class _Values:
@@ -86,18 +85,22 @@ class _Values:
     def __init__(self, scores: Sequence[RunScores]) -> None:
         import numpy as np
 
-        asked = {name: one for own in scores for name, one in own.questions.items()}
-        weights = np.array([one.weight for one in asked.values()])
-        self._known = np.array(
-            [[name in own.values for name in asked] for own in scores], dtype=float
-        )
-        self._weighted = weights * np.array(
-            [[own.values.get(name, 0.0) for name in asked] for own in scores]
-        )
+        asked: dict[str, AskedQuestion] = {}
+        for own in scores:
+            asked.update(own.questions)
+
+        weights = np.array([question.weight for question in asked.values()])
+        self._known = np.empty((len(scores), len(asked)))
+        self._weighted = np.empty((len(scores), len(asked)))
+        for number, own in enumerate(scores):
+            self._known[number] = [name in own.values for name in asked]
+            self._weighted[number] = [own.values.get(name, 0.0) for name in asked]
+
+        self._weighted *= weights
         self._means = self._weighted.sum(axis=1) / np.maximum(self._known @ weights, 1e-12)
         columns: dict[str, list[int]] = {}
-        for column, one in enumerate(asked.values()):
-            columns.setdefault(one.case_id, []).append(column)
+        for column, question in enumerate(asked.values()):
+            columns.setdefault(question.case_id, []).append(column)
 
         self._columns = list(columns.values())
         self.cases = len(columns)
@@ -132,22 +135,26 @@ def _comparable_pairs(
     against: dict[frozenset[int], tuple[str, ...]] = {}
     metric = metrics()["accuracy"]
     for pair in combinations_with_replacement(kinds, 2):
-        one, other = (kinds[kind][0] for kind in pair)
+        first, second = kinds[pair[0]][0], kinds[pair[1]][0]
         notes = reasons_against(
-            (summaries[one], scores[one]), (summaries[other], scores[other]), metric
+            (summaries[first], scores[first]), (summaries[second], scores[second]), metric
         )
-        reasons = tuple(note.text for note in notes if note.kind is not NoteKind.COMMON)
-        against[frozenset(pair)] = tuple(dict.fromkeys(reasons))
+        reasons = dict.fromkeys(note.text for note in notes if note.kind is not NoteKind.COMMON)
+        against[frozenset(pair)] = tuple(reasons)
 
-    kind_of = {number: kind for kind, own in kinds.items() for number in own}
-    admitted = [
-        pair
-        for pair in combinations(range(len(scores)), 2)
-        if not against[frozenset(map(kind_of.__getitem__, pair))]
-        and values.common[pair] >= MIN_COMMON
-    ]
-    named = {kind: [names[number] for number in own] for kind, own in kinds.items()}
-    return dict.fromkeys(admitted), list(_refusal_lines(against, named))
+    kind_of: dict[int, int] = {}
+    named: dict[int, list[str]] = {}
+    for kind, own in kinds.items():
+        kind_of |= dict.fromkeys(own, kind)
+        named[kind] = list(map(names.__getitem__, own))
+
+    admitted: dict[Pair, None] = {}
+    for pair in combinations(range(len(scores)), 2):
+        reasons_of_pair = against[frozenset(map(kind_of.__getitem__, pair))]
+        if not reasons_of_pair and values.common[pair] >= MIN_COMMON:
+            admitted[pair] = None
+
+    return admitted, list(_refusal_lines(against, named))
 
 
 def _sorted(pair: Pair) -> Pair:
@@ -162,11 +169,13 @@ def _alike_runs(
     for number, (summary, own) in enumerate(zip(summaries, scores, strict=True)):
         coverage = summary.metrics.get("coverage")
         is_covered = coverage is not None and coverage >= MIN_COVERAGE
-        like = next(
-            (other[0] for other in kinds.values() if scores[other[0]].questions == own.questions),
-            number,
-        )
-        judge = None if summary.judge is None else summary.judge.digest
+        like = number
+        for first, *_ in kinds.values():
+            if scores[first].questions == own.questions:
+                like = first
+                break
+
+        judge = summary.judge and summary.judge.digest
         labels = summary.params.get("dataset.labels", "")
         data = summary.dataset, summary.data_sha256
         covered = is_covered or (coverage, summary.name)
@@ -180,7 +189,11 @@ def _refusal_lines(
 ) -> Iterator[str]:
     for kinds, reasons in against.items():
         # Objections to a run itself are reported once.
-        alone = {text for kind in kinds if len(kinds) > 1 for text in against[frozenset({kind})]}
+        alone: set[str] = set()
+        if len(kinds) > 1:
+            for kind in kinds:
+                alone.update(against[frozenset({kind})])
+
         common = [text for text in reasons if text not in alone]
         if common:
             whose = " with ".join(some_of(names[kind], MOST_NAMED) for kind in sorted(kinds))

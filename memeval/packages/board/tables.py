@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from msgspec import structs
@@ -17,7 +19,7 @@ from memeval.packages.board.ranking import rank_runs
 from memeval.packages.board.records import LONGEST, BoardRow, BoardTable, PublishedFigure
 from memeval.report.differences import labels
 from memeval.report.flags import flags
-from memeval.results import RunSummary, judge_shown, run_cost_usd
+from memeval.results import CategoryResult, RunSummary, judge_shown, run_cost_usd
 from memeval.statistics.differences import ClusteredDifference
 from memeval.text.shown import one_line
 
@@ -27,27 +29,35 @@ MOST_TOLD = 4
 
 def table_of(name: str, entries: Sequence[BoardEntry], claims: Sequence[Claim]) -> BoardTable:
     """The runs of one protocol, compared. Raises `UserError` if records can't be read."""
-    runs = [entry.run for entry in entries]
-    summaries = [run.summary for run in runs]
-    scores, names = [entry.scores for entry in entries], _names(summaries)
-    best = _best_baseline(entries)
-    differences: dict[str, ClusteredDifference] = {}
-    if best is not None and len(runs) > 1 and any(own.values for own in scores):
-        compared = compare_runs(runs, metrics()["accuracy"], baseline=best, scores=scores)
-        differences = {one.first: one.result for one in compared.differences}
+    runs, summaries, scores = [], [], []
+    for entry in entries:
+        runs.append(entry.run)
+        summaries.append(entry.run.summary)
+        scores.append(entry.scores)
 
+    differences: dict[str, ClusteredDifference] = {}
+    best, best_key = _best_baseline(entries), None
+    if best is not None:
+        best_key = runs[best].key
+        if len(runs) > 1 and any(own.values for own in scores):
+            compared = compare_runs(runs, metrics()["accuracy"], baseline=best, scores=scores)
+            for pair in compared.differences:
+                differences[pair.first] = pair.result
+
+    names = _names(summaries)
     ranks = rank_runs(summaries, scores, names)
-    rows = [
-        structs.replace(_row(entry, label, differences.get(entry.run.key), claims), letters=letters)
-        for entry, label, letters in zip(entries, names, ranks.letters, strict=True)
-    ]
+    rows = []
+    for entry, label, letters in zip(entries, names, ranks.letters, strict=True):
+        difference = differences.get(entry.run.key)
+        rows.append(_row(entry, label, letters, difference, claims))
+
     rows.sort(key=lambda row: (row.accuracy is None, -(row.accuracy or 0.0), row.label, row.key))
     return BoardTable(
         id=name,
         dataset=one_line(summaries[0].dataset, LONGEST),
         words=_protocol_words(entries[0].protocol, summaries[0]),
         protocol=entries[0].protocol,
-        best_baseline=None if best is None else runs[best].key,
+        best_baseline=best_key,
         rows=tuple(rows),
         remarks=tuple(one_line(remark, 400) for remark in ranks.remarks),
     )
@@ -55,7 +65,7 @@ def table_of(name: str, entries: Sequence[BoardEntry], claims: Sequence[Claim]) 
 
 def _names(summaries: Sequence[RunSummary]) -> list[str]:
     """The system of each run, and the differing settings if several runs are of one system."""
-    systems = [name_of(summary) for summary in summaries]
+    systems = list(map(name_of, summaries))
     names = []
     for summary, system, label in zip(summaries, systems, labels(summaries), strict=True):
         text = system
@@ -69,36 +79,40 @@ def _names(summaries: Sequence[RunSummary]) -> list[str]:
 
 def _best_baseline(entries: Sequence[BoardEntry]) -> int | None:
     """Position of the valid baseline with the highest accuracy; the oracle is not one."""
-    known = [
-        (-(entry.run.metrics.get("accuracy") or 0.0), entry.run.key, position)
-        for position, entry in enumerate(entries)
-        if kind_of(entry.run.summary) == "baseline"
-        and entry.run.valid
-        and not entry.run.summary.is_stopped
-    ]
+    known = []
+    for position, entry in enumerate(entries):
+        run = entry.run
+        if kind_of(run.summary) == "baseline" and run.valid and not run.summary.is_stopped:
+            known.append((-(run.metrics.get("accuracy") or 0.0), run.key, position))
+
     return min(known)[2] if known else None
 
 
 def _row(
     entry: BoardEntry,
     label: str,
+    letters: str,
     difference: ClusteredDifference | None,
     claims: Sequence[Claim],
 ) -> BoardRow:
     run, get = entry.run, entry.run.summary.metrics.get
+    mean = low = high = None
+    if difference is not None:
+        mean, low, high = difference.mean, difference.low, difference.high
+
     return BoardRow(
         key=run.key,
         package=entry.package.id,
         system=one_line(name_of(run.summary), LONGEST),
         label=label,
         kind=kind_of(run.summary),
-        letters="",
+        letters=letters,
         accuracy=get("accuracy"),
         low=get("accuracy_ci95_low"),
         high=get("accuracy_ci95_high"),
-        difference=None if difference is None else difference.mean,
-        difference_low=None if difference is None else difference.low,
-        difference_high=None if difference is None else difference.high,
+        difference=mean,
+        difference_low=low,
+        difference_high=high,
         context_tokens=get("context_tokens"),
         usd_per_1000=_usd_per_1000(run.summary),
         latency_p50_ms=get("latency_ms/answer/p50"),
@@ -106,12 +120,13 @@ def _row(
         date=run.summary.finished_at[:10],
         valid=run.valid and not run.summary.is_stopped,
         flags=tuple(one_line(flag, LONGEST) for flag in flags(run.summary)),
-        categories=tuple(
-            replace(row, category=one_line(row.category, LONGEST), name=one_line(row.name, LONGEST))
-            for row in run.summary.categories
-        ),
+        categories=tuple(map(_shown_category, run.summary.categories)),
         published=tuple(published_figures(run.summary, claims)),
     )
+
+
+def _shown_category(row: CategoryResult) -> CategoryResult:
+    return replace(row, category=one_line(row.category, LONGEST), name=one_line(row.name, LONGEST))
 
 
 def published_figures(summary: RunSummary, claims: Sequence[Claim]) -> Iterator[PublishedFigure]:
@@ -134,7 +149,7 @@ def published_figures(summary: RunSummary, claims: Sequence[Claim]) -> Iterator[
                     verdict=match.verdict,
                     differs=match.texts(Sameness.OTHER),
                     untold=match.texts(Sameness.NOT_DISCLOSED),
-                    disputes=tuple(f"{one.text} ({one.source})" for one in claim.disputes),
+                    disputes=tuple(f"{own.text} ({own.source})" for own in claim.disputes),
                 )
 
 
@@ -165,21 +180,20 @@ def _protocol_words(protocol: Mapping[str, object], summary: RunSummary) -> str:
 
 def distinguish_tables(tables: Sequence[BoardTable]) -> tuple[BoardTable, ...]:
     """The tables; equal words are extended by what differs in their protocols."""
-    alike: dict[tuple[str, str], list[dict[str, str]]] = {}
+    alike: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
     for table in tables:
-        alike.setdefault((table.dataset, table.words), []).append(
-            dict(protocol_members(table.protocol))
-        )
+        alike[table.dataset, table.words].append(dict(protocol_members(table.protocol)))
 
     extended = []
     for table in tables:
         own, others = dict(protocol_members(table.protocol)), alike[table.dataset, table.words]
-        words = [
-            f"{name.rpartition('.')[2]} {own.get(name, 'none')[:12]}"
-            for name in {name: None for other in others for name in other}
-            if len({other.get(name) for other in others}) > 1
-        ]
-        extended.append(structs.replace(table, words=" · ".join([table.words, *words[:MOST_TOLD]])))
+        words = [table.words]
+        for name in dict.fromkeys(chain.from_iterable(others)):
+            values = {other.get(name) for other in others}
+            if len(values) > 1:
+                words.append(f"{name.rpartition('.')[2]} {own.get(name, 'none')[:12]}")
+
+        extended.append(structs.replace(table, words=" · ".join(words[: 1 + MOST_TOLD])))
 
     return tuple(extended)
 
@@ -188,6 +202,7 @@ def protocol_members(protocol: Any, name: str = "") -> Iterator[tuple[str, str]]
     """The members of a protocol by dotted name, without those that are not set."""
     if isinstance(protocol, Mapping):
         for key, member in protocol.items():
-            yield from protocol_members(member, f"{name}.{key}" if name else str(key))
+            dotted = f"{name}.{key}" if name else str(key)
+            yield from protocol_members(member, dotted)
     elif protocol not in (None, ""):
         yield name, one_line(protocol)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from itertools import repeat, starmap, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +73,9 @@ def write_board(board: Board, folder: Path) -> None:
             # A web host must be able to read it.
             (folder / name).chmod(0o644)
 
-        for path in (folder, *(folder / name for name in PARTS)):
-            path.chmod(0o755)
+        folder.chmod(0o755)
+        for name in PARTS:
+            (folder / name).chmod(0o755)
 
 
 def site_files(board: Board) -> Iterator[tuple[str, str]]:
@@ -82,11 +84,12 @@ def site_files(board: Board) -> Iterator[tuple[str, str]]:
     yield "matrix.html", _matrix(board)
     yield "disputes.html", _page("disputes", board, "Disputes")
     for table in board.tables:
-        runs = counted(len(table.rows), "run")
-        title = f"{table.dataset}: {runs}"
+        title = f"{table.dataset}: {counted(len(table.rows), 'run')}"
         protocol = list(protocol_members(table.protocol))
         others = [other for other in board.tables if other.dataset == table.dataset]
-        others = others[:MOST_LISTED] if len(others) > 1 else []
+        if len(others) == 1:
+            others = []
+
         page = _page(
             "table",
             board,
@@ -94,7 +97,7 @@ def site_files(board: Board) -> Iterator[tuple[str, str]]:
             up="../",
             table=table,
             protocol=protocol,
-            others=others,
+            others=others[:MOST_LISTED],
             pictures=pictures(table.rows),
         )
         yield f"tables/{table.id}.html", page
@@ -114,7 +117,11 @@ def site_files(board: Board) -> Iterator[tuple[str, str]]:
 
 def systems_of(board: Board) -> list[str]:
     """The names of all systems."""
-    return sorted({row.system for table in board.tables for row in table.rows})
+    systems: set[str] = set()
+    for table in board.tables:
+        systems.update(row.system for row in table.rows)
+
+    return sorted(systems)
 
 
 def system_file(system: str) -> str:
@@ -134,7 +141,8 @@ def _questions(
     page = _page("questions", board, title, up="../", table=table, kinds=kinds, KINDS=KINDS)
     yield f"questions/{table.id}.html", page
     systems = {row.label: row.system for row in table.rows}
-    for place, question in enumerate(questions):
+    previous = None
+    for question, following in zip_longest(questions, questions[1:]):
         page = _page(
             "question",
             board,
@@ -142,11 +150,12 @@ def _questions(
             up="../",
             table=table,
             question=question,
-            previous=questions[place - 1] if place else None,
-            following=questions[place + 1] if place + 1 < len(questions) else None,
+            previous=previous,
+            following=following,
             systems=systems,
         )
         yield question_file(table, question), page
+        previous = question
 
 
 def question_file(table: BoardTable, question: BoardQuestion) -> str:
@@ -165,7 +174,8 @@ def _front(board: Board) -> str:
             if rows:
                 shown.append((table, rows))
 
-        drawn, listed = pictures(shown[0][1]) if shown else [], board.tables[: max(most, 20)]
+        drawn = pictures(shown[0][1]) if shown else []
+        listed = board.tables[: max(most, 20)]
         page = _page("front", board, "Board", shown=shown, listed=listed, pictures=drawn)
         if len(page.encode("utf-8", "replace")) <= LARGEST_FRONT:
             break
@@ -175,9 +185,8 @@ def _front(board: Board) -> str:
 
 def _most_telling(table: BoardTable, most: int) -> list[BoardRow]:
     """Baselines, and the systems with the highest accuracy, in the table's order."""
-    first = sorted(table.rows, key=lambda row: row.kind == "system")
-    kept = {row.key for row in first[:most]}
-    return [row for row in table.rows if row.key in kept]
+    kept = sorted(table.rows, key=lambda row: row.kind == "system")[:most]
+    return [row for row in table.rows if row in kept]
 
 
 def _matrix(board: Board) -> str:
@@ -185,31 +194,35 @@ def _matrix(board: Board) -> str:
     for system in systems_of(board):
         cells = []
         for table in board.tables:
-            own = [row.accuracy for row in table.rows if row.system == system]
-            cells.append(max((value for value in own if value is not None), default=None))
+            measured = [row.accuracy for row in _rows_of(system, table) if row.accuracy is not None]
+            cells.append(max(measured, default=None))
 
         matrix.append((system, cells))
 
     return _page("matrix", board, "Systems and protocols", matrix=matrix)
 
 
+def _rows_of(system: str, table: BoardTable) -> list[BoardRow]:
+    return [row for row in table.rows if row.system == system]
+
+
 def _system(board: Board, system: str) -> str:
     runs = []
+    ids: dict[str, None] = {}
     for table in board.tables:
-        rows = [row for row in table.rows if row.system == system]
+        rows = sorted(_rows_of(system, table), key=lambda row: (row.date, row.key))
         if rows:
-            runs.append((table, sorted(rows, key=lambda row: (row.date, row.key))))
+            runs.append((table, rows))
+            ids |= dict.fromkeys(row.package for row in rows)
 
-    ids = dict.fromkeys(row.package for _, rows in runs for row in rows)
-    packages = [board.package(id) for id in ids]
+    packages = list(map(board.package, ids))
     return _page("system", board, system, up="../", system=system, runs=runs, packages=packages)
 
 
 def _page(kind: str, board: Board, title: str, *, up: str = "", **content: Any) -> str:
-    style = "\n".join(_source(name) for name in ("style.css", "board.css"))
-    script = "\n".join(_source(name) for name in ("board.js", "sorting.js"))
-    template = load_template("board.html.j2")
-    return template.render(
+    style = "\n".join(map(_source, ("style.css", "board.css")))
+    script = "\n".join(map(_source, ("board.js", "sorting.js")))
+    return load_template("board.html.j2").render(
         kind=kind,
         board=board,
         title=title,
@@ -232,7 +245,10 @@ def _source(name: str) -> str:
 
 def feed(board: Board) -> str:
     """The runs as an Atom feed (RFC 4287), the newest first."""
-    rows = [(row, table) for table in board.tables for row in table.rows]
+    rows: list[tuple[BoardRow, BoardTable]] = []
+    for table in board.tables:
+        rows += zip(table.rows, repeat(table))
+
     rows.sort(key=lambda pair: (pair[0].date, pair[0].key), reverse=True)
     updated = f"{rows[0][0].date}T00:00:00Z" if rows else "1970-01-01T00:00:00Z"
     lines = [
@@ -244,7 +260,7 @@ def feed(board: Board) -> str:
         "<author><name>memeval</name></author>",
         '<link rel="alternate" href="index.html"/>',
     ]
-    lines += [_entry(row, table) for row, table in rows[:MOST_NEWS]]
+    lines += starmap(_entry, rows[:MOST_NEWS])
     return "\n".join([*lines, "</feed>", ""])
 
 

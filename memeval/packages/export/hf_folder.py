@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,11 @@ CARD = "README.md"
 SPLIT = "test"
 METRIC = "metrics."
 """Prefix of the columns of metrics, as in `Run.records()`."""
+ABOUT_COLUMNS = (
+    "`label` is the verdict of `judge`; `score` is empty, not 0, if the answer could not be "
+    "scored. `retrieved` is best first; `evidence` in it says whether a passage covers a "
+    "turn of the column `evidence`. Shares are in [0, 1]."
+)
 
 
 def write_hf(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path, texts: bool) -> None:
@@ -31,8 +36,10 @@ def write_hf(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path, text
     import pyarrow as pa
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-    metrics = list(dict.fromkeys(name for row in rows for name in row["metrics"]))
-    schema = _schema(metrics)
+    metrics: dict[str, None] = {}
+    for row in rows:
+        metrics |= dict.fromkeys(row["metrics"])
+
     flat = []
     for row in rows:
         figures = {f"{METRIC}{name}": row["metrics"].get(name) for name in metrics}
@@ -40,7 +47,7 @@ def write_hf(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path, text
 
     path = folder / DATA
     path.parent.mkdir()
-    pq.write_table(pa.Table.from_pylist(flat, schema=schema), path)
+    pq.write_table(pa.Table.from_pylist(flat, schema=_schema(metrics)), path)
     write_atomically(folder / CARD, card(run, terms, texts=texts))
 
 
@@ -48,15 +55,13 @@ def card(run: Run, terms: DataTerms, *, texts: bool) -> str:
     """The card: licence, command, figures, and the meaning of the columns."""
     about = run_identity(run)
     head = {
-        "license": terms.identifier if texts and terms.identifier else "other",
+        "license": terms.identifier,
         "pretty_name": one_line(about["name"]),
         "tags": ["memeval", "agent-memory"],
-        "configs": [
-            {"config_name": "default", "data_files": [{"split": SPLIT, "path": DATA}]},
-        ],
+        "configs": [{"config_name": "default", "data_files": [{"split": SPLIT, "path": DATA}]}],
     }
-    if head["license"] == "other":
-        head["license_name"] = terms.licence
+    if not texts or not terms.identifier:
+        head |= {"license": "other", "license_name": terms.licence}
 
     lines = [
         "---",
@@ -79,15 +84,7 @@ def card(run: Run, terms: DataTerms, *, texts: bool) -> str:
     if terms.citation:
         lines += [*fenced(terms.citation, "text"), ""]
 
-    lines += [
-        "## Columns",
-        "",
-        "`label` is the verdict of `judge`; `score` is empty, not 0, if the answer could not be "
-        "scored. `retrieved` is best first; `evidence` in it says whether a passage covers a "
-        "turn of the column `evidence`. Shares are in [0, 1].",
-        "",
-    ]
-    return "\n".join(lines)
+    return "\n".join([*lines, "## Columns", "", ABOUT_COLUMNS, ""])
 
 
 def _about_texts(terms: DataTerms, texts: bool) -> str:
@@ -102,7 +99,7 @@ def _about_texts(terms: DataTerms, texts: bool) -> str:
     return "Anyone who passes them on must comply with it."
 
 
-def _schema(metrics: Sequence[str]) -> pa.Schema:
+def _schema(metrics: Iterable[str]) -> pa.Schema:
     import pyarrow as pa
 
     text, number, texts = pa.string(), pa.float64(), pa.list_(pa.string())
@@ -129,6 +126,8 @@ def _schema(metrics: Sequence[str]) -> pa.Schema:
         "context_tokens": pa.int64(),
         "answer_ms": number,
         "error": text,
-        **dict.fromkeys((f"{METRIC}{name}" for name in metrics), number),
     }
+    for name in metrics:
+        fields[f"{METRIC}{name}"] = number
+
     return pa.schema(list(fields.items()))

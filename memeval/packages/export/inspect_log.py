@@ -20,16 +20,15 @@ VERSION = 2
 LETTERS = {Label.CORRECT: "C", Label.WRONG: "I", Label.ABSTAINED: "N"}
 """inspect_ai's letters for correct, incorrect and no answer; unscored answers have no letter."""
 ROLES = ("system", "user", "assistant")
-SHOWN = (
-    "accuracy",
-    "accuracy_ci95_low",
-    "accuracy_ci95_high",
-    "coverage",
-    "token_f1",
-    "recall_at_5",
-    "recall_at_10",
+SHOWN = tuple(
+    "accuracy accuracy_ci95_low accuracy_ci95_high coverage token_f1 recall_at_5 "
+    "recall_at_10".split()
 )
 """Metrics that the head of a log shows; its metadata has all of them."""
+METADATA = tuple(
+    "case_id category_name answerable status evidence retrieved context_tokens metrics".split()
+)
+"""Members of a row that a sample has as metadata."""
 OFFLINE = "memeval/extractive"
 """The model name of a run without a model."""
 
@@ -73,12 +72,16 @@ def inspect_log(run: Run, rows: Sequence[Row], terms: DataTerms) -> dict[str, An
 
 
 def _results(run: Run, rows: Sequence[Row]) -> dict[str, Any]:
-    scored = sum(row["score"] is not None for row in rows)
+    scored = completed = 0
+    judge = ""
+    for row in rows:
+        scored += row["score"] is not None
+        completed += row["status"] in (Status.OK, Status.RETRIEVED)
+        judge = judge or row["judge"]
+
     figures = measured_metrics(run)
-    shown = {name: figures[name] for name in SHOWN if name in figures}
-    metrics = {name: {"name": name, "value": value} for name, value in shown.items()}
-    judges = dict.fromkeys(row["judge"] for row in rows if row["judge"])
-    name = next(iter(judges), "memeval")
+    metrics = {name: {"name": name, "value": figures[name]} for name in SHOWN if name in figures}
+    name = judge or "memeval"
     score = {
         "name": name,
         "scorer": name,
@@ -86,7 +89,6 @@ def _results(run: Run, rows: Sequence[Row]) -> dict[str, Any]:
         "unscored_samples": len(rows) - scored,
         "metrics": metrics,
     }
-    completed = sum(row["status"] in (Status.OK, Status.RETRIEVED) for row in rows)
     return {
         "total_samples": len(rows),
         "completed_samples": completed,
@@ -96,36 +98,20 @@ def _results(run: Run, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _sample(row: Row, model: str) -> dict[str, Any]:
-    answer = row["hypothesis"] or ""
+    reply = {"role": "assistant", "content": row["hypothesis"] or ""}
+    stop_reason = "max_tokens" if row["status"] == Status.ANSWER_CUT else "stop"
     sample = {
         "id": row["question_id"],
         "epoch": row["repeat"] + 1,
         "input": row["question"] or "",
         "target": row["gold"],
-        "messages": [*_messages(row), {"role": "assistant", "content": answer}],
+        "messages": [*_messages(row), reply],
         "output": {
             "model": model,
-            "choices": [
-                {
-                    "message": {"role": "assistant", "content": answer},
-                    "stop_reason": "max_tokens" if row["status"] == Status.ANSWER_CUT else "stop",
-                }
-            ],
+            "choices": [{"message": reply, "stop_reason": stop_reason}],
         },
         "scores": _scores(row),
-        "metadata": {
-            name: row[name]
-            for name in (
-                "case_id",
-                "category_name",
-                "answerable",
-                "status",
-                "evidence",
-                "retrieved",
-                "context_tokens",
-                "metrics",
-            )
-        },
+        "metadata": {name: row[name] for name in METADATA},
     }
     if row["choices"]:
         sample["choices"] = row["choices"]
@@ -140,11 +126,12 @@ def _sample(row: Row, model: str) -> dict[str, Any]:
 
 def _messages(row: Row) -> list[dict[str, str]]:
     """Messages that were sent; the question alone if there are none, or their texts are missing."""
-    sent = [
-        {"role": message["role"], "content": message["content"]}
-        for message in row["prompt"]
-        if message["role"] in ROLES and message["content"] is not None
-    ]
+    sent = []
+    for message in row["prompt"]:
+        role, content = message["role"], message["content"]
+        if role in ROLES and content is not None:
+            sent.append({"role": role, "content": content})
+
     return sent or [{"role": "user", "content": row["question"] or ""}]
 
 
@@ -152,9 +139,9 @@ def _scores(row: Row) -> dict[str, Any]:
     if row["score"] is None:
         return {}
 
-    score = {
-        "value": row["score"] if row["graded"] else LETTERS[Label(row["label"])],
-        "answer": row["hypothesis"],
-        "explanation": row["reason"] or None,
-    }
-    return {row["judge"]: score}
+    value = row["score"]
+    if not row["graded"]:
+        value = LETTERS[Label(row["label"])]
+
+    explanation = row["reason"] or None
+    return {row["judge"]: {"value": value, "answer": row["hypothesis"], "explanation": explanation}}

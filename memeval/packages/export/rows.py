@@ -9,6 +9,7 @@ from typing import Any
 from memeval.results.files import json_line
 from memeval.results.record import Record
 from memeval.results.run import Run
+from memeval.results.texts import Texts
 from memeval.text.redaction import redacted_in, without_known_in
 
 Row = dict[str, Any]
@@ -47,7 +48,7 @@ def run_identity(run: Run) -> Row:
             "command": summary.command,
             "valid": summary.valid,
             "status": summary.status,
-            "judge": None if summary.judge is None else summary.judge.to_json(),
+            "judge": summary.judge and summary.judge.to_json(),
             "params": dict(summary.params),
             "tags": dict(summary.tags),
             "notes": [note.text for note in summary.notes],
@@ -62,21 +63,15 @@ def measured_metrics(run: Run) -> dict[str, float]:
 
 
 def _row(run: Run, record: Record) -> Row:
-    texts, verdict = run.texts_of(record), record.verdict
-    evidence = set(record.evidence)
-    passages = []
-    for chunk in record.retrieved or ():
-        passage = {
-            "turn_ids": list(chunk.turn_ids),
-            "evidence": not evidence.isdisjoint(chunk.turn_ids),
-            "score": chunk.score,
-            "text": texts.get(chunk.text) if texts else None,
-        }
-        passages.append(passage)
+    texts = run.texts_of(record)
+    label = judge = reason = None
+    if record.verdict is not None:
+        label, judge = record.verdict.label.value, record.verdict.judge
+        reason = record.verdict.reason
 
     prompt = []
     for message in record.prompt:
-        content = texts.get(message.text) if texts else None
+        content = texts and texts.get(message.text)
         prompt.append({"role": message.role, "content": content})
 
     return {
@@ -92,19 +87,34 @@ def _row(run: Run, record: Record) -> Row:
         "evidence": list(record.evidence),
         "status": record.status.value,
         "hypothesis": record.hypothesis,
-        "label": None if verdict is None else verdict.label.value,
+        "label": label,
         "score": record.score,
-        "graded": verdict is not None and verdict.graded,
-        "judge": None if verdict is None else verdict.judge,
-        "reason": None if verdict is None else verdict.reason,
-        "retrieved": passages,
-        "context": texts.get(record.context) if texts else None,
+        "graded": record.verdict is not None and record.verdict.graded,
+        "judge": judge,
+        "reason": reason,
+        "retrieved": _passages(record, texts),
+        "context": texts and texts.get(record.context),
         "context_tokens": record.context_tokens,
         "answer_ms": record.times.answer_ms,
         "error": record.error,
         "prompt": prompt,
         "metrics": dict(record.metrics),
     }
+
+
+def _passages(record: Record, texts: Texts | None) -> list[Row]:
+    evidence = set(record.evidence)
+    passages = []
+    for chunk in record.retrieved or ():
+        passage = {
+            "turn_ids": list(chunk.turn_ids),
+            "evidence": not evidence.isdisjoint(chunk.turn_ids),
+            "score": chunk.score,
+            "text": texts and texts.get(chunk.text),
+        }
+        passages.append(passage)
+
+    return passages
 
 
 def _leave_texts_out(row: Row) -> None:

@@ -44,10 +44,11 @@ def terms_of(summary: RunSummary) -> DataTerms:
         return unknown
 
     found = _LICENCE.match(info.licence)
+    identifier = found[0].lower().replace(" ", "-") if found else None
     return DataTerms(
         title=one_line(info.title),
         licence=one_line(info.licence),
-        identifier=found[0].lower().replace(" ", "-") if found else None,
+        identifier=identifier,
         citation=one_line(info.citation, 1_000),
         allows_texts=info.redistribution,
     )

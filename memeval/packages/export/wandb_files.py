@@ -18,17 +18,9 @@ from memeval.results.files import json_line
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 
-COLUMNS = (
-    "question_id",
-    "category_name",
-    "repeat",
-    "status",
-    "label",
-    "score",
-    "question",
-    "hypothesis",
-    "context_tokens",
-    "answer_ms",
+COLUMNS = tuple(
+    "question_id category_name repeat status label score question hypothesis context_tokens "
+    "answer_ms".split()
 )
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "SSL_CERT_FILE")
 """Environment variables for the library: no keys, and no settings of the user's other runs."""
@@ -50,28 +42,16 @@ def write_wandb(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -
     """Writes the offline run into `folder`. Raises `UserError` if the library fails."""
     folder = folder.resolve()
     about = run_identity(run)
+    outcome = {"valid": run.valid, "finished_at": run.summary.finished_at}
     content = {
         "folder": str(folder),
         "id": run.key,
         "name": one_line(about["name"], 120),
         "config": {**about["params"], "judge": about["judge"], "data_licence": terms.licence},
         "notes": one_line(about["command"], 1_000),
-        "summary": {
-            **measured_metrics(run),
-            "valid": run.valid,
-            "finished_at": run.summary.finished_at,
-        },
+        "summary": measured_metrics(run) | outcome,
         "columns": list(COLUMNS),
         "rows": list(map(itemgetter(*COLUMNS), rows)),
-    }
-    environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-    environment |= {
-        "WANDB_ERROR_REPORTING": "false",
-        "WANDB_MODE": "offline",
-        # Otherwise it would leave a part of the run, and its logs, in the user's home.
-        "WANDB_DATA_DIR": str(folder / "data"),
-        "WANDB_CACHE_DIR": str(folder / "cache"),
-        "WANDB_CONFIG_DIR": str(folder / "cache"),
     }
     # In a separate process: the library starts a server, reads the environment on import, and would
     # report its own errors to its developers.
@@ -83,7 +63,7 @@ def write_wandb(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -
             text=True,
             encoding="utf-8",
             errors="replace",
-            env=environment,
+            env=_environment(folder),
             timeout=LONGEST_WAIT_S,
             check=False,
         )
@@ -95,6 +75,18 @@ def write_wandb(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -
         raise UserError(f"wandb failed: {one_line(' '.join(last) or 'no error message', 300)}")
 
     _remove_logs(folder)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    return kept | {
+        "WANDB_ERROR_REPORTING": "false",
+        "WANDB_MODE": "offline",
+        # Otherwise it would leave a part of the run, and its logs, in the user's home.
+        "WANDB_DATA_DIR": str(folder / "data"),
+        "WANDB_CACHE_DIR": str(folder / "cache"),
+        "WANDB_CONFIG_DIR": str(folder / "cache"),
+    }
 
 
 def _remove_logs(folder: Path) -> None:
