@@ -55,10 +55,7 @@ def _form_of(judge: Judge) -> str:
     if judge.counts_rubrics:
         return SCORE
 
-    if judge.says_yes_or_no:
-        return WORD
-
-    return LABEL
+    return WORD if judge.says_yes_or_no else LABEL
 
 
 def _with_attack(attack: Attack, asked: AskedItem) -> AskedItem:

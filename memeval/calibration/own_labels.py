@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import compress
-from operator import not_
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,9 +10,10 @@ from msgspec.structs import replace
 from memeval.calibration.label_file import LabelRow, raise_problems
 from memeval.calibration.scored import (
     AnswerKey,
+    Cluster,
     JudgedAnswer,
     by_key,
-    clusters_of,
+    cluster_of,
     verdicts_of,
     weights_of,
 )
@@ -44,23 +43,16 @@ def by_own_labels(
         )
 
     # Answers of one conversation are not independent.
-    clusters = clusters_of(answers)
+    cluster = cluster_of(answers)
+    groups = len(set(map(cluster, answers))) if cluster else None
+    base = replace(uncorrected, labels=len(labels), groups=groups)
     if len(labels) == len(answers):
-        return _by_labels_only(uncorrected, answers, labels, clusters)
+        return _by_labels_only(base, answers, labels, cluster)
 
-    corrected = _correct_by_ppi(answers, labels, clusters)
-    groups = len(set(clusters)) if clusters else None
-    low, high = _interval(corrected.mean, corrected.se, groups)
+    result = _correct_by_ppi(answers, labels, cluster)
+    low, high = _interval(result.mean, result.se, groups)
     return replace(
-        uncorrected,
-        method=PPI,
-        labels=len(labels),
-        accuracy=corrected.mean,
-        low=low,
-        high=high,
-        se=corrected.se,
-        power=corrected.power,
-        groups=groups,
+        base, method=PPI, accuracy=result.mean, low=low, high=high, se=result.se, power=result.power
     )
 
 
@@ -93,23 +85,20 @@ def _match(
 def _correct_by_ppi(
     answers: Sequence[JudgedAnswer],
     labels: Mapping[AnswerKey, bool],
-    clusters: Sequence[str] | None,
+    cluster: Cluster | None,
 ) -> CorrectedMean:
     """PPI++ on the labelled answers and the others."""
-    is_labelled = [answer.key in labels for answer in answers]
-    labelled = list(compress(answers, is_labelled))
-    others = list(compress(answers, map(not_, is_labelled)))
-
-    own_clusters = other_clusters = None
-    if clusters is not None:
-        own_clusters = list(compress(clusters, is_labelled))
-        other_clusters = list(compress(clusters, map(not_, is_labelled)))
+    labelled = [answer for answer in answers if answer.key in labels]
+    others = [answer for answer in answers if answer.key not in labels]
+    clusters = other_clusters = None
+    if cluster:
+        clusters, other_clusters = list(map(cluster, labelled)), list(map(cluster, others))
 
     return prediction_powered_mean(
         [float(labels[answer.key]) for answer in labelled],
         verdicts_of(labelled),
         verdicts_of(others),
-        clusters=own_clusters,
+        clusters=clusters,
         unlabelled_clusters=other_clusters,
         weights=weights_of(labelled),
         unlabelled_weights=weights_of(others),
@@ -117,29 +106,22 @@ def _correct_by_ppi(
 
 
 def _by_labels_only(
-    uncorrected: Calibration,
+    base: Calibration,
     answers: Sequence[JudgedAnswer],
     labels: Mapping[AnswerKey, bool],
-    clusters: Sequence[str] | None,
+    cluster: Cluster | None,
 ) -> Calibration:
     """The mean of the labels: if each answer has one, no judge is needed."""
-    result = clustered_mean(
-        [float(labels[answer.key]) for answer in answers],
-        clusters or range(len(answers)),
-        weights_of(answers),
-        is_share=True,
-    )
+    clusters: Sequence[Hashable] = range(len(answers))
+    if cluster:
+        clusters = list(map(cluster, answers))
+
+    values = [float(labels[answer.key]) for answer in answers]
+    result = clustered_mean(values, clusters, weights_of(answers), is_share=True)
     assert result is not None, "there are answers"
 
     return replace(
-        uncorrected,
-        method=LABELS,
-        labels=len(answers),
-        accuracy=result.mean,
-        low=result.low,
-        high=result.high,
-        se=result.se,
-        groups=result.groups if clusters else None,
+        base, method=LABELS, accuracy=result.mean, low=result.low, high=result.high, se=result.se
     )
 
 

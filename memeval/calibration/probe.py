@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from memeval.calibration.attacks import Attack
 from memeval.calibration.injection import (
     AskedItem,
     FlipRate,
@@ -177,18 +176,14 @@ async def _probe_all(
 ) -> ProbeResult:
     judge = judge_of(cell, models, cell.config.seed)
     probed = await _probe(judge, cell, asked, progress)
-    attacks: list[Attack] = []
-    attacked: list[AskedItem] = []
-    if inject:
-        rejected = [
-            pair
-            for pair, answer in zip(asked, probed, strict=True)
-            if answer.item.kind != RIGHT and answer.accepted is False
-        ]
-        attacks, attacked = attacked_items(judge, rejected)
+    rejected = []
+    for pair, answer in zip(asked, probed, strict=True):
+        is_rejected = answer.item.kind != RIGHT and answer.accepted is False
+        if inject and is_rejected:
+            rejected.append(pair)
 
+    attacks, attacked = attacked_items(judge, rejected)
     tried = await _probe(judge, cell, attacked, progress)
-
     usages: list[Usage] = []
     for answer in (*probed, *tried):
         usages += answer.row.usage

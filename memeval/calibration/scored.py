@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -127,20 +128,22 @@ def weights_of(answers: Sequence[JudgedAnswer]) -> list[float]:
     return [answer.weight for answer in answers]
 
 
-def clusters_of(answers: Sequence[JudgedAnswer]) -> list[str] | None:
-    """Cluster of each answer, within which answers are correlated: its conversation, or its
+Cluster = Callable[[JudgedAnswer], str]
+
+
+def cluster_of(answers: Sequence[JudgedAnswer]) -> Cluster | None:
+    """The cluster of an answer, within which answers are correlated: its conversation, or its
     question if each question has its own conversation. None if all answers are independent, or in
     one cluster, which says nothing about others.
     """
-    cases = [answer.case_id for answer in answers]
-    questions = [answer.question_id for answer in answers]
-    clusters = None
-    if len(set(cases)) < len(set(questions)):
-        clusters = cases
-    elif len(set(questions)) < len(answers):
-        clusters = questions
+    cases = len({answer.case_id for answer in answers})
+    questions = len({answer.question_id for answer in answers})
+    if 1 < cases < questions:
+        return attrgetter("case_id")
+    if cases >= questions and 1 < questions < len(answers):
+        return attrgetter("question_id")
 
-    return clusters if clusters and len(set(clusters)) > 1 else None
+    return None
 
 
 STRATA: Mapping[str, Callable[[JudgedAnswer], str]] = {
