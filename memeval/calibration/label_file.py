@@ -185,11 +185,7 @@ def _row(where: str, content: Any) -> LabelRow | str:
 
     texts["kind"] = one_line(texts["kind"], 40)
     return LabelRow(
-        where=where,
-        repeat=int(repeat),
-        verdict=marks[VERDICT],
-        label=marks[LABEL],
-        **texts,
+        where=where, repeat=int(repeat), verdict=marks[VERDICT], label=marks[LABEL], **texts
     )
 
 

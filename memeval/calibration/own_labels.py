@@ -30,10 +30,7 @@ FEWEST = 2
 
 
 def by_own_labels(
-    uncorrected: Calibration,
-    path: Path,
-    answers: Sequence[JudgedAnswer],
-    rows: Sequence[LabelRow],
+    uncorrected: Calibration, path: Path, answers: Sequence[JudgedAnswer], rows: Sequence[LabelRow]
 ) -> Calibration:
     labels = _match(path, answers, rows)
     if len(labels) < FEWEST:
@@ -83,9 +80,7 @@ def _match(
 
 
 def _correct_by_ppi(
-    answers: Sequence[JudgedAnswer],
-    labels: Mapping[AnswerKey, bool],
-    cluster: Cluster | None,
+    answers: Sequence[JudgedAnswer], labels: Mapping[AnswerKey, bool], cluster: Cluster | None
 ) -> CorrectedMean:
     """PPI++ on the labelled answers and the others."""
     labelled = [answer for answer in answers if answer.key in labels]

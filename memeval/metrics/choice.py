@@ -132,7 +132,10 @@ def read_index(reply: str, choices: Sequence[str]) -> int | None:
         index = _after_mark(text, marks.pop(), known)
 
     if index is None:
-        index = _leading_index(text, known)
+        index = _index(text, 0, known)
+        # A list that begins with this number and continues with the next one is not a choice.
+        if index is not None and re.search(rf"\n[^\S\n]*{index + 1}[.)]\s", text):
+            return None
 
     return index
 
@@ -183,13 +186,6 @@ def _texts(text: str, mark: int, longest: int) -> Iterator[str]:
             return
 
         start = word.end()
-
-
-def _leading_index(text: str, choices: _Choices) -> int | None:
-    index = _index(text, 0, choices)
-    # A list that begins with this number and continues with the next one is not a choice.
-    numbered = index is not None and re.search(rf"\n[^\S\n]*{index + 1}[.)]\s", text)
-    return None if numbered else index
 
 
 def _index(text: str, start: int, choices: _Choices) -> int | None:

@@ -108,10 +108,7 @@ def short_ms(value: float) -> str:
 
 def digits(value: float) -> str:
     """A cost with enough digits to distinguish small ones: `$0.0123`."""
-    if 0 < value < 0.1:
-        return f"${value:.4f}"
-
-    return f"${value:,.2f}"
+    return f"${value:.4f}" if 0 < value < 0.1 else f"${value:,.2f}"
 
 
 def duration(value: float) -> str:

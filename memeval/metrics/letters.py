@@ -106,10 +106,8 @@ def read_letters(
 
             labels = _labels_of_list(start)
         if labels:
-            found = _positions(labels, len(choices))
-            if found:
+            if found := _positions(labels, len(choices)):
                 return found
-
             break
 
     # A text much longer than all the choices does not consist of them.

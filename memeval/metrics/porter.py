@@ -126,15 +126,12 @@ def _middle_suffix(word: str) -> str:
 
 def _last_suffix(word: str) -> str:
     """Step 4."""
-    for suffix in _LAST_SUFFIXES:
-        if word.endswith(suffix):
-            start = word.removesuffix(suffix)
-            if _measure(start) <= 1 or (suffix == "ion" and start[-1] not in "st"):
-                return word
+    suffix = next(filter(word.endswith, _LAST_SUFFIXES), "")
+    start = word.removesuffix(suffix)
+    if not suffix or _measure(start) <= 1 or (suffix == "ion" and start[-1] not in "st"):
+        return word
 
-            return start
-
-    return word
+    return start
 
 
 def _final_e(word: str) -> str:

@@ -4,7 +4,7 @@ position?
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from memeval.records import Status
@@ -13,14 +13,8 @@ from memeval.statistics.means import mean
 
 READ, UNREAD = Status.OK, Status.UNPARSED
 """Statuses of replies that could be read, and that could not."""
-
-
-POSITION_MEASURES = (
-    "accuracy_all_types",
-    "unparsed_rate",
-    "position_bias",
-    "random_accuracy",
-    "accuracy_at_position/",
+POSITION_MEASURES = tuple(
+    "accuracy_all_types unparsed_rate position_bias random_accuracy accuracy_at_position/".split()
 )
 """Names of `position_measures`; the last is the prefix of one name per position."""
 
@@ -29,21 +23,16 @@ def position_measures(records: Sequence[Record]) -> dict[str, float | None]:
     """The metrics of the section on choosing in docs/metrics.md."""
     replied = [record for record in records if record.choices and record.status in (READ, UNREAD)]
     pairs = read_pairs(replied)
-    scores: list[float | None] = []
-    scores_by_right: dict[tuple[int, ...], list[float | None]] = defaultdict(list)
-    for record in replied:
-        if record.status == READ:
-            scores.append(record.score)
-            scores_by_right[record.right_choices].append(record.score)
-
+    read = [record for record in replied if record.status == READ]
     measures: dict[str, float | None] = {
-        "accuracy_all_types": mean(scores),
+        "accuracy_all_types": mean(record.score for record in read),
         "unparsed_rate": mean(float(record.status == UNREAD) for record in replied),
         "position_bias": position_bias(pairs),
         "random_accuracy": mean(1 / len(record.choices) for record in replied),
     }
     for position in sorted({right for right, _ in pairs}):
-        measures[f"accuracy_at_position/{position}"] = mean(scores_by_right[position,])
+        scores = [record.score for record in read if record.right_choices == (position,)]
+        measures[f"accuracy_at_position/{position}"] = mean(scores)
 
     return measures
 

@@ -30,14 +30,12 @@ class Quotations(Generic[Name]):
         self._sizes: dict[Name, int] = {}
         """Number of distinct n-grams of each text."""
         for name, text in texts.items():
-            self._add(name, search_terms(text))
-
-    def _add(self, name: Name, words: Sequence[str]) -> None:
-        length = min(len(words), GRAM)
-        grams = _grams(words, length)
-        self._sizes[name] = len(grams)
-        for gram in grams:
-            self._names[length].setdefault(gram, []).append(name)
+            words = search_terms(text)
+            length = min(len(words), GRAM)
+            grams = _grams(words, length)
+            self._sizes[name] = len(grams)
+            for gram in grams:
+                self._names[length].setdefault(gram, []).append(name)
 
     def found_in(self, result: str) -> tuple[Name, ...]:
         """The names of the texts that a result quotes, in their order."""

@@ -140,16 +140,15 @@ def retrieval_metrics(
     look further, such as recall@10 of three chunks, are not measured. `recall_shown` and `mrr` look
     at all of them. Names with `ranking_` are about the whole ranking, which is longer.
     """
+    nothing = EvidenceRanks((), ())
+    shown, ranking = shown or nothing, ranking or nothing
     metrics = {**_metrics_of(shown)}
     for k in CUTOFFS:
         if top_k is None or k > top_k:
             too_far = [name for name in metrics if name.endswith(f"_at_{k}")]
             metrics |= dict.fromkeys(too_far)
 
-    metrics["recall_shown"] = None
-    if shown:
-        metrics["recall_shown"] = recall_at(shown.turns, inf)
-
+    metrics["recall_shown"] = recall_at(shown.turns, inf)
     return metrics | {f"{RANKING}{name}": value for name, value in _metrics_of(ranking).items()}
 
 
@@ -165,15 +164,13 @@ def retrieval_of(record: Record) -> dict[str, float | None]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _metrics_of(evidence: EvidenceRanks | None) -> Mapping[str, float | None]:
+def _metrics_of(evidence: EvidenceRanks) -> Mapping[str, float | None]:
     """The metrics of one list of chunks, those of sessions with the prefix `session_`.
 
     Cached: most questions have one piece of evidence, so their ranks recur.
     """
     cut_metrics = {"recall": recall_at, "hit": hit_at, "recall_all": recall_all_at}
     metrics: dict[str, float | None] = {}
-    evidence = evidence or EvidenceRanks((), ())
-
     for prefix, ranks in (("", evidence.turns), ("session_", evidence.sessions)):
         for name, metric in cut_metrics.items():
             metrics |= {f"{prefix}{name}_at_{k}": metric(ranks, k) for k in CUTOFFS}

@@ -77,7 +77,9 @@ def contains(prediction: str, gold: str) -> float:
     """
     predicted, expected = normalise(prediction), normalise(gold)
     if not expected:
-        return float(_occurs_bare(prediction, gold))
+        # Such as `?` or `The`; a blank gold only occurs in a blank prediction.
+        answer, bare = prediction.strip().lower(), gold.strip().lower()
+        return float(bare in answer if bare else not answer)
 
     start = predicted.find(expected)
     while start >= 0:
@@ -93,12 +95,5 @@ def contains(prediction: str, gold: str) -> float:
 def _within_word(text: str, position: int) -> bool:
     """Whether the characters before and after a position belong to one word."""
     around = (text[position - 1 : position], text[position : position + 1])
-    return all(char.isalnum() or char == "_" for char in around) and not any(
-        map(is_unspaced, around)
-    )
-
-
-def _occurs_bare(prediction: str, gold: str) -> bool:
-    """Whether a gold without words (`?`, `The`) occurs; a blank one only in a blank prediction."""
-    predicted, expected = prediction.strip().lower(), gold.strip().lower()
-    return expected in predicted if expected else not predicted
+    is_word = all(char.isalnum() or char == "_" for char in around)
+    return is_word and not any(map(is_unspaced, around))

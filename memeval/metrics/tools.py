@@ -40,6 +40,10 @@ def _calls(record: Record) -> list[StepCall]:
     return list(chain.from_iterable(step.calls for step in record.steps))
 
 
+def _count(record: Record) -> float:
+    return float(len(_calls(record)))
+
+
 def _errors(record: Record) -> float:
     return float(sum(call.fault is not None for call in _calls(record)))
 
@@ -90,13 +94,7 @@ METRICS = (
     _read_metric(
         "steps", lambda record: float(len(record.steps)), "steps", hint="replies per question"
     ),
-    _read_metric(
-        "tool_calls",
-        lambda record: float(len(_calls(record))),
-        "tool calls",
-        places=(TABLE, PAGE),
-        hint="per question",
-    ),
+    _read_metric("tool_calls", _count, "tool calls", places=(TABLE, PAGE), hint="per question"),
     _read_metric(
         "tool_errors", _errors, "tool errors", hint="calls without a result, per question"
     ),

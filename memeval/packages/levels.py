@@ -19,13 +19,7 @@ from memeval.judges.contract import Judge, JudgeContext
 from memeval.judges.registry import build_judge, judge_type
 from memeval.metrics.registry import metrics
 from memeval.packages.cleaning import KINDS
-from memeval.packages.data import (
-    PackagedData,
-    config_of,
-    data_of,
-    unlike_members,
-    unlike_records,
-)
+from memeval.packages.data import PackagedData, config_of, data_of, unlike_members, unlike_records
 from memeval.packages.export.terms import terms_of
 from memeval.packages.facts import environment_facts, machine_class, protocol_of, question_ids
 from memeval.packages.form import ENVIRONMENT, is_package_id, is_withheld, manifest_bytes

@@ -175,10 +175,7 @@ class _Writer:
         self.code = summary.tags.get(FIGURES_CODE, "")
         sha256 = summary.data_sha256
         self.data[summary.dataset, sha256] = PackedData(
-            name=summary.dataset,
-            sha256=sha256,
-            licence=allowed.licence,
-            texts=allowed.allows_texts,
+            name=summary.dataset, sha256=sha256, licence=allowed.licence, texts=allowed.allows_texts
         )
 
     def _config(self, run: Run) -> bytes:

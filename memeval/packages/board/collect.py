@@ -74,9 +74,7 @@ def packages_in(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
 
 
-def _drop_refused(
-    checked: Sequence[Refused | Checked],
-) -> tuple[list[Checked], list[LeftOut]]:
+def _drop_refused(checked: Sequence[Refused | Checked]) -> tuple[list[Checked], list[LeftOut]]:
     sound: dict[str, Checked] = {}
     left_out = []
     for found in checked:

@@ -106,10 +106,7 @@ def _sample(row: Row, model: str) -> dict[str, Any]:
         "input": row["question"] or "",
         "target": row["gold"],
         "messages": [*_messages(row), reply],
-        "output": {
-            "model": model,
-            "choices": [{"message": reply, "stop_reason": stop_reason}],
-        },
+        "output": {"model": model, "choices": [{"message": reply, "stop_reason": stop_reason}]},
         "scores": _scores(row),
         "metadata": {name: row[name] for name in METADATA},
     }
