@@ -317,7 +317,7 @@ def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
         _check_config((run_folder / CONFIG_FILE).read_bytes())
         summary = RunSummary.read(run_folder)
         # They become file names: `recorded_keys` refuses keys that could lead elsewhere.
-        keys = [recorded_keys(repeat) for repeat in summary.identity["keys"]]
+        keys = list(map(recorded_keys, summary.identity["keys"]))
     except (ValueError, KeyError, TypeError) as error:
         raise _error(path, f"{entry_of(key, RUN_FILE)}: {one_line(error, 200)}") from error
 

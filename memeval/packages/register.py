@@ -243,13 +243,9 @@ def _commit_of(path: Path) -> Json | None:
     """The first commit that contains the file unchanged; None if there is none."""
 
     def git(*words: str) -> str:
+        command = ["git", "-C", str(path.resolve().parent), *words]
         try:
-            done = subprocess.run(
-                ["git", "-C", str(path.resolve().parent), *words],
-                check=False,
-                capture_output=True,
-                timeout=60,
-            )
+            done = subprocess.run(command, check=False, capture_output=True, timeout=60)
         except (OSError, subprocess.TimeoutExpired):
             return ""
 

@@ -65,12 +65,7 @@ class PackagedRows:
     @property
     def usages(self) -> list[Usage]:
         """All usages of the run."""
-        usages: list[Usage] = []
-        for rows in (self.answers, self.verdicts, self.ingests):
-            for row in rows.values():
-                usages += row.usage
-
-        return usages
+        return usages_of(self.answers.values(), self.verdicts.values(), self.ingests.values())
 
     @property
     def references(self) -> set[str]:
@@ -99,6 +94,15 @@ class PackagedRows:
             answer = self.answers.get(place)
             if answer and not is_about(verdict, answer):
                 yield f"the verdict on {one_line(verdict.id, 60)} is about a different answer"
+
+
+def usages_of(*rows: Iterable[AnswerRow | VerdictRow | IngestRow]) -> list[Usage]:
+    """The usages of all rows, in their order."""
+    usages: list[Usage] = []
+    for row in chain.from_iterable(rows):
+        usages += row.usage
+
+    return usages
 
 
 def references(

@@ -29,7 +29,7 @@ from memeval.packages.form import (
     package_id,
     withheld,
 )
-from memeval.packages.rows import references
+from memeval.packages.rows import references, usages_of
 from memeval.packages.signing import sign
 from memeval.pipeline.execute.rows import answer_digest
 from memeval.pipeline.measure.records import rows_digest, rows_of_run
@@ -157,7 +157,7 @@ class _Writer:
             for name, lines in repeat.lines.items():
                 rows[name] += lines
 
-            usages += repeat.usages
+            usages += usages_of(repeat.answers, repeat.verdicts, repeat.ingests)
             digests |= repeat.digests
             self.texts |= repeat.texts()
 
@@ -289,7 +289,7 @@ class _Repeat:
 
         self.stored = Texts(texts_file(outputs / answers_name))
         self.answers = [row for row in map(answers.get, ids) if isinstance(row, AnswerRow)]
-        self.verdicts = [row for row in map(verdicts.get, ids) if row is not None]
+        self.verdicts = list(filter(None, map(verdicts.get, ids)))
         self.ingests: list[IngestRow] = []
         for row in answers.values():
             # The file may also contain rows of other runs' conversations.
@@ -305,16 +305,6 @@ class _Repeat:
             answers_name: self._digest(ids, form.ANSWERS),
             verdicts_name: self._digest(ids, form.VERDICTS),
         }
-
-    @property
-    def usages(self) -> list[Usage]:
-        """All usages of the repeat."""
-        usages: list[Usage] = []
-        for rows in (self.answers, self.verdicts, self.ingests):
-            for row in rows:
-                usages += row.usage
-
-        return usages
 
     def _clean_rows(self) -> tuple[list[Json], list[Json]]:
         """The answers, and the verdicts, which name the answers as they are handed over."""

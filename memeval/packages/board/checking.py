@@ -165,11 +165,8 @@ def _receive(outcome: _Found, known: dict[str, Mapping[str, AskedQuestion]]) -> 
         # Runs with the same questions share one object: they may be hundreds of thousands.
         asked = known[own.questions]
         pairs = zip(asked, own.values, strict=True)
-        scores[key] = replace(
-            own.rest,
-            questions=asked,
-            values={name: value for name, value in pairs if value is not None},
-        )
+        values = {name: value for name, value in pairs if value is not None}
+        scores[key] = replace(own.rest, questions=asked, values=values)
 
     return replace(checked, scores=scores)
 
