@@ -9,13 +9,11 @@ from itertools import cycle
 from msgspec import Struct, structs
 
 from memeval.calibration.attacks import ANSWER, LABEL, QUESTION, SCORE, WORD, Attack, attacks_on
-from memeval.calibration.items import ProbeItem
+from memeval.calibration.items import AskedItem
 from memeval.judges.contract import Judge
 from memeval.judges.model import ModelJudge
-from memeval.records import EvalQuestion
 from memeval.statistics.proportions import wilson_interval
 
-AskedItem = tuple[ProbeItem, EvalQuestion]
 INJECTED = "injected"
 """The kind of wrong answers that come with an attack."""
 

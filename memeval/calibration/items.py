@@ -33,6 +33,9 @@ class ProbeItem(Struct, frozen=True):
     """File and line, for errors."""
 
 
+AskedItem = tuple[ProbeItem, EvalQuestion]
+
+
 def read_items(path: Path, kind: str | None = None) -> list[ProbeItem]:
     """Reads JSON lines `{question_id, kind, answer}`; `hypothesis` is another name for `answer`.
 
@@ -102,7 +105,7 @@ def _kind(value: object, where: str) -> str:
 
 def match_questions(
     items: Sequence[ProbeItem], questions: Mapping[str, EvalQuestion]
-) -> list[tuple[ProbeItem, EvalQuestion]]:
+) -> list[AskedItem]:
     """The items with their questions.
 
     Raises `UserError` for an item on a question that the data set does not have, or that has no

@@ -101,10 +101,7 @@ def _other_judge(row: LabelRow, other: Run | None, judge: JudgeIdentity | None) 
     if not row.judge_key:  # a file that a person wrote names the judge as tables do
         is_same = row.judge == one_line(judge.shown)
 
-    if is_same:
-        return None
-
-    return row.judge or row.judge_key or UNNAMED
+    return None if is_same else row.judge or row.judge_key or UNNAMED
 
 
 def by_other_labels(

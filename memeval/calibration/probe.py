@@ -10,14 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from memeval.calibration.injection import (
-    AskedItem,
-    FlipRate,
-    accepted_share,
-    attacked_items,
-    flip_rates,
-)
-from memeval.calibration.items import RIGHT, ProbeItem, match_questions, ordered_kinds
+from memeval.calibration.injection import FlipRate, accepted_share, attacked_items, flip_rates
+from memeval.calibration.items import RIGHT, AskedItem, ProbeItem, match_questions, ordered_kinds
 from memeval.calibration.label_file import right_or_wrong
 from memeval.errors import UserError
 from memeval.judges.contract import Judge

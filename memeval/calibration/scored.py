@@ -82,8 +82,7 @@ _JUDGED = (Status.OK, Status.UNPARSED, Status.JUDGE_FAILED)
 
 
 def _answer(record: Record) -> JudgedAnswer:
-    score = record.score
-    right = None if score is None else score == 1.0
+    right = None if record.score is None else record.score == 1.0
     return JudgedAnswer(
         question_id=record.question_id,
         repeat=record.repeat,
