@@ -81,7 +81,7 @@ def flip_rates(attacks: Sequence[Attack], verdicts: Sequence[bool | None]) -> li
         groups.setdefault((attack.place, attack.technique), []).append(right)
 
     if attacks:
-        groups["all", "all"] = [*verdicts]
+        groups["all", "all"] = list(verdicts)
 
     rates = []
     for (place, technique), own in groups.items():

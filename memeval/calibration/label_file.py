@@ -244,9 +244,14 @@ def gold_text(answer: JudgedAnswer) -> str:
     return redacted("; ".join(answer.gold)) or REFUSAL
 
 
-def _as_csv(rows: Sequence[dict[str, Any]]) -> str:
-    lines: list[Iterable[object]] = [*rows[:1]]  # whose names are the header
-    lines += [map(printable, map(str, row.values())) for row in rows]
+def _as_csv(rows: Iterable[dict[str, Any]]) -> str:
+    lines: list[Iterable[object]] = []
+    for row in rows:
+        if not lines:
+            lines.append(row)  # the header: the names of its members
+
+        lines.append(map(printable, map(str, row.values())))
+
     return csv_text(lines)
 
 

@@ -68,7 +68,7 @@ def with_verdicts(
             problems.append(f"{row.where}: '{one_line(row.question_id, 80)}' is labelled twice")
         else:
             seen.add((row.run, row.key))
-            # A file may call its right answers `right`, which is not a kind of wrong answer.
+            # Right answers may be called `right`, as by the probe: no kind of wrong answer.
             kind = WRONG if row.kind == RIGHT else row.kind or WRONG
             labelled.append(JudgedLabel(kind, bool(row.label), verdict))
 

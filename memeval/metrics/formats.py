@@ -78,10 +78,10 @@ def dollars(value: float | None) -> str:
         return "unknown"
     if value == 0:
         return "0"
-    if value < 1:
-        return _three_digits(value)
+    if value >= 1:
+        return f"{value:,.2f}"
 
-    return f"{value:,.2f}"
+    return _three_digits(value)
 
 
 def _three_digits(value: float) -> str:

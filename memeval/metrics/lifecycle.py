@@ -209,7 +209,7 @@ def _selective_forgetting(records: Sequence[Record]) -> dict[str, float | None]:
     """
     kept = [record for record in records if record.category in (CURRENT, NEIGHBOUR)]
     parts = [_share(records, f"{LEAK}/{PROBE}"), _share(kept, "known_rate/context")]
-    (leaked, asked, _), (known, needed, _) = parts
+    (leaked, leak_count, _), (known, known_count, _) = parts
     if leaked is None or known is None:
         return {}
 
@@ -228,7 +228,7 @@ def _selective_forgetting(records: Sequence[Record]) -> dict[str, float | None]:
         squares = sum(part**2 for part in influence.values())
         error = max(groups / (groups - 1) * squares, independent)
         spread = result * (1 - result)
-        effective = min(asked, needed)
+        effective = min(leak_count, known_count)
         if spread > 0 and error > 0:
             effective = spread / error
 

@@ -98,7 +98,7 @@ def is_refusal(text: str) -> bool:
     if len(sentences) > 2 * _SENTENCES:
         sentences = sentences[:_SENTENCES] + sentences[-_SENTENCES:]
 
-    telling, kinds = _telling(sentences, _kind)
+    telling, kinds = _telling_parts(sentences, _kind)
     # A refusal comes first or last; the sentences between explain it.
     if len(kinds) > 3:
         telling, kinds = [telling[0], *telling[-2:]], [kinds[0], *kinds[-2:]]
@@ -106,7 +106,9 @@ def is_refusal(text: str) -> bool:
     return bool(kinds) and _refuses(telling, kinds)
 
 
-def _telling(parts: list[str], kind_of: Callable[[str], _Kind]) -> tuple[list[str], list[_Kind]]:
+def _telling_parts(
+    parts: list[str], kind_of: Callable[[str], _Kind]
+) -> tuple[list[str], list[_Kind]]:
     """The parts of a text that are not neutral, with their kinds; all if each is neutral."""
     telling, kinds = [], []
     all_kinds = list(map(kind_of, parts))
@@ -185,7 +187,7 @@ def _kind(sentence: str) -> _Kind:
         sentence = sentence[subordinate.end() :]
 
     parts = [part for text in english.CONTRAST.split(sentence) if (part := text.strip(_SPACE))]
-    clauses, kinds = _telling(parts, _kind_of_clause)
+    clauses, kinds = _telling_parts(parts, _kind_of_clause)
     if not kinds:
         return _Kind.CONTENT
     if len(kinds) == 1:

@@ -205,7 +205,7 @@ LINES: dict[str, dict[str, str]] = {
 }
 
 
-def _read(name: str, record: Record) -> float | None:
+def _from_ranks(name: str, record: Record) -> float | None:
     """A metric, computed from the ranks of the evidence: records do not store it."""
     # Records of other programs may have the metric without the ranks.
     if not record.evidence_ranks:
@@ -240,7 +240,7 @@ def _metric(name: str) -> Metric:
 
     return Metric(
         name,
-        of_record=partial(_read, name),
+        of_record=partial(_from_ranks, name),
         # All their means are computed together, see `pipeline.measure.figures`.
         averaged=False,
         all_categories=True,

@@ -62,7 +62,7 @@ def environment_facts(summary: RunSummary, usages: Iterable[Usage]) -> dict[str,
     for called, usage in sorted(latest.items(), key=itemgetter(0)):
         model: dict[str, Any] = dict(zip(("role", "provider", "model"), called, strict=True))
         prices = prices_of(usage)
-        # Not known, or dependent on the length of a prompt.
+        # None if not known, or if they depend on the length of a prompt.
         model["usd_per_million"] = prices and dict(zip(FIELDS, prices, strict=True))
         models.append(model)
 

@@ -70,7 +70,7 @@ class PackagedRows:
     @property
     def references(self) -> set[str]:
         """References of the texts that the rows use."""
-        return set(dict(references(self.answers.values(), self.ingests.values())))
+        return {ref for ref, _ in references(self.answers.values(), self.ingests.values())}
 
     def problems(self, records: Sequence[Record]) -> Iterator[str]:
         """Problems: rows too many, too few, in another order, or about another answer."""

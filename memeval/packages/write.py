@@ -164,7 +164,9 @@ class _Writer:
         packed = [self._record(record, texts=allowed.allows_texts) for record in records]
         # The same cleaning for the file and for the digests of it.
         files = {CONFIG_FILE: self._config(run), RECORDS_FILE: "".join(packed).encode()}
-        files.update(zip(rows, map(b"".join, rows.values()), strict=True))
+        for name, content in rows.items():
+            files[name] = b"".join(content)
+
         summary = self._summary(run.summary, files, digests)
         files[RUN_FILE] = summary.to_text().encode()
         for name in form.OF_RUN:
@@ -242,7 +244,7 @@ class _Writer:
         if register is not None:
             self.entries[form.REGISTER] = (as_json(register, indent=1) + "\n").encode()
 
-        self.entries[form.TEXTS] = b"".join(map(self.texts.__getitem__, sorted(self.texts)))
+        self.entries[form.TEXTS] = b"".join(self.texts[ref] for ref in sorted(self.texts))
         entries = self.ordered_entries()
         return PackageManifest(
             format=form.FORMAT,
@@ -252,10 +254,10 @@ class _Writer:
             licence=self.cleaner.clean_own(licence),
             supersedes=supersedes,
             runs=tuple(self.protocols),
-            data=tuple(map(self.data.__getitem__, sorted(self.data))),
+            data=tuple(self.data[key] for key in sorted(self.data)),
             protocols=self.protocols,
             replaced=dict(sorted((+self.cleaner.counts).items())),
-            entries=dict(zip(entries, map(_entry, entries.values()), strict=True)),
+            entries={name: _entry(content) for name, content in entries.items()},
         )
 
     def ordered_entries(self) -> dict[str, bytes]:

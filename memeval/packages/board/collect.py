@@ -65,7 +65,7 @@ def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = 
         disputes=read_disputes(folder),
         apart=tuple(apart),
         questions=questions,
-        known=sum(found.is_known for found in checked if isinstance(found, Checked)),
+        known=sum(outcome.is_known for outcome in checked if isinstance(outcome, Checked)),
     )
 
 
@@ -77,38 +77,38 @@ def packages_in(folder: Path) -> list[Path]:
 def _drop_refused(checked: Sequence[Refused | Checked]) -> tuple[list[Checked], list[LeftOut]]:
     sound: dict[str, Checked] = {}
     left_out = []
-    for found in checked:
-        if isinstance(found, Refused):
-            level = found.level
+    for outcome in checked:
+        if isinstance(outcome, Refused):
+            level = outcome.level
             # Only the number of problems: a damaged package's own claims are not shown to others.
             what = f"level {level.number} ({level.name}): {counted(len(level.problems), 'problem')}"
-            left_out.append(LeftOut(one_line(found.path.name, LONGEST), what))
-        elif found.package.id in sound:
-            first = _file_name(sound[found.package.id].package)
-            left_out.append(LeftOut(_file_name(found.package), f"the same as {first}"))
+            left_out.append(LeftOut(one_line(outcome.path.name, LONGEST), what))
+        elif outcome.package.id in sound:
+            first = _file_name(sound[outcome.package.id].package)
+            left_out.append(LeftOut(_file_name(outcome.package), f"the same as {first}"))
         else:
-            sound[found.package.id] = found
+            sound[outcome.package.id] = outcome
 
     return list(sound.values()), left_out
 
 
 def _drop_replaced(sound: Sequence[Checked]) -> tuple[list[Checked], list[LeftOut]]:
     kept, replaced = [], []
-    for found in sound:
-        new = _replacement(found.package, sound)
+    for own in sound:
+        new = _replacement(own.package, sound)
         if new is None:
-            kept.append(found)
+            kept.append(own)
         else:
             reason = f"replaced by {_file_name(new)}"
-            replaced.append(LeftOut(_file_name(found.package), reason))
+            replaced.append(LeftOut(_file_name(own.package), reason))
 
     return kept, replaced
 
 
 def _replacement(old: Package, sound: Sequence[Checked]) -> Package | None:
     """The package that replaces another one, and contains all its systems and protocols."""
-    for found in sound:
-        new = found.package
+    for other in sound:
+        new = other.package
         is_named = new.manifest.supersedes == old.id
         if is_named and system_protocol_pairs(new) >= system_protocol_pairs(old):
             return new

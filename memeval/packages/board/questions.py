@@ -77,7 +77,9 @@ def question_of(record: Record, runs_by_answer: RunsByAnswer) -> BoardQuestion:
     answers = [
         BoardAnswer(outcome, text, tuple(who)) for (outcome, text), who in runs_by_answer.items()
     ]
-    answers.sort(key=lambda own: (order.index(own.outcome), -len(own.systems), own.text))
+    answers.sort(
+        key=lambda answer: (order.index(answer.outcome), -len(answer.systems), answer.text)
+    )
     return BoardQuestion(
         id=one_line(record.question_id),
         category=one_line(record.category_name or record.category, 80),

@@ -71,7 +71,7 @@ def rank_runs(
     if len(cliques) > MOST_GROUPS:
         return RankGroups(tuple(letters), (*remarks, f"More than {MOST_GROUPS} rank groups"))
 
-    place = dict(zip(order, range(len(order)), strict=True))
+    place = {number: index for index, number in enumerate(order)}
     groups = [frozenset(map(place.__getitem__, clique)) for clique in cliques]
     for number, text in zip(order, letters_by_item(len(order), groups), strict=True):
         letters[number] = text
@@ -146,7 +146,7 @@ def _comparable_pairs(
     named: dict[int, list[str]] = {}
     for kind, own in kinds.items():
         kind_of |= dict.fromkeys(own, kind)
-        named[kind] = list(map(names.__getitem__, own))
+        named[kind] = [names[number] for number in own]
 
     admitted: dict[Pair, None] = {}
     for pair in combinations(range(len(scores)), 2):
@@ -170,9 +170,9 @@ def _alike_runs(
         coverage = summary.metrics.get("coverage")
         is_covered = coverage is not None and coverage >= MIN_COVERAGE
         like = number
-        for first, *_ in kinds.values():
-            if scores[first].questions == own.questions:
-                like = first
+        for others in kinds.values():
+            if scores[others[0]].questions == own.questions:
+                like = others[0]
                 break
 
         judge = summary.judge and summary.judge.digest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from itertools import repeat, starmap, zip_longest
+from itertools import starmap, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -185,8 +185,9 @@ def _front(board: Board) -> str:
 
 def _most_telling(table: BoardTable, most: int) -> list[BoardRow]:
     """Baselines, and the systems with the highest accuracy, in the table's order."""
-    kept = sorted(table.rows, key=lambda row: row.kind == "system")[:most]
-    return [row for row in table.rows if row in kept]
+    first = sorted(table.rows, key=lambda row: row.kind == "system")[:most]
+    kept = {row.key for row in first}
+    return [row for row in table.rows if row.key in kept]
 
 
 def _matrix(board: Board) -> str:
@@ -247,7 +248,7 @@ def feed(board: Board) -> str:
     """The runs as an Atom feed (RFC 4287), the newest first."""
     rows: list[tuple[BoardRow, BoardTable]] = []
     for table in board.tables:
-        rows += zip(table.rows, repeat(table))
+        rows += [(row, table) for row in table.rows]
 
     rows.sort(key=lambda pair: (pair[0].date, pair[0].key), reverse=True)
     updated = f"{rows[0][0].date}T00:00:00Z" if rows else "1970-01-01T00:00:00Z"
