@@ -96,16 +96,18 @@ class Builder:
 
     def _compressions(self, case: EvalCase, case_chunks: Sequence[MemoryChunk]) -> Compressions:
         """When the window is cut among the chunks of a case, or of a part of one."""
-        config = self._cell.config
+        config, whole, whole_chunks = self._cell.config, case, case_chunks
         # Planned on the whole case: the middle and the end of a part are elsewhere, and the memory
         # at a later checkpoint would depend on which earlier ones were asked.
-        full_case = case.full_case if isinstance(case, CaseUntil) else None
+        if isinstance(case, CaseUntil) and case.full_case is not None:
+            whole, whole_chunks = case.full_case, self._chunks(case.full_case)
+
         planned = plan_compressions(
             turn=config.compression_turn,
             unit=config.compression_unit,
             retain=config.retain_recent,
-            case=full_case or case,
-            chunks=case_chunks if full_case is None else self._chunks(full_case),
+            case=whole,
+            chunks=whole_chunks,
         )
         return {after: keeps for after, keeps in planned.items() if after <= len(case_chunks)}
 
@@ -155,8 +157,10 @@ class Builder:
 
     def _lines(self) -> Iterator[str]:
         """Text of all chunks of all cases; empty if reading the cases again is not quick."""
-        cases = self._cell.dataset.cases() if self._cell.is_read_quickly else ()
-        for case in cases:
+        if not self._cell.is_read_quickly:
+            return
+
+        for case in self._cell.dataset.cases():
             for chunk in chunks(case, self._cell.granularity):
                 yield chunk.content
 

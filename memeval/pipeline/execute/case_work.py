@@ -79,10 +79,10 @@ class CaseWork:
     async def work(self, repeat: Repeat, case: EvalCase, share: WindowShare | None = None) -> None:
         """Answers and judges the questions of a case."""
         turns = CaseTurns.of(case)
-        kept = {
-            question.question_id: self._kept_answer(repeat, question, turns)
-            for question in case.questions
-        }
+        kept = {}
+        for question in case.questions:
+            kept[question.question_id] = self._kept_answer(repeat, question, turns)
+
         remaining = len(case.questions)
         for part in cases_until(case):
             await self._ask(repeat, part, kept, turns, share=share, remaining=remaining)
@@ -99,14 +99,14 @@ class CaseWork:
         remaining: int,
     ) -> None:
         """Answers and judges a case or a checkpoint of it; `remaining` counts open questions."""
-        is_open = any(kept[question.question_id] is None for question in case.questions)
-        slots = share.slots if share else 0
         for stage, count in self.count_stages(1, len(case.questions)).items():
             self.progress.expect(stage, count)
 
+        answers: CaseAnswers | None = None
         # Loading a memory may take minutes: skipped if every answer is stored.
-        with self._stopping_all():
-            answers = await self._open_case(repeat, case) if is_open else None
+        if any(kept[question.question_id] is None for question in case.questions):
+            with self._stopping_all():
+                answers = await self._open_case(repeat, case)
 
         self.progress.done("prepare", reused=answers is None or answers.reused)
         try:
@@ -116,7 +116,7 @@ class CaseWork:
                     task = group.create_task(
                         self._question(repeat, question, before, answers, turns)
                     )
-                    if share and remaining - number <= slots:
+                    if share and remaining - number <= share.slots:
                         # As many slots as questions are left: from here on, each frees its slot.
                         task.add_done_callback(lambda _: share.leave_one())
 
@@ -130,7 +130,10 @@ class CaseWork:
     def count_stages(self, cases: int, questions: int) -> dict[str, int]:
         """Number of items in each stage for these numbers of cases and questions."""
         stages = {"prepare": cases, "answer": questions}
-        return stages if retrieves_only(self.cell.config) else {**stages, "judge": questions}
+        if not retrieves_only(self.cell.config):
+            stages["judge"] = questions
+
+        return stages
 
     async def _open_case(self, repeat: Repeat, case: EvalCase) -> CaseAnswers:
         """Opens the source of a case's answers; a failed ingest gives each question its error."""
@@ -236,10 +239,12 @@ class CaseWork:
 
     def _score(self, question: EvalQuestion, row: VerdictRow | None) -> None:
         """Reports a score if it counts towards the accuracy."""
+        if row is None or row.verdict is None or row.verdict.score is None:
+            return
+
         headline = self.cell.dataset.headline
-        score = None if row is None or row.verdict is None else row.verdict.score
-        if score is not None and (headline is None or question.category in headline):
-            self.progress.scored(score)
+        if headline is None or question.category in headline:
+            self.progress.scored(row.verdict.score)
 
     def _keep_verdict(self, repeat: Repeat, row: VerdictRow, answer: str) -> VerdictRow:
         """Stores a verdict and returns its row: a failed one if the verdict can't be stored."""
@@ -260,7 +265,9 @@ class CaseWork:
         """Stops the run if the judge's model never replies in the requested form."""
         if not row.tries or row.verdict is None:
             # A failed call says nothing about the reply's form: it neither counts nor resets.
-            self._unread = 0 if row.status is Status.OK else self._unread
+            if row.status is Status.OK:
+                self._unread = 0
+
             return
 
         self._unread += 1

@@ -35,10 +35,10 @@ def compression_points(turn: int | str, count: int) -> list[int]:
 
     `rolling` cuts once more at the end, before the questions.
     """
-    if turn == "never":
+    if turn == "never" or not count:
         return []
     if turn == "rolling":
-        return [*range(ROLLING_TURNS, count, ROLLING_TURNS), count] if count else []
+        return [*range(ROLLING_TURNS, count, ROLLING_TURNS), count]
 
     point = count // 2 if turn == "middle" else int(turn)
     # A turn past the end is never reached. A note of the run counts such cases.
@@ -80,7 +80,7 @@ def _pairs(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[_Pair]:
     that no chunk contains gets the position of the one before, or is left out if it is first.
     """
     speakers = {turn.speaker for turn in case.turns}
-    name = "round" if len(speakers) > 1 else "turn"
+    granularity = Granularity("round" if len(speakers) > 1 else "turn")
     numbers: dict[str, list[int]] = {}
     for number, chunk in enumerate(chunks, start=1):
         for turn_id in chunk.turn_ids:
@@ -88,8 +88,11 @@ def _pairs(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[_Pair]:
 
     pairs = []
     reached = 0
-    for pair in cut(case, Granularity(name)):
-        positions = [number for turn_id in pair.turn_ids for number in numbers.get(turn_id, ())]
+    for pair in cut(case, granularity):
+        positions: list[int] = []
+        for turn_id in pair.turn_ids:
+            positions += numbers.get(turn_id, ())
+
         # Chunks may overlap or be out of step with the pairs: a pair ends no earlier than the
         # one before it.
         reached = max([reached, *positions])

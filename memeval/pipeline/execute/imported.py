@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -125,7 +124,8 @@ def _read_row(path: Path, number: int, line: bytes) -> tuple[str, str | None, di
     where = f"{one_line(path)}, line {number}"
     try:
         # Editors on Windows put a byte order mark at the beginning of a file.
-        row: Any = _DECODER.decode(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
+        encoding = "utf-8-sig" if number == 1 else "utf-8"
+        row: Any = _DECODER.decode(line.decode(encoding).strip())
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not JSON ({one_line(error)})") from error
 
@@ -152,7 +152,10 @@ def _read_row(path: Path, number: int, line: bytes) -> tuple[str, str | None, di
             f"{where}: a lone surrogate (half a character), which can't be stored"
         ) from error
 
-    return question_id, None if hypothesis is None else str(hypothesis), row
+    if hypothesis is not None:
+        hypothesis = str(hypothesis)
+
+    return question_id, hypothesis, row
 
 
 _TYPES = {bool: "true or false", list: "a list", dict: "an object"}
@@ -171,25 +174,27 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
     ) -> None:
         """`known` has all question ids of the data; `only_listed` asks only those with a row."""
         self._dataset, self._answers = cell.dataset, hypotheses.answers
-        recorded = cell.config.judge.name == RECORDED
-        self._blank_outcome = "whose recorded verdicts count" if recorded else "counted as wrong"
+        self._blank_outcome = "counted as wrong"
+        if cell.config.judge.name == RECORDED:
+            self._blank_outcome = "whose recorded verdicts count"
+
         self._repeated, self._known, self._only_listed = hypotheses.repeated, known, only_listed
         self._asked: list[str] = []
         self._left_out = 0
 
     def cases(self) -> Iterator[EvalCase]:
         for case in self._dataset.cases():
-            questions = case.questions
-            if self._only_listed:
-                questions = tuple(
-                    question for question in questions if question.question_id in self._answers
-                )
-                self._left_out += len(case.questions) - len(questions)
+            questions = []
+            for question in case.questions:
+                if self._only_listed and question.question_id not in self._answers:
+                    self._left_out += 1
+                else:
+                    questions.append(question)
+                    self._asked.append(question.question_id)
 
             # A case without listed questions is not opened.
             if questions or not self._only_listed:
-                self._asked += [question.question_id for question in questions]
-                yield replace(case, questions=questions)
+                yield replace(case, questions=tuple(questions))
 
     async def open(self, case: EvalCase, seed: int) -> CaseAnswers:
         return self
@@ -200,35 +205,32 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         if text is not None:
             return AnswerRow(id=question_id, status=Status.OK, hypothesis=text)
 
-        listed = question_id in self._answers
-        what = "its row has no answer" if listed else "the file has no row for it"
+        what = "the file has no row for it"
+        if question_id in self._answers:
+            what = "its row has no answer"
+
         return failed_answer(question_id, Status.ANSWER_FAILED, MemevalError(what))
 
     def notes(self) -> tuple[str, ...]:
-        listed, asked = self._answers, dict.fromkeys(self._asked)
-        answers = {
-            question_id: listed[question_id] for question_id in asked if question_id in listed
-        }
-        blank = [
-            question_id
-            for question_id, text in answers.items()
-            if text is not None and not text.strip()
-        ]
+        asked = dict.fromkeys(self._asked)
+        missing, empty, blank = [], [], []
+        for question_id in asked:
+            text = self._answers.get(question_id)
+            if question_id not in self._answers:
+                missing.append(question_id)
+            elif text is None:
+                empty.append(question_id)
+            elif not text.strip():
+                blank.append(question_id)
+
         findings = {
-            UNKNOWN: [question_id for question_id in listed if question_id not in self._known],
-            NOT_ASKED: [
-                question_id
-                for question_id in listed
-                if question_id in self._known and question_id not in asked
-            ],
+            **_unasked(self._answers, self._known, asked),
             REPEATED: self._repeated,
-            MISSING: [question_id for question_id in asked if question_id not in listed],
-            "empty: rows without an answer, counted as failed": [
-                question_id for question_id, text in answers.items() if text is None
-            ],
+            MISSING: missing,
+            "empty: rows without an answer, counted as failed": empty,
             f"blank: rows with a blank answer, {self._blank_outcome}": blank,
         }
-        notes = [_count_ids(what, ids) for what, ids in findings.items() if ids]
+        notes = list(_notes_on(findings))
         if self._only_listed:
             notes.append(
                 "partial: only the questions listed in the file are asked, "
@@ -255,15 +257,28 @@ class RankedAnswers(MemorySource):
     def notes(self) -> tuple[str, ...]:
         rows = self._rankings.rows
         findings = {
-            UNKNOWN: [row for row in rows if row not in self._known],
-            NOT_ASKED: [row for row in rows if row in self._known and row not in self._asked],
+            **_unasked(rows, self._known, self._asked),
             REPEATED: self._rankings.repeated,
             MISSING: sorted(self._asked - rows.keys()),
         }
-        counted = [_count_ids(what, ids) for what, ids in findings.items() if ids]
-        return (*super().notes(), *counted)
+        return (*super().notes(), *_notes_on(findings))
 
 
-def _count_ids(what: str, ids: Iterable[str]) -> str:
-    counted = Counter(ids)
-    return f"{counted.total()} {what}: {some_of(list(counted), MOST_NAMED)}"
+def _unasked(
+    listed: Iterable[str], known: frozenset[str], asked: Container[str]
+) -> dict[str, Sequence[str]]:
+    """The ids in a file that no question has, or only a question that was not asked."""
+    unknown, not_asked = [], []
+    for question_id in listed:
+        if question_id not in known:
+            unknown.append(question_id)
+        elif question_id not in asked:
+            not_asked.append(question_id)
+
+    return {UNKNOWN: unknown, NOT_ASKED: not_asked}
+
+
+def _notes_on(findings: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for what, ids in findings.items():
+        if ids:
+            yield f"{len(ids)} {what}: {some_of(list(dict.fromkeys(ids)), MOST_NAMED)}"

@@ -45,11 +45,6 @@ def recorded_judge(hypotheses: Hypotheses, judged_by: str | None) -> RecordedJud
 
     if not by_judge:
         raise UserError(f"{one_line(hypotheses.path)} records no verdicts", *FORMS)
-    if judged_by is not None and list(by_judge) == [""]:
-        by_judge = {judged_by: by_judge[""]}
-    if judged_by is not None and judged_by not in by_judge:
-        raise unknown("judge", one_line(judged_by), map(one_line, by_judge))
-
     if judged_by is None and len(by_judge) > 1:
         names = ", ".join(one_line(name) or "an unnamed judge" for name in sorted(by_judge))
         raise UserError(
@@ -57,8 +52,14 @@ def recorded_judge(hypotheses: Hypotheses, judged_by: str | None) -> RecordedJud
             "choose one:  --judged-by=NAME",
         )
 
-    name = next(iter(by_judge)) if judged_by is None else judged_by
-    return RecordedJudge(name, by_judge[name])
+    if judged_by is None:
+        judged_by = next(iter(by_judge))
+    elif list(by_judge) == [""]:
+        return RecordedJudge(judged_by, by_judge[""])
+    elif judged_by not in by_judge:
+        raise unknown("judge", one_line(judged_by), map(one_line, by_judge))
+
+    return RecordedJudge(judged_by, by_judge[judged_by])
 
 
 def _read(
@@ -101,9 +102,14 @@ def _name(value: Any, where: str) -> str:
 
 
 def _votes(value: Any, where: str) -> tuple[Label, ...]:
+    if not isinstance(value, list):
+        value = [value]
+
     votes = []
-    for vote in value if isinstance(value, list) else [value]:
-        label = _LABELS.get(str(vote).strip().lower()) if isinstance(vote, str | bool) else None
+    for vote in value:
+        label = None
+        if isinstance(vote, str | bool):
+            label = _LABELS.get(str(vote).strip().lower())
         if label is None:
             raise UserError(
                 f"{where}: label must be true, false, correct, wrong or abstained, not "

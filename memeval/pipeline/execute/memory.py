@@ -158,10 +158,12 @@ async def save_memory(
             write_atomically(temporary / META, as_json(meta, indent=2) + "\n")
 
         members = as_plain(memory.ingested)
-        last = {name: members.pop(name) for name in _LAST_MEMBERS}
         files = await asyncio.to_thread(file_digests, temporary, but=MANIFEST)
         manifest = {**identity, **members, "files": files}
-        manifest |= {name: value for name, value in last.items() if value}
+        for name in _LAST_MEMBERS:
+            value = manifest.pop(name)
+            if value:
+                manifest[name] = value
 
         # Written last: see `MANIFEST`.
         write_atomically(temporary / MANIFEST, json.dumps(sealed(manifest)))
@@ -174,8 +176,10 @@ async def save_memory(
         return False, one_line(error)
     except MemevalError as error:
         # `MemorySystem.save` raises this by default: a system need not be able to save.
-        expected = isinstance(error.__cause__, NotImplementedError)
-        return False, None if expected else one_line(error, 400)
+        if isinstance(error.__cause__, NotImplementedError):
+            return False, None
+
+        return False, one_line(error, 400)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -219,30 +223,41 @@ def read_manifest(folder: Path, key: str) -> dict[str, Any]:
 
 def count_items(items: Sequence[Mapping[str, Any]], case: EvalCase) -> StoredItems:
     """Counts the items of a dump. `case` contains what was ingested so far."""
+    position_of: dict[str, int] = {}
+    spread: Counter[str] = Counter()
     turns = list(case.turns)
-    positions = {turn.turn_id: position for position, turn in enumerate(turns)}
-    spread = Counter(term for turn in turns for term in set(search_terms(turn.text)))
-    most = max(1, RARE_SHARE * len(turns))
+    for position, turn in enumerate(turns):
+        position_of[turn.turn_id] = position
+        spread.update(set(search_terms(turn.text)))
 
-    texts = [str(item.get("text") or "") for item in items]
-    without_fact = sum(
-        not any(0 < spread[term] <= most for term in search_terms(text)) for text in texts
-    )
-    # An item's position is that of the latest turn that it names.
-    placed = [
-        max(found) for item in items if (found := _positions(item.get("turn_ids"), positions))
-    ]
+    most = max(1, RARE_SHARE * len(turns))
+    distinct = set()
+    without_fact = placed = late = 0
+    for item in items:
+        text = str(item.get("text") or "")
+        distinct.add(plain(text))
+        without_fact += not any(0 < spread[term] <= most for term in search_terms(text))
+        # An item's position is that of the latest turn that it names.
+        latest = _latest(item.get("turn_ids"), position_of)
+        placed += latest >= 0
+        late += 2 * latest >= len(turns)
+
     return StoredItems(
         turns=len(turns),
         items=len(items),
-        repeated=len(texts) - len(set(map(plain, texts))),
+        repeated=len(items) - len(distinct),
         without_fact=without_fact,
-        placed=len(placed),
-        late=sum(2 * position >= len(turns) for position in placed),
+        placed=placed,
+        late=late,
     )
 
 
-def _positions(turn_ids: Any, positions: Mapping[str, int]) -> list[int]:
-    """Positions of the turns that an item names; unknown ids are left out."""
-    named = turn_ids if isinstance(turn_ids, list | tuple) else ()
-    return [positions[name] for name in named if isinstance(name, str) and name in positions]
+def _latest(turn_ids: Any, position_of: Mapping[str, int]) -> int:
+    """Position of the latest turn that an item names; -1 if it names none that exists."""
+    latest = -1
+    if isinstance(turn_ids, list | tuple):
+        for turn_id in turn_ids:
+            if isinstance(turn_id, str):
+                latest = max(latest, position_of.get(turn_id, -1))
+
+    return latest

@@ -107,13 +107,13 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         """
         folder = self.folder
         async with _building(folder):
-            is_due = self._is_due()
-            if shared is not None and not is_due and not folder.exists():
-                await shared.fetch(folder, self.key)
+            if not self._is_due():
+                if shared is not None and not folder.exists():
+                    await shared.fetch(folder, self.key)
 
-            loaded = None if is_due else await self._load(self.case.case_id)
-            if loaded is not None:
-                return loaded
+                loaded = await self._load(self.case.case_id)
+                if loaded is not None:
+                    return loaded
 
             if folder in failed:
                 raise FailedMemoryError(failed[folder].error)
@@ -188,11 +188,11 @@ class MemoryBuild(Struct, frozen=True, dict=True):
     async def _continue(self) -> tuple[Watched, list[TimelinePart]]:
         """The system to ingest into, with the latest saved checkpoint, and the remaining parts."""
         parts = parts_of(self.case, self.chunks)
-        earlier = self.case.earlier if isinstance(self.case, CaseUntil) else ()
-        for session_id, case_id in reversed(earlier):
-            memory = await self._load(case_id)
-            if memory is not None:
-                return memory.watched, parts_after(parts, session_id)
+        if isinstance(self.case, CaseUntil):
+            for session_id, case_id in reversed(self.case.earlier):
+                memory = await self._load(case_id)
+                if memory is not None:
+                    return memory.watched, parts_after(parts, session_id)
 
         return self.create_system(), parts
 
@@ -205,40 +205,21 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         allow_losses: bool = False,
     ) -> Memory:
         """Ingests parts of the case."""
-        ledger = self.ledger
-        operations: list[OperationDone] = []
+        ledger, compressions = self.ledger, self.plan()
         count = parts[-1].end - parts[0].first if parts else 0
-        due = sum(len(part.operations) for part in parts)
-        # A memory continued from a checkpoint did the earlier operations before it.
-        numbers = iter(range(len(self.case.operations) - due, len(self.case.operations)))
-        write = None if writer is None else partial(writer.write, begins=False)
-        compressions = self.plan()
+        ready_seconds = written = None
         try:
             with metered(ledger):
-                for part in parts:
-                    # Without new chunks there is nothing to make ready again.
-                    is_new = part.first == 0 or part.end > part.first
-                    if is_new and writer is not None:
-                        await writer.write(
-                            self.chunks[part.first : part.end], begins=part.first == 0
-                        )
-                    elif is_new:
-                        await watched.run(
-                            ingest_calls(self.chunks, compressions, part.first, part.end)
-                        )
-
-                    operations += [
-                        await operate(watched, operation, self.chunks, next(numbers), write)
-                        for operation in part.operations
-                    ]
-
+                operations = await self._fill(watched, parts, writer, compressions)
                 # The time until the memory can be searched is a separate figure.
                 seconds = plus(ledger.own.measured_s, ledger.calls_s())
                 filled = time.perf_counter()
-                waits = await await_ready(watched)
-                ready = time.perf_counter()
+                if await await_ready(watched):
+                    ready_seconds = time.perf_counter() - filled
+
                 health = await health_of_ingest(watched, count, ledger)
-                written = None if writer is None else await writer.written()
+                if writer is not None:
+                    written = await writer.written()
 
             if not allow_losses:
                 check_loss(health, self.cell.config.max_ingest_loss, ledger)
@@ -252,14 +233,42 @@ class MemoryBuild(Struct, frozen=True, dict=True):
             compressions=len(compressions),
             usage=totals(ledger.usages),
             seconds=seconds,
-            ready_seconds=ready - filled if waits else None,
+            ready_seconds=ready_seconds,
             origin=self.cell.run_key,
             health=health,
             notes=notes_of_ingest(ledger),
-            operations=tuple(operations),
+            operations=operations,
             written=written,
         )
         return Memory(watched, ingested)
+
+    async def _fill(
+        self,
+        watched: Watched,
+        parts: Sequence[TimelinePart],
+        writer: CaseWriter | None,
+        compressions: Compressions,
+    ) -> tuple[OperationDone, ...]:
+        """Ingests the chunks of each part, and then does its operations."""
+        write = partial(writer.write, begins=False) if writer else None
+        done: list[OperationDone] = []
+        # A memory continued from a checkpoint did the earlier operations before it.
+        number = len(self.case.operations) - sum(len(part.operations) for part in parts)
+        for part in parts:
+            # Without new chunks there is nothing to make ready again.
+            if part.first == 0 or part.end > part.first:
+                if writer is None:
+                    calls = ingest_calls(self.chunks, compressions, part.first, part.end)
+                    await watched.run(calls)
+                else:
+                    new_chunks = self.chunks[part.first : part.end]
+                    await writer.write(new_chunks, begins=part.first == 0)
+
+            for operation in part.operations:
+                done.append(await operate(watched, operation, self.chunks, number, write))
+                number += 1
+
+        return tuple(done)
 
 
 def _with_changes(memory: Memory, **changed: Any) -> Memory:
@@ -276,7 +285,10 @@ async def _list_items(
 
     try:
         items = await (watched.call("dump") if writer is None else writer.items())
-        return None if items is None else list(map(plain_notes, items)), None
+        if items is not None:
+            items = list(map(plain_notes, items))
+
+        return items, None
     except (MemevalError, TypeError, ValueError) as error:
         return None, one_line(error, 400)
 

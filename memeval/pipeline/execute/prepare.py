@@ -51,7 +51,8 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
 
 async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:
     builder, prepared = Builder(cell, models), Prepared(cell.memory_folder(cell.config.seed))
-    window = Window(CASES_AHEAD if cell.identity.uses_llm_at_ingest else 1)
+    ahead = CASES_AHEAD if cell.identity.uses_llm_at_ingest else 1
+    window = Window(ahead)
     # Repeats with the same memory key share their memories: one seed per key is enough.
     seeds = list({cell.keys(seed).prepare: seed for seed in cell.seeds}.values())
     try:
@@ -88,21 +89,20 @@ async def _prepare_case(builder: Builder, case: EvalCase, seed: int, prepared: P
         prepared.counts["failed"] += 1
         prepared.failures.append(f"{one_line(case.case_id, 80)}: {one_line(error, 400)}")
         failed = builder.failed_memory(case, seed)
-        prepared.usages += failed.usage if failed else ()
+        if failed:
+            prepared.usages += failed.usage
         return
 
-    for trouble in filter(None, (memory.save_error, await memory.watched.close())):
-        prepared.notes.append(f"{one_line(case.case_id, 80)}: {trouble}")
-
+    troubles = [memory.save_error, await memory.watched.close()]
     if memory.ingested.health.lost:
-        prepared.notes.append(f"{one_line(case.case_id, 80)}: {memory.ingested.health.summary}")
+        troubles.append(memory.ingested.health.summary)
+
+    for trouble in filter(None, troubles):
+        prepared.notes.append(f"{one_line(case.case_id, 80)}: {trouble}")
 
     if memory.was_loaded:
         prepared.counts["found"] += 1
-    elif memory.saved:
-        prepared.counts["built"] += 1
-    else:
-        prepared.counts["not saved"] += 1
+        return
 
-    if not memory.was_loaded:
-        prepared.usages += memory.ingested.usage
+    prepared.counts["built" if memory.saved else "not saved"] += 1
+    prepared.usages += memory.ingested.usage

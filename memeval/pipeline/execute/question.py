@@ -12,7 +12,7 @@ from memeval.errors import MemevalError, StorageError, UserError
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Message, ToolPrompt
 from memeval.llm.metering import Ledger, metered, plus
 from memeval.llm.reply import CutReplyError, FilteredReplyError
-from memeval.pipeline.execute.reader import without_left_out
+from memeval.pipeline.execute.reader import whole_reply, without_left_out
 from memeval.pipeline.execute.source import ServiceWatch
 from memeval.pipeline.execute.tool_loop import ToolLoop
 from memeval.pipeline.execute.tool_reader import ToolReader, shown_turns, step_rows
@@ -124,7 +124,7 @@ def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow
     joined, context = "", None
     if isinstance(prompt, AnswerPrompt | ChoosePrompt | ToolPrompt):
         joined = "\n".join(prompt.context)
-        context = texts.put_joined(prompt.context, "\n") if prompt.context else texts.put("")
+        context = texts.put_joined(prompt.context or ("",), "\n")
 
     sent: tuple[SentMessage, ...] = ()
     if ledger.answered.sent:
@@ -134,8 +134,10 @@ def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow
         )
 
     # The whole reply is kept if it differs from the answer, so that a reader can see the rest.
-    reply = completion.raw or completion.text
-    raw = reply if row.raw is None and reply != row.hypothesis else row.raw
+    raw = row.raw
+    if raw is None:
+        raw = whole_reply(completion, row.hypothesis)
+
     return replace(
         row, context=context, prompt=sent, finish_reason=completion.finish_reason, raw=raw
     )
@@ -143,9 +145,10 @@ def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow
 
 def _text_of(message: Message) -> str:
     """The text of a message. Its tool calls are written below it, one per line."""
-    lines = [message["content"]] if message["content"] else []
-    functions = [call["function"] for call in message.get("tool_calls", ())]
-    lines += [f"{function['name']} {function['arguments']}" for function in functions]
+    lines = list(filter(None, [message["content"]]))
+    for call in message.get("tool_calls", ()):
+        function = call["function"]
+        lines.append(f"{function['name']} {function['arguments']}")
 
     return "\n".join(lines)
 
@@ -214,7 +217,9 @@ def answer_row(
     answer: Answer, question: EvalQuestion, turns: CaseTurns, texts: TextStore
 ) -> AnswerRow:
     """The row of an answer as returned by the system; its texts are references."""
-    retrieved = None
+    retrieved = ranking = None
+    if answer.ranking is not None:
+        ranking = turns.positions(answer.ranking)
     if answer.retrieved is not None:
         retrieved = tuple(
             RetrievedChunk(
@@ -232,7 +237,7 @@ def answer_row(
         hypothesis=answer.text,
         raw=answer.raw,
         retrieved=retrieved,
-        ranking=None if answer.ranking is None else turns.positions(answer.ranking),
+        ranking=ranking,
         context_tokens=answer.context_tokens,
         notes=answer.notes,
     )
@@ -245,6 +250,9 @@ def failed_answer(question_id: str, status: Status, error: Exception) -> AnswerR
 
 def failure_message(error: Exception) -> str:
     """Error message for a row, at most 1,000 characters."""
-    message = str(error) if isinstance(error, MemevalError) else f"{type(error).__name__}: {error}"
+    message = str(error)
+    if not isinstance(error, MemevalError):
+        message = f"{type(error).__name__}: {message}"
+
     # A provider may quote the whole request in its error.
     return message[:1000]

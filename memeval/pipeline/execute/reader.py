@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from memeval.llm.contract import AnswerPrompt, ChoosePrompt, NotePrompt
+from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Completion, NotePrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import PromptTemplate, load_builtin
@@ -49,10 +48,8 @@ class CellReader:
         `own_style` says that the system chose the style, not the cell's prompt.
         """
         self._model, self._template, self._style, self._seed = model, template, style, seed
-        self._choose_template, self._choose_tokens = (
-            choose_template or load_builtin("choose"),
-            choose_tokens,
-        )
+        self._choose_template = choose_template or load_builtin("choose")
+        self._choose_tokens = choose_tokens
         self._by_form, self._own_style = by_form or {}, own_style
         self._note_template = note_template
 
@@ -73,9 +70,7 @@ class CellReader:
                 return ReaderReply(completion.text.strip(), completion.raw, tokens)
 
             text = final_answer(completion.text)
-            # The whole reply is stored only if it says more: most replies are just the answer.
-            full_reply = completion.raw or completion.text
-            return ReaderReply(text, None if text == full_reply else full_reply, tokens)
+            return ReaderReply(text, whole_reply(completion, text), tokens)
 
     def prompt(self, query: Query, context: Sequence[str]) -> AnswerPrompt | ChoosePrompt:
         """The request for an answer to a query, from the cell's templates."""
@@ -132,8 +127,8 @@ class CellReader:
 
         Source: LongMemEval (Wu et al., ICLR 2025), after Chain-of-Note (Yu et al., 2023).
         """
-
-        async def note(text: str) -> str:
+        notes = []
+        for text in context:
             prompt = NotePrompt(
                 question=query.text,
                 text=text,
@@ -142,10 +137,11 @@ class CellReader:
                 user_template=template.user,
             )
             reply = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
-            return reply.text.strip()
+            note = reply.text.strip()
+            if note and note.casefold() not in NOTHING:
+                notes.append(note)
 
-        notes = [await note(text) for text in context]
-        return tuple(text for text in notes if text and text.casefold() not in NOTHING)
+        return tuple(notes)
 
 
 class SilentReader:
@@ -218,14 +214,25 @@ def without_left_out(answer: Answer, left_out: frozenset[str]) -> Answer:
     return replace(answer, retrieved=kept)
 
 
+def whole_reply(completion: Completion, text: str | None) -> str | None:
+    """The model's whole reply if it says more than an answer's text; most replies don't."""
+    reply = completion.raw or completion.text
+    return None if reply == text else reply
+
+
 def final_answer(reply: str) -> str:
     """Text after the last line that begins with `Answer:`, or the whole reply.
 
     Punctuation around the mark is skipped, and so is a repeated mark: `Answer: Answer: 5`.
     """
+    text, start = reply, 0
     # Only the last mark counts, and a reply may contain very many.
-    after = deque((mark.end() for mark in _MARKED_LINE.finditer(reply)), maxlen=1)
-    text = reply[_after_repeated(reply, after[0]) :] if after else reply
+    for mark in _MARKED_LINE.finditer(reply):
+        start = mark.end()
+
+    if start:
+        text = reply[_after_repeated(reply, start) :]
+
     # If nothing follows the mark, the whole reply is the answer.
     return text.strip().strip("*").strip() or reply.strip()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
 from datetime import datetime
 from pathlib import Path
@@ -34,7 +34,7 @@ from memeval.pipeline.execute.unit import Keeper, unit_of
 from memeval.pipeline.execute.window import Window, WindowShare
 from memeval.pipeline.open.called import budget_of, check_budget, run_with_breaker
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.connections import Connections
+from memeval.pipeline.open.connections import Connections, Loads
 from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase
 from memeval.results import AnswerRow, IngestRow, TextStore, VerdictRow, texts_file
@@ -284,14 +284,18 @@ def _flush(repeats: Sequence[Repeat]) -> None:
 
 
 def _own_lane(cell: Cell, progress: Progress, processes: int, computing: Computing | None) -> Lane:
+    callers = 0
+    loads_elsewhere: Callable[[], Iterable[Loads]] = tuple
+    if computing is not None:
+        callers, loads_elsewhere = computing.callers, computing.loads
+
     connections = Connections(
         progress.say,
         open_store(cell.config.store, cache_dir(), progress.say),
         budget_of(cell.config),
         processes=processes,
-        loads_elsewhere=tuple if computing is None else computing.loads,
+        loads_elsewhere=loads_elsewhere,
     )
-    callers = 0 if computing is None else computing.callers
     window = Window(window_limit(cell))
     return Lane(connections, Stores(), window, computing=computing, processes=callers)
 

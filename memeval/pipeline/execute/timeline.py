@@ -16,6 +16,7 @@ from memeval.datasets.granularity import Granularity
 from memeval.datasets.granularity import chunks as cut
 from memeval.errors import UserError
 from memeval.llm.metering import Ledger, current_ledger, metered, totals
+from memeval.pipeline.isolate.returned import NotAnAnswerError, plain_count
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import (
     EvalCase,
@@ -29,7 +30,7 @@ from memeval.records import (
 )
 from memeval.results.record import TimelineEvent
 from memeval.results.rows import OperationDone
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 from memeval.text.value_search import values_in
 
 PROBE_DEPTH = 5
@@ -71,7 +72,10 @@ def ids_until(case: EvalCase) -> tuple[str, ...]:
 
 def id_until(case: EvalCase, question: EvalQuestion) -> str:
     """The id of the memory that a question is asked of."""
-    return _id_until(case, question.asked_after) if has_timeline(case) else case.case_id
+    if not has_timeline(case):
+        return case.case_id
+
+    return _id_until(case, question.asked_after)
 
 
 def cases_until(case: EvalCase) -> Iterator[EvalCase]:
@@ -83,44 +87,50 @@ def cases_until(case: EvalCase) -> Iterator[EvalCase]:
         yield case
         return
 
-    order = {session.session_id: number for number, session in enumerate(case.sessions)}
-    placed = [question.asked_after for question in case.questions]
-    placed += [operation.after for operation in case.operations]
-    for name in placed:
-        if name is not None and name not in order:
-            raise UserError(f"case {one_line(case.case_id, 80)} has no session {one_line(name)}")
-
+    order = _order(case)
     asked: dict[str | None, list[EvalQuestion]] = {}
     for question in case.questions:
         asked.setdefault(question.asked_after, []).append(question)
 
-    last = len(case.sessions)
-    for name in sorted(asked, key=lambda name: last if name is None else order[name]):
-        count = last if name is None else order[name] + 1
-        sessions = case.sessions[:count]
+    for name in (*asked, *(operation.after for operation in case.operations)):
+        if name not in order:
+            raise UserError(f"case {one_line(case.case_id, 80)} has no session {one_line(name)}")
+
+    for name in sorted(asked, key=order.__getitem__):
+        sessions = case.sessions[: order[name] + 1]
         reached = {session.session_id for session in sessions}
-        before = [point for point in case.checkpoints if point in reached and point != name]
+        operations = [operation for operation in case.operations if operation.after in reached]
+        before = reached - {name}
+        earlier = [(point, _id_until(case, point)) for point in case.checkpoints if point in before]
         yield CaseUntil(
             case_id=_id_until(case, name),
             sessions=sessions,
             questions=tuple(asked[name]),
             speakers=case.speakers,
-            operations=tuple(
-                operation for operation in case.operations if operation.after in reached
-            ),
+            operations=tuple(operations),
             checkpoints=case.checkpoints,
             others=case.others,
-            earlier=tuple((point, _id_until(case, point)) for point in before),
+            earlier=tuple(earlier),
             full_case=case,
         )
 
 
+def _order(case: EvalCase) -> dict[str | None, int]:
+    """The position of each session; None stands for the end of the case."""
+    order: dict[str | None, int] = {None: len(case.sessions)}
+    for number, session in enumerate(case.sessions):
+        order[session.session_id] = number
+
+    return order
+
+
 def without_turns(case: EvalCase) -> EvalCase:
     """The case without its turns; empty sessions are kept if it has a timeline."""
-    sessions = case.sessions if has_timeline(case) else ()
-    return replace(
-        case, sessions=tuple(replace(session, turns=()) for session in sessions), others=()
-    )
+    if not has_timeline(case):
+        return replace(case, sessions=(), others=())
+
+    sessions = tuple(replace(session, turns=()) for session in case.sessions)
+    return replace(case, sessions=sessions, others=())
 
 
 def timeline_events(
@@ -129,33 +139,36 @@ def timeline_events(
     """Events of a case with a timeline, in order; `done` has the results of operations, by
     position.
     """
-    if not has_timeline(case):
+    if not has_timeline(case) or not case.sessions:
         return
 
-    last = case.sessions[-1].session_id if case.sessions else None
+    last = question.asked_after or case.sessions[-1].session_id
     for session in case.sessions:
-        time = f" · {format_time(session.started_at)}" if session.started_at else ""
-        yield TimelineEvent("session", f"{session.session_id}{time}")
+        shown = session.session_id
+        if session.started_at:
+            shown += f" · {format_time(session.started_at)}"
+
+        yield TimelineEvent("session", shown)
         for position, operation in enumerate(case.operations):
             if operation.after == session.session_id:
                 yield _operation_event(operation, done.get(position))
 
-        if session.session_id == (question.asked_after or last):
+        if session.session_id == last:
             yield TimelineEvent("asked", "the question is asked")
 
 
 def _operation_event(operation: EvalOperation, done: OperationDone | None) -> TimelineEvent:
     request = operation.forget or operation.correct
-    text = request.words if request else operation.session_id or ""
+    if request is None:
+        return TimelineEvent(operation.kind.value, operation.session_id or "")
+
     result = ""
-    if done is not None and request is not None:
-        result = "not supported"
-        if done.items is not None:
-            result = f"{done.items:,} item{'' if done.items == 1 else 's'}"
+    if done is not None:
+        result = "not supported" if done.items is None else counted(done.items, "item")
         if done.items and done.vanished == 0:
             result += ", but a search still finds what it found before"
 
-    return TimelineEvent(operation.kind.value, text, result)
+    return TimelineEvent(operation.kind.value, request.words, result)
 
 
 def operations_done(
@@ -164,15 +177,14 @@ def operations_done(
     """Results of a case's operations, by position; `done_until` returns the operations of the
     memory with a given id.
     """
-    order = {session.session_id: number for number, session in enumerate(case.sessions)}
+    order = _order(case)
     asked = {question.asked_after for question in case.questions}
     done: dict[int, OperationDone] = {}
-    for name in sorted(asked, key=lambda name: len(order) if name is None else order[name]):
-        end = len(order) if name is None else order[name]
+    for name in sorted(asked, key=order.__getitem__):
         due = [
             position
             for position, operation in enumerate(case.operations)
-            if order[operation.after] <= end
+            if order[operation.after] <= order[name]
         ]
         due.sort(key=lambda position: order[case.operations[position].after])
         # A memory that was continued from a checkpoint did only the last of them.
@@ -201,21 +213,21 @@ class TimelinePart(Struct, frozen=True):
 def parts_of(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[TimelinePart]:
     """The parts of a case: each ends before an operation, at a checkpoint or with the case."""
     stops = case.stops
+    reached = {session.session_id for session in case.others}
     parts: list[TimelinePart] = []
     first = 0
     for session in case.sessions:
-        if session.session_id not in stops:
+        name = session.session_id
+        reached.add(name)
+        if name not in stops:
             continue
 
         end = first
-        reached = _sessions_until(case, session.session_id)
         while end < len(chunks) and chunks[end].session_id in reached:
             end += 1
 
-        due = tuple(
-            operation for operation in case.operations if operation.after == session.session_id
-        )
-        parts.append(TimelinePart(first, end, due, session.session_id))
+        due = tuple(operation for operation in case.operations if operation.after == name)
+        parts.append(TimelinePart(first, end, due, name))
         first = end
 
     if first < len(chunks) or not parts:
@@ -224,25 +236,17 @@ def parts_of(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[TimelinePart
     return parts
 
 
-def _sessions_until(case: EvalCase, session_id: str) -> frozenset[str]:
-    ids = [session.session_id for session in case.sessions]
-    others = [session.session_id for session in case.others]
-    return frozenset([*others, *ids[: ids.index(session_id) + 1]])
-
-
 def with_other_user(
     case: EvalCase, chunks: Sequence[MemoryChunk], granularity: Granularity
 ) -> list[MemoryChunk]:
     """A case's chunks for one user, after the chunks of another user of the same store."""
-    others = cut(replace(case, sessions=case.others), granularity)
-    # The other user's turns are not part of the case: a ranking can't name them.
-    return [
-        *(
-            replace(chunk, chunk_id=f"other-{chunk.chunk_id}", turn_ids=(), user=OTHER_USER)
-            for chunk in others
-        ),
-        *(replace(chunk, user=USER) for chunk in chunks),
-    ]
+    both = []
+    for chunk in cut(replace(case, sessions=case.others), granularity):
+        other_id = f"other-{chunk.chunk_id}"
+        # The other user's turns are not part of the case: a ranking can't name them.
+        both.append(replace(chunk, chunk_id=other_id, turn_ids=(), user=OTHER_USER))
+
+    return both + [replace(chunk, user=USER) for chunk in chunks]
 
 
 def parts_after(parts: Sequence[TimelinePart], session_id: str) -> list[TimelinePart]:
@@ -270,11 +274,15 @@ async def operate(
     took_ms = round((time.perf_counter() - started) * 1e3, 3)
 
     after = await _search_results(watched, operation)
+    vanished = None
+    if before is not None and after is not None:
+        vanished = len(before - after)
+
     return OperationDone(
         kind=operation.kind,
         items=items,
         ms=took_ms,
-        vanished=None if before is None or after is None else len(before - after),
+        vanished=vanished,
         usage=totals(current_ledger().usages[calls:]),
         number=number,
     )
@@ -291,7 +299,10 @@ async def _search_results(watched: Watched, operation: EvalOperation) -> set[str
         return None
 
     texts = await search_for(watched, values)
-    return None if texts is None else {text for text in texts if values_in(values, text)}
+    if texts is None:
+        return None
+
+    return {text for text in texts if values_in(values, text)}
 
 
 async def _operate(
@@ -308,14 +319,24 @@ async def _operate(
         repeated = [chunk for chunk in chunks if chunk.session_id == operation.session_id]
         if write is not None:
             await write(repeated)
-            return len(repeated)
+        else:
+            for chunk in repeated:
+                await watched.call("ingest", chunk)
 
-        for chunk in repeated:
-            await watched.call("ingest", chunk)
+            await watched.call("consolidate")
 
-        await watched.call("consolidate")
         return len(repeated)
 
+    # A class may follow the contract without inheriting from it.
+    method = operation.kind.value
+    if not hasattr(watched.system, method):
+        return None
+
+    return await _request(watched, operation, method)
+
+
+async def _request(watched: Watched, operation: EvalOperation, method: str) -> int | None:
+    """Asks a memory to forget or to correct something; the number of items that it reports."""
     request: Any = operation.correct
     if operation.forget is not None:
         request = operation.forget
@@ -329,13 +350,6 @@ async def _operate(
 
     if watched.user:
         request = replace(request, user=watched.user)
-
-    from memeval.pipeline.isolate.returned import NotAnAnswerError, plain_count
-
-    # A class may follow the contract without inheriting from it.
-    method = operation.kind.value
-    if not hasattr(watched.system, method):
-        return None
 
     items = await watched.call(method, request)
     try:

@@ -86,28 +86,31 @@ def _mistake_of_value(value: Any, schema: Mapping[str, Any], path: str) -> str |
 
 
 def _mistake_of_parts(value: Any, schema: Mapping[str, Any], path: str, depth: int) -> str | None:
-    parts: list[tuple[Any, Any, str]] = []
     if isinstance(value, list):
-        parts = [
-            (item, schema.get("items"), f"{path}[{index}]") for index, item in enumerate(value)
-        ]
-    elif isinstance(value, dict):
-        properties = schema.get("properties")
-        named = properties if isinstance(properties, Mapping) else {}
-        required = schema.get("required")
-        for name in required if isinstance(required, list | tuple) else ():
+        for index, item in enumerate(value):
+            found = mistake(item, schema.get("items"), f"{path}[{index}]", depth + 1)
+            if found is not None:
+                return found
+
+    if not isinstance(value, dict):
+        return None
+
+    named, required = schema.get("properties"), schema.get("required")
+    if not isinstance(named, Mapping):
+        named = {}
+    if isinstance(required, list | tuple):
+        for name in required:
             if isinstance(name, str) and name not in value:
                 return f"{path} lacks '{one_line(name, 60)}'"
 
-        for name in value:
-            if name not in named and schema.get("additionalProperties") is False:
-                known = ", ".join(map(str, named))
-                return f"{path} has an unknown '{one_line(name, 60)}'; known: {known}"
+    for name in value:
+        if name not in named and schema.get("additionalProperties") is False:
+            known = ", ".join(map(str, named))
+            return f"{path} has an unknown '{one_line(name, 60)}'; known: {known}"
 
-        parts = [(item, named.get(name), f"{path}.{name}") for name, item in value.items()]
-
-    for part, part_schema, part_path in parts:
-        if (part_mistake := mistake(part, part_schema, part_path, depth + 1)) is not None:
-            return part_mistake
+    for name, item in value.items():
+        found = mistake(item, named.get(name), f"{path}.{name}", depth + 1)
+        if found is not None:
+            return found
 
     return None

@@ -14,8 +14,10 @@ import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct, structs
@@ -153,7 +155,7 @@ class ToolLoop:
     @property
     def calls(self) -> list[CallRecord]:
         """The calls of all steps so far, in order."""
-        return [call for step in self.steps for call in step.calls]
+        return list(chain.from_iterable(step.calls for step in self.steps))
 
     @property
     def context_tokens(self) -> int:
@@ -162,9 +164,13 @@ class ToolLoop:
 
     def count_faults(self) -> dict[str, int]:
         """Number of faults of replies and calls so far, by kind."""
-        faults = [fault for step in self.steps for fault in step.faults]
-        faults += [call.fault for call in self.calls if call.fault is not None]
-        return dict(sorted(Counter(fault.value for fault in faults).items()))
+        counts: Counter[str] = Counter()
+        for step in self.steps:
+            for fault in (*step.faults, *(call.fault for call in step.calls)):
+                if fault is not None:
+                    counts[fault.value] += 1
+
+        return dict(sorted(counts.items()))
 
     async def run(self, prompt: ToolPrompt) -> Completion:
         """The reply that is the answer.
@@ -227,13 +233,14 @@ class ToolLoop:
 
     def _final(self, completion: Completion) -> Completion:
         """Checks the last reply, and returns it as the answer if it has text."""
-        faults = [Fault.CALL_AT_END] if completion.tool_calls else []
+        faults, did = [], "said nothing"
+        if completion.tool_calls:
+            faults, did = [Fault.CALL_AT_END], "called a tool"
         if _is_written_call(completion.text, self._tools):
             faults.append(Fault.WRITTEN_CALL)
 
         self._note(completion, *faults)
         if not completion.text.strip():
-            did = "called a tool" if completion.tool_calls else "said nothing"
             raise ModelError(
                 f"the model {did} instead of answering when its calls were used up "
                 "(reader.max_steps, reader.max_tool_calls)"
@@ -353,8 +360,10 @@ class ToolLoop:
 
         seconds = time.perf_counter() - began
         text, cut = self._cut(without_controls(result.text)[0])
-        retrieved = result.retrieved
-        if cut and retrieved is not None:
+        fault, retrieved = None, result.retrieved
+        if result.is_error:
+            fault, retrieved = Fault.TOOL_FAILED, None
+        elif cut and retrieved is not None:
             retrieved = tuple(chunk for chunk in retrieved if chunk.text in text)
 
         return CallRecord(
@@ -363,8 +372,8 @@ class ToolLoop:
             result=text,
             tokens=count_tokens(text),
             seconds=seconds,
-            fault=Fault.TOOL_FAILED if result.is_error else None,
-            retrieved=None if result.is_error else retrieved,
+            fault=fault,
+            retrieved=retrieved,
             cut=cut,
         )
 
@@ -429,11 +438,12 @@ def _load_json(arguments: str) -> Any:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    parts = value.values() if isinstance(value, dict) else value
-    if not isinstance(value, dict | list):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, list):
         return False
 
-    return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)
+    return levels == 0 or any(_is_deeper(part, levels - 1) for part in value)
 
 
 def _refuse_constant(name: str) -> None:
@@ -476,11 +486,12 @@ def _is_written_call(text: str, names: Collection[str]) -> bool:
     except (ValueError, RecursionError):
         return False
 
-    calls = [
-        call for call in (value if isinstance(value, list) else [value]) if isinstance(call, dict)
-    ]
-    # An unknown tool's call has exactly these members; other objects may be answers in JSON.
-    return any(call.get("name") in names or call.keys() == _CALL for call in calls)
+    for call in value if isinstance(value, list) else [value]:
+        # An unknown tool's call has exactly these members; other objects may be answers in JSON.
+        if isinstance(call, dict) and (call.get("name") in names or call.keys() == _CALL):
+            return True
+
+    return False
 
 
 def _complaint(completion: Completion, fault: Fault) -> list[Message]:
@@ -501,40 +512,37 @@ def _complaint(completion: Completion, fault: Fault) -> list[Message]:
 
 def _as_message(completion: Completion, ids: Sequence[str]) -> Message:
     """The reply as later requests repeat it, without the model's thinking."""
-    calls = [
-        {
-            "id": call_id,
-            "type": "function",
-            "function": {"name": _sound_name(call.name), "arguments": _sound_json(call.arguments)},
-        }
-        for call, call_id in zip(completion.tool_calls, ids, strict=True)
-    ]
+    calls = []
+    for call, call_id in zip(completion.tool_calls, ids, strict=True):
+        # A name that every endpoint accepts.
+        name = _ODD_NAME.sub("_", call.name)[:64] or "unnamed"
+        function = {"name": name, "arguments": _sound_json(call.arguments)}
+        calls.append({"id": call_id, "type": "function", "function": function})
+
     return {"role": "assistant", "content": completion.text or None, "tool_calls": calls}
-
-
-def _sound_name(name: str) -> str:
-    """A name that every endpoint accepts."""
-    return _ODD_NAME.sub("_", name)[:64] or "unnamed"
 
 
 def _sound_json(arguments: str) -> str:
     """The arguments if they are an object, else `{}`: some servers' templates need an object."""
-    try:
-        is_object = isinstance(json.loads(arguments), dict)
-    except (ValueError, RecursionError):
-        is_object = False
+    with suppress(ValueError, RecursionError):
+        if isinstance(json.loads(arguments), dict):
+            return arguments
 
-    return arguments if is_object else "{}"
+    return "{}"
 
 
 def _whole_numbers(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
     """The arguments with 5 instead of 5.0 if an integer is expected."""
     properties = tool.parameters.get("properties")
     converted = dict(arguments)
+    if not isinstance(properties, Mapping):
+        return converted
+
     for name, value in arguments.items():
-        schema = properties.get(name) if isinstance(properties, Mapping) else None
-        if isinstance(value, float) and isinstance(schema, Mapping):
-            converted[name] = int(value) if schema.get("type") == "integer" else value
+        schema = properties.get(name)
+        is_whole = isinstance(schema, Mapping) and schema.get("type") == "integer"
+        if is_whole and isinstance(value, float):
+            converted[name] = int(value)
 
     return converted
 
@@ -542,7 +550,9 @@ def _whole_numbers(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
 def as_result(value: Any) -> ToolResult:
     """Converts a tool's return value. Raises `TypeError` or `ValueError` if it can't be shown."""
     if isinstance(value, ToolResult):
-        chunks = None if value.retrieved is None else tuple(value.retrieved)
+        chunks = value.retrieved
+        if chunks is not None:
+            chunks = tuple(chunks)
         if not isinstance(value.text, str):
             raise TypeError("the text of a ToolResult must be a string")
         if not all(map(_is_sound, chunks or ())):
@@ -561,8 +571,11 @@ def as_result(value: Any) -> ToolResult:
     if value is None or (isinstance(value, str) and not value.strip()):
         return ToolResult(NO_RESULT, retrieved=())
 
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_show)
-    return ToolResult(text, retrieved=() if reports_no_results(text) else None)
+    if not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False, default=_show)
+
+    retrieved = () if reports_no_results(value) else None
+    return ToolResult(value, retrieved=retrieved)
 
 
 def _is_sound(chunk: Any) -> bool:

@@ -14,7 +14,7 @@ from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import PromptTemplate
 from memeval.metrics.quotation import Quotations
-from memeval.pipeline.execute.reader import CellReader, final_answer, fitting_texts
+from memeval.pipeline.execute.reader import CellReader, final_answer, fitting_texts, whole_reply
 from memeval.pipeline.execute.tool_loop import (
     CallRecord,
     Complete,
@@ -87,11 +87,12 @@ class ToolReader:
         )
         completion = await loop.run(prompt)
         text = completion.text.strip()
-        answer = text if query.choices else final_answer(text)
-        full_reply = completion.raw or completion.text
+        if not query.choices:
+            text = final_answer(text)
+
         return Answer(
-            text=answer,
-            raw=None if full_reply == answer else full_reply,
+            text=text,
+            raw=whole_reply(completion, text),
             retrieved=_retrieved(loop.calls),
             context_tokens=loop.context_tokens,
         )
@@ -105,7 +106,10 @@ class ToolReader:
 
         texts = [chunk.text for chunk in await self._watched.call("window")]
         most = self._limits.context_tokens
-        return texts if most is None else fitting_texts(texts, latest_first(len(texts)), most)
+        if most is None:
+            return texts
+
+        return fitting_texts(texts, latest_first(len(texts)), most)
 
 
 def complete_by(model: LanguageModel, role: Role, seed: int) -> Complete:
@@ -128,39 +132,52 @@ TurnsOf = Callable[[CallRecord], tuple[str, ...]]
 
 def step_rows(steps: Sequence[StepRecord], turns_of: TurnsOf) -> tuple[AgentStep, ...]:
     """The steps as a row stores them, but with whole texts."""
-    return tuple(_step_row(step, turns_of) for step in steps)
+    rows = []
+    for step in steps:
+        completion = step.completion
+        reply = completion.raw or completion.text
+        row = AgentStep(
+            text=reply if reply.strip() else None,
+            finish_reason=completion.finish_reason,
+            prompt_tokens=completion.usage.prompt_tokens,
+            completion_tokens=completion.usage.completion_tokens,
+            faults=tuple(fault.value for fault in step.faults),
+            calls=tuple(_call_row(call, turns_of) for call in step.calls),
+        )
+        rows.append(row)
+
+    return tuple(rows)
 
 
-def _step_row(step: StepRecord, turns_of: TurnsOf) -> AgentStep:
-    completion = step.completion
-    reply = completion.raw or completion.text
-    return AgentStep(
-        text=reply if reply.strip() else None,
-        finish_reason=completion.finish_reason,
-        prompt_tokens=completion.usage.prompt_tokens,
-        completion_tokens=completion.usage.completion_tokens,
-        faults=tuple(fault.value for fault in step.faults),
-        calls=tuple(
-            StepCall(
-                name=one_line(call.name, 64),
-                arguments=call.arguments,
-                result=call.result,
-                tokens=call.tokens,
-                fault=None if call.fault is None else call.fault.value,
-                turn_ids=turns_of(call) if call.fault is None else None,
-                cut=call.cut,
-            )
-            for call in step.calls
-        ),
+def _call_row(call: CallRecord, turns_of: TurnsOf) -> StepCall:
+    fault = turn_ids = None
+    if call.fault is None:
+        turn_ids = turns_of(call)
+    else:
+        fault = call.fault.value
+
+    return StepCall(
+        name=one_line(call.name, 64),
+        arguments=call.arguments,
+        result=call.result,
+        tokens=call.tokens,
+        fault=fault,
+        turn_ids=turn_ids,
+        cut=call.cut,
     )
 
 
 def shown_turns(call: CallRecord, quotations: Quotations[str]) -> tuple[str, ...]:
     """The turns that a result shows, as reported by its tool, or else those that it quotes."""
-    turns = tuple(str(turn) for chunk in call.retrieved or () for turn in chunk.turn_ids)
+    turns: list[str] = []
+    for chunk in call.retrieved or ():
+        turns += map(str, chunk.turn_ids)
+
     # Notes, and results of servers, don't name turns.
-    is_silent = not turns and call.retrieved != ()
-    return quotations.found_in(call.result) if is_silent else turns
+    if not turns and call.retrieved != ():
+        return quotations.found_in(call.result)
+
+    return tuple(turns)
 
 
 def _retrieved(calls: Sequence[CallRecord]) -> tuple[Retrieved, ...] | None:
@@ -227,4 +244,7 @@ def _mistake_of(tool: Tool) -> str | None:
     except (TypeError, ValueError, RecursionError) as error:
         return f"the parameters can't be sent as JSON ({one_line(error, 100)})"
 
-    return None if callable(tool.call) else "`call` must be a function"
+    if not callable(tool.call):
+        return "`call` must be a function"
+
+    return None

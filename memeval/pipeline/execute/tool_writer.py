@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -88,14 +88,15 @@ class CaseWriter:
             await self._watched.call("consolidate")
 
     async def _read(self, part: Sequence[MemoryChunk], tools: Sequence[Tool]) -> None:
-        turn_texts = {
-            turn: text
-            for chunk in part
-            for turn, text in lines_of_turns(chunk.content, chunk.turn_ids, chunk.speakers)
-        }
+        turn_texts: dict[str, str] = {}
+        for chunk in part:
+            turn_texts.update(lines_of_turns(chunk.content, chunk.turn_ids, chunk.speakers))
+
         self._turn_texts |= turn_texts
         quotations = Quotations(turn_texts)
-        if not any(tool.writes and tool.name not in (DELETE, UPDATE) for tool in tools):
+        writing = {tool.name for tool in tools if tool.writes}
+        if not writing - {DELETE, UPDATE}:
+            writing.add(ADD)
             tools = [*tools, self._note_tool(part[0], quotations)]
 
         loop = ToolLoop(tools, self._limits, complete=self._complete, use=self._watched.use)
@@ -106,33 +107,39 @@ class CaseWriter:
         )
         prompt = ToolPrompt(asked=session, instructions="", tools=tuple(map(as_function, tools)))
         await loop.run_writing(prompt)
+        self._counts["read_characters"] += sum(len(chunk.content) for chunk in part)
+        self._note_work(part[0].session_id, loop, writing, quotations)
 
-        writing = {tool.name for tool in tools if tool.writes}
-        calls = loop.calls
-        self._changed |= any(call.name in (DELETE, UPDATE) for call in calls)
-        writes = sum(call.fault is None and call.name in writing for call in calls)
+    def _note_work(
+        self, session_id: str, loop: ToolLoop, writing: Collection[str], quotations: Quotations[str]
+    ) -> None:
+        """Adds a loop to the figures; `writing` has the names of the tools that write."""
+        writes = faults = 0
+        for call in loop.calls:
+            self._changed |= call.name in (DELETE, UPDATE)
+            writes += call.fault is None and call.name in writing
+            faults += call.fault is not None
+
         made_steps = step_rows(
             loop.steps, lambda call: quotations.found_in("\n".join(entries_of(call.arguments)))
         )
-        self._sessions.append(
-            WrittenSession(
-                session_id=part[0].session_id,
-                steps=len(loop.steps),
-                calls=len(calls),
-                writes=writes,
-                faults=loop.count_faults(),
-                limited=loop.step_limit,
-                made=by_reference(made_steps, clean),
-                times=step_times(loop),
-            )
-        )
-        self._counts.update(
+        session = WrittenSession(
+            session_id=session_id,
             steps=len(loop.steps),
-            calls=len(calls),
-            faults=sum(call.fault is not None for call in calls),
+            calls=len(loop.calls),
+            writes=writes,
+            faults=loop.count_faults(),
+            limited=loop.step_limit,
+            made=by_reference(made_steps, clean),
+            times=step_times(loop),
+        )
+        self._sessions.append(session)
+        self._counts.update(
+            steps=session.steps,
+            calls=session.calls,
+            faults=faults,
             writes=writes,
             limited=int(loop.step_limit),
-            read_characters=sum(len(chunk.content) for chunk in part),
         )
 
     def _change_tools(self) -> Iterator[Tool]:
@@ -190,15 +197,13 @@ class CaseWriter:
         if not self._notes or is_changed:
             return None
 
-        return [
-            {
-                "kind": "note",
-                "text": note.content,
-                "turn_ids": list(note.turn_ids),
-                "time": note.time.isoformat() if note.time else None,
-            }
-            for note in self._notes
-        ]
+        items = []
+        for note in self._notes:
+            time = note.time.isoformat() if note.time else None
+            turn_ids = list(note.turn_ids)
+            items.append({"kind": "note", "text": note.content, "turn_ids": turn_ids, "time": time})
+
+        return items
 
     async def written(self) -> Written:
         """Figures of the written content."""

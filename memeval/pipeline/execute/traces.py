@@ -52,17 +52,30 @@ async def _find_strings(watched: Watched, traces: Traces) -> Mapping[str, tuple[
     if not hasattr(watched.system, "probe"):
         return {}
 
-    results = [await search_for(watched, [words]) for words in traces.probes]
-    # A system that can't be searched returns None each time.
-    joined = ["\n".join(texts).casefold() for texts in results if texts is not None]
-    if not joined:
-        return {}
+    results = []
+    for words in traces.probes:
+        texts = await search_for(watched, [words])
+        # A system that can't be searched returns None each time.
+        if texts is not None:
+            results.append("\n".join(texts).casefold())
 
-    def contained(values: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
-        return tuple(value for value in values if any(value.casefold() in text for text in texts))
+    seen = {}
+    if results:
+        seen[SEARCH] = _contained(traces.values, results[:1])
+    if results[1:]:
+        seen[PROBE] = _contained(traces.deleted, results[1:])
 
-    seen = {SEARCH: contained(traces.values, joined[:1])}
-    return seen | ({PROBE: contained(traces.deleted, joined[1:])} if joined[1:] else {})
+    return seen
+
+
+def _contained(values: Sequence[str], folded_texts: Sequence[str]) -> tuple[str, ...]:
+    found = []
+    for value in values:
+        folded = value.casefold()
+        if any(folded in text for text in folded_texts):
+            found.append(value)
+
+    return tuple(found)
 
 
 def _shown_chunks(answer: Answer, ledger: Ledger) -> Sequence[str] | None:
@@ -74,5 +87,7 @@ def _shown_chunks(answer: Answer, ledger: Ledger) -> Sequence[str] | None:
 
     if answer.context_tokens == 0:
         return ()
+    if answer.retrieved is None:
+        return None
 
-    return None if answer.retrieved is None else [chunk.text for chunk in answer.retrieved]
+    return [chunk.text for chunk in answer.retrieved]

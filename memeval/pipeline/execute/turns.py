@@ -29,18 +29,18 @@ class CaseTurns(Struct, frozen=True, dict=True):
 
     @classmethod
     def of(cls, case: EvalCase) -> CaseTurns:
-        session_of = {
-            turn.turn_id: session.session_id for session in case.sessions for turn in session.turns
-        }
+        session_of, texts = {}, {}
+        for session in case.sessions:
+            for turn in session.turns:
+                session_of[turn.turn_id] = session.session_id
+                texts[turn.turn_id] = turn.text
+
         ids = tuple(session_of)
-        positions = {turn_id: position for position, turn_id in enumerate(ids)}
-        singles = tuple((turn_id,) for turn_id in ids)
-        texts = {turn.turn_id: turn.text for session in case.sessions for turn in session.turns}
         return cls(
             ids=ids,
             session_of=session_of,
-            position_of=positions,
-            singles=singles,
+            position_of={turn_id: position for position, turn_id in enumerate(ids)},
+            singles=tuple(zip(ids, strict=True)),
             texts=texts,
         )
 

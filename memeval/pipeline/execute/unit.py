@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from memeval.pipeline.open.connections import Connections
 from memeval.records import EvalCase, Usage
 from memeval.results import TextStore, VerdictRow
 from memeval.results.rows import answer_or_ingest
-from memeval.results.store import Json, Parse, R, RowStore, SoundRows
+from memeval.results.store import Json, Parse, R, RowStore, SoundRows, StoredRow
 
 ANSWER_ROW, VERDICT_ROW, TEXT = "answer_row", "verdict_row", "text"
 EXPECT, DONE, SAY, SPENT, SCORED = "expect", "done", "say", "spent", "scored"
@@ -49,14 +49,17 @@ def unit_of(cell: int, repeat: Repeat, case: EvalCase) -> WorkUnit:
     """The unit of a case, with its existing rows."""
     ids = [question.question_id for question in case.questions]
     answers, verdicts = repeat.answers.rows, repeat.verdicts.rows
-    kept = [row_id for row_id in (*ingest_ids(case), *ids) if row_id in answers]
     return WorkUnit(
         cell=cell,
         seed=repeat.seed,
         case=case,
-        answers=[answers[row_id].to_json() for row_id in kept],
-        verdicts=[verdicts[row_id].to_json() for row_id in ids if row_id in verdicts],
+        answers=_as_json(answers, (*ingest_ids(case), *ids)),
+        verdicts=_as_json(verdicts, ids),
     )
+
+
+def _as_json(rows: Mapping[str, StoredRow], ids: Iterable[str]) -> list[Json]:
+    return [rows[row_id].to_json() for row_id in ids if row_id in rows]
 
 
 class Keeper:
