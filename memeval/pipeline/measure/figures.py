@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from operator import itemgetter
 
 from memeval.metrics.lifecycle import life_measures
 from memeval.metrics.metric import Metric
@@ -18,7 +21,7 @@ from memeval.pipeline.measure.spending import (
     measure_times,
     measure_tools,
 )
-from memeval.records import CategoryId, EvalQuestion, Label, Status
+from memeval.records import CategoryId, EvalQuestion, IngestHealth, Label, Status
 from memeval.results import CategoryResult, Record
 from memeval.results.texts import reference
 from memeval.statistics.means import (
@@ -35,6 +38,8 @@ NO_TEXT = reference("")
 """Reference of an empty context."""
 Headline = frozenset[CategoryId] | None
 """Categories that count towards `accuracy`; None if all do."""
+_SUMS = ("tokens/", "calls/", "cost_usd", "retry_wait_s", "ingest_ready_s")
+"""Beginnings of the metrics that are added up over the repeats."""
 
 
 def measure_repeat(
@@ -48,7 +53,7 @@ def measure_repeat(
 
     The spending of another program on `imported` answers is unknown.
     """
-    main = [record for record in records if in_headline(headline, record)]
+    main = _counted(records, headline)
     metrics = _means(records, headline)
     for name, rows in _by_category_name(records).items():
         metrics[f"n_questions/{name}"] = float(len(rows))
@@ -56,46 +61,50 @@ def measure_repeat(
         metrics[f"n_questions/{facet}/{value}"] = float(len(rows))
 
     # Under `stages=retrieve`, a question is complete without a score.
-    scored = [record.score is not None or is_retrieved(record) for record in records]
-    metrics["coverage"] = mean(scored)
+    metrics["coverage"] = mean(row.score is not None or is_retrieved(row) for row in records)
     metrics |= _judging(records)
+    scores, weights = [], []
     # The bounds count every unscored answer as 0 or 1; if no answer was requested, there is no
     # bound.
-    answered = [record for record in main if not is_retrieved(record)]
-    worst_best = bounds(
-        [record.score for record in answered], [record.weight for record in answered]
-    )
+    for record in main:
+        if not is_retrieved(record):
+            scores.append(record.score)
+            weights.append(record.weight)
+
+    worst_best = bounds(scores, weights)
     metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst_best or (None, None)
     metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
-    metrics["ingest_lost"] = _lost_share(ingests)
+    # One share of all chunks: a mean of shares would give a short case the weight of a long one.
+    health = total_health(ingests)
+    metrics["ingest_lost"] = health.lost_share if health.asked else None
     metrics |= measure_spending(records, ingests) | measure_times(records, ingests)
     if imported:
         metrics |= dict.fromkeys(UNKNOWN_IF_IMPORTED)
 
     metrics |= measure_tools(records, ingests) | measure_operations(ingests)
     metrics |= life_measures(records)
-    return metrics | stored_measures(
-        (ingest.case_id, own) for ingest in ingests if (own := ingest.row.stored)
-    )
+    stored = [(ingest.case_id, ingest.row.stored) for ingest in ingests if ingest.row.stored]
+    return metrics | stored_measures(stored)
 
 
 def _means(records: Sequence[Record], headline: Headline) -> Metrics:
     """The means over questions, each of which is averaged over its repeats first."""
-    main = [record for record in records if in_headline(headline, record)]
+    main = _counted(records, headline)
     averaged = [metric for metric in all_metrics().values() if metric.has_mean]
     of_categories = [metric for metric in averaged if not metric.all_categories]
     metrics: Metrics = {metric.name: mean_of(metric, main) for metric in of_categories}
     for name, rows in _by_category_name(records).items():
-        metrics |= {f"{metric.name}/{name}": mean_of(metric, rows) for metric in of_categories}
+        for metric in of_categories:
+            metrics[f"{metric.name}/{name}"] = mean_of(metric, rows)
 
     metrics["accuracy_macro"] = mean(metrics[f"accuracy/{name}"] for name in category_names(main))
     for (facet, value), rows in _by_facet(records).items():
         for metric in main_metrics():
             metrics[f"{metric.name}/{facet}/{value}"] = mean_of(metric, rows)
 
-    metrics["abstention_rate"] = _refusal_rate([record for record in main if record.answerable])
-    if unanswerable := [record for record in records if not record.answerable]:
-        metrics["abstention_rate/unanswerable"] = _refusal_rate(unanswerable)
+    metrics["abstention_rate"] = _refusal_rate(main, answerable=True)
+    if not all(record.answerable for record in records):
+        metrics["abstention_rate/unanswerable"] = _refusal_rate(records, answerable=False)
 
     for metric in averaged:
         if metric.all_categories:
@@ -110,39 +119,38 @@ def measure_cell(
     """Metrics of a cell: means and deviations over repeats, clustered intervals, sums."""
     metrics: Metrics = {}
     # A metric may be missing in a repeat, so that no single repeat names them all.
-    for name in dict.fromkeys(name for repeat in repeats for name in repeat):
+    for name in dict.fromkeys(chain.from_iterable(repeats)):
         column = [repeat.get(name) for repeat in repeats]
-        metrics[name] = sum_or_none(column) if _is_sum(name) else mean(column)
+        metrics[name] = sum_or_none(column) if name.startswith(_SUMS) else mean(column)
 
     # By question: one without a score in a repeat would otherwise weigh less than in a comparison.
     if len(repeats) > 1:
         metrics |= _means(records, headline)
 
-    deviating = [
-        "accuracy_macro",
-        *(name for name in metrics if name.startswith("accuracy/")),
-        *(metric.name for metric in main_metrics()),
-    ]
-    for name in deviating:
-        metrics[_std_name(name)] = sample_std(repeat.get(name) for repeat in repeats)
+    of_categories = [name for name in metrics if name.startswith("accuracy/")]
+    of_all = [metric.name for metric in main_metrics()]
+    for name in ("accuracy_macro", *of_categories, *of_all):
+        head, slash, tail = name.partition("/")
+        metrics[f"{head}_std{slash}{tail}"] = sample_std(repeat.get(name) for repeat in repeats)
 
-    main = [record for record in records if in_headline(headline, record)]
-    low, high, effect = interval_of(main)
+    low, high, effect = interval_of(_counted(records, headline))
     return metrics | {"accuracy_ci95_low": low, "accuracy_ci95_high": high, "design_effect": effect}
 
 
 def interval_of(records: Sequence[Record]) -> tuple[float | None, float | None, float | None]:
     """95 % interval of the accuracy (questions averaged, clustered by case) and design effect."""
     # Repeats of a question are not independent of each other: they count as one value.
-    by_question: dict[str, list[float | None]] = {}
-    first: dict[str, Record] = {}
+    scores: dict[str, list[float | None]] = {}
+    clusters, weights = [], []
     for record in records:
-        by_question.setdefault(record.question_id, []).append(record.score)
-        first.setdefault(record.question_id, record)
+        if record.question_id not in scores:
+            scores[record.question_id] = []
+            clusters.append(record.case_id)
+            weights.append(record.weight)
 
-    values = [mean(column) for column in by_question.values()]
-    clusters = [record.case_id for record in first.values()]
-    weights = [record.weight for record in first.values()]
+        scores[record.question_id].append(record.score)
+
+    values = list(map(mean, scores.values()))
     result = scored_mean(values, clusters, weights)
     if result is None:
         return None, None, None
@@ -160,16 +168,13 @@ def measure_categories(
 
     ids = sorted(rows, key=lambda category: natural_order(str(category)))
     ids.sort(key=lambda category: not in_headline(headline, rows[category][0]))
-    return tuple(
-        _result(
-            rows[category],
-            repeats,
-            str(category),
-            rows[category][0].category_name,
-            in_headline(headline, rows[category][0]),
-        )
-        for category in ids
-    )
+    results = []
+    for category in ids:
+        own = rows[category]
+        name, counts = own[0].category_name, in_headline(headline, own[0])
+        results.append(_result(own, repeats, str(category), name, counts))
+
+    return tuple(results)
 
 
 def measure_facets(
@@ -178,10 +183,8 @@ def measure_facets(
     """A row per value of each facet, by facet."""
     results: dict[str, tuple[CategoryResult, ...]] = {}
     for (facet, value), rows in _by_facet(records).items():
-        results[facet] = (
-            *results.get(facet, ()),
-            _result(rows, repeats, value, f"{facet}/{value}", True),
-        )
+        result = _result(rows, repeats, value, f"{facet}/{value}", True)
+        results[facet] = (*results.get(facet, ()), result)
 
     return results
 
@@ -222,12 +225,17 @@ def _by_facet(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
         for facet, value in record.facets.items():
             rows.setdefault((facet, value), []).append(record)
 
-    return {key: rows[key] for key in sorted(rows, key=lambda key: [*map(natural_order, key)])}
+    return dict(sorted(rows.items(), key=lambda group: [*map(natural_order, group[0])]))
 
 
 def in_headline(headline: Headline, asked: Record | EvalQuestion) -> bool:
     """Whether a question counts towards the accuracy."""
     return headline is None or asked.category in headline
+
+
+def _counted(records: Iterable[Record], headline: Headline) -> list[Record]:
+    """The records of questions that count towards the accuracy."""
+    return [record for record in records if in_headline(headline, record)]
 
 
 def main_metrics() -> list[Metric]:
@@ -255,7 +263,10 @@ def _mean_by_question(records: Sequence[Record], values: Iterable[float | None])
     # With one repeat, a question's mean is its value: most runs have one, and compute fifty means.
     if len({record.question_id for record in records}) == len(records):
         own_weights = [record.weight for record in records]
-        return mean(values, None if set(own_weights) == {1.0} else own_weights)
+        if set(own_weights) == {1.0}:
+            return mean(values)
+
+        return mean(values, own_weights)
 
     for record, value in zip(records, values, strict=True):
         columns.setdefault(record.question_id, []).append(value)
@@ -271,20 +282,24 @@ def mean_of(metric: Metric, records: Iterable[Record]) -> float | None:
 
 def _judging(records: Sequence[Record]) -> Metrics:
     """Share of verdicts that could not be read, and of repeated verdicts that are unanimous."""
-    verdicts = [record.verdict for record in records if record.verdict]
-    metrics: Metrics = {
-        "unparsed_rate": mean(float(verdict.label is Label.UNSCORED) for verdict in verdicts)
-    }
-    votes = [verdict.votes for verdict in verdicts if verdict.votes]
-    if votes:
-        metrics["judge_unanimous"] = mean(float(len(set(labels)) == 1) for labels in votes)
+    unparsed, unanimous = [], []
+    for record in records:
+        if record.verdict is not None:
+            unparsed.append(record.verdict.label is Label.UNSCORED)
+            if record.verdict.votes:
+                unanimous.append(len(set(record.verdict.votes)) == 1)
+
+    metrics: Metrics = {"unparsed_rate": mean(unparsed)}
+    if unanimous:
+        metrics["judge_unanimous"] = mean(unanimous)
 
     return metrics
 
 
-def _refusal_rate(records: Sequence[Record]) -> float | None:
+def _refusal_rate(records: Sequence[Record], *, answerable: bool) -> float | None:
     """Share of refusals among the answers in words; answers that choose options are not counted."""
-    answers = [record for record in records if record.is_whole and not record.choices]
+    asked = [record for record in records if record.answerable is answerable]
+    answers = [record for record in asked if record.is_whole and not record.choices]
     if not answers:
         return None
 
@@ -296,12 +311,11 @@ def _refusal_rate(records: Sequence[Record]) -> float | None:
 def _retrieval(records: Sequence[Record]) -> Metrics:
     """Means over all questions with evidence; nothing for systems without a ranking."""
     ranked = [record for record in records if record.evidence_ranks]
-    rows = [retrieval_of(record) for record in ranked]
-    metrics: Metrics = {}
-    for name in rows[0] if rows else ():
-        metrics[name] = _mean_by_question(ranked, [row[name] for row in rows])
+    rows = list(map(retrieval_of, ranked))
+    if not rows:
+        return {}
 
-    return metrics
+    return {name: _mean_by_question(ranked, map(itemgetter(name), rows)) for name in rows[0]}
 
 
 def is_retrieved(record: Record) -> bool:
@@ -323,22 +337,16 @@ def _retrieval_by_category(records: Sequence[Record]) -> Metrics:
     return metrics
 
 
-def _lost_share(ingests: Sequence[Ingest]) -> float | None:
-    """Share of the chunks lost at ingest, over all cases; None if nothing was ingested."""
-    healths = [ingest.row.health for ingest in ingests if ingest.row.health]
-    # One share of all chunks: a mean of shares would give a short case the weight of a long one.
-    asked = sum(health.asked for health in healths)
-    return sum(health.lost for health in healths) / asked if asked else None
+def total_health(ingests: Iterable[Ingest]) -> IngestHealth:
+    """The chunks of all cases that were ingested, stored and lost."""
+    asked = stored = lost = 0
+    for ingest in ingests:
+        if ingest.row.health is not None:
+            asked += ingest.row.health.asked
+            stored += ingest.row.health.stored
+            lost += ingest.row.health.lost
 
-
-def _is_sum(name: str) -> bool:
-    sums = ("tokens/", "calls/", "cost_usd", "retry_wait_s", "ingest_ready_s")
-    return name.startswith(sums)
-
-
-def _std_name(name: str) -> str:
-    head, slash, tail = name.partition("/")
-    return f"{head}_std{slash}{tail}"
+    return IngestHealth(asked=asked, stored=stored, lost=lost)
 
 
 def found_nothing(records: Sequence[Record], ingests: Sequence[Ingest]) -> bool:
@@ -357,15 +365,15 @@ def _got_nothing(record: Record) -> bool:
         is_read = record.context is not None or is_retrieved(record)
         return is_read and not record.steps and record.context_tokens == 0
 
+    is_empty = not record.context_tokens
     # A tool's message that it found nothing counts as tokens, but not as a text.
-    is_empty = record.context in (None, NO_TEXT) if record.steps else not record.context_tokens
+    if record.steps:
+        is_empty = record.context in (None, NO_TEXT)
+
     return record.retrieved == () and is_empty
 
 
 def statuses(records: Iterable[Record]) -> dict[str, int]:
     """Number of records by status, in the order of `Status`."""
-    counts = dict.fromkeys((status.value for status in Status), 0)
-    for record in records:
-        counts[record.status.value] += 1
-
-    return {status: count for status, count in counts.items() if count}
+    counts = Counter(record.status for record in records)
+    return {status.value: counts[status] for status in Status if status in counts}

@@ -42,12 +42,13 @@ def check_objective(cell: Cell) -> None:
 
 def names_of_measures(dataset: Dataset) -> Collection[str] | None:
     """Names of a data set's own metrics; None if unknown before there are records."""
-    owner = next(
-        cls
-        for cls in type(dataset).__mro__
-        if "measures" in vars(cls) or "measure_names" in vars(cls)
-    )
-    return dataset.measure_names if "measure_names" in vars(owner) else None
+    for cls in type(dataset).__mro__:
+        if "measure_names" in vars(cls):
+            return dataset.measure_names
+        if "measures" in vars(cls):
+            break
+
+    return None
 
 
 @cache

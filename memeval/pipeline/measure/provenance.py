@@ -81,15 +81,20 @@ IMPORTED_SETTINGS = ("dataset", "system", "judge", "llm", "seed", "min_coverage"
 
 def params(cell: Cell) -> dict[str, Param]:
     """The resolved config as `run.json` and MLflow show it."""
-    own = system_settings(cell.source)
     shown = shown_settings(
         cell.config,
-        own,
+        system_settings(cell.source),
         uses_llm_at_ingest=cell.identity.uses_llm_at_ingest,
         judge_uses_llm=cell.identity.judge_uses_llm,
     )
-    label = cell.config.label or _code_version(cell)
-    return shown if label is None else {**shown, "label": label}
+    label = cell.config.label
+    # A custom system has the version of its code as its label.
+    if not label and isinstance(cell.source, SystemSource) and not cell.has_built_in_system:
+        label = code_version(cell.source.system_class)
+    if label is not None:
+        shown["label"] = label
+
+    return shown
 
 
 def shown_settings(
@@ -103,46 +108,38 @@ def shown_settings(
 
     Fields that the chosen options do not have, such as the temperature of the offline reader, are
     left out, and so are fields of a model in a role that nothing calls. The settings of a role are
-    complete: a missing one is taken from the answers' model. `own` contains the system's settings
-    as its class resolved them: those of the YAML are left out.
+    complete: a missing one is taken from the answers' model. `system_values` are the system's
+    settings as its class resolved them: those of the YAML are left out.
     """
-    is_called = {INGEST: uses_llm_at_ingest, JUDGE: judge_uses_llm}
-    uncalled = [*(role for role, called in is_called.items() if not called), *DRAFTING]
-    begins = tuple(f"{role}." for role in uncalled)
-    leaves = flatten(replace(config, llm=with_roles_filled(config.llm)))
-    leaves = {path.removesuffix(".name"): value for path, value in leaves.items()}
-    leaves = {
-        path: value
-        for path, value in leaves.items()
-        if _is_shown(config, path) and not path.startswith(begins)
-    }
-    if config.system["name"] == IMPORTED:
-        leaves = {
-            path: value for path, value in leaves.items() if path.split(".")[0] in IMPORTED_SETTINGS
-        }
+    uncalled = [f"{role}." for role in DRAFTING]
+    if not uses_llm_at_ingest:
+        uncalled.append(f"{INGEST}.")
+    if not judge_uses_llm:
+        uncalled.append(f"{JUDGE}.")
 
-    leaves |= flatten(system_values, "system.")
+    shown = {}
+    for leaf, value in flatten(replace(config, llm=with_roles_filled(config.llm))).items():
+        path = leaf.removesuffix(".name")
+        if _is_shown(config, path) and not path.startswith(tuple(uncalled)):
+            shown[path] = value
+
+    shown |= flatten(system_values, "system.")
     if config.system.get(TENANTS) is not None:
-        leaves[f"system.{TENANTS}"] = config.system[TENANTS]
+        shown[f"system.{TENANTS}"] = config.system[TENANTS]
 
-    return {
-        path: ",".join(map(str, value)) if isinstance(value, list | tuple) else value
-        for path, value in leaves.items()
-    }
+    for path, value in shown.items():
+        if isinstance(value, list | tuple):
+            shown[path] = ",".join(map(str, value))
 
-
-def _code_version(cell: Cell) -> str | None:
-    """The code version of a custom system; None for other systems."""
-    if not isinstance(cell.source, SystemSource) or cell.has_built_in_system:
-        return None
-
-    return code_version(cell.source.system_class)
+    return shown
 
 
 def _is_shown(config: RunConfig, path: str) -> bool:
     """Whether a field is shown: it belongs to the chosen option of its group."""
     group, dot, field = path.partition(".")
-    if retrieves_only(config) and group in ("judge", "prompt"):
+    is_imported = config.system["name"] == IMPORTED
+    is_unused = retrieves_only(config) and group in ("judge", "prompt")
+    if is_unused or (is_imported and group not in IMPORTED_SETTINGS):
         return False
     if not dot:
         return group not in (*UNPUBLISHED, "sweep_name", "label")
@@ -268,43 +265,38 @@ def protocol(config: RunConfig, sha256: str, judge: JudgeIdentity | None) -> str
     if dataset["only"] is not None:
         limits.append(f"only={dataset['only']}")
     elif dataset["question_ids"] is not None:
-        limits.append(f"question_ids={len(dataset['question_ids'])} {_short_digest(dataset)}")
+        # Distinguishes sets of named questions.
+        named = digest({"question_ids": sorted(dataset["question_ids"])})[:8]
+        limits.append(f"question_ids={len(dataset['question_ids'])} {named}")
 
-    asked = dataset["categories"]
+    asked = "all"
+    if dataset["categories"]:
+        asked = ",".join(map(str, dataset["categories"]))
+
     own = [
         f"{name}={value}"
         for name, value in dataset.items()
         # The default value is left out, as in protocols from before there were splits.
         if name not in _COMMON and (name, value) != ("split", "all")
     ]
-    parts = [
-        dataset["name"],
-        sha256[:8],
-        *own,
-        f"categories={','.join(map(str, asked)) if asked else 'all'}",
-    ]
+    parts = [dataset["name"], sha256[:8], *own, f"categories={asked}"]
     if judge is None:
         return " ".join([*parts, f"stages={RETRIEVE}", *limits])
 
     return " ".join([*parts, f"prompt={config.prompt.name}", f"judge={judge.shown}", *limits])
 
 
-def _short_digest(dataset: Mapping[str, Any]) -> str:
-    """Short digest that distinguishes sets of named questions."""
-    return digest({"question_ids": sorted(dataset["question_ids"])})[:8]
-
-
 def config_yaml(cell: Cell) -> str:
     """The resolved config as YAML, without settings that only say how a run is stored or shown."""
     system = {"name": cell.config.system["name"], **system_settings(cell.source)}
-    system |= {
-        name: cell.config.system[name]
-        for name in ("class", *sorted(SHARED_SETTINGS))
-        if name in cell.config.system
-    }
-    settings = {
-        name: value for name, value in asdict(cell.config).items() if name not in UNPUBLISHED
-    }
+    for name in ("class", *sorted(SHARED_SETTINGS)):
+        if name in cell.config.system:
+            system[name] = cell.config.system[name]
+
+    settings = asdict(cell.config)
+    for name in UNPUBLISHED:
+        settings.pop(name, None)
+
     # `class` is a keyword of Python: the field of the record is called `class_`.
     settings["judge"] = {name.removesuffix("_"): value for name, value in settings["judge"].items()}
     return as_yaml(redacted_in({**settings, "system": system}))

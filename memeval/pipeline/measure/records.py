@@ -45,12 +45,14 @@ def records(cell: Cell, finished: Finished) -> Iterator[Record]:
 
 
 def _operations(repeat: Repeat, case: EvalCase) -> Mapping[int, OperationDone]:
+    if not case.operations:
+        return {}
 
     def done_until(case_id: str) -> Sequence[OperationDone]:
         row = repeat.answers.rows.get(ingest_id(case_id))
         return row.operations if isinstance(row, IngestRow) else ()
 
-    return operations_done(case, done_until) if case.operations else {}
+    return operations_done(case, done_until)
 
 
 def _record(
@@ -64,16 +66,14 @@ def _record(
 ) -> Record:
     answer = repeat.answers.rows[question.question_id]
     assert not isinstance(answer, IngestRow), "ids of ingests and of questions differ"
-    verdict = repeat.verdicts.rows.get(question.question_id) if answer.status is Status.OK else None
+    verdict = repeat.verdicts.rows.get(question.question_id)
     measured = repeat.measured.get(question.question_id, Measured())
     memory = repeat.answers.rows.get(ingest_id(id_until(case, question)))
-    names = cell.dataset.category_names
-    ranking, shown = measured.ranking, measured.shown
     return Record(
         question_id=question.question_id,
         case_id=case.case_id,
         category=question.category,
-        category_name=names.get(question.category, str(question.category)),
+        category_name=cell.dataset.category_names.get(question.category, str(question.category)),
         repeat=number,
         seed=repeat.seed,
         question=question.text,
@@ -83,33 +83,46 @@ def _record(
         facets=question.facets,
         evidence=question.evidence,
         metrics={**measured.metrics, **write_recall(memory, question)},
-        evidence_ranks=ranking.turns if ranking else None,
-        session_evidence_ranks=ranking.sessions if ranking else None,
-        shown_evidence_ranks=shown.turns if shown else None,
-        shown_session_ranks=shown.sessions if shown else None,
-        top_k=cell.config.top_k if shown else None,
         choices=question.choices,
         choice_labels=question.choice_labels,
         right_choices=question.right_choices,
         weight=question.weight,
         timeline=timeline,
+        **_ranks(measured, cell.config.top_k),
         **members_of_rows(answer, verdict, cell.run_key),
     )
+
+
+def _ranks(measured: Measured, top_k: int) -> dict[str, Any]:
+    """The members of a record on the ranks of its evidence; they are None if not known."""
+    members: dict[str, Any] = {}
+    if measured.ranking is not None:
+        members["evidence_ranks"] = measured.ranking.turns
+        members["session_evidence_ranks"] = measured.ranking.sessions
+    if measured.shown is not None:
+        members["shown_evidence_ranks"] = measured.shown.turns
+        members["shown_session_ranks"] = measured.shown.sessions
+        members["top_k"] = top_k
+
+    return members
 
 
 def members_of_rows(answer: AnswerRow, verdict: VerdictRow | None, run_key: str) -> dict[str, Any]:
     """The members of a record that come from its rows alone."""
     usage, times, notes = usages_of(answer, run_key), answer.times, dict(answer.notes)
-    # Answer and verdict may come from different runs: each records who paid for it.
-    if verdict is not None:
+    status, error, judged = answer.status, answer.error, None
+    # A verdict may be left from an answer that was replaced by a failure: it no longer counts.
+    if verdict is not None and answer.status is Status.OK:
+        status, error, judged = verdict.status, verdict.error or error, verdict.verdict
+        # Answer and verdict may come from different runs: each records who paid for it.
         usage += usages_of(verdict, run_key)
         times = times.join(verdict.times)
         notes |= verdict.notes
 
     return {
         "hypothesis": answer.hypothesis,
-        "status": verdict.status if verdict else answer.status,
-        "verdict": verdict.verdict if verdict else None,
+        "status": status,
+        "verdict": judged,
         "retrieved": answer.retrieved,
         "context": answer.context,
         "prompt": answer.prompt,
@@ -121,7 +134,7 @@ def members_of_rows(answer: AnswerRow, verdict: VerdictRow | None, run_key: str)
         "finish_reason": answer.finish_reason,
         "raw": answer.raw,
         "notes": notes,
-        "error": verdict.error if verdict and verdict.error else answer.error,
+        "error": error,
     }
 
 
@@ -129,48 +142,47 @@ def write_recall(memory: object, question: EvalQuestion) -> dict[str, float]:
     """Share of a question's evidence that its memory quotes under `writer=tools`, by the name of
     the metric; `memory` is the row of its ingest. Empty if the written content is unknown.
     """
-    written = memory.written if isinstance(memory, IngestRow) else None
-    evidence = set(question.evidence)
-    if written is None or written.quoted is None or not evidence:
+    if not isinstance(memory, IngestRow) or not question.evidence:
+        return {}
+    if memory.written is None or memory.written.quoted is None:
         return {}
 
-    return {WRITE_RECALL: len(evidence.intersection(written.quoted)) / len(evidence)}
+    evidence = set(question.evidence)
+    return {WRITE_RECALL: len(evidence.intersection(memory.written.quoted)) / len(evidence)}
 
 
 def ingests(cell: Cell, finished: Finished) -> Iterator[Ingest]:
     """Ingest costs of each case, per repeat; nothing for cases whose memory was not needed."""
     for repeat in finished.repeats:
         for case in finished.cases:
-            rows = map(repeat.answers.rows.get, ingest_ids(case))
-            for row in rows:
+            for row in map(repeat.answers.rows.get, ingest_ids(case)):
                 if isinstance(row, IngestRow):
                     yield Ingest(case.case_id, repeat.seed, row, usages_of(row, cell.run_key))
 
 
-def hypotheses(rows: Iterable[Record], repeat: int) -> list[dict[str, Any]]:
+def hypotheses(rows: Iterable[Record], repeat: int) -> Iterator[dict[str, Any]]:
     """The answers of one repeat in LongMemEval's format; those without one are left out."""
-    return [
-        {"question_id": record.question_id, "hypothesis": record.hypothesis}
-        for record in rows
-        if record.repeat == repeat and record.is_whole
-    ]
+    for record in rows:
+        if record.repeat == repeat and record.is_whole:
+            yield {"question_id": record.question_id, "hypothesis": record.hypothesis}
 
 
-def as_lines(rows: Sequence[Mapping[str, Any]]) -> str:
+def as_lines(rows: Iterable[Mapping[str, Any]]) -> str:
     """Objects as JSON lines, without known secrets."""
     return "".join(json_line(without_known_in(row)) for row in rows)
 
 
 def rows_digests(finished: Finished) -> dict[str, str]:
     """Digest of the rows of a run, by the path of their file below outputs/."""
-    ids = [question.question_id for case in finished.cases for question in case.questions]
+    ids: list[str] = []
+    for case in finished.cases:
+        ids += [question.question_id for question in case.questions]
+
     digests = {}
     for repeat in finished.repeats:
-        for path, seals in (
-            (repeat.answers.path, repeat.answers.seals),
-            (repeat.verdicts.path, repeat.verdicts.seals),
-        ):
-            digests[f"{path.parent.name}/{path.name}"] = rows_digest(ids, seals)
+        for store in (repeat.answers, repeat.verdicts):
+            name = f"{store.path.parent.name}/{store.path.name}"
+            digests[name] = rows_digest(ids, store.seals)
 
     return digests
 
@@ -188,7 +200,7 @@ def rows_of_run(
     then = replace(rows, rows=dict(rows.rows), seals=dict(rows.seals))
     for row, seal in reversed(rows.replaced):
         if rows_digest(ids, then.seals) == digest:
-            break
+            return then
 
         then.rows[row.id], then.seals[row.id] = row, seal
 

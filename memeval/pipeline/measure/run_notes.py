@@ -10,14 +10,20 @@ from msgspec import structs
 from memeval.metrics.lifecycle import leak_sentence
 from memeval.metrics.registry import metrics
 from memeval.pipeline.execute.repeat import Finished
-from memeval.pipeline.measure.figures import Headline, found_nothing, in_headline, statuses
+from memeval.pipeline.measure.figures import (
+    Headline,
+    found_nothing,
+    in_headline,
+    statuses,
+    total_health,
+)
 from memeval.pipeline.measure.provenance import reads_offline
 from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.selection import notes_on_questions
-from memeval.pipeline.measure.spending import requests_of, usages
+from memeval.pipeline.measure.spending import requests_of, usages, written_of
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.retrieving import retrieves_only
-from memeval.records import IngestHealth, Role, Status
+from memeval.records import Role, Status
 from memeval.results import Note, NoteKind, Record
 from memeval.results.note import remarks
 from memeval.statistics.clusters import dominating_cluster
@@ -107,21 +113,26 @@ def domination_notes(rows: Sequence[Record], headline: Headline) -> Iterator[str
 
 def estimate_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     """A note on calls whose tokens the endpoint did not report."""
-    sent = [usage for usage in usages([*rows, *ingest_rows]) if usage.provider != "offline"]
-    counted = sum(usage.calls for usage in sent if usage.estimated)
+    sent = counted = 0
+    for usage in usages([*rows, *ingest_rows]):
+        if usage.provider != "offline":
+            sent += usage.calls
+            counted += usage.calls if usage.estimated else 0
+
     if counted:
         yield (
-            f"The endpoint did not report the tokens of {counted:,} of "
-            f"{sum(usage.calls for usage in sent):,} calls: memeval counted them itself, so tokens "
-            "and cost are estimates."
+            f"The endpoint did not report the tokens of {counted:,} of {sent:,} calls: memeval "
+            "counted them itself, so tokens and cost are estimates."
         )
 
 
 def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
     """Consequences of a cell's data, model and judge for its figures."""
     if not cell.loaded.pinned:
-        pin = cell.loaded.info.sha256 or cell.loaded.info.files
-        why = "is not the registered one" if pin else "is unpinned: no sha256 is registered for it"
+        why = "is unpinned: no sha256 is registered for it"
+        if cell.loaded.info.sha256 or cell.loaded.info.files:
+            why = "is not the registered one"
+
         sha256 = cell.loaded.file_sha256 or cell.loaded.sha256
         yield (
             f"The data file {why} (sha256 {sha256[:12]}…): its figures can't be "
@@ -138,14 +149,17 @@ def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
 
     if retrieves_only(cell.config):
         yield "Retrieval only (stages=retrieve): nothing was answered or judged."
-    elif reads_offline(cell) and _asks_reader(rows):
-        # `random_k` draws its chunks by the repeat's seed; a custom class may do so, too.
-        is_drawn = cell.config.system["name"] == "random_k" or not cell.has_built_in_system
-        agree = "" if is_drawn else " Repeats agree by construction."
-        yield (
+    # A custom system may answer without the reader.
+    elif reads_offline(cell) and any(usage.role is Role.ANSWER for usage in usages(rows)):
+        text = (
             "Answers come from the offline extractive reader: it is deterministic, and not a "
-            f"language model.{agree}"
+            "language model."
         )
+        # `random_k` draws its chunks by the repeat's seed; a custom class may do so, too.
+        if cell.config.system["name"] != "random_k" and cell.has_built_in_system:
+            text += " Repeats agree by construction."
+
+        yield text
 
     if cell.judge_template and not cell.judge_settings.fences(cell.judge_template):
         yield (
@@ -157,18 +171,17 @@ def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
         yield "The mock model replaces a language model: its figures mean nothing."
 
 
-def _asks_reader(rows: Sequence[Record]) -> bool:
-    """Whether any answer came from the reader: a custom system may answer without it."""
-    return any(usage.role is Role.ANSWER for row in rows for usage in row.usage)
-
-
 def timing_notes(rows: Sequence[Record]) -> Iterator[str]:
     """A note on a latency that was measured for fewer than half of the answers."""
-    answered = [row for row in rows if row.status in (Status.OK, Status.RETRIEVED)]
-    timed = sum(row.times.retrieval_ms is not None for row in answered)
-    if 0 < timed < len(answered) / 2:
+    answered = timed = 0
+    for row in rows:
+        if row.status in (Status.OK, Status.RETRIEVED):
+            answered += 1
+            timed += row.times.retrieval_ms is not None
+
+    if 0 < timed < answered / 2:
         yield (
-            f"retrieval ms was measured in {timed:,} of {len(answered):,} answers only: in the "
+            f"retrieval ms was measured in {timed:,} of {answered:,} answers only: in the "
             "others it could not be separated from the process's other work."
         )
 
@@ -190,9 +203,13 @@ def _operation_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> I
     if sentence := leak_sentence(rows):
         yield f"{sentence}."
 
-    done = requests_of(ingest_rows)
-    counts = Counter(operation.kind.value for operation in done)
-    lacking = Counter(operation.kind.value for operation in done if operation.items is None)
+    counts: Counter[str] = Counter()
+    lacking: Counter[str] = Counter()
+    for operation in requests_of(ingest_rows):
+        counts[operation.kind.value] += 1
+        if operation.items is None:
+            lacking[operation.kind.value] += 1
+
     for kind, count in lacking.items():
         yield (
             f"{kind} is not supported by this system: {count} of {counts[kind]} requests changed "
@@ -202,9 +219,14 @@ def _operation_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> I
 
 def _writer_notes(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     """A note on a writer that stored nothing."""
-    written = [ingest.row.written for ingest in ingest_rows if ingest.row.written is not None]
-    calls, faults = sum(case.calls for case in written), sum(case.faults for case in written)
-    if written and not any(case.writes for case in written):
+    written = written_of(ingest_rows)
+    calls = faults = writes = 0
+    for case in written:
+        calls += case.calls
+        faults += case.faults
+        writes += case.writes
+
+    if written and not writes:
         why = f"of its {calls:,} calls, {faults:,} failed or were not run"
         yield f"The writer stored nothing: {why}."
 
@@ -219,8 +241,7 @@ def _notes_in_rows(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Ite
     # A conversation with checkpoints has one ingest row for each.
     by_case: dict[tuple[str, int], dict[str, object]] = {}
     for ingest in sorted(ingest_rows, key=lambda ingest: ingest.row.id):
-        own = by_case.setdefault((ingest.case_id, ingest.seed), {})
-        own.update(ingest.row.notes)
+        by_case.setdefault((ingest.case_id, ingest.seed), {}).update(ingest.row.notes)
 
     yield from notes_by_name(list(by_case.values()), f"of {len(by_case)} conversations, at ingest")
 
@@ -234,12 +255,12 @@ def notes_by_name(notes: Sequence[Mapping[str, object]], of: str) -> Iterator[st
                 counts.setdefault(name, Counter())[in_words(value)] += 1
 
     for name, texts in sorted(counts.items()):
-        heading = name.replace("_", " ")
+        heading, others = name.replace("_", " "), texts.total()
         examples = sorted(texts.items(), key=lambda item: (-item[1], item[0]))[:MOST_EXAMPLES]
         for text, count in examples:
             yield f"{heading}: {text} ({count} {of})"
+            others -= count
 
-        others = texts.total() - sum(count for _, count in examples)
         if others:
             yield f"{heading}: others like these ({others} {of})"
 
@@ -269,16 +290,19 @@ def _skipped_lines(finished: Finished) -> Iterator[str]:
 def _failures(rows: Sequence[Record]) -> Iterator[Note]:
     for status, count in statuses(rows).items():
         if status not in (Status.OK, Status.RETRIEVED):
-            example = next(filter(None, (_why(row) for row in rows if row.status == status)), "")
-            reason = f": {example}" if example else ""
-            text = f"{count} of {len(rows)} records are {status} and have no score{reason}."
-            yield Note(NoteKind.NO_SCORE, text, count)
+            text = f"{count} of {len(rows)} records are {status} and have no score"
+            for row in rows:
+                if row.status == status and (why := _why(row)):
+                    text += f": {why}"
+                    break
+
+            yield Note(NoteKind.NO_SCORE, f"{text}.", count)
 
 
 def _why(record: Record) -> str:
     """Why a record has no score, as far as the record says."""
     if record.tries and record.verdict:
-        replies = "reply" if not record.verdict.votes else "replies"
+        replies = "replies" if record.verdict.votes else "reply"
         why = one_line(record.verdict.reason)
         return f"the judge's {replies}: {why}; the same command asks again"
 
@@ -286,25 +310,18 @@ def _why(record: Record) -> str:
 
 
 def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
-    healths = [ingest.row.health for ingest in ingest_rows if ingest.row.health]
-    ingested = {(ingest.case_id, ingest.seed) for ingest in ingest_rows if ingest.row.health}
-    hurt = {
-        (ingest.case_id, ingest.seed)
-        for ingest in ingest_rows
-        if ingest.row.health and ingest.row.health.lost
-    }
-    if not hurt:
-        return
+    ingested, hurt = set(), set()
+    for ingest in ingest_rows:
+        if ingest.row.health is not None:
+            ingested.add((ingest.case_id, ingest.seed))
+            if ingest.row.health.lost:
+                hurt.add((ingest.case_id, ingest.seed))
 
-    total = IngestHealth(
-        asked=sum(health.asked for health in healths),
-        stored=sum(health.stored for health in healths),
-        lost=sum(health.lost for health in healths),
-    )
-    yield (
-        f"{total.summary}, in {len(hurt)} of {len(ingested)} conversations: their answers are "
-        "based on an incomplete memory."
-    )
+    if hurt:
+        yield (
+            f"{total_health(ingest_rows).summary}, in {len(hurt)} of {len(ingested)} "
+            "conversations: their answers are based on an incomplete memory."
+        )
 
 
 def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from msgspec import Struct
 
@@ -51,16 +52,14 @@ def measure(
 
 def _without_score(metrics: Metrics) -> Metrics:
     scores = tuple(metric.name for metric in main_metrics())
-    return {name: None if name.startswith(scores) else value for name, value in metrics.items()}
+    return metrics | dict.fromkeys(name for name in metrics if name.startswith(scores))
 
 
 def _rows_without_score(rows: Sequence[CategoryResult]) -> tuple[CategoryResult, ...]:
-    bare = []
-    for row in rows:
-        unscored = replace(row, accuracy=None, accuracy_std=None, ci95_low=None, ci95_high=None)
-        bare.append(replace(unscored, token_f1=None))
-
-    return tuple(bare)
+    none: dict[str, Any] = dict.fromkeys(
+        ("accuracy", "accuracy_std", "ci95_low", "ci95_high", "token_f1")
+    )
+    return tuple(replace(row, **none) for row in rows)
 
 
 def notes_on_questions(cell: Cell, records: Sequence[Record]) -> Iterator[str]:

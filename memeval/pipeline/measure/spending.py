@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from statistics import quantiles
 
 from memeval.metrics.tools import METRICS
@@ -11,7 +12,7 @@ from memeval.pipeline.measure.records import Ingest
 from memeval.records import OperationKind, Role, Usage
 from memeval.results import Record
 from memeval.results.prices import total_cost_usd
-from memeval.results.rows import OperationDone
+from memeval.results.rows import OperationDone, Written
 from memeval.statistics.means import mean, sum_or_none
 
 UNKNOWN_IF_IMPORTED = ("tokens/total", "cost_usd_uncached/total")
@@ -20,55 +21,81 @@ Metrics = dict[str, float | None]
 """Metrics by name; None if a metric is not defined."""
 
 
-def usages(rows: Iterable[Record | Ingest]) -> list[Usage]:
-    return [usage for row in rows for usage in row.usage]
+def usages(rows: Iterable[Record | Ingest]) -> Iterator[Usage]:
+    return chain.from_iterable(row.usage for row in rows)
+
+
+def written_of(ingests: Iterable[Ingest]) -> list[Written]:
+    """Figures of what a model wrote, by ingest; empty without `writer=tools`."""
+    return [ingest.row.written for ingest in ingests if ingest.row.written is not None]
 
 
 def measure_spending(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
     """Tokens, calls and costs, by role and in total."""
-    spent = usages(records) + usages(ingests)
+    spent = list(usages([*records, *ingests]))
     metrics: Metrics = {}
     for role in Role:
         own = [usage for usage in spent if usage.role is role]
         if not own:
             continue
 
+        cached = calls = 0
+        for usage in own:
+            cached += usage.cached_tokens
+            calls += usage.calls
+
         metrics[f"tokens/{role}/prompt"] = sum_or_none(usage.prompt_tokens for usage in own)
         metrics[f"tokens/{role}/completion"] = sum_or_none(usage.completion_tokens for usage in own)
-        metrics[f"tokens/{role}/cached"] = float(sum(usage.cached_tokens for usage in own))
-        metrics[f"calls/{role}"] = float(sum(usage.calls for usage in own))
+        metrics[f"tokens/{role}/cached"] = float(cached)
+        metrics[f"calls/{role}"] = float(calls)
         metrics[f"cost_usd/{role}"] = total_cost_usd(own, billed=True)
         metrics[f"cost_usd_uncached/{role}"] = total_cost_usd(own, billed=False)
 
-    parts = [value for usage in spent for value in (usage.prompt_tokens, usage.completion_tokens)]
-    metrics["tokens/total"] = sum_or_none(parts)
+    metrics["tokens/total"] = _tokens(spent)
     metrics["cost_usd/total"] = total_cost_usd(spent, billed=True)
     metrics["cost_usd_uncached/total"] = total_cost_usd(spent, billed=False)
     return metrics
 
 
+def _tokens(spent: Iterable[Usage]) -> float | None:
+    """Tokens sent and received; None if any part is unknown."""
+    return sum_or_none(
+        chain.from_iterable((use.prompt_tokens, use.completion_tokens) for use in spent)
+    )
+
+
 def measure_times(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
     """Percentiles of the time that each step took, and the waits between retries."""
-    steps = {
-        "ingest": [ingest.row.times.ingest_ms for ingest in ingests],
-        "answer": [record.times.answer_ms for record in records],
-        "retrieval": [record.times.retrieval_ms for record in records],
-        "judge": [record.times.judge_ms for record in records],
-    }
+    steps: dict[str, list[float | None]] = defaultdict(list)
+    waits, ready = [], []
+    for ingest in ingests:
+        steps["ingest"].append(ingest.row.times.ingest_ms)
+        if ingest.row.times.ready_ms is not None:
+            ready.append(ingest.row.times.ready_ms)
+
+    for record in records:
+        times = record.times
+        steps["answer"].append(times.answer_ms)
+        steps["retrieval"].append(times.retrieval_ms)
+        steps["judge"].append(times.judge_ms)
+        waits.append((times.wait_s or 0.0) + (times.judge_wait_s or 0.0))
+
+    metrics = _percentiles(steps)
+    metrics["retry_wait_s"] = sum(waits)
+    if ready:
+        metrics["ingest_ready_s"] = sum(ready) / 1e3
+
+    return metrics
+
+
+def _percentiles(steps: Mapping[str, Iterable[float | None]]) -> Metrics:
+    """Percentiles of the measured times of each step."""
     metrics: Metrics = {}
     for step, column in steps.items():
         values = [value for value in column if value is not None]
         if values:
             metrics[f"latency_ms/{step}/p50"] = percentile(values, 50)
             metrics[f"latency_ms/{step}/p95"] = percentile(values, 95)
-
-    waits = [
-        (record.times.wait_s or 0.0) + (record.times.judge_wait_s or 0.0) for record in records
-    ]
-    metrics["retry_wait_s"] = sum(waits)
-    ready = [ms for ingest in ingests if (ms := ingest.row.times.ready_ms) is not None]
-    if ready:
-        metrics["ingest_ready_s"] = sum(ready) / 1e3
 
     return metrics
 
@@ -83,9 +110,11 @@ def requests_of(ingests: Iterable[Ingest]) -> list[OperationDone]:
     # The earlier a checkpoint, the fewer requests it repeats.
     for ingest in sorted(ingests, key=lambda ingest: (len(ingest.row.operations), ingest.row.id)):
         for position, operation in enumerate(ingest.row.operations):
+            key: tuple[object, ...] = (ingest.case_id, ingest.seed, operation.number)
             # Without numbers, each operation of a row counts.
-            unnumbered = (ingest.row.id, position) if operation.number is None else ()
-            key = (ingest.case_id, ingest.seed, operation.number, *unnumbered)
+            if operation.number is None:
+                key = (*key, ingest.row.id, position)
+
             done.setdefault(key, operation)
 
     return list(done.values())
@@ -104,12 +133,14 @@ def measure_operations(ingests: Sequence[Ingest]) -> Metrics:
         name = f"operations/{kind.value}"
         metrics[f"{name}/supported"] = len(able) / len(own)
         if able:
-            spent = [usage for operation in able for usage in operation.usage]
-            tokens = [part for use in spent for part in (use.prompt_tokens, use.completion_tokens)]
+            spent: list[Usage] = []
+            for operation in able:
+                spent += operation.usage
+
             metrics[f"{name}/ms"] = mean(operation.ms for operation in able)
             metrics[f"{name}/items"] = sum_or_none(operation.items for operation in able)
             metrics[f"{name}/vanished"] = sum_or_none(operation.vanished for operation in able)
-            metrics[f"{name}/tokens"] = sum_or_none(tokens)
+            metrics[f"{name}/tokens"] = _tokens(spent)
             metrics[f"{name}/cost_usd"] = total_cost_usd(spent, billed=False)
 
     return metrics
@@ -117,18 +148,19 @@ def measure_operations(ingests: Sequence[Ingest]) -> Metrics:
 
 def percentile(values: Sequence[float], percent: int) -> float:
     """Percentile by linear interpolation; the value itself if there is only one."""
-    return (
-        quantiles(values, n=100, method="inclusive")[percent - 1] if len(values) > 1 else values[0]
-    )
+    if len(values) == 1:
+        return values[0]
+
+    return quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
 def measure_tools(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
     """The figures of `memeval.metrics.tools`, and the latency of each tool."""
     metrics = _latencies(records) | _writes(ingests)
+    weights = [record.weight for record in records]
     for metric in METRICS:
         if metric.is_of_questions:
-            values = [metric.of_question(record) for record in records]
-            value = mean(values, [record.weight for record in records])
+            value = mean(map(metric.of_question, records), weights)
             if value is not None:
                 metrics[metric.name] = value
 
@@ -136,32 +168,32 @@ def measure_tools(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metri
 
 
 def _latencies(records: Sequence[Record]) -> Metrics:
-    times: dict[str, list[float]] = defaultdict(list)
+    times: dict[str, list[float | None]] = defaultdict(list)
     for record in records:
-        calls = [call for step in record.steps for call in step.calls]
+        calls = chain.from_iterable(step.calls for step in record.steps)
         for call, tool_ms in zip(calls, record.times.tools_ms, strict=False):
-            if tool_ms is not None:
-                times[call.name].append(tool_ms)
+            times[f"tool/{call.name}"].append(tool_ms)
 
-    metrics: Metrics = {}
-    for name, values in sorted(times.items()):
-        metrics[f"latency_ms/tool/{name}/p50"] = percentile(values, 50)
-        metrics[f"latency_ms/tool/{name}/p95"] = percentile(values, 95)
-
-    return metrics
+    return _percentiles(dict(sorted(times.items())))
 
 
 def _writes(ingests: Sequence[Ingest]) -> Metrics:
-    written = [ingest.row.written for ingest in ingests if ingest.row.written is not None]
+    written = written_of(ingests)
     if not written:
         return {}
 
-    read = sum(case.read_characters for case in written)
+    calls = errors = writes = read = 0.0
+    for case in written:
+        calls += case.calls
+        errors += case.faults
+        writes += case.writes
+        read += case.read_characters
+
     kept = sum_or_none(case.characters for case in written)
     return {
-        "write_calls": float(sum(case.calls for case in written)),
-        "write_errors": float(sum(case.faults for case in written)),
-        "writes": float(sum(case.writes for case in written)),
+        "write_calls": calls,
+        "write_errors": errors,
+        "writes": writes,
         "write_items": sum_or_none(case.items for case in written),
         "write_kept": kept / read if kept is not None and read else None,
     }

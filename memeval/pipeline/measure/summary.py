@@ -121,10 +121,10 @@ def read_earlier(cell: Cell) -> EarlierRun:
         summary = RunSummary.read(cell.folder)
     except FileNotFoundError:
         return EarlierRun()
-    except (OSError, ValueError, RecursionError) as error:
-        return EarlierRun(
-            damage=(one_line(error.strerror if isinstance(error, OSError) else error),)
-        )
+    except OSError as error:
+        return EarlierRun(damage=(one_line(error.strerror),))
+    except (ValueError, RecursionError) as error:
+        return EarlierRun(damage=(one_line(error),))
 
     misfits = summary.find_damage(cell.folder)
     if summary.run_key != cell.run_key:

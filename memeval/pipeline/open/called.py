@@ -122,11 +122,9 @@ def check_budget(cell: Cell, more: Sequence[str] = ()) -> None:
             "leave the budget out",
         )
 
-    if limits.usd is not None:
-        _check_prices(cell, more)
+    if limits.usd is None:
+        return
 
-
-def _check_prices(cell: Cell, more: Sequence[str]) -> None:
     for called in called_models(cell, more):
         # Any number of tokens will do: the price list either knows the model or does not.
         usage = Usage(Role.ANSWER, called.model, provider_of(called.address), 1, 1)

@@ -144,8 +144,9 @@ class Cell(Struct, frozen=True, dict=True):
 def run_name(config: RunConfig) -> str:
     """A run's short and readable name: `bm25 turn k=10 keyword short extractive`."""
     if config.system["name"] == IMPORTED:
-        label = [config.label] if config.label else []
-        return " ".join([IMPORTED, *label, Path(config.system["file"]).stem, config.judge.name])
+        label = config.label or ""
+        parts = [IMPORTED, label, Path(config.system["file"]).stem, config.judge.name]
+        return " ".join(filter(None, parts))
 
     parts = [config.system["name"], config.granularity.name, f"k={config.top_k}"]
     if config.context_tokens is not None:
@@ -157,10 +158,10 @@ def run_name(config: RunConfig) -> str:
 
     if config.system.get(TENANTS) is not None:
         parts.append(f"{TENANTS}={config.system[TENANTS]}")
-
-    by_tools = {"reader": config.reader.name, "writer": config.writer.name}
-    parts += [f"{group}={TOOLS}" for group, name in by_tools.items() if name == TOOLS]
-
+    if config.reader.name == TOOLS:
+        parts.append(f"reader={TOOLS}")
+    if config.writer.name == TOOLS:
+        parts.append(f"writer={TOOLS}")
     if config.dataset["sample"] is not None:
         parts.append(f"sample {config.dataset['sample']}")
     if retrieves_only(config):

@@ -44,10 +44,12 @@ def resolve_judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
 
     if not judge_class.applies_to(dataset.answers[0], dataset.benchmark):
         why = "" if _asks_for_words(dataset) else ", whose questions are multiple choice"
-        others = applicable_judges(dataset.answers[0], dataset.benchmark)
+        others = [
+            f"judge={other}" for other in applicable_judges(dataset.answers[0], dataset.benchmark)
+        ]
         raise UserError(
             f"judge={name} does not apply to dataset={config.dataset['name']}{why}",
-            f"use:  {', '.join(f'judge={applicable}' for applicable in others)}",
+            f"use:  {', '.join(others)}",
         )
 
     return replace(config.judge, name=name)
@@ -111,7 +113,7 @@ def check_granularity(config: RunConfig, dataset: Dataset) -> None:
 
 
 def check_chunks(config: RunConfig, dataset: Dataset) -> None:
-    """Raises `UserError` if the file has no summaries, or observationsto ingest."""
+    """Raises `UserError` if the file has no summaries, or no observations, to ingest."""
     name = config.granularity.name
     if name in GRANULARITIES:
         return

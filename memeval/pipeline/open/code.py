@@ -57,7 +57,6 @@ def stage_code(
     reranker: type | None = None,
 ) -> Digests:
     """The identity of the code behind each stage; `system` is the module of the system, if any."""
-    rerankers = [reranker.__module__] if reranker else []
     model = _MODELS.get(config.llm.name, "")
     builds: tuple[str, ...] = (
         "memeval.datasets.granularity",
@@ -77,6 +76,8 @@ def stage_code(
     asks = ["memeval.pipeline.execute.question", "memeval.pipeline.execute.reader", model]
     if config.reader.name == TOOLS:
         asks += ["memeval.pipeline.execute.tool_loop", "memeval.pipeline.execute.tool_reader"]
+    if reranker is not None:
+        asks.append(reranker.__module__)
 
     # The judge and the metrics of a benchmark are in its package, but build no memory: editing them
     # must not repeat the ingest.
@@ -92,8 +93,7 @@ def stage_code(
         outside=no_memory,
     )
     answer = code_identity(
-        [*asks, *rerankers],
-        within=("memeval.llm.extractive", "memeval.retrieval", "memeval.text.words"),
+        asks, within=("memeval.llm.extractive", "memeval.retrieval", "memeval.text.words")
     )
     # A judge may inherit how it reads a reply: the code of its base classes counts, too.
     judges = [base.__module__ for base in judge.__mro__]
@@ -151,7 +151,7 @@ def class_identity(identified: Any) -> str:
 
     identity = f"{name}@{hashlib.sha256(source).hexdigest()}"
     packages = packages_of(identified.__module__)
-    return f"{identity} {packages}" if packages else identity
+    return f"{identity} {packages}".rstrip()
 
 
 def class_digests(stage: str, name: str, identified: type[Any] | None) -> Digests:

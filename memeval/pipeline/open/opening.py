@@ -182,10 +182,11 @@ def _model_digests(config: RunConfig, source: Source) -> Digests:
         return {}
 
     model = MODELS.load(config.llm.name)
-    of_answers = class_digests(ANSWER, "model", model)
-    is_called = _uses_llm_at_ingest(config, source)
-    of_ingest = class_digests(PREPARE, "model", model) if is_called else {}
-    return {**of_answers, **of_ingest}
+    digests = dict(class_digests(ANSWER, "model", model))
+    if _uses_llm_at_ingest(config, source):
+        digests |= class_digests(PREPARE, "model", model)
+
+    return digests
 
 
 def _uses_llm_at_ingest(config: RunConfig, source: Source) -> bool:
@@ -216,9 +217,9 @@ def stages_of(
     of_dataset = settings_stages("dataset", dataset.settings_type)
     if wants_evidence:
         # The gold decides what this system answers from, not only how it is judged.
-        of_dataset = {
-            path: ANSWER if stage == JUDGE else stage for path, stage in of_dataset.items()
-        }
+        for path, stage in of_dataset.items():
+            if stage == JUDGE:
+                of_dataset[path] = ANSWER
 
     return of_dataset | settings_stages("system", system_settings)
 
@@ -234,25 +235,20 @@ def system_settings(source: Source) -> dict[str, Any]:
 
 def _resolve_system(values: Mapping[str, Any], source: Source) -> dict[str, Any]:
     """A system's YAML and settings, without shared settings that are not set."""
-    settings = system_settings(source)
-    kept = {
-        name: value
-        for name, value in values.items()
-        if name not in SHARED_SETTINGS or value is not None
-    }
+    kept = dict(values)
+    for name in SHARED_SETTINGS:
+        if kept.get(name) is None:
+            kept.pop(name, None)
     if isinstance(source.settings, RerankedSettings):
         kept.pop(OWN, None)
 
-    return kept | settings
+    return kept | system_settings(source)
 
 
 def open_dataset(config: RunConfig) -> Dataset:
     """The adapter of the config's data set, not yet opened."""
-    dataset = build(
-        config.dataset["name"],
-        data_dir(),
-        **{name: value for name, value in config.dataset.items() if name != "name"},
-    )
+    values = dict(config.dataset)
+    dataset = build(values.pop("name"), data_dir(), **values)
     if dataset.settings.canaries and dataset.settings.canary_seed is None:
         dataset.settings = replace(dataset.settings, canary_seed=config.seed)
 
@@ -267,6 +263,7 @@ def _resolve_dataset(values: Mapping[str, Any], settings: DatasetSettings) -> di
 
     # Runs without canaries keep the settings that they had before canaries existed.
     if not settings.canaries:
-        resolved = {name: resolved[name] for name in resolved if name not in CANARY_SETTINGS}
+        for name in CANARY_SETTINGS:
+            resolved.pop(name, None)
 
     return resolved

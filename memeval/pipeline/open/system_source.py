@@ -71,7 +71,8 @@ class SystemSource(Source):
         # Resolved first: the class's other methods get the settings that result here.
         self.settings = self._ask_class("resolve_settings", has_language_model=has_language_model)
         self.module = system_class.__module__
-        self.flags = self._flags()
+        flags = self._words("flags", "words for the tables")
+        self.flags = tuple(one_line(word, 40) for word in flags)
         always = system_class.own_prompt and not reads_by_tools
         self.own_prompt = always or bool(getattr(self.settings, "own_prompt", False))
         self.ranks_part = system_class.ranks_part
@@ -113,9 +114,6 @@ class SystemSource(Source):
 
         load_builtin(f"answer_{style}")
         return str(style)
-
-    def _flags(self) -> tuple[str, ...]:
-        return tuple(one_line(word, 40) for word in self._words("flags", "words for the tables"))
 
     def _files(self) -> dict[str, str]:
         """sha256 of each file that the class names."""

@@ -45,7 +45,10 @@ def code_version(part: type[Any]) -> str | None:
     if not commit:
         return shown
 
-    return f"{commit} {shown}" if _git(path.parent, "status", "--porcelain", "--", path) else commit
+    if not _git(path.parent, "status", "--porcelain", "--", path):
+        return commit
+
+    return f"{commit} {shown}"
 
 
 def _git(folder: Path, *arguments: str | Path) -> str:

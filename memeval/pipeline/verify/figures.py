@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from math import isclose
 from operator import attrgetter
 
@@ -59,22 +60,28 @@ def figure_problems(
     for repeat in summary.repeats:
         own_records = [record for record in records if record.repeat == repeat.repeat]
         own_ingests = [ingest for ingest in ingests or () if ingest.seed == repeat.seed]
-        of_protocol = measures(own_records) if measures else {}
         measured = measure_repeat(own_records, own_ingests, headline, imported=imported)
-        repeats.append(measured | dict(of_protocol))
+        if measures is not None:
+            measured |= measures(own_records)
+
+        repeats.append(measured)
 
     scored = summary.params.get("dataset.only") is None
     figures = measure(repeats, records, headline, has_score=scored)
 
-    others = {*CLOCK_FIGURES, *(() if measures else summary.protocol_metrics)}
-    skipped_prefixes = (
-        *(INGEST_PREFIXES if ingests is None else ()),
-        *(() if has_prices else (PRICE_PREFIX,)),
-    )
-    differences = list(_differences("", summary.metrics, figures.metrics, others, skipped_prefixes))
+    others = set(CLOCK_FIGURES)
+    skipped: list[str] = []
+    if measures is None:
+        others.update(summary.protocol_metrics)
+    if ingests is None:
+        skipped += INGEST_PREFIXES
+    if not has_prices:
+        skipped.append(PRICE_PREFIX)
+
+    compare = partial(_differences, others=others, skipped_prefixes=tuple(skipped))
+    differences = list(compare("", summary.metrics, figures.metrics))
     for repeat, own_metrics in zip(summary.repeats, figures.repeats, strict=True):
-        prefix = f"repeat {repeat.repeat}: "
-        differences += _differences(prefix, repeat.metrics, own_metrics, others, skipped_prefixes)
+        differences += compare(f"repeat {repeat.repeat}: ", repeat.metrics, own_metrics)
 
     differences += [f"no {name}" for name in CLOCK_FIGURES if summary.metrics.get(name) is None]
     differences += _row_differences("category", summary.categories, figures.categories)
@@ -131,14 +138,13 @@ def _row_differences(
         return
 
     # The order of the rows is only for display.
-    pairs = (sorted(rows, key=attrgetter("category")) for rows in (recorded, computed))
-    for own, other in zip(*pairs, strict=True):
+    by_id = attrgetter("category")
+    for own, other in zip(sorted(recorded, key=by_id), sorted(computed, key=by_id), strict=True):
         figures, other_figures = asdict(own), asdict(other)
-        names = [
-            name for name in ("category", "name") if figures.pop(name) != other_figures.pop(name)
-        ]
-        if names or not all(
-            same_figure(value, other_figures[name]) for name, value in figures.items()
+        del other_figures["category"], other_figures["name"]
+        has_other_text = (own.category, own.name) != (other.category, other.name)
+        if has_other_text or not all(
+            same_figure(figures[name], value) for name, value in other_figures.items()
         ):
             yield f"{group} {one_line(other.name, 60)}"
 

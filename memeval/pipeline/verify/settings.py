@@ -131,16 +131,18 @@ def _shipped_system(config: RunConfig) -> type[MemorySystem] | None:
 
 def _setting_tags(config: RunConfig) -> dict[str, str | None]:
     """Tags that follow from settings alone; None for a tag that must be missing."""
-    retrieves = retrieves_only(config)
-    asked = selection_tags(config.dataset)
-    return {
-        "imported": str(config.system["name"] == IMPORTED).lower(),
-        "recorded": "true" if config.judge.name == RECORDED else None,
-        "partial": "true" if config.system.get("only_listed") else None,
-        "mock": "true" if config.llm.name == "mock" else None,
-        STAGES: RETRIEVE if retrieves else None,
-        **{name: asked.get(name) for name in (SAMPLE, BIASED_CUT, ONLY, NAMED)},
-    }
+    tags: dict[str, str | None] = {"imported": str(config.system["name"] == IMPORTED).lower()}
+    tags |= dict.fromkeys(("recorded", "partial", "mock", STAGES, SAMPLE, BIASED_CUT, ONLY, NAMED))
+    if config.judge.name == RECORDED:
+        tags["recorded"] = "true"
+    if config.system.get("only_listed"):
+        tags["partial"] = "true"
+    if config.llm.name == "mock":
+        tags["mock"] = "true"
+    if retrieves_only(config):
+        tags[STAGES] = RETRIEVE
+
+    return tags | selection_tags(config.dataset)
 
 
 def tag_problems(summary: RunSummary) -> Iterator[str]:
@@ -182,7 +184,8 @@ def tag_problems(summary: RunSummary) -> Iterator[str]:
         is_covered = coverage is not None and coverage >= least
         valid = is_covered and not summary.is_stopped and tags.get(FOUND_NOTHING) != "true"
         if summary.valid != valid:
-            yield f"run.json: it says {'valid' if summary.valid else 'invalid'}, but is not"
+            said = "valid" if summary.valid else "invalid"
+            yield f"run.json: it says {said}, but is not"
 
 
 def witness_problems(summary: RunSummary, rows: Sequence[Row]) -> Iterator[str]:

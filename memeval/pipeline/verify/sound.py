@@ -25,7 +25,6 @@ from memeval.pipeline.execute.rows import usages_of
 from memeval.pipeline.measure.records import Ingest, members_of_rows, rows_digest, rows_of_run
 from memeval.pipeline.verify.figures import figure_problems, note_problems
 from memeval.pipeline.verify.settings import setting_problems, tag_problems, witness_problems
-from memeval.records import Status
 from memeval.results import (
     CONFIG_FILE,
     RECORDS_FILE,
@@ -183,17 +182,14 @@ class FolderCheck:
                 record = Record.from_json(row)
                 records.append(record)
                 self.lines.append(row)
-                if is_ours and not _is_as_written(row, record):
+                written = record.to_json()
+                # `written` may have tuples, not lists: only then is the slower comparison needed.
+                if is_ours and row != written and row != as_read(written):
                     unformatted.append(record.question_id)
             except (ValueError, TypeError, RecursionError):
                 self.problems.append(f"{RECORDS_FILE}, line {number}: not a record")
 
-        if unformatted:
-            self.problems.append(
-                f"{RECORDS_FILE}: {count_ids('record', unformatted)} not formatted as a run writes "
-                f"them: {name_ids(unformatted)}"
-            )
-
+        self._note_records(unformatted, "not formatted as a run writes them")
         statuses = Counter(record.status.value for record in records)
         if statuses != Counter(summary.statuses):
             self.problems.append(
@@ -251,22 +247,13 @@ class FolderCheck:
         for number, repeat in enumerate(repeats):
             own_records = [record for record in records if record.repeat == number]
             self._circumstances(summary, repeat, own_records)
-            ids = [record.question_id for record in own_records]
-            answers = self._file(
-                name=f"answers/{repeat['answer']}.jsonl",
-                header={"answer": repeat["answer"], "seed": repeat["seed"]},
-                parse=answer_or_ingest,
-                ids=ids,
-                summary=summary,
-            )
-            verdicts = self._file(
-                name=f"verdicts/{repeat['judge']}.jsonl",
-                header={"judge": repeat["judge"], "seed": repeat["seed"]},
-                parse=VerdictRow.from_json,
-                ids=ids,
-                summary=summary,
-            )
-            cases = {record.case_id for record in own_records}
+            ids, cases = [], set()
+            for record in own_records:
+                ids.append(record.question_id)
+                cases.add(record.case_id)
+
+            answers = self._file("answer", repeat, answer_or_ingest, ids, summary)
+            verdicts = self._file("judge", repeat, VerdictRow.from_json, ids, summary)
             self.answers.append(answers)
             self.verdicts.append(verdicts)
             # A run from a package has another key here, and its rows contain the original one.
@@ -278,11 +265,7 @@ class FolderCheck:
                     for record in own_records
                     if not agrees(record, answers.rows, verdicts.rows, run_key)
                 ]
-                if differing:
-                    self.problems.append(
-                        f"{RECORDS_FILE}: {count_ids('record', differing)} differing from the "
-                        f"rows: {name_ids(differing)}"
-                    )
+                self._note_records(differing, "differing from the rows")
 
             self._texts(self.outputs / f"answers/{repeat['answer']}.jsonl")
 
@@ -298,11 +281,13 @@ class FolderCheck:
             or record.top_k not in (top_k, None)
             or (record.shown_evidence_ranks is not None and record.top_k is None)
         ]
-        if differing:
-            self.problems.append(
-                f"{RECORDS_FILE}: {count_ids('record', differing)} with a different seed or top_k: "
-                f"{name_ids(differing)}"
-            )
+        self._note_records(differing, "with a different seed or top_k")
+
+    def _note_records(self, ids: list[str], what: str) -> None:
+        """Adds a problem of some records, if there are any."""
+        if ids:
+            about = f"{count_ids('record', ids)} {what}: {name_ids(ids)}"
+            self.problems.append(f"{RECORDS_FILE}: {about}")
 
     def _keep_ingests(
         self,
@@ -334,13 +319,15 @@ class FolderCheck:
 
     def _file(
         self,
-        *,
-        name: str,
-        header: Mapping[str, Any],
+        stage: str,
+        repeat: Mapping[str, Any],
         parse: Parse[R],
         ids: list[str],
         summary: RunSummary,
     ) -> SoundRows[R] | None:
+        folder = "answers" if stage == "answer" else "verdicts"
+        name = f"{folder}/{repeat[stage]}.jsonl"
+        header = {stage: repeat[stage], "seed": repeat["seed"]}
         path = self.outputs / name
         try:
             rows = rows_of_run(path, header, parse, ids=ids, summary=summary)
@@ -379,13 +366,6 @@ def recorded_keys(repeat: Mapping[str, Any]) -> dict[str, Any]:
     return recorded
 
 
-def _is_as_written(row: Mapping[str, Any], record: Record) -> bool:
-    """Whether a line equals what a run writes for its record."""
-    written = record.to_json()
-    # `written` may have tuples instead of lists: only then is the slower comparison needed.
-    return row == written or row == as_read(written)
-
-
 def agrees(
     record: Record,
     answers: Mapping[str, AnswerRow | IngestRow],
@@ -397,29 +377,27 @@ def agrees(
     if not isinstance(answer, AnswerRow):
         return False
 
-    # A verdict may be left from an answer that was replaced by a failure: it no longer counts.
-    verdict = verdicts.get(record.question_id) if answer.status is Status.OK else None
-    members = members_of_rows(answer, verdict, run_key)
+    members = members_of_rows(answer, verdicts.get(record.question_id), run_key)
     return all(getattr(record, name) == value for name, value in members.items())
 
 
 def memory_problems(folder: Path, key: str) -> Iterator[str]:
     """Mismatches in the memories saved under a key; a missing one is built when needed."""
-    for memory in sorted(
-        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
-    ):
-        shown_folder = (
-            f"data/prepared/{folder.parent.name}/{folder.name}/{one_line(memory.name, 60)}"
-        )
-        try:
-            read_manifest(memory, key)
-        except ValueError as error:
-            yield f"{shown_folder}: {error}"
+    shown_folder = f"data/prepared/{folder.parent.name}/{folder.name}"
+    for memory in sorted(folder.iterdir()):
+        if memory.is_dir() and not memory.name.startswith("."):
+            try:
+                read_manifest(memory, key)
+            except ValueError as error:
+                yield f"{shown_folder}/{one_line(memory.name, 60)}: {error}"
 
 
 def count_ids(noun: str, ids: list[str]) -> str:
     """`1 record is`, `3 records are`."""
-    return f"{len(ids)} {noun}s are" if len(ids) != 1 else f"1 {noun} is"
+    if len(ids) == 1:
+        return f"1 {noun} is"
+
+    return f"{len(ids)} {noun}s are"
 
 
 def name_ids(ids: list[str]) -> str:
@@ -429,7 +407,5 @@ def name_ids(ids: list[str]) -> str:
 
 def list_statuses(statuses: Mapping[str, int]) -> str:
     """`24 ok, 1 answer_failed`."""
-    return (
-        ", ".join(f"{count} {one_line(status, 40)}" for status, count in sorted(statuses.items()))
-        or "nothing"
-    )
+    listed = [f"{count} {one_line(status, 40)}" for status, count in sorted(statuses.items())]
+    return ", ".join(listed) or "nothing"

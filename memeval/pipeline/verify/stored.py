@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from pathlib import Path
 
 from memeval.llm.cache_file import SELECT_ENTRIES, connect_to_read, sound_entry
 from memeval.pipeline.execute.memory import read_manifest
@@ -58,9 +57,11 @@ def _header(content: bytes) -> Json:
     except (ValueError, RecursionError):
         return {}
 
-    header = first.get("header") if isinstance(first, dict) else None
+    if not isinstance(first, dict) or not isinstance(first.get("header"), dict):
+        return {}
 
-    return header if isinstance(header, dict) else {}
+    header: Json = first["header"]
+    return header
 
 
 def _texts(item: StoredItem) -> Iterator[str]:
@@ -83,18 +84,15 @@ def _memory(item: StoredItem) -> Iterator[str]:
 
 def _cache(item: StoredItem) -> Iterator[str]:
     try:
-        damaged = _count_damaged(item.paths[0])
+        with closing(connect_to_read(item.paths[0])) as connection:
+            rows = connection.execute(SELECT_ENTRIES)
+            damaged = sum(sound_entry(row) is None for row in rows)
     except sqlite3.Error as error:
         yield f"can't be read: {one_line(error)}"
         return
 
     if damaged:
         yield f"{damaged} entries don't match their checksums"
-
-
-def _count_damaged(path: Path) -> int:
-    with closing(connect_to_read(path)) as connection:
-        return sum(sound_entry(row) is None for row in connection.execute(SELECT_ENTRIES))
 
 
 _CHECKS: dict[StoredKind, Callable[[StoredItem], Iterator[str]]] = {
