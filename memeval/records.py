@@ -66,7 +66,10 @@ class ChoiceLabels(StrEnum):
 
     def label(self, position: int) -> str:
         """The label of the choice at a position from 0."""
-        return str(position) if self is ChoiceLabels.DIGITS else chr(ord("A") + position)
+        if self is ChoiceLabels.DIGITS:
+            return str(position)
+
+        return chr(ord("A") + position)
 
 
 def labelled(choices: Sequence[str], labels: ChoiceLabels) -> list[str]:
@@ -247,8 +250,10 @@ class EvalQuestion:
         """
         if self.whole_answer:
             return AnswerForm.WHOLE
+        if self.instruction:
+            return AnswerForm.FORM
 
-        return AnswerForm.FORM if self.instruction else AnswerForm.SHORT
+        return AnswerForm.SHORT
 
 
 class Scope(StrEnum):
@@ -370,7 +375,10 @@ class MemoryChunk:
     @property
     def text(self) -> str:
         """Text that every system shows its reader: the content, after its date if there is one."""
-        return f"[{format_time(self.time)}] {self.content}" if self.time else self.content
+        if self.time is None:
+            return self.content
+
+        return f"[{format_time(self.time)}] {self.content}"
 
     def indexed(self, *, date: bool = False) -> str:
         """The text by which the chunk is indexed."""
@@ -396,13 +404,11 @@ class Query:
     @property
     def shown(self) -> str:
         """The question with its instruction and its choices, for a system's own prompts."""
-        return "\n".join(
-            [
-                self.text,
-                *filter(None, [self.instruction]),
-                *labelled(self.choices, self.choice_labels),
-            ]
-        )
+        lines = [self.text, *labelled(self.choices, self.choice_labels)]
+        if self.instruction:
+            lines.insert(1, self.instruction)
+
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,7 +511,6 @@ class IngestHealth:
     def summary(self) -> str:
         """In words: `ingest lost 3 of 419 chunks (0.7 %)`."""
         share = f"{100 * self.lost_share:.1f} %"
-
         return f"ingest lost {self.lost:,} of {self.asked:,} chunks ({share})"
 
 
@@ -574,5 +579,4 @@ def format_time(time: datetime) -> str:
     hour = time.hour % 12 or 12
     half = "am" if time.hour < 12 else "pm"
     month = MONTHS[time.month - 1]
-
     return f"{hour}:{time.minute:02d} {half} on {time.day} {month} {time.year}"

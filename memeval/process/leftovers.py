@@ -63,9 +63,11 @@ def sweep(folder: Path) -> None:
 
 def is_leftover(path: Path) -> bool:
     """Whether the process that created a temporary file or folder is gone."""
-    parts = path.name.removesuffix(SUFFIX).split(".")
-    names = [part for part in parts[-2:] if _OWNER.fullmatch(part)]
-    return is_abandoned(names[0] if names else "", path)
+    for part in path.name.removesuffix(SUFFIX).split(".")[-2:]:
+        if _OWNER.fullmatch(part):
+            return is_abandoned(part, path)
+
+    return is_abandoned("", path)
 
 
 def remove(path: Path) -> None:
@@ -84,7 +86,10 @@ def is_abandoned(name: str, path: Path) -> bool:
 
     number, _, began = name.partition("-")
     start = _start_time(int(number))
-    return start != began if began else start == GONE
+    if not began:
+        return start == GONE
+
+    return start != began
 
 
 def _start_time(process: int) -> str:

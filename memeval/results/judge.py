@@ -66,8 +66,8 @@ class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def shown(self) -> str:
         """The judge in tables, with every unusual setting: `llm (gpt-4o-mini, prompt 1f2e3d4c)`."""
-        parts = list(self._parts())
-        return f"{self.name} ({', '.join(parts)})" if parts else self.name
+        parts = ", ".join(self._parts())
+        return f"{self.name} ({parts})" if parts else self.name
 
     def _parts(self) -> Iterator[str]:
         if self.model is not None:
@@ -93,11 +93,13 @@ class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
     def differences(self, other: JudgeIdentity) -> list[str]:
         """The settings in which two judges differ, with both values: `temperature 0.0, 0.7`."""
         own, others = self._leaves(), other._leaves()
-        return [
-            f"{name} {_word(own.get(name))}, {_word(others.get(name))}"
-            for name in dict.fromkeys((*own, *others))
-            if own.get(name) != others.get(name)
-        ]
+        differences = []
+        for name in dict.fromkeys((*own, *others)):
+            value, other_value = own.get(name), others.get(name)
+            if value != other_value:
+                differences.append(f"{name} {_word(value)}, {_word(other_value)}")
+
+        return differences
 
     def _leaves(self) -> dict[str, Any]:
         leaves = self.to_json()
@@ -125,7 +127,7 @@ def judge_shown(judge: JudgeIdentity | None) -> str:
 
 def _word(value: Any) -> str:
     """A value as YAML writes it; a digest is cut to its first eight digits."""
-    if isinstance(value, str):
-        return value[:8] if _DIGEST.fullmatch(value) else value
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
 
-    return json.dumps(value, ensure_ascii=False)
+    return value[:8] if _DIGEST.fullmatch(value) else value

@@ -70,9 +70,11 @@ def with_kinds(content: Mapping[str, Any]) -> dict[str, Any]:
         return dict(content)
 
     kind = NoteKind.STOPPED if content.get("status") == "stopped" else NoteKind.REMARK
-    read = []
-    for note in notes:
-        read.append({"kind": kind, "text": note} if isinstance(note, str) else note)
+    notes = list(notes)
+    for number, note in enumerate(notes):
+        if isinstance(note, str):
+            notes[number] = {"kind": kind, "text": note}
+
         kind = NoteKind.REMARK
 
-    return {**content, "notes": read}
+    return {**content, "notes": notes}

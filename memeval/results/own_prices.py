@@ -67,7 +67,7 @@ def own_prices() -> OwnPrices | None:
 def prices_mark() -> str:
     """Suffix that the prices in force add to the figure code's identity; empty without prices."""
     own = own_prices()
-    return "" if own is None else f"{_MARK}{own.digest}"
+    return f"{_MARK}{own.digest}" if own else ""
 
 
 def without_prices(figures_code: str) -> str:
@@ -151,7 +151,10 @@ def _check_keys(root: Any, path: Path) -> None:
     """Raises `UserError` for a duplicate key, of which PyYAML would silently keep the last."""
     import yaml
 
-    mappings = [root] if isinstance(root, yaml.MappingNode) else []
+    if not isinstance(root, yaml.MappingNode):
+        return
+
+    mappings = [root]
     for node in mappings:
         places: dict[str, str] = {}
         for key, value in node.value:

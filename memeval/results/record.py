@@ -102,7 +102,7 @@ class Record(Struct, frozen=True):
     @property
     def chosen(self) -> tuple[int, ...] | None:
         """Positions of the choices that the reply named; None if it could not be read."""
-        return self.verdict.chosen if self.verdict else None
+        return None if self.verdict is None else self.verdict.chosen
 
     @property
     def is_whole(self) -> bool:
@@ -152,7 +152,7 @@ class Record(Struct, frozen=True):
             "seed": self.seed,
             "question": self.question,
             "gold": list(self.gold),
-            **({} if self.weight == 1.0 else {"weight": self.weight}),
+            "weight": self.weight,
             "answerable": self.answerable,
             "facets": dict(self.facets),
             "evidence": list(self.evidence),
@@ -169,32 +169,41 @@ class Record(Struct, frozen=True):
             "context_tokens": self.context_tokens,
             "usage": list(map(as_plain, self.usage)),
             TIMES: as_plain(self.times),
+            **self._present_members(),
         }
+        if self.weight == 1.0:
+            del record["weight"]
+
+        return record
+
+    def _present_members(self) -> Json:
+        """The members that only lines with a value have."""
+        members: Json = {}
         if self.choices:
-            record["choices"] = list(self.choices)
-            record["choice_labels"] = self.choice_labels.value
-            record["right_choices"] = list(self.right_choices)
-            record["chosen"] = _list_or_none(self.chosen)
-
+            members["choices"] = list(self.choices)
+            members["choice_labels"] = self.choice_labels.value
+            members["right_choices"] = list(self.right_choices)
+            members["chosen"] = _list_or_none(self.chosen)
         if self.prompt:
-            record["prompt"] = list(map(as_plain, self.prompt))
-
+            members["prompt"] = list(map(as_plain, self.prompt))
         if self.steps:
-            record["steps"] = list(map(as_plain, self.steps))
-            record["step_limit"] = self.step_limit
-
+            members["steps"] = list(map(as_plain, self.steps))
+            members["step_limit"] = self.step_limit
         if self.timeline:
-            record["timeline"] = list(map(as_plain, self.timeline))
+            members["timeline"] = list(map(as_plain, self.timeline))
+        if self.asked_at is not None:
+            members["asked_at"] = self.asked_at.isoformat()
 
-        optional = {
-            "asked_at": self.asked_at.isoformat() if self.asked_at else None,
-            "context": self.context,
-            "finish_reason": self.finish_reason,
-            "raw": self.raw,
-            "notes": dict(self.notes) or None,
-            "error": self.error,
-        }
-        return record | {name: value for name, value in optional.items() if value is not None}
+        for name in ("context", "finish_reason", "raw"):
+            if getattr(self, name) is not None:
+                members[name] = getattr(self, name)
+
+        if self.notes:
+            members["notes"] = dict(self.notes)
+        if self.error is not None:
+            members["error"] = self.error
+
+        return members
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Record:
@@ -206,7 +215,10 @@ class Record(Struct, frozen=True):
 
 
 def _retrieved_json(chunks: tuple[RetrievedChunk, ...] | None) -> list[Json] | None:
-    return None if chunks is None else [chunk.to_json() for chunk in chunks]
+    if chunks is None:
+        return None
+
+    return [chunk.to_json() for chunk in chunks]
 
 
 def _list_or_none(

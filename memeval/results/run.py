@@ -98,7 +98,7 @@ class Run:
                     "evidence": not evidence.isdisjoint(chunk.turn_ids),
                     "score": chunk.score,
                     "time": chunk.time,
-                    "text": texts.get(chunk.text) if texts else None,
+                    "text": None if texts is None else texts.get(chunk.text),
                 }
                 rows.append(row)
 
@@ -111,7 +111,7 @@ class Run:
         """
         record = self._record(question_id, repeat)
         texts = self.texts_of(record)
-        return texts.get(record.context) if texts else None
+        return None if texts is None else texts.get(record.context)
 
     def prompt(self, question_id: str, repeat: int = 0) -> list[dict[str, str | None]]:
         """The messages that were sent for one answer, with `role` and `content`; empty if nothing
@@ -121,10 +121,12 @@ class Run:
         """
         record = self._record(question_id, repeat)
         texts = self.texts_of(record)
-        return [
-            {"role": message.role, "content": texts.get(message.text) if texts else None}
-            for message in record.prompt
-        ]
+        messages = []
+        for message in record.prompt:
+            content = None if texts is None else texts.get(message.text)
+            messages.append({"role": message.role, "content": content})
+
+        return messages
 
     def dump(self) -> pd.DataFrame:
         """Items that the memories extracted or wrote, one row each: `case_id`, `repeat`, and the
@@ -139,12 +141,11 @@ class Run:
         rows = []
         for number, keys in enumerate(self.summary.identity.get("keys", ())):
             for case_id in dict.fromkeys(record.case_id for record in self._records):
+                own = {"case_id": case_id, "repeat": number}
                 # The first one, as in a run: memories with the same key have the same content.
                 for folder in memory_folders(prepared, keys["prepare"])[:1]:
-                    rows += [
-                        {"case_id": case_id, "repeat": number, **item}
-                        for item in _json_lines(dump_file(folder / digest_name(case_id)))
-                    ]
+                    items = _json_lines(dump_file(folder / digest_name(case_id)))
+                    rows += [{**own, **item} for item in items]
 
         return pd.DataFrame(rows)
 
@@ -161,27 +162,24 @@ class Run:
         empty without `writer=tools`.
         """
         if record.seed not in self._written_by_seed:
-            path = self._answers(record.seed)
-            rows = [] if path is None else _json_lines(path, with_text=b'"written":')
-            self._written_by_seed[record.seed] = {
-                str(row.get("id")): read_as(row["written"], Written)
-                for row in rows
-                if "written" in row
-            }
+            path, of_seed = self._answers(record.seed), {}
+            if path is not None:
+                for row in _json_lines(path, with_text=b'"written":'):
+                    if "written" in row:
+                        of_seed[str(row.get("id"))] = read_as(row["written"], Written)
 
-        of_seed = self._written_by_seed[record.seed]
+            self._written_by_seed[record.seed] = of_seed
+
+        case, of_seed = [record.case_id], self._written_by_seed[record.seed]
         return [
-            one
-            for name, one in of_seed.items()
-            if case_of_ingest(name, [record.case_id]) is not None
+            written for name, written in of_seed.items() if case_of_ingest(name, case) is not None
         ]
 
     def texts_of(self, record: Record) -> Texts | None:
         """The texts that a record refers to; None if the run does not record where they are."""
         if record.seed not in self._texts_by_seed:
             path = self._answers(record.seed)
-            texts = None if path is None else Texts(texts_file(path))
-            self._texts_by_seed[record.seed] = texts
+            self._texts_by_seed[record.seed] = Texts(texts_file(path)) if path else None
 
         return self._texts_by_seed[record.seed]
 

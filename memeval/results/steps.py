@@ -45,26 +45,33 @@ class AgentStep(Struct, frozen=True, omit_defaults=True):
 
 def by_reference(steps: Sequence[AgentStep], put: Callable[[str], str]) -> tuple[AgentStep, ...]:
     """Steps with references for their texts; `put` stores a text and returns its reference."""
-    return tuple(
-        replace(
-            step,
-            text=None if step.text is None else put(step.text),
-            calls=tuple(
-                replace(call, arguments=put(call.arguments), result=put(call.result))
-                for call in step.calls
-            ),
-        )
-        for step in steps
-    )
+    stored = []
+    for step in steps:
+        text, calls = step.text, []
+        if text is not None:
+            text = put(text)
+
+        for call in step.calls:
+            arguments, result = put(call.arguments), put(call.result)
+            calls.append(replace(call, arguments=arguments, result=result))
+
+        stored.append(replace(step, text=text, calls=tuple(calls)))
+
+    return tuple(stored)
 
 
 def model_texts(steps: Sequence[AgentStep]) -> Iterator[str]:
     """References to the model's texts and the arguments of its calls."""
     for step in steps:
-        yield from () if step.text is None else (step.text,)
-        yield from (call.arguments for call in step.calls)
+        if step.text is not None:
+            yield step.text
+
+        for call in step.calls:
+            yield call.arguments
 
 
 def tool_texts(steps: Sequence[AgentStep]) -> Iterator[str]:
     """References to the results of its calls."""
-    return (call.result for step in steps for call in step.calls)
+    for step in steps:
+        for call in step.calls:
+            yield call.result

@@ -93,14 +93,15 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
 
     for line in lines:
         body, seal = _unsealed(line)
-        is_sound = seal is not None and seal == _seal(beginning, body)
-        content_of_line = _object(body) if is_sound else None
+        content_of_line = None
+        if seal is not None and seal == _seal(beginning, body):
+            content_of_line = _object(body)
 
         if content_of_line == expected:
             rows.has_header = True
             continue
 
-        row = None if content_of_line is None else _row(content_of_line, parse)
+        row = _row(content_of_line, parse)
         if row is None or seal is None:
             rows.dropped += 1
         else:
@@ -125,13 +126,19 @@ def sound_lines(content: bytes) -> list[bytes]:
         if seal == _seal(beginning, body):
             sound.append(line + b"\n")
 
-    return sound if sound and sound[0] == lines[0] + b"\n" else []
+    if not sound or sound[0] != lines[0] + b"\n":
+        return []
+
+    return sound
 
 
 def _unsealed(line: bytes) -> tuple[bytes, str | None]:
     """A line without its seal, and the seal, if it has one."""
     match = _SEAL.search(line)
-    return (line[: match.start()] + b"}", match[1].decode()) if match else (line, None)
+    if match is None:
+        return line, None
+
+    return line[: match.start()] + b"}", match[1].decode()
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
@@ -143,9 +150,9 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _row(content: Json, parse: Parse[R]) -> R | None:
+def _row(content: Json | None, parse: Parse[R]) -> R | None:
     """The row in a line; None if it is not a valid row."""
-    if "header" in content:
+    if content is None or "header" in content:
         return None
 
     try:
@@ -234,11 +241,12 @@ class RowStore(Generic[R]):
         known = read_rows(content, self.header, self._parse)
         own = read_rows(copy, self.header, self._parse)
         lines = {line[-18:-2].decode(errors="replace"): line for line in copy.split(b"\n")}
-        new = [] if known.has_header or not own.has_header else [copy.partition(b"\n")[0]]
-        seals = [own.seals[row_id] for row_id in own.rows if row_id not in known.rows]
-        new += [lines[seal] for seal in seals if seal in lines]
-        for line in new:
-            self._shared.append(line + b"\n")
+        if own.has_header and not known.has_header:
+            self._shared.append(copy.partition(b"\n")[0] + b"\n")
+
+        for row_id, seal in own.seals.items():
+            if row_id not in known.rows and seal in lines:
+                self._shared.append(lines[seal] + b"\n")
 
         write_atomically(self.path, self._shared.read().decode(errors="replace"))
 
@@ -305,8 +313,9 @@ def _clean(row: Json) -> Json:
     """The row as it may be stored: without known secrets, and without anything secret-looking in
     memeval's own texts (errors, notes).
     """
-    clean: dict[str, Any] = without_known_in(row)
-    own: dict[str, Any] = {
-        name: redacted_in(clean[name]) for name in ("error", "notes") if name in clean
-    }
-    return {**clean, **own}
+    clean: dict[str, Any] = dict(without_known_in(row))
+    for name in ("error", "notes"):
+        if name in clean:
+            clean[name] = redacted_in(clean[name])
+
+    return clean

@@ -284,18 +284,21 @@ def run_cost_usd(summary: RunSummary) -> float | None:
     """US dollars that a fresh run of its system costs; None if unknown, as for imported answers,
     where only the judge was paid for here.
     """
-    return None if is_imported(summary) else fresh_cost_usd(summary.metrics)
+    if is_imported(summary):
+        return None
+
+    return fresh_cost_usd(summary.metrics)
 
 
 def _clean(summary: dict[str, Any]) -> dict[str, Any]:
     """A summary as it may be stored: without known secrets, and without anything secret-looking in
     memeval's own texts.
     """
-    clean: dict[str, Any] = without_known_in(summary)
-    return {
-        **clean,
-        **{name: redacted_in(clean[name]) for name in _REDACTED_MEMBERS},
-    }
+    clean: dict[str, Any] = dict(without_known_in(summary))
+    for name in _REDACTED_MEMBERS:
+        clean[name] = redacted_in(clean[name])
+
+    return clean
 
 
 def read_tracked(folder: Path) -> dict[str, str]:

@@ -251,13 +251,13 @@ class TextStore(Texts):
 
     def put_around(self, text: str, within: str) -> str:
         """Stores a text that contains another, such as a prompt around its context, in parts."""
-        start = text.find(within) if within else -1
-        if start < 0:
+        start = text.find(within)
+        if not within or start < 0:
             return self.put(text)
 
         # Most of a prompt is its context, which is stored already.
         around = [text[:start], within, text[start + len(within) :]]
-        return self.put_joined([part for part in around if part], "")
+        return self.put_joined(list(filter(None, around)), "")
 
     def _write(self, entry: dict[str, Any], ref: str) -> None:
         line = json_line(entry, (",", ":")).encode()

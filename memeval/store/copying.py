@@ -44,7 +44,10 @@ class HomeLines:
         self._path = path
 
     def read(self) -> bytes:
-        content = self._path.read_bytes() if self._path.exists() else b""
+        if not self._path.exists():
+            return b""
+
+        content = self._path.read_bytes()
         return content[: content.rfind(b"\n") + 1]
 
     def append_all(self, lines: Sequence[bytes]) -> None:
@@ -135,14 +138,16 @@ class Copying:
         return [name for name in names if _CACHE_NAME.fullmatch(name)]
 
     def _copy_file(self, name: str, path: Path) -> Copied:
-        holds_texts = name.endswith(TEXTS_SUFFIX)
-        kind = StoredKind.TEXTS if holds_texts else StoredKind(path.parent.name)
+        kind = StoredKind(path.parent.name)
+        if name.endswith(TEXTS_SUFFIX):
+            kind = StoredKind.TEXTS
+
         # The process that writes the answers writes their texts: one lock is enough for both.
         guarded = path.with_name(path.name.replace(TEXTS_SUFFIX, ".jsonl"))
         rows = self._database.rows(guarded)
         try:
             with _hold(guarded, rows, writes=self._do_it):
-                if holds_texts:
+                if kind is StoredKind.TEXTS:
                     return self._copy_texts(name, path)
 
                 return self._copy_rows(kind, name, path, rows)
@@ -259,8 +264,12 @@ def _put(entries: dict[str, CachedEntry], target: ReplyCache) -> None:
         by_origin.setdefault(entry.origin, {})[key] = entry
 
     for origin, some in by_origin.items():
-        values = {key: entry.value for key, entry in some.items()}
-        tokens = {key: entry.tokens for key, entry in some.items() if entry.tokens is not None}
+        values, tokens = {}, {}
+        for key, entry in some.items():
+            values[key] = entry.value
+            if entry.tokens is not None:
+                tokens[key] = entry.tokens
+
         target.put_all(values, origin, tokens)
 
 

@@ -58,16 +58,16 @@ async def _fetch_memory(
     home: Home, key: str, case: str, shared: SharedMemories, *, do_it: bool
 ) -> Copied:
     name = f"{key}/{case}"
-    saved = memory_folders(home.prepared, key)
-    folder = (saved[0] if saved else home.prepared / COPIED / f"memory-{key}") / case
+    saved = [*memory_folders(home.prepared, key), home.prepared / COPIED / f"memory-{key}"]
+    folder = saved[0] / case
     if (folder / MANIFEST).is_file():
         return Copied(StoredKind.MEMORIES, name, new=0, present=1)
 
     theirs = await shared.digests(folder, key)
-    if MANIFEST not in theirs or not do_it:
-        return Copied(
-            StoredKind.MEMORIES, name, new=len(theirs) if MANIFEST in theirs else 0, present=0
-        )
+    if MANIFEST not in theirs:
+        return Copied(StoredKind.MEMORIES, name, new=0, present=0)
+    if not do_it:
+        return Copied(StoredKind.MEMORIES, name, new=len(theirs), present=0)
 
     make_folder(folder.parent)
     if not await shared.fetch(folder, key):
@@ -78,12 +78,15 @@ async def _fetch_memory(
 
 def _compare(name: str, source: dict[str, str], target: dict[str, str]) -> Copied:
     """The result of copying a memory. Additional files in the target are not compared."""
-    same = all(target.get(file) == digest for file, digest in source.items())
+    problem = ""
+    if not source.items() <= target.items():
+        problem = "the copy can't be read back"
+
     return Copied(
         StoredKind.MEMORIES,
         name,
         new=len(source),
         present=0,
         digest=digest_of(f"{file} {source[file]} ".encode() for file in sorted(source)),
-        problem="" if same else "the copy can't be read back",
+        problem=problem,
     )

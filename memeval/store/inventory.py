@@ -70,12 +70,8 @@ def list_items(home: Home) -> list[StoredItem]:
 
 def row_locks(home: Home) -> list[Path]:
     """The lock files of the rows. A running cell holds some of them."""
-    return [
-        path
-        for folder in ("answers", "verdicts")
-        for path in _entries_of(home.outputs / folder)
-        if path.name.endswith(f"{_ROWS_SUFFIX}.lock")
-    ]
+    paths = _entries_of(home.outputs / "answers") + _entries_of(home.outputs / "verdicts")
+    return [path for path in paths if path.name.endswith(f"{_ROWS_SUFFIX}.lock")]
 
 
 def _rows(folder: Path, kind: StoredKind) -> Iterator[StoredItem]:

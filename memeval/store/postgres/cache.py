@@ -41,7 +41,8 @@ class PostgresCache:
         self._database, self._name, self._leases = database, name, leases
         self._forgetting: dict[str, Future[None]] = {}
         """Pending removals by key, which the next look-up waits for."""
-        self._kept_path, self._kept = kept, None if not kept.exists() else Cache(kept, say)
+        self._kept_path = kept
+        self._kept = Cache(kept, say) if kept.exists() else None
         self._keeping = threading.Lock()
         self._damage = Damage(f"the cache {name} in the store {database.url}", say)
 
@@ -74,8 +75,11 @@ class PostgresCache:
 
         kept = self._kept.get_all(key for key in wanted if key not in sound)
         for key, entry in kept.items():
-            part = {} if entry.tokens is None else {key: entry.tokens}
-            self.put_all({key: entry.value}, entry.origin, part)
+            tokens = {}
+            if entry.tokens is not None:
+                tokens[key] = entry.tokens
+
+            self.put_all({key: entry.value}, entry.origin, tokens)
 
         return sound | kept
 

@@ -252,7 +252,7 @@ class Database:
 
         with self._engine.connect() as connection, self._watch(connection):
             result = connection.execute(sqlalchemy.text(statement), values or {})
-            return [tuple(row) for row in result] if result.returns_rows else []
+            return list(map(tuple, result)) if result.returns_rows else []
 
     @contextmanager
     def _watch(self, connection: Any) -> Iterator[None]:
