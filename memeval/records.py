@@ -250,10 +250,8 @@ class EvalQuestion:
         """
         if self.whole_answer:
             return AnswerForm.WHOLE
-        if self.instruction:
-            return AnswerForm.FORM
 
-        return AnswerForm.SHORT
+        return AnswerForm.FORM if self.instruction else AnswerForm.SHORT
 
 
 class Scope(StrEnum):

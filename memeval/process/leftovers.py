@@ -63,11 +63,9 @@ def sweep(folder: Path) -> None:
 
 def is_leftover(path: Path) -> bool:
     """Whether the process that created a temporary file or folder is gone."""
-    for part in path.name.removesuffix(SUFFIX).split(".")[-2:]:
-        if _OWNER.fullmatch(part):
-            return is_abandoned(part, path)
-
-    return is_abandoned("", path)
+    parts = path.name.removesuffix(SUFFIX).split(".")
+    names = [part for part in parts[-2:] if _OWNER.fullmatch(part)]
+    return is_abandoned(names[0] if names else "", path)
 
 
 def remove(path: Path) -> None:
@@ -86,10 +84,7 @@ def is_abandoned(name: str, path: Path) -> bool:
 
     number, _, began = name.partition("-")
     start = _start_time(int(number))
-    if not began:
-        return start == GONE
-
-    return start != began
+    return start != began if began else start == GONE
 
 
 def _start_time(process: int) -> str:

@@ -32,11 +32,7 @@ PPI, LABELS, RANGE = "ppi", "labels", "range"
 """Sources of the correction: labels of some of the run's answers and the verdicts on the rest;
 labels of all of them; labels of other answers.
 """
-METHODS = {
-    PPI: "PPI++",
-    LABELS: "only the labels",
-    RANGE: "a range over kinds of wrong answer",
-}
+METHODS = {PPI: "PPI++", LABELS: "only the labels", RANGE: "a range over kinds of wrong answer"}
 
 
 class KindRange(Struct, frozen=True):
@@ -169,9 +165,7 @@ def read_shown_summary(folder: Path) -> RunSummary:
         f"{CORRECTED}_high": calibration.high,
     }
     return replace(
-        summary,
-        metrics={**summary.metrics, **figures},
-        notes=(*summary.notes, calibration.note),
+        summary, metrics={**summary.metrics, **figures}, notes=(*summary.notes, calibration.note)
     )
 
 

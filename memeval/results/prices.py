@@ -71,11 +71,7 @@ def prices_of(usage: Usage) -> tuple[float, float, float] | None:
         return own.models[usage.model]
 
     linear = _linear_price(usage.model, usage.provider)
-    if linear is None:
-        return None
-
-    sent, received, from_cache = linear
-    return float(sent), float(received), float(from_cache)
+    return linear and (float(linear[0]), float(linear[1]), float(linear[2]))
 
 
 def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:
@@ -136,10 +132,7 @@ def _look_up_price(
     from genai_prices import calc_price
 
     tokens = PricedUsage(input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached)
-    providers: tuple[str | None, ...] = (provider,)
-    if provider == UNKNOWN_PROVIDER:
-        providers = (None, "openai")
-
+    providers = (None, "openai") if provider == UNKNOWN_PROVIDER else (provider,)
     for provider_id in providers:
         try:
             return calc_price(tokens, model_ref=model, provider_id=provider_id)

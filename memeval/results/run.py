@@ -88,7 +88,7 @@ class Run:
         columns = ["question_id", "repeat", "rank", "turn_ids", "evidence", "score", "time", "text"]
         rows = []
         for record in self._records:
-            evidence, texts = set(record.evidence), self.texts_of(record)
+            evidence = set(record.evidence)
             for rank, chunk in enumerate(record.retrieved or (), start=1):
                 row = {
                     "question_id": record.question_id,
@@ -98,7 +98,7 @@ class Run:
                     "evidence": not evidence.isdisjoint(chunk.turn_ids),
                     "score": chunk.score,
                     "time": chunk.time,
-                    "text": None if texts is None else texts.get(chunk.text),
+                    "text": self._text(record, chunk.text),
                 }
                 rows.append(row)
 
@@ -110,8 +110,7 @@ class Run:
         Raises `UserError` for a question that the run did not ask.
         """
         record = self._record(question_id, repeat)
-        texts = self.texts_of(record)
-        return None if texts is None else texts.get(record.context)
+        return self._text(record, record.context)
 
     def prompt(self, question_id: str, repeat: int = 0) -> list[dict[str, str | None]]:
         """The messages that were sent for one answer, with `role` and `content`; empty if nothing
@@ -120,13 +119,10 @@ class Run:
         Raises `UserError` for a question that the run did not ask.
         """
         record = self._record(question_id, repeat)
-        texts = self.texts_of(record)
-        messages = []
-        for message in record.prompt:
-            content = None if texts is None else texts.get(message.text)
-            messages.append({"role": message.role, "content": content})
-
-        return messages
+        return [
+            {"role": message.role, "content": self._text(record, message.text)}
+            for message in record.prompt
+        ]
 
     def dump(self) -> pd.DataFrame:
         """Items that the memories extracted or wrote, one row each: `case_id`, `repeat`, and the
@@ -182,6 +178,10 @@ class Run:
             self._texts_by_seed[record.seed] = Texts(texts_file(path)) if path else None
 
         return self._texts_by_seed[record.seed]
+
+    def _text(self, record: Record, ref: str | None) -> str | None:
+        texts = self.texts_of(record)
+        return None if texts is None else texts.get(ref)
 
     def _answers(self, seed: int) -> Path | None:
         """The file of a repeat's answers; None if the run does not name it."""

@@ -47,10 +47,8 @@ def by_reference(steps: Sequence[AgentStep], put: Callable[[str], str]) -> tuple
     """Steps with references for their texts; `put` stores a text and returns its reference."""
     stored = []
     for step in steps:
-        text, calls = step.text, []
-        if text is not None:
-            text = put(text)
-
+        text = None if step.text is None else put(step.text)
+        calls = []
         for call in step.calls:
             arguments, result = put(call.arguments), put(call.result)
             calls.append(replace(call, arguments=arguments, result=result))
@@ -66,8 +64,7 @@ def model_texts(steps: Sequence[AgentStep]) -> Iterator[str]:
         if step.text is not None:
             yield step.text
 
-        for call in step.calls:
-            yield call.arguments
+        yield from (call.arguments for call in step.calls)
 
 
 def tool_texts(steps: Sequence[AgentStep]) -> Iterator[str]:

@@ -168,11 +168,7 @@ class RowStore(Generic[R]):
     """
 
     def __init__(
-        self,
-        path: Path,
-        header: Json,
-        parse: Parse[R],
-        shared: SharedRows | None = None,
+        self, path: Path, header: Json, parse: Parse[R], shared: SharedRows | None = None
     ) -> None:
         """`shared` contains the rows of which the file is this machine's copy."""
         self.path, self.header = path, header
@@ -314,8 +310,4 @@ def _clean(row: Json) -> Json:
     memeval's own texts (errors, notes).
     """
     clean: dict[str, Any] = dict(without_known_in(row))
-    for name in ("error", "notes"):
-        if name in clean:
-            clean[name] = redacted_in(clean[name])
-
-    return clean
+    return clean | {name: redacted_in(clean[name]) for name in ("error", "notes") if name in clean}

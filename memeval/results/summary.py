@@ -294,11 +294,8 @@ def _clean(summary: dict[str, Any]) -> dict[str, Any]:
     """A summary as it may be stored: without known secrets, and without anything secret-looking in
     memeval's own texts.
     """
-    clean: dict[str, Any] = dict(without_known_in(summary))
-    for name in _REDACTED_MEMBERS:
-        clean[name] = redacted_in(clean[name])
-
-    return clean
+    clean: dict[str, Any] = without_known_in(summary)
+    return clean | {name: redacted_in(clean[name]) for name in _REDACTED_MEMBERS}
 
 
 def read_tracked(folder: Path) -> dict[str, str]:

@@ -264,12 +264,8 @@ def _put(entries: dict[str, CachedEntry], target: ReplyCache) -> None:
         by_origin.setdefault(entry.origin, {})[key] = entry
 
     for origin, some in by_origin.items():
-        values, tokens = {}, {}
-        for key, entry in some.items():
-            values[key] = entry.value
-            if entry.tokens is not None:
-                tokens[key] = entry.tokens
-
+        values = {key: entry.value for key, entry in some.items()}
+        tokens = {key: entry.tokens for key, entry in some.items() if entry.tokens is not None}
         target.put_all(values, origin, tokens)
 
 

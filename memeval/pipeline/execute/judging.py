@@ -60,11 +60,7 @@ async def judge_answer(
 
 
 async def _verdict(
-    judge: Judge,
-    question: EvalQuestion,
-    answer: str,
-    metrics: Metrics,
-    before: VerdictRow | None,
+    judge: Judge, question: EvalQuestion, answer: str, metrics: Metrics, before: VerdictRow | None
 ) -> Verdict:
     if question.choices:  # whichever judge is configured for answers in words
         return await AccuracyJudge().judge(question, answer, metrics)

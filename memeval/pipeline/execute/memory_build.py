@@ -162,7 +162,6 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         return await load_memory(self.cell, folder, identity, self.create_system)
 
     async def _build(self) -> Memory:
-        """Ingests the case, and saves its memory."""
         watched, parts = await self._continue()
         writer = self._writer_of(watched)
         memory = await self._ingest(watched, parts, writer)
@@ -204,7 +203,6 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         *,
         allow_losses: bool = False,
     ) -> Memory:
-        """Ingests parts of the case."""
         ledger, compressions = self.ledger, self.plan()
         count = parts[-1].end - parts[0].first if parts else 0
         ready_seconds = written = None

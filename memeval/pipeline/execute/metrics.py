@@ -51,19 +51,13 @@ def measure_answer(
 
     metrics |= _own_metrics(question, ranking, turns, dataset)
     return Measured(
-        metrics=metrics,
-        ranking=ranks_of(ranking, question.evidence, turns.session_of),
-        shown=shown,
+        metrics=metrics, ranking=ranks_of(ranking, question.evidence, turns.session_of), shown=shown
     )
 
 
 def _own_metrics(
-    question: EvalQuestion,
-    ranking: tuple[tuple[str, ...], ...],
-    turns: CaseTurns,
-    dataset: Dataset,
+    question: EvalQuestion, ranking: tuple[tuple[str, ...], ...], turns: CaseTurns, dataset: Dataset
 ) -> Mapping[str, float | None]:
-    """The ranking metrics of the data set's own protocol."""
     try:
         return dataset.ranking_metrics(question, ranking, turns.session_of)
     except MemevalError:

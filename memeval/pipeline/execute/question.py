@@ -69,16 +69,8 @@ async def ask(
     else:
         service.note_success()
 
-    times = _answer_times(ledger)
-    if row.status is not Status.OK:
-        times = replace(times, answer_ms=None, model_ms=None)
-
-    row = replace(
-        row,
-        usage=tuple(ledger.usages),
-        times=times,
-        notes={**ledger.notes, **row.notes},
-    )
+    notes = {**ledger.notes, **row.notes}
+    row = replace(row, usage=tuple(ledger.usages), times=_answer_times(row, ledger), notes=notes)
     if loop is not None:
         # Also for a failed question: the steps show how far it got.
         steps = step_rows(loop.steps, lambda call: shown_turns(call, turns.quotations))
@@ -89,17 +81,21 @@ async def ask(
     return _with_request(row, ledger, texts)
 
 
-def _answer_times(ledger: Ledger) -> StepTimes:
+def _answer_times(row: AnswerRow, ledger: Ledger) -> StepTimes:
     """Times of an answer's steps; a cached reply counts with its original time."""
     retrieval_s = plus(ledger.own.measured_s, ledger.calls_s(Role.EMBED))
     model_s = ledger.calls_s(*set(Role) - {Role.EMBED})
-    return StepTimes(
+    times = StepTimes(
         answer_ms=milliseconds(plus(retrieval_s, model_s)),
         retrieval_ms=milliseconds(retrieval_s),
         model_ms=milliseconds(model_s),
         place_ms=milliseconds(ledger.slot_wait_s),
         wait_s=round(ledger.wait_s, 3),
     )
+    if row.status is not Status.OK:
+        return replace(times, answer_ms=None, model_ms=None)
+
+    return times
 
 
 def step_times(loop: ToolLoop) -> StepTimes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Completion, NotePrompt
@@ -200,9 +199,15 @@ class BudgetedReader:
 
 def fitting_texts(texts: Sequence[str], order: Sequence[int], most: int) -> list[str]:
     """The texts within a budget of tokens; `order` starts with the most important one."""
-    sums = accumulate(count_tokens(texts[position]) for position in order)
-    count = sum(total <= most for total in sums)
-    return [texts[position] for position in sorted(order[:count])]
+    shown, size = [], 0
+    for position in order:
+        size += count_tokens(texts[position])
+        if size > most:
+            break
+
+        shown.append(position)
+
+    return [texts[position] for position in sorted(shown)]
 
 
 def without_left_out(answer: Answer, left_out: frozenset[str]) -> Answer:

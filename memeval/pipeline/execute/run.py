@@ -114,50 +114,20 @@ class CellRun(CaseWork):
             return cast(T, self.stopped)
 
     async def _run(self, finish: Callable[[Finished], T]) -> T:
-        queue = self._lane.queue
-        await queue.take(self.number)
+        await self._lane.queue.take(self.number)
         # The clock starts when the cell has its turn: waiting for other cells is not part of this
         # run's duration.
-        started, began = datetime.now().astimezone(), time.perf_counter()
+        self._started_at, self._began = datetime.now().astimezone(), time.perf_counter()
         try:
             self.begin()
             async with AsyncExitStack() as stack:
                 repeats = [await self._open(seed, stack) for seed in self.cell.seeds]
                 # Only once the files are open is it certain that the cell can be worked on.
                 self._report_totals()
-                cases: list[EvalCase] = []
-
-                def finished(done: Sequence[EvalCase], stopped: str = "") -> Finished:
-                    return Finished(
-                        cases=tuple(done),
-                        repeats=tuple(repeats),
-                        started_at=started,
-                        seconds=time.perf_counter() - began,
-                        notes=self.notes(),
-                        stopped=stopped,
-                    )
-
-                try:
-                    await self._run_cases(repeats, cases)
-                except asyncio.CancelledError:
-                    budget = self._lane.connections.budget
-                    # A spent budget arrives as a cancellation. This is the last moment at which the
-                    # rows of all repeats are still open and held.
-                    if budget is not None and budget.is_spent:
-                        done = finished(answered_cases(cases, repeats), budget.describe_end())
-                        self.stopped = finish(done)
-
-                    raise
-
-                if not any(case.questions for case in cases):
-                    raise UserError(
-                        f"dataset={self.cell.config.dataset['name']}: no questions are left "
-                        "under these settings"
-                    )
-
+                cases = await self._work_through(repeats, finish)
                 # A finished run is reused unchanged, and its files are not opened again.
                 await self._lane.connections.store.call(lambda: _flush(repeats))
-                done = finished(cases)
+                done = self._finished(cases, repeats)
                 if not self._shares_lane:
                     return finish(done)
 
@@ -165,9 +135,44 @@ class CellRun(CaseWork):
                 return await _in_thread(lambda: finish(done))
         finally:
             # Otherwise a cell that fails halfway would keep the others waiting for ever.
-            queue.give(self.number)
+            self._lane.queue.give(self.number)
             if not self._shares_lane:
                 await self._lane.aclose()
+
+    async def _work_through(
+        self, repeats: Sequence[Repeat], finish: Callable[[Finished], Any]
+    ) -> list[EvalCase]:
+        """Works on all cases, and returns them; finishes the run early if the budget is spent."""
+        cases: list[EvalCase] = []
+        try:
+            await self._run_cases(repeats, cases)
+        except asyncio.CancelledError:
+            budget = self._lane.connections.budget
+            # A spent budget arrives as a cancellation. This is the last moment at which the rows of
+            # all repeats are still open and held.
+            if budget is not None and budget.is_spent:
+                answered = answered_cases(cases, repeats)
+                self.stopped = finish(self._finished(answered, repeats, budget.describe_end()))
+
+            raise
+
+        if any(case.questions for case in cases):
+            return cases
+
+        name = self.cell.config.dataset["name"]
+        raise UserError(f"dataset={name}: no questions are left under these settings")
+
+    def _finished(
+        self, cases: Sequence[EvalCase], repeats: Sequence[Repeat], stopped: str = ""
+    ) -> Finished:
+        return Finished(
+            cases=tuple(cases),
+            repeats=tuple(repeats),
+            started_at=self._started_at,
+            seconds=time.perf_counter() - self._began,
+            notes=self.notes(),
+            stopped=stopped,
+        )
 
     async def _open(self, seed: int, stack: AsyncExitStack) -> Repeat:
         """Opens a repeat's files; other cells get the turn while another process holds one."""
@@ -256,7 +261,7 @@ class CellRun(CaseWork):
         return WindowShare(window, slots, text_size(case))
 
     async def _run_case(self, repeat: Repeat, case: EvalCase, share: WindowShare) -> None:
-        """Works on a case while no other cell works on its answers."""
+        # While no other cell works on its answers.
         try:
             async with self._lane.stores.unit(repeat.answers.path, case.case_id):
                 if self._lane.computing is None:
@@ -267,7 +272,6 @@ class CellRun(CaseWork):
             share.leave()
 
     async def _compute(self, computing: Computing, repeat: Repeat, case: EvalCase) -> None:
-        """Has another process work on a case, and stores its results."""
         keeper = Keeper(repeat, self.progress)
         done = await computing.compute(lambda: unit_of(self.number, repeat, case), keeper)
         # Rows contain no metrics: the finished unit returns them.

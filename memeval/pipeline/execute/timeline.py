@@ -306,10 +306,7 @@ async def _search_results(watched: Watched, operation: EvalOperation) -> set[str
 
 
 async def _operate(
-    watched: Watched,
-    operation: EvalOperation,
-    chunks: Sequence[MemoryChunk],
-    write: Write | None,
+    watched: Watched, operation: EvalOperation, chunks: Sequence[MemoryChunk], write: Write | None
 ) -> int | None:
     if operation.kind is OperationKind.CONSOLIDATE:
         await watched.call("consolidate")

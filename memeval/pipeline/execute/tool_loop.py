@@ -317,7 +317,6 @@ class ToolLoop:
         return await self._use_tool(call, tool, arguments)
 
     def _remaining_tokens(self) -> float:
-        """Tokens left for all further results."""
         most = self._limits.context_tokens
         return math.inf if most is None else most - self.context_tokens
 
@@ -388,7 +387,6 @@ class ToolLoop:
         return text, cut
 
     def _remember(self, record: CallRecord) -> None:
-        """Remembers the entries of a result, each once."""
         if record.retrieved is not None:
             entries = [chunk.text for chunk in record.retrieved]
         else:
@@ -406,7 +404,6 @@ class _RefusedCallError(Exception):
 
 
 def _arguments_of(call: ToolCall, tool: Tool, *, was_cut: bool) -> dict[str, Any]:
-    """The arguments of a call, checked against the tool's schema."""
     try:
         arguments = _load_json(call.arguments)
     except (ValueError, RecursionError) as error:

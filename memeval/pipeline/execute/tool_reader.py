@@ -150,19 +150,13 @@ def step_rows(steps: Sequence[StepRecord], turns_of: TurnsOf) -> tuple[AgentStep
 
 
 def _call_row(call: CallRecord, turns_of: TurnsOf) -> StepCall:
-    fault = turn_ids = None
-    if call.fault is None:
-        turn_ids = turns_of(call)
-    else:
-        fault = call.fault.value
-
     return StepCall(
         name=one_line(call.name, 64),
         arguments=call.arguments,
         result=call.result,
         tokens=call.tokens,
-        fault=fault,
-        turn_ids=turn_ids,
+        fault=call.fault and call.fault.value,
+        turn_ids=None if call.fault else turns_of(call),
         cut=call.cut,
     )
 
@@ -197,11 +191,7 @@ def _retrieved(calls: Sequence[CallRecord]) -> tuple[Retrieved, ...] | None:
 
 def as_function(tool: Tool) -> Mapping[str, Any]:
     """A tool as requests describe it."""
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": dict(tool.parameters),
-    }
+    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
 
 
 async def open_tools(watched: Watched) -> tuple[Tool, ...]:
@@ -219,8 +209,7 @@ async def open_tools(watched: Watched) -> tuple[Tool, ...]:
     for name in names:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise watched.misuse(
-                "tools",
-                f"'{one_line(name, 60)}' is not a tool name: use letters, digits, _ and -",
+                "tools", f"'{one_line(name, 60)}' is not a tool name: use letters, digits, _ and -"
             )
         if names.count(name) > 1:
             raise watched.misuse("tools", f"two tools are named '{name}'")

@@ -17,12 +17,7 @@ from memeval.llm.tokens import count_tokens
 from memeval.metrics.quotation import Quotations, lines_of_turns
 from memeval.pipeline.execute.question import step_times
 from memeval.pipeline.execute.tool_loop import ToolLimits, ToolLoop, entries_of
-from memeval.pipeline.execute.tool_reader import (
-    as_function,
-    complete_by,
-    open_tools,
-    step_rows,
-)
+from memeval.pipeline.execute.tool_reader import as_function, complete_by, open_tools, step_rows
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import MemoryChunk, OperationKind, Role
 from memeval.results.rows import Written, WrittenSession
@@ -143,7 +138,6 @@ class CaseWriter:
         )
 
     def _change_tools(self) -> Iterator[Tool]:
-        """Tools for the memory's operations on its contents."""
         system = self._watched.system
         offered = getattr(getattr(system, "settings", None), "offered", CHANGES)
         for name, make in ((FORGET, delete_tool), (CORRECT, update_tool)):

@@ -234,7 +234,6 @@ def in_headline(headline: Headline, asked: Record | EvalQuestion) -> bool:
 
 
 def _counted(records: Iterable[Record], headline: Headline) -> list[Record]:
-    """The records of questions that count towards the accuracy."""
     return [record for record in records if in_headline(headline, record)]
 
 
@@ -298,8 +297,12 @@ def _judging(records: Sequence[Record]) -> Metrics:
 
 def _refusal_rate(records: Sequence[Record], *, answerable: bool) -> float | None:
     """Share of refusals among the answers in words; answers that choose options are not counted."""
-    asked = [record for record in records if record.answerable is answerable]
-    answers = [record for record in asked if record.is_whole and not record.choices]
+    answers = []
+    for record in records:
+        is_meant = record.answerable is answerable
+        if is_meant and record.is_whole and not record.choices:
+            answers.append(record)
+
     if not answers:
         return None
 

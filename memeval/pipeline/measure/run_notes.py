@@ -218,7 +218,6 @@ def _operation_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> I
 
 
 def _writer_notes(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
-    """A note on a writer that stored nothing."""
     written = written_of(ingest_rows)
     calls = faults = writes = 0
     for case in written:
@@ -232,7 +231,6 @@ def _writer_notes(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
 
 
 def _notes_in_rows(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
-    """Notes by systems and models on answers and ingests."""
     cut = sum("cut_chunks" in row.notes for row in rows)
     if cut:
         yield f"The oldest part of the context was cut for {cut} of {len(rows)} answers."
@@ -278,7 +276,6 @@ def in_words(value: object) -> str:
 
 
 def _skipped_lines(finished: Finished) -> Iterator[str]:
-    """A note on skipped lines in the files of rows."""
     dropped = sum(repeat.answers.dropped + repeat.verdicts.dropped for repeat in finished.repeats)
     if dropped:
         yield (

@@ -85,12 +85,16 @@ def notes_on_questions(cell: Cell, records: Sequence[Record]) -> Iterator[str]:
         )
 
     if settings["only"] is not None:
-        right = len({record.question_id for record in records if record.is_right})
-        asked = len({record.question_id for record in records})
+        asked, right = set(), set()
+        for record in records:
+            asked.add(record.question_id)
+            if record.is_right:
+                right.add(record.question_id)
+
         yield (
             f"Asked only what run {str(settings['only']).removeprefix('wrong:')} got wrong: "
-            f"{right} of {asked} questions are right now. The run has no accuracy, because "
-            "questions that were right before were not asked."
+            f"{len(right)} of {len(asked)} questions are right now. The run has no accuracy, "
+            "because questions that were right before were not asked."
         )
     elif settings["question_ids"] is not None:
         yield (

@@ -89,7 +89,6 @@ def measure_times(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metri
 
 
 def _percentiles(steps: Mapping[str, Iterable[float | None]]) -> Metrics:
-    """Percentiles of the measured times of each step."""
     metrics: Metrics = {}
     for step, column in steps.items():
         values = [value for value in column if value is not None]
@@ -125,18 +124,19 @@ def measure_operations(ingests: Sequence[Ingest]) -> Metrics:
     metrics: Metrics = {}
     done = requests_of(ingests)
     for kind in (OperationKind.FORGET, OperationKind.CORRECT):
-        own = [operation for operation in done if operation.kind is kind]
-        if not own:
-            continue
+        asked, name = 0, f"operations/{kind.value}"
+        able: list[OperationDone] = []
+        spent: list[Usage] = []
+        for operation in done:
+            if operation.kind is kind:
+                asked += 1
+                if operation.items is not None:
+                    able.append(operation)
+                    spent += operation.usage
 
-        able = [operation for operation in own if operation.items is not None]
-        name = f"operations/{kind.value}"
-        metrics[f"{name}/supported"] = len(able) / len(own)
+        if asked:
+            metrics[f"{name}/supported"] = len(able) / asked
         if able:
-            spent: list[Usage] = []
-            for operation in able:
-                spent += operation.usage
-
             metrics[f"{name}/ms"] = mean(operation.ms for operation in able)
             metrics[f"{name}/items"] = sum_or_none(operation.items for operation in able)
             metrics[f"{name}/vanished"] = sum_or_none(operation.vanished for operation in able)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 from msgspec import Struct
@@ -15,11 +16,7 @@ from memeval import __version__
 from memeval.pipeline.execute.ingest import CUT_REPLIES
 from memeval.pipeline.execute.repeat import Finished
 from memeval.pipeline.execute.rows import RETRYABLE
-from memeval.pipeline.measure.figures import (
-    found_nothing,
-    measure_repeat,
-    statuses,
-)
+from memeval.pipeline.measure.figures import found_nothing, measure_repeat, statuses
 from memeval.pipeline.measure.provenance import config_yaml, params, tags
 from memeval.pipeline.measure.records import (
     Ingest,
@@ -176,12 +173,7 @@ def summarise(
         protocol_metrics=tuple(protocol),
         facets=figures.facets,
         facet_titles=dict(cell.dataset.facet_names),
-        repeats=tuple(
-            RepeatResult(number, repeat.seed, metrics)
-            for number, (repeat, metrics) in enumerate(
-                zip(finished.repeats, figures.repeats, strict=True)
-            )
-        ),
+        repeats=tuple(map(RepeatResult, count(), cell.seeds, figures.repeats)),
         notes=shortened_notes(notes(cell, finished, rows, ingest_rows)),
         valid=not finished.stopped
         and coverage is not None

@@ -77,15 +77,11 @@ def roles_of_models(cell: Cell) -> dict[str, str]:
 async def run_with_breaker(cell: Cell, breaker: Breaker, work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`, unless an endpoint of the cell is dead. Raises as `Breaker.run`."""
     return await breaker.run(
-        work,
-        options_of_addresses(cell),
-        cell.config.stop_after_failures,
-        roles_of_models(cell),
+        work, options_of_addresses(cell), cell.config.stop_after_failures, roles_of_models(cell)
     )
 
 
 def _roles(cell: Cell) -> list[str]:
-    """The roles in which the cell calls a language model."""
     roles = []
     if not retrieves_only(cell.config) and not cell.is_imported:
         roles.append(ANSWERS)

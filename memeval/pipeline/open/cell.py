@@ -91,10 +91,7 @@ class Cell(Struct, frozen=True, dict=True):
         """How a model judge is called, and its replies are read."""
         judge = self.config.judge
         return JudgeSettings(
-            repeats=judge.repeats,
-            reading=judge.reading,
-            scoring=judge.scoring,
-            fence=judge.fence,
+            repeats=judge.repeats, reading=judge.reading, scoring=judge.scoring, fence=judge.fence
         )
 
     @property
@@ -174,5 +171,4 @@ def run_name(config: RunConfig) -> str:
 
 @cache
 def _options_of(system: str) -> tuple[str, ...]:
-    """The options that name a system's class."""
     return tuple(name for name, own in built_in_classes("system").items() if own == system)

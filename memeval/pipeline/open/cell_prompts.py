@@ -38,14 +38,24 @@ class Templates(Struct, frozen=True):
 
 def templates_of(config: RunConfig, own_style: str | None, chooses: bool) -> Templates:
     """The templates of a cell. `own_style` is the style of a system that has its own."""
-    return Templates(
-        answer=answer_template(config, own_style, chooses),
-        by_form=_form_templates(config, own_style),
-        choice=_choice_template(config),
-        note=_note_template(config, own_style),
-        tools=load_builtin("tools") if config.reader.name == TOOLS else None,
-        writer=load_builtin("write_tools") if config.writer.name == TOOLS else None,
-    )
+    answer, choice = answer_template(config, own_style, chooses), load_builtin("choose")
+    if config.prompt.file and _lists_choices(config.prompt.file):
+        choice = from_file(config.prompt.file, ("question", "context", "choices"))
+
+    by_form: dict[AnswerForm, PromptTemplate] = {}
+    if config.prompt.name == AUTO and not config.prompt.file and own_style is None:
+        by_form = {form: load_builtin(f"answer_{form.value}") for form in AnswerForm}
+
+    note = tools = writer = None
+    # A system with its own style answers without the cell's prompt, and without its notes.
+    if config.prompt.name == CHAIN_OF_NOTES and own_style is None:
+        note = load_builtin("con_note")
+    if config.reader.name == TOOLS:
+        tools = load_builtin("tools")
+    if config.writer.name == TOOLS:
+        writer = load_builtin("write_tools")
+
+    return Templates(answer, by_form, choice, note, tools, writer)
 
 
 def answer_digests(templates: Templates, *, chooses: bool) -> Digests:
@@ -94,25 +104,6 @@ def answer_template(
     return load_builtin(f"answer_{name}")
 
 
-def _form_templates(
-    config: RunConfig, own_style: str | None
-) -> Mapping[AnswerForm, PromptTemplate]:
-    """Templates by kind of answer under `prompt=auto`; empty if one template serves all."""
-    if config.prompt.name != AUTO or config.prompt.file or own_style is not None:
-        return {}
-
-    return {form: load_builtin(f"answer_{form.value}") for form in AnswerForm}
-
-
-def _note_template(config: RunConfig, own_style: str | None) -> PromptTemplate | None:
-    """The template of the notes on each chunk; None if the reader is shown the chunks."""
-    # A system with its own style answers without the cell's prompt, and without its notes.
-    if config.prompt.name != CHAIN_OF_NOTES or own_style is not None:
-        return None
-
-    return load_builtin("con_note")
-
-
 def resolve_prompt(config: RunConfig) -> PromptConfig:
     """The prompt's config, with `auto` resolved if no template is read."""
     # If nothing reads a template, `auto` and `short` are the same run, and have the same key.
@@ -121,14 +112,6 @@ def resolve_prompt(config: RunConfig) -> PromptConfig:
         return config.prompt
 
     return replace(config.prompt, name=SHORT)
-
-
-def _choice_template(config: RunConfig) -> PromptTemplate:
-    """The template for choices: built in, or a `prompt.file` with a placeholder for them."""
-    if config.prompt.file and _lists_choices(config.prompt.file):
-        return from_file(config.prompt.file, ("question", "context", "choices"))
-
-    return load_builtin("choose")
 
 
 def _lists_choices(file: str) -> bool:

@@ -32,6 +32,15 @@ _MEMORY_PACKAGES = (
     "memeval.text.words",
 )
 """Packages that a system consists of, without calls of endpoints: replies are cached by content."""
+_BUILDS = (
+    "memeval.datasets.granularity",
+    "memeval.pipeline.execute.builder",
+    "memeval.pipeline.execute.compression",
+    "memeval.pipeline.execute.ingest",
+    "memeval.pipeline.execute.memory",
+    "memeval.pipeline.execute.memory_build",
+)
+"""Modules that build memories."""
 _LOOK_UPS = (
     "memeval.datasets.fetch",
     "memeval.datasets.locate",
@@ -58,20 +67,9 @@ def stage_code(
 ) -> Digests:
     """The identity of the code behind each stage; `system` is the module of the system, if any."""
     model = _MODELS.get(config.llm.name, "")
-    builds: tuple[str, ...] = (
-        "memeval.datasets.granularity",
-        "memeval.pipeline.execute.builder",
-        "memeval.pipeline.execute.compression",
-        "memeval.pipeline.execute.ingest",
-        "memeval.pipeline.execute.memory",
-        "memeval.pipeline.execute.memory_build",
-    )
+    builds = list(_BUILDS)
     if config.writer.name == TOOLS:
-        builds = (
-            *builds,
-            "memeval.pipeline.execute.tool_loop",
-            "memeval.pipeline.execute.tool_writer",
-        )
+        builds += ["memeval.pipeline.execute.tool_loop", "memeval.pipeline.execute.tool_writer"]
 
     asks = ["memeval.pipeline.execute.question", "memeval.pipeline.execute.reader", model]
     if config.reader.name == TOOLS:
@@ -83,14 +81,12 @@ def stage_code(
     # must not repeat the ingest.
     package = dataset.__module__.rpartition(".")[0]
     scores = f"{package}.metrics"
-    no_memory = (*_LOOK_UPS, f"{package}.info", f"{package}.judge", scores)
-
     # The mock's replies depend on its code alone, unlike those of an endpoint.
     mock = model if config.llm.name == "mock" else ""
     prepare = code_identity(
         [*builds, system or "", dataset.__module__, embedder.__module__, mock],
         within=_MEMORY_PACKAGES,
-        outside=no_memory,
+        outside=(*_LOOK_UPS, f"{package}.info", f"{package}.judge", scores),
     )
     answer = code_identity(
         asks, within=("memeval.llm.extractive", "memeval.retrieval", "memeval.text.words")

@@ -85,17 +85,15 @@ class Models:
         self.memories = open_memories(config.store, say)
         self._embedder: Embedder | None = None
         self._rerankers: dict[tuple[str | None, ...], Reranker | None] = {}
-        self._warn()
-        self.reader = self._model(ANSWERS)
-        self.ingest_model = self._model(INGEST)
-
-    def _warn(self) -> None:
-        for name, settings in (("llm", self._config.llm), ("embedder", self._config.embedder)):
-            if self._say and settings.name == "openai" and settings.max_retries is not None:
-                self._say(
+        for name, settings in (("llm", config.llm), ("embedder", config.embedder)):
+            if say and settings.name == "openai" and settings.max_retries is not None:
+                say(
                     f"{name}.max_retries is deprecated: retries are limited by time; "
                     f"use {name}.patience_s={settings.patience_s:g}"
                 )
+
+        self.reader = self._model(ANSWERS)
+        self.ingest_model = self._model(INGEST)
 
     def judge(self) -> LanguageModel:
         return self._model(JUDGE)

@@ -154,7 +154,6 @@ def _resolve_parts(config: RunConfig, source: Source, dataset: Dataset) -> RunCo
 def _code_digests(
     config: RunConfig, source: Source, dataset: type[Dataset], judge: type[Judge]
 ) -> Digests:
-    """Digests of the code that each stage runs."""
     embedder = EMBEDDERS.load(config.embedder.name, config.embedder.class_)
     chosen, reranker = config.reranker, None
     if chosen.name != NONE:
@@ -194,7 +193,6 @@ def _uses_llm_at_ingest(config: RunConfig, source: Source) -> bool:
 
 
 def _source(config: RunConfig) -> Source:
-    """Source of the config's answers."""
     if config.system["name"] == IMPORTED:
         if retrieves_only(config):
             raise UserError("stages=retrieve needs a memory system: leave it out for evaluate")

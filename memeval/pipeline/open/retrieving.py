@@ -50,8 +50,5 @@ def for_retrieval(config: RunConfig, source: Source, dataset: Dataset) -> RunCon
     # This judge is never called.
     judge = usual_judge(dataset.answers[0], dataset.benchmark, has_model=False)
     return replace(
-        config,
-        llm=llm,
-        judge=JudgeConfig(name=judge),
-        prompt=PromptConfig(name="short"),
+        config, llm=llm, judge=JudgeConfig(name=judge), prompt=PromptConfig(name="short")
     )

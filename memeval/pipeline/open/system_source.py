@@ -139,7 +139,6 @@ class SystemSource(Source):
         return names
 
     def _words(self, method: str, what: str) -> tuple[str, ...]:
-        """The strings that a method of the class returns."""
         words = self._ask_class(method)
         if not isinstance(words, tuple | list) or not all(isinstance(word, str) for word in words):
             raise UserError(

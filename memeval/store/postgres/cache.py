@@ -75,11 +75,8 @@ class PostgresCache:
 
         kept = self._kept.get_all(key for key in wanted if key not in sound)
         for key, entry in kept.items():
-            tokens = {}
-            if entry.tokens is not None:
-                tokens[key] = entry.tokens
-
-            self.put_all({key: entry.value}, entry.origin, tokens)
+            part = {} if entry.tokens is None else {key: entry.tokens}
+            self.put_all({key: entry.value}, entry.origin, part)
 
         return sound | kept
 
