@@ -55,6 +55,11 @@ async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:
     window = Window(ahead)
     # Repeats with the same memory key share their memories: one seed per key is enough.
     seeds = list({cell.keys(seed).prepare: seed for seed in cell.seeds}.values())
+
+    def leave(_: object) -> None:
+        window.leave(1)
+        progress.done("prepare")
+
     try:
         async with asyncio.TaskGroup() as group:
             for case in cell.dataset.cases():
@@ -62,9 +67,8 @@ async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:
                     # Before the task: the tasks of a large file would keep all its cases in memory.
                     await window.enter(1)
                     progress.expect("prepare", 1)
-                    group.create_task(
-                        _prepare_case(builder, case, seed, prepared)
-                    ).add_done_callback(lambda _: _leave(window, progress))
+                    task = group.create_task(_prepare_case(builder, case, seed, prepared))
+                    task.add_done_callback(leave)
     except BaseExceptionGroup as errors:
         raise first_error(errors) from errors
     finally:
@@ -72,11 +76,6 @@ async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:
 
     prepared.usages = list(totals(prepared.usages))
     return prepared
-
-
-def _leave(window: Window, progress: Progress) -> None:
-    window.leave(1)
-    progress.done("prepare")
 
 
 async def _prepare_case(builder: Builder, case: EvalCase, seed: int, prepared: Prepared) -> None:

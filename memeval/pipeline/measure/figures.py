@@ -71,8 +71,8 @@ def measure_repeat(
             scores.append(record.score)
             weights.append(record.weight)
 
-    worst_best = bounds(scores, weights)
-    metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst_best or (None, None)
+    worst, best = bounds(scores, weights) or (None, None)
+    metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst, best
     metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
     # One share of all chunks: a mean of shares would give a short case the weight of a long one.
     health = total_health(ingests)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,21 +39,15 @@ def records(cell: Cell, finished: Finished) -> Iterator[Record]:
     """All records of a cell's run."""
     for number, repeat in enumerate(finished.repeats):
         for case in finished.cases:
-            done = _operations(repeat, case)
+            done = operations_done(case, partial(_done_until, repeat)) if case.operations else {}
             for question in case.questions:
                 timeline = tuple(timeline_events(case, question, done))
                 yield _record(cell, repeat, number, case, question, timeline=timeline)
 
 
-def _operations(repeat: Repeat, case: EvalCase) -> Mapping[int, OperationDone]:
-    if not case.operations:
-        return {}
-
-    def done_until(case_id: str) -> Sequence[OperationDone]:
-        row = repeat.answers.rows.get(ingest_id(case_id))
-        return row.operations if isinstance(row, IngestRow) else ()
-
-    return operations_done(case, done_until)
+def _done_until(repeat: Repeat, case_id: str) -> Sequence[OperationDone]:
+    row = repeat.answers.rows.get(ingest_id(case_id))
+    return row.operations if isinstance(row, IngestRow) else ()
 
 
 def _record(

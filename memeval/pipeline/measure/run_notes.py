@@ -151,15 +151,13 @@ def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
         yield "Retrieval only (stages=retrieve): nothing was answered or judged."
     # A custom system may answer without the reader.
     elif reads_offline(cell) and any(usage.role is Role.ANSWER for usage in usages(rows)):
-        text = (
-            "Answers come from the offline extractive reader: it is deterministic, and not a "
-            "language model."
-        )
         # `random_k` draws its chunks by the repeat's seed; a custom class may do so, too.
-        if cell.config.system["name"] != "random_k" and cell.has_built_in_system:
-            text += " Repeats agree by construction."
-
-        yield text
+        is_drawn = cell.config.system["name"] == "random_k" or not cell.has_built_in_system
+        agree = "" if is_drawn else " Repeats agree by construction."
+        yield (
+            "Answers come from the offline extractive reader: it is deterministic, and not a "
+            f"language model.{agree}"
+        )
 
     if cell.judge_template and not cell.judge_settings.fences(cell.judge_template):
         yield (

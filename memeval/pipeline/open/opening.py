@@ -93,19 +93,19 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
     # Last: a data set may take minutes to hash, and the mistakes above are reported first.
     dataset, loaded = (opened or OpenedData()).open(dataset, config)
     check_chunks(config, dataset)
+    digests = join_digests(
+        _code_digests(config, source, type(dataset), judge_class),
+        {PREPARE: {"data": loaded.sha256}},
+        source.digests(),
+        _label_digests(config, source),
+        answer_digests(templates, chooses=dataset.chooses),
+        writer_digests(templates),
+        judge_digests(judge_class, judge_template),
+    )
+    wants_evidence = source.wants_evidence
     identity = IdentityInputs(
-        digests=join_digests(
-            _code_digests(config, source, type(dataset), judge_class),
-            {PREPARE: {"data": loaded.sha256}},
-            source.digests(),
-            _label_digests(config, source),
-            answer_digests(templates, chooses=dataset.chooses),
-            writer_digests(templates),
-            judge_digests(judge_class, judge_template),
-        ),
-        stages=stages_of(
-            type(dataset), type(source.settings), wants_evidence=source.wants_evidence
-        ),
+        digests=digests,
+        stages=stages_of(type(dataset), type(source.settings), wants_evidence=wants_evidence),
         uses_llm_at_ingest=_uses_llm_at_ingest(config, source),
         judge_uses_llm=judge_template is not None,
     )

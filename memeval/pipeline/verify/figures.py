@@ -11,7 +11,7 @@ from operator import attrgetter
 from memeval.pipeline.measure.figures import Headline, measure_repeat
 from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.run_notes import notes_of_rows, shortened_notes
-from memeval.pipeline.measure.selection import measure
+from memeval.pipeline.measure.selection import Figures, measure
 from memeval.pipeline.measure.spending import UNKNOWN_IF_IMPORTED, Metrics
 from memeval.results import CategoryResult, Record, RunSummary, is_imported
 from memeval.text.shown import one_line, some_of
@@ -51,24 +51,7 @@ def figure_problems(
     """Differences of `run.json` from the records, from `ingests` if given, and from the data set's
     own metrics if `measures` computes them; costs only if `has_prices`: the run's own are in use.
     """
-    headline, imported = _headline(summary, records), is_imported(summary)
-    # In older runs, these metrics contain the judge's spending.
-    if any(summary.metrics.get(name) is not None for name in UNKNOWN_IF_IMPORTED):
-        imported = False
-
-    repeats = []
-    for repeat in summary.repeats:
-        own_records = [record for record in records if record.repeat == repeat.repeat]
-        own_ingests = [ingest for ingest in ingests or () if ingest.seed == repeat.seed]
-        measured = measure_repeat(own_records, own_ingests, headline, imported=imported)
-        if measures is not None:
-            measured |= measures(own_records)
-
-        repeats.append(measured)
-
-    scored = summary.params.get("dataset.only") is None
-    figures = measure(repeats, records, headline, has_score=scored)
-
+    figures = _measure_again(summary, records, ingests or (), measures)
     others = set(CLOCK_FIGURES)
     skipped: list[str] = []
     if measures is None:
@@ -92,6 +75,31 @@ def figure_problems(
     if differences:
         listed = some_of(differences, MOST_SHOWN, "; ")
         yield f"run.json: figures differ from those of the rows: {listed}"
+
+
+def _measure_again(
+    summary: RunSummary,
+    records: Sequence[Record],
+    ingests: Sequence[Ingest],
+    measures: Measures | None,
+) -> Figures:
+    headline, imported = _headline(summary, records), is_imported(summary)
+    # In older runs, these metrics contain the judge's spending.
+    if any(summary.metrics.get(name) is not None for name in UNKNOWN_IF_IMPORTED):
+        imported = False
+
+    repeats = []
+    for repeat in summary.repeats:
+        own_records = [record for record in records if record.repeat == repeat.repeat]
+        own_ingests = [ingest for ingest in ingests if ingest.seed == repeat.seed]
+        measured = measure_repeat(own_records, own_ingests, headline, imported=imported)
+        if measures is not None:
+            measured |= measures(own_records)
+
+        repeats.append(measured)
+
+    has_score = summary.params.get("dataset.only") is None
+    return measure(repeats, records, headline, has_score=has_score)
 
 
 def note_problems(

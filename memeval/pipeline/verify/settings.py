@@ -69,6 +69,13 @@ def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
                 f"{one_line(shown[name], 60)} in config.yaml"
             )
 
+    yield from _derived_problems(summary, config)
+    stages = _stages(config)
+    if stages is not None and inputs["stages"] != stages:
+        yield "run.json: the stages of its settings don't match its system and data set"
+
+
+def _derived_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
     sha256 = summary.data_sha256
     expected = {**_setting_tags(config), PROTOCOL: protocol(config, sha256, summary.judge)}
     for name, value in expected.items():
@@ -77,13 +84,8 @@ def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
 
     if summary.name != run_name(config):
         yield "run.json: the name differs from config.yaml"
-
     if not _fits_reader(summary.tags, config):
         yield f"run.json: the tags {DETERMINISTIC} and {OWN_PROMPT} don't match its reader"
-
-    stages = _stages(config)
-    if stages is not None and inputs["stages"] != stages:
-        yield "run.json: the stages of its settings don't match its system and data set"
 
 
 def _is_ours(name: str, config: RunConfig) -> bool:
@@ -148,9 +150,8 @@ def _setting_tags(config: RunConfig) -> dict[str, str | None]:
 def tag_problems(summary: RunSummary) -> Iterator[str]:
     """Tags and flags of `run.json` that contradict its other members."""
     tags, params = summary.tags, summary.params
-    identity = summary.identity
+    identity, judge = summary.identity, summary.judge
     inputs = identity.get("inputs", {}).get("digests", {})
-    judge = summary.judge
     expected = {
         "run_key": summary.run_key,
         "command": summary.command,

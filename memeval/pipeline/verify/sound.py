@@ -222,24 +222,30 @@ class FolderCheck:
             return recorded
 
         try:
-            config = read_config(self.folder / CONFIG_FILE)
-            self.problems += setting_problems(summary, config)
-            computed = [
-                {"seed": repeat["seed"], **structs.asdict(keys(config, inputs, repeat["seed"]))}
-                for repeat in recorded
-            ]
-            if holds_replacement((self.folder / CONFIG_FILE).read_text(encoding="utf-8")):
-                self.unchecked.append(
-                    f"a path or host was replaced in {CONFIG_FILE}: it can't be checked "
-                    "whether it gives this key"
-                )
-            elif computed != identity["keys"] or run_key(config, inputs) != summary.run_key:
-                self.problems.append(f"{CONFIG_FILE} gives a different key than {summary.run_key}")
+            self._compare_config(summary, inputs, [repeat["seed"] for repeat in recorded])
         except Exception as error:  # noqa: BLE001
             # The file may contain anything, and reading it may raise any error.
             self.problems.append(f"{CONFIG_FILE} can't be read as a config: {one_line(error)}")
 
         return recorded
+
+    def _compare_config(
+        self, summary: RunSummary, inputs: IdentityInputs, seeds: list[int]
+    ) -> None:
+        config = read_config(self.folder / CONFIG_FILE)
+        self.problems += setting_problems(summary, config)
+        computed = []
+        for seed in seeds:
+            own_keys = structs.asdict(keys(config, inputs, seed))
+            computed.append({"seed": seed, **own_keys})
+
+        if holds_replacement((self.folder / CONFIG_FILE).read_text(encoding="utf-8")):
+            self.unchecked.append(
+                f"a path or host was replaced in {CONFIG_FILE}: it can't be checked "
+                "whether it gives this key"
+            )
+        elif computed != summary.identity["keys"] or run_key(config, inputs) != summary.run_key:
+            self.problems.append(f"{CONFIG_FILE} gives a different key than {summary.run_key}")
 
     def _rows(
         self, summary: RunSummary, repeats: list[dict[str, Any]], records: list[Record]
@@ -285,9 +291,9 @@ class FolderCheck:
 
     def _note_records(self, ids: list[str], what: str) -> None:
         """Adds a problem of some records, if there are any."""
+        count = "1 record is" if len(ids) == 1 else f"{len(ids)} records are"
         if ids:
-            about = f"{count_ids('record', ids)} {what}: {name_ids(ids)}"
-            self.problems.append(f"{RECORDS_FILE}: {about}")
+            self.problems.append(f"{RECORDS_FILE}: {count} {what}: {name_ids(ids)}")
 
     def _keep_ingests(
         self,
@@ -390,14 +396,6 @@ def memory_problems(folder: Path, key: str) -> Iterator[str]:
                 read_manifest(memory, key)
             except ValueError as error:
                 yield f"{shown_folder}/{one_line(memory.name, 60)}: {error}"
-
-
-def count_ids(noun: str, ids: list[str]) -> str:
-    """`1 record is`, `3 records are`."""
-    if len(ids) == 1:
-        return f"1 {noun} is"
-
-    return f"{len(ids)} {noun}s are"
 
 
 def name_ids(ids: list[str]) -> str:

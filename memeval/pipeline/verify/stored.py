@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 
 from memeval.llm.cache_file import SELECT_ENTRIES, connect_to_read, sound_entry
 from memeval.pipeline.execute.memory import read_manifest
@@ -29,15 +30,7 @@ def verify_items(items: Iterable[StoredItem]) -> Iterator[tuple[StoredItem, list
             yield item, [f"can't be read: {error.strerror or error}"]
 
 
-def _answers(item: StoredItem) -> Iterator[str]:
-    return _rows(item, "answer", answer_or_ingest)
-
-
-def _verdicts(item: StoredItem) -> Iterator[str]:
-    return _rows(item, "judge", VerdictRow.from_json)
-
-
-def _rows(item: StoredItem, stage: str, parse: Callable[[Json], StoredRow]) -> Iterator[str]:
+def _rows(item: StoredItem, *, stage: str, parse: Callable[[Json], StoredRow]) -> Iterator[str]:
     content = item.paths[0].read_bytes()
     header = _header(content)
     # The seals of rows depend on the header: under a wrong one every row would seem damaged.
@@ -96,9 +89,9 @@ def _cache(item: StoredItem) -> Iterator[str]:
 
 
 _CHECKS: dict[StoredKind, Callable[[StoredItem], Iterator[str]]] = {
-    StoredKind.ANSWERS: _answers,
+    StoredKind.ANSWERS: partial(_rows, stage="answer", parse=answer_or_ingest),
     StoredKind.TEXTS: _texts,
-    StoredKind.VERDICTS: _verdicts,
+    StoredKind.VERDICTS: partial(_rows, stage="judge", parse=VerdictRow.from_json),
     StoredKind.MEMORIES: _memory,
     StoredKind.CACHES: _cache,
 }
