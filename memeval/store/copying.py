@@ -44,10 +44,7 @@ class HomeLines:
         self._path = path
 
     def read(self) -> bytes:
-        if not self._path.exists():
-            return b""
-
-        content = self._path.read_bytes()
+        content = self._path.read_bytes() if self._path.exists() else b""
         return content[: content.rfind(b"\n") + 1]
 
     def append_all(self, lines: Sequence[bytes]) -> None:

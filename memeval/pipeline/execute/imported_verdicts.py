@@ -12,15 +12,8 @@ from memeval.records import Label
 from memeval.text.shown import one_line
 
 _LABELS = {
-    "correct": Label.CORRECT,
-    "yes": Label.CORRECT,
-    "true": Label.CORRECT,
-    "1": Label.CORRECT,
-    "wrong": Label.WRONG,
-    "incorrect": Label.WRONG,
-    "no": Label.WRONG,
-    "false": Label.WRONG,
-    "0": Label.WRONG,
+    **dict.fromkeys(("correct", "yes", "true", "1"), Label.CORRECT),
+    **dict.fromkeys(("wrong", "incorrect", "no", "false", "0"), Label.WRONG),
     "abstained": Label.ABSTAINED,
 }
 FORMS = (

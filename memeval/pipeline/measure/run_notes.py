@@ -20,7 +20,7 @@ from memeval.pipeline.measure.figures import (
 from memeval.pipeline.measure.provenance import reads_offline
 from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.selection import notes_on_questions
-from memeval.pipeline.measure.spending import requests_of, usages, written_of
+from memeval.pipeline.measure.spending import measure_writes, requests_of, usages
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.records import Role, Status
@@ -216,15 +216,10 @@ def _operation_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> I
 
 
 def _writer_notes(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
-    written = written_of(ingest_rows)
-    calls = faults = writes = 0
-    for case in written:
-        calls += case.calls
-        faults += case.faults
-        writes += case.writes
-
-    if written and not writes:
-        why = f"of its {calls:,} calls, {faults:,} failed or were not run"
+    written = measure_writes(ingest_rows)
+    if written and not written["writes"]:
+        calls, faults = written["write_calls"], written["write_errors"]
+        why = f"of its {calls:,.0f} calls, {faults:,.0f} failed or were not run"
         yield f"The writer stored nothing: {why}."
 
 

@@ -12,7 +12,7 @@ from memeval.pipeline.measure.records import Ingest
 from memeval.records import OperationKind, Role, Usage
 from memeval.results import Record
 from memeval.results.prices import total_cost_usd
-from memeval.results.rows import OperationDone, Written
+from memeval.results.rows import OperationDone
 from memeval.statistics.means import mean, sum_or_none
 
 UNKNOWN_IF_IMPORTED = ("tokens/total", "cost_usd_uncached/total")
@@ -23,11 +23,6 @@ Metrics = dict[str, float | None]
 
 def usages(rows: Iterable[Record | Ingest]) -> Iterator[Usage]:
     return chain.from_iterable(row.usage for row in rows)
-
-
-def written_of(ingests: Iterable[Ingest]) -> list[Written]:
-    """Figures of what a model wrote, by ingest; empty without `writer=tools`."""
-    return [ingest.row.written for ingest in ingests if ingest.row.written is not None]
 
 
 def measure_spending(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
@@ -156,7 +151,7 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 def measure_tools(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
     """The figures of `memeval.metrics.tools`, and the latency of each tool."""
-    metrics = _latencies(records) | _writes(ingests)
+    metrics = _latencies(records) | measure_writes(ingests)
     weights = [record.weight for record in records]
     for metric in METRICS:
         if metric.is_of_questions:
@@ -177,8 +172,9 @@ def _latencies(records: Sequence[Record]) -> Metrics:
     return _percentiles(dict(sorted(times.items())))
 
 
-def _writes(ingests: Sequence[Ingest]) -> Metrics:
-    written = written_of(ingests)
+def measure_writes(ingests: Sequence[Ingest]) -> Metrics:
+    """Figures of what a model wrote; empty without `writer=tools`."""
+    written = [ingest.row.written for ingest in ingests if ingest.row.written is not None]
     if not written:
         return {}
 
