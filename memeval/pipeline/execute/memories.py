@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from memeval.errors import StorageError, UserError
 from memeval.metrics.lifecycle import FORGETEVAL
 from memeval.pipeline.execute.builder import Builder
-from memeval.pipeline.execute.memory import Ingested, Memory
+from memeval.pipeline.execute.memory import Memory
 from memeval.pipeline.execute.question import ask, failed_answer, milliseconds
 from memeval.pipeline.execute.source import AnswerSource, CaseAnswers, ServiceWatch
 from memeval.pipeline.execute.tool_reader import ToolReader
@@ -96,7 +96,10 @@ class MemoryAnswers(CaseAnswers):
         self._memory, self._notes, self._service = memory, notes, service
         self._retrieves_only, self._tool_reader = retrieves_only, tool_reader
         self.reused = memory.was_loaded
-        self.ingest = ingest_row(memory.ingested)
+        members = structs.asdict(memory.ingested)
+        ingest_ms = milliseconds(members.pop("seconds"))
+        times = StepTimes(ingest_ms=ingest_ms, ready_ms=milliseconds(members.pop("ready_seconds")))
+        self.ingest = IngestRow(id="", times=times, **members)
 
     async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
         row = await ask(
@@ -118,13 +121,3 @@ class MemoryAnswers(CaseAnswers):
     async def close(self) -> None:
         if trouble := await self._memory.watched.close():
             self._notes.append(f"close() of a memory failed; no answer is affected: {trouble}")
-
-
-def ingest_row(ingested: Ingested) -> IngestRow:
-    """Row with the costs of a memory's ingest."""
-    times = StepTimes(
-        ingest_ms=milliseconds(ingested.seconds), ready_ms=milliseconds(ingested.ready_seconds)
-    )
-    members = structs.asdict(ingested)
-    del members["seconds"], members["ready_seconds"]
-    return IngestRow(id="", times=times, **members)

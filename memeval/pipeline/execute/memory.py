@@ -157,9 +157,8 @@ async def save_memory(
         if not (temporary / META).exists():
             write_atomically(temporary / META, as_json(meta, indent=2) + "\n")
 
-        members = as_plain(memory.ingested)
         files = await asyncio.to_thread(file_digests, temporary, but=MANIFEST)
-        manifest = {**identity, **members, "files": files}
+        manifest = {**identity, **as_plain(memory.ingested), "files": files}
         for name in _LAST_MEMBERS:
             value = manifest.pop(name)
             if value:

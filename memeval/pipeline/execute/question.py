@@ -71,14 +71,18 @@ async def ask(
 
     notes = {**ledger.notes, **row.notes}
     row = replace(row, usage=tuple(ledger.usages), times=_answer_times(row, ledger), notes=notes)
+    # Also for a failed question: the steps show how far it got.
     if loop is not None:
-        # Also for a failed question: the steps show how far it got.
-        steps = step_rows(loop.steps, lambda call: shown_turns(call, turns.quotations))
-        times = row.times.join(step_times(loop))
-        kept = by_reference(steps, texts.put)
-        row = replace(row, steps=kept, step_limit=loop.step_limit, times=times)
+        row = _with_steps(row, loop, turns, texts)
 
     return _with_request(row, ledger, texts)
+
+
+def _with_steps(row: AnswerRow, loop: ToolLoop, turns: CaseTurns, texts: TextStore) -> AnswerRow:
+    steps = step_rows(loop.steps, lambda call: shown_turns(call, turns.quotations))
+    times = row.times.join(step_times(loop))
+    kept = by_reference(steps, texts.put)
+    return replace(row, steps=kept, step_limit=loop.step_limit, times=times)
 
 
 def _answer_times(row: AnswerRow, ledger: Ledger) -> StepTimes:

@@ -231,23 +231,19 @@ def final_answer(reply: str) -> str:
     Punctuation around the mark is skipped, and so is a repeated mark: `Answer: Answer: 5`.
     """
     text, start = reply, 0
-    # Only the last mark counts, and a reply may contain very many.
+    # Only the last mark counts.
     for mark in _MARKED_LINE.finditer(reply):
         start = mark.end()
 
     if start:
-        text = reply[_after_repeated(reply, start) :]
+        start = _after_marks(reply, start)
+        while repeated := _MARK.match(reply, start):
+            start = _after_marks(reply, repeated.end())
+
+        text = reply[start:]
 
     # If nothing follows the mark, the whole reply is the answer.
     return text.strip().strip("*").strip() or reply.strip()
-
-
-def _after_repeated(reply: str, start: int) -> int:
-    start = _after_marks(reply, start)
-    while mark := _MARK.match(reply, start):
-        start = _after_marks(reply, mark.end())
-
-    return start
 
 
 def _after_marks(text: str, start: int) -> int:

@@ -76,12 +76,7 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
     name_prices(config.prices)
     source = _source(config)
     dataset = open_dataset(config)
-    check_reader(config, source)
-    check_writer(config, source)
-    source.check_use(reader=config.reader.name, writer=config.writer.name)
     config = _resolve_parts(config, source, dataset)
-    check_granularity(config, dataset)
-    check_tenants(config, source, dataset)
     templates = templates_of(config, source.answer_style, dataset.chooses)
     judge_class = judge_type(config.judge.name, config.judge.class_)
     judge_template = judge_class.template(config.judge.prompt_file)
@@ -134,13 +129,19 @@ def _label_digests(config: RunConfig, source: Source) -> Digests:
 
 
 def _resolve_parts(config: RunConfig, source: Source, dataset: Dataset) -> RunConfig:
-    """The config with the final values of its parts: settings, judge, prompt, reranker, `top_k`."""
+    """The config with the final values of its parts: settings, judge, prompt, reranker, `top_k`.
+
+    Raises `UserError` for parts that do not go together.
+    """
+    check_reader(config, source)
+    check_writer(config, source)
+    source.check_use(reader=config.reader.name, writer=config.writer.name)
     check_context_budget(config, source)
     # Before the judge is resolved: a run that only retrieves needs no judge.
     if retrieves_only(config):
         config = for_retrieval(config, source, dataset)
 
-    return replace(
+    config = replace(
         config,
         system=_resolve_system(config.system, source),
         top_k=source.settings.max_shown or config.top_k,
@@ -149,6 +150,9 @@ def _resolve_parts(config: RunConfig, source: Source, dataset: Dataset) -> RunCo
         judge=resolve_judge(config, dataset),
         prompt=resolve_prompt(config),
     )
+    check_granularity(config, dataset)
+    check_tenants(config, source, dataset)
+    return config
 
 
 def _code_digests(

@@ -82,7 +82,10 @@ class SystemSource(Source):
         self.has_tools = system_class.tools is not MemorySystem.tools
         self.answer_style = self._style()
         self.needs_language_model = bool(self._ask_class("needs_language_model"))
-        self.ingest_templates = self._templates()
+        self.ingest_templates = self._words("ingest_templates", "names of prompt templates")
+        for name in self.ingest_templates:
+            load_builtin(name)
+
         self.files = self._files()
         self.uses_llm_at_ingest = bool(self._ask_class("uses_llm_at_ingest"))
 
@@ -130,13 +133,6 @@ class SystemSource(Source):
             digests[Path(path).name] = hashlib.sha256(content).hexdigest()
 
         return digests
-
-    def _templates(self) -> tuple[str, ...]:
-        names = self._words("ingest_templates", "names of prompt templates")
-        for name in names:
-            load_builtin(name)
-
-        return names
 
     def _words(self, method: str, what: str) -> tuple[str, ...]:
         words = self._ask_class(method)
