@@ -132,17 +132,13 @@ def read_earlier(cell: Cell) -> EarlierRun:
     if summary.tags.get(FIGURES_CODE) != cell.figures_code:
         return EarlierRun()  # the figures are computed again from the rows, without a call
 
-    unfinished = RETRYABLE.intersection(summary.statuses) or _unread_verdicts(cell, summary)
+    unfinished = not RETRYABLE.isdisjoint(summary.statuses)
+    # A judge's reply that could not be read must be requested again.
+    if not unfinished and Status.UNPARSED in summary.statuses:
+        unfinished = any(record.tries for record in read_records(cell.folder / RECORDS_FILE))
+
     is_complete = sum(summary.statuses.values()) > 0 and not unfinished and not summary.is_stopped
     return EarlierRun(summary if is_complete else None)
-
-
-def _unread_verdicts(cell: Cell, summary: RunSummary) -> bool:
-    """Whether a judge's reply could not be read, and must be requested again."""
-    if Status.UNPARSED not in summary.statuses:
-        return False
-
-    return any(record.tries for record in read_records(cell.folder / RECORDS_FILE))
 
 
 def summarise(
