@@ -63,16 +63,7 @@ def measure_repeat(
     # Under `stages=retrieve`, a question is complete without a score.
     metrics["coverage"] = mean(row.score is not None or is_retrieved(row) for row in records)
     metrics |= _judging(records)
-    scores, weights = [], []
-    # The bounds count every unscored answer as 0 or 1; if no answer was requested, there is no
-    # bound.
-    for record in main:
-        if not is_retrieved(record):
-            scores.append(record.score)
-            weights.append(record.weight)
-
-    worst, best = bounds(scores, weights) or (None, None)
-    metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst, best
+    metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = _accuracy_bounds(main)
     metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
     # One share of all chunks: a mean of shares would give a short case the weight of a long one.
     health = total_health(ingests)
@@ -85,6 +76,17 @@ def measure_repeat(
     metrics |= life_measures(records)
     stored = [(ingest.case_id, ingest.row.stored) for ingest in ingests if ingest.row.stored]
     return metrics | stored_measures(stored)
+
+
+def _accuracy_bounds(records: Iterable[Record]) -> tuple[float | None, float | None]:
+    """The accuracy if every unscored answer counts as 0, and as 1; None if none was requested."""
+    scores, weights = [], []
+    for record in records:
+        if not is_retrieved(record):
+            scores.append(record.score)
+            weights.append(record.weight)
+
+    return bounds(scores, weights) or (None, None)
 
 
 def _means(records: Sequence[Record], headline: Headline) -> Metrics:
@@ -102,9 +104,9 @@ def _means(records: Sequence[Record], headline: Headline) -> Metrics:
         for metric in main_metrics():
             metrics[f"{metric.name}/{facet}/{value}"] = mean_of(metric, rows)
 
-    metrics["abstention_rate"] = _refusal_rate(main, answerable=True)
-    if not all(record.answerable for record in records):
-        metrics["abstention_rate/unanswerable"] = _refusal_rate(records, answerable=False)
+    metrics["abstention_rate"] = _refusal_rate([record for record in main if record.answerable])
+    if unanswerable := [record for record in records if not record.answerable]:
+        metrics["abstention_rate/unanswerable"] = _refusal_rate(unanswerable)
 
     for metric in averaged:
         if metric.all_categories:
@@ -295,14 +297,9 @@ def _judging(records: Sequence[Record]) -> Metrics:
     return metrics
 
 
-def _refusal_rate(records: Sequence[Record], *, answerable: bool) -> float | None:
+def _refusal_rate(records: Sequence[Record]) -> float | None:
     """Share of refusals among the answers in words; answers that choose options are not counted."""
-    answers = []
-    for record in records:
-        is_meant = record.answerable is answerable
-        if is_meant and record.is_whole and not record.choices:
-            answers.append(record)
-
+    answers = [record for record in records if record.is_whole and not record.choices]
     if not answers:
         return None
 

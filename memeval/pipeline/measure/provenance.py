@@ -91,7 +91,7 @@ def params(cell: Cell) -> dict[str, Param]:
     # A custom system has the version of its code as its label.
     if not label and isinstance(cell.source, SystemSource) and not cell.has_built_in_system:
         label = code_version(cell.source.system_class)
-    if label is not None:
+    if label:
         shown["label"] = label
 
     return shown
@@ -117,10 +117,10 @@ def shown_settings(
     if not judge_uses_llm:
         uncalled.append(f"{JUDGE}.")
 
-    shown = {}
+    skipped, shown = tuple(uncalled), {}
     for leaf, value in flatten(replace(config, llm=with_roles_filled(config.llm))).items():
         path = leaf.removesuffix(".name")
-        if _is_shown(config, path) and not path.startswith(tuple(uncalled)):
+        if _is_shown(config, path) and not path.startswith(skipped):
             shown[path] = value
 
     shown |= flatten(system_values, "system.")

@@ -129,10 +129,8 @@ def estimate_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Ite
 def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
     """Consequences of a cell's data, model and judge for its figures."""
     if not cell.loaded.pinned:
-        why = "is unpinned: no sha256 is registered for it"
-        if cell.loaded.info.sha256 or cell.loaded.info.files:
-            why = "is not the registered one"
-
+        pin = cell.loaded.info.sha256 or cell.loaded.info.files
+        why = "is not the registered one" if pin else "is unpinned: no sha256 is registered for it"
         sha256 = cell.loaded.file_sha256 or cell.loaded.sha256
         yield (
             f"The data file {why} (sha256 {sha256[:12]}…): its figures can't be "

@@ -56,10 +56,9 @@ def _without_score(metrics: Metrics) -> Metrics:
 
 
 def _rows_without_score(rows: Sequence[CategoryResult]) -> tuple[CategoryResult, ...]:
-    none: dict[str, Any] = dict.fromkeys(
-        ("accuracy", "accuracy_std", "ci95_low", "ci95_high", "token_f1")
-    )
-    return tuple(replace(row, **none) for row in rows)
+    scores = ("accuracy", "accuracy_std", "ci95_low", "ci95_high", "token_f1")
+    unscored: dict[str, Any] = dict.fromkeys(scores)
+    return tuple(replace(row, **unscored) for row in rows)
 
 
 def notes_on_questions(cell: Cell, records: Sequence[Record]) -> Iterator[str]:

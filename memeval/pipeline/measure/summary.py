@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count
 from typing import Any
 
 from msgspec import Struct
@@ -169,7 +168,7 @@ def summarise(
         protocol_metrics=tuple(protocol),
         facets=figures.facets,
         facet_titles=dict(cell.dataset.facet_names),
-        repeats=tuple(map(RepeatResult, count(), cell.seeds, figures.repeats)),
+        repeats=tuple(_repeat_results(finished, figures.repeats)),
         notes=shortened_notes(notes(cell, finished, rows, ingest_rows)),
         valid=not finished.stopped
         and coverage is not None
@@ -181,6 +180,14 @@ def summarise(
         statuses=statuses(rows),
         judge=judge_identity(cell),
     )
+
+
+def _repeat_results(
+    finished: Finished, metrics: Sequence[Mapping[str, float | None]]
+) -> Iterator[RepeatResult]:
+    pairs = zip(finished.repeats, metrics, strict=True)
+    for number, (repeat, own_metrics) in enumerate(pairs):
+        yield RepeatResult(number, repeat.seed, own_metrics)
 
 
 def _tags_of_rows(

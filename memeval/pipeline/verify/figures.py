@@ -150,8 +150,8 @@ def _row_differences(
     for own, other in zip(sorted(recorded, key=by_id), sorted(computed, key=by_id), strict=True):
         figures, other_figures = asdict(own), asdict(other)
         del other_figures["category"], other_figures["name"]
-        has_other_text = (own.category, own.name) != (other.category, other.name)
-        if has_other_text or not all(
+        is_other = (own.category, own.name) != (other.category, other.name)
+        if is_other or not all(
             same_figure(figures[name], value) for name, value in other_figures.items()
         ):
             yield f"{group} {one_line(other.name, 60)}"

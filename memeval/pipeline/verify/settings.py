@@ -185,8 +185,8 @@ def tag_problems(summary: RunSummary) -> Iterator[str]:
         is_covered = coverage is not None and coverage >= least
         valid = is_covered and not summary.is_stopped and tags.get(FOUND_NOTHING) != "true"
         if summary.valid != valid:
-            said = "valid" if summary.valid else "invalid"
-            yield f"run.json: it says {said}, but is not"
+            claim = "valid" if summary.valid else "invalid"
+            yield f"run.json: it says {claim}, but is not"
 
 
 def witness_problems(summary: RunSummary, rows: Sequence[Row]) -> Iterator[str]:

@@ -182,9 +182,7 @@ class FolderCheck:
                 record = Record.from_json(row)
                 records.append(record)
                 self.lines.append(row)
-                written = record.to_json()
-                # `written` may have tuples, not lists: only then is the slower comparison needed.
-                if is_ours and row != written and row != as_read(written):
+                if is_ours and not _is_as_written(row, record):
                     unformatted.append(record.question_id)
             except (ValueError, TypeError, RecursionError):
                 self.problems.append(f"{RECORDS_FILE}, line {number}: not a record")
@@ -291,8 +289,8 @@ class FolderCheck:
 
     def _note_records(self, ids: list[str], what: str) -> None:
         """Adds a problem of some records, if there are any."""
-        count = "1 record is" if len(ids) == 1 else f"{len(ids)} records are"
         if ids:
+            count = "1 record is" if len(ids) == 1 else f"{len(ids)} records are"
             self.problems.append(f"{RECORDS_FILE}: {count} {what}: {name_ids(ids)}")
 
     def _keep_ingests(
@@ -370,6 +368,13 @@ def recorded_keys(repeat: Mapping[str, Any]) -> dict[str, Any]:
             raise TypeError(f"{name} is not a key: {one_line(value, 40)}")
 
     return recorded
+
+
+def _is_as_written(row: Mapping[str, Any], record: Record) -> bool:
+    """Whether a line equals what a run writes for its record."""
+    written = record.to_json()
+    # `written` may have tuples instead of lists: only then is the slower comparison needed.
+    return row == written or row == as_read(written)
 
 
 def agrees(
