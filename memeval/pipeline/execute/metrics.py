@@ -58,6 +58,7 @@ def measure_answer(
 def _own_metrics(
     question: EvalQuestion, ranking: tuple[tuple[str, ...], ...], turns: CaseTurns, dataset: Dataset
 ) -> Mapping[str, float | None]:
+    """The ranking metrics of the data set's own protocol."""
     try:
         return dataset.ranking_metrics(question, ranking, turns.session_of)
     except MemevalError:

@@ -145,7 +145,9 @@ def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow
 
 def _text_of(message: Message) -> str:
     """The text of a message. Its tool calls are written below it, one per line."""
-    lines = list(filter(None, [message["content"]]))
+    lines = []
+    if message["content"]:
+        lines.append(message["content"])
     for call in message.get("tool_calls", ()):
         function = call["function"]
         lines.append(f"{function['name']} {function['arguments']}")
@@ -218,8 +220,6 @@ def answer_row(
 ) -> AnswerRow:
     """The row of an answer as returned by the system; its texts are references."""
     retrieved = ranking = None
-    if answer.ranking is not None:
-        ranking = turns.positions(answer.ranking)
     if answer.retrieved is not None:
         retrieved = tuple(
             RetrievedChunk(
@@ -230,6 +230,8 @@ def answer_row(
             )
             for chunk in answer.retrieved
         )
+    if answer.ranking is not None:
+        ranking = turns.positions(answer.ranking)
 
     return AnswerRow(
         id=question.question_id,

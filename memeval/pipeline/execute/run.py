@@ -90,6 +90,9 @@ class CellRun(CaseWork):
         super().__init__(cell, progress, self._lane.connections, source, judge)
         self.stopped: Any = None
         """The result of `finish` for a run that ended because the budget was spent."""
+        self._started_at: datetime
+        self._began: float
+        """When the cell had its turn, as a date and on the clock that measures durations."""
 
     async def run(self, finish: Callable[[Finished], T]) -> T:
         """Returns the result of `finish`, called while the stores are held, even if the budget ends
@@ -261,7 +264,7 @@ class CellRun(CaseWork):
         return WindowShare(window, slots, text_size(case))
 
     async def _run_case(self, repeat: Repeat, case: EvalCase, share: WindowShare) -> None:
-        # While no other cell works on its answers.
+        """Works on a case while no other cell works on its answers."""
         try:
             async with self._lane.stores.unit(repeat.answers.path, case.case_id):
                 if self._lane.computing is None:
@@ -272,6 +275,7 @@ class CellRun(CaseWork):
             share.leave()
 
     async def _compute(self, computing: Computing, repeat: Repeat, case: EvalCase) -> None:
+        """Has another process work on a case, and stores its results."""
         keeper = Keeper(repeat, self.progress)
         done = await computing.compute(lambda: unit_of(self.number, repeat, case), keeper)
         # Rows contain no metrics: the finished unit returns them.

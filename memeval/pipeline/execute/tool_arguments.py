@@ -88,9 +88,9 @@ def _mistake_of_value(value: Any, schema: Mapping[str, Any], path: str) -> str |
 def _mistake_of_parts(value: Any, schema: Mapping[str, Any], path: str, depth: int) -> str | None:
     if isinstance(value, list):
         for index, item in enumerate(value):
-            found = mistake(item, schema.get("items"), f"{path}[{index}]", depth + 1)
-            if found is not None:
-                return found
+            part_mistake = mistake(item, schema.get("items"), f"{path}[{index}]", depth + 1)
+            if part_mistake is not None:
+                return part_mistake
 
     if not isinstance(value, dict):
         return None
@@ -109,8 +109,8 @@ def _mistake_of_parts(value: Any, schema: Mapping[str, Any], path: str, depth: i
             return f"{path} has an unknown '{one_line(name, 60)}'; known: {known}"
 
     for name, item in value.items():
-        found = mistake(item, named.get(name), f"{path}.{name}", depth + 1)
-        if found is not None:
-            return found
+        part_mistake = mistake(item, named.get(name), f"{path}.{name}", depth + 1)
+        if part_mistake is not None:
+            return part_mistake
 
     return None

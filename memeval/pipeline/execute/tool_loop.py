@@ -387,6 +387,7 @@ class ToolLoop:
         return text, cut
 
     def _remember(self, record: CallRecord) -> None:
+        """Remembers the entries of a result, each once."""
         if record.retrieved is not None:
             entries = [chunk.text for chunk in record.retrieved]
         else:
@@ -404,6 +405,7 @@ class _RefusedCallError(Exception):
 
 
 def _arguments_of(call: ToolCall, tool: Tool, *, was_cut: bool) -> dict[str, Any]:
+    """The arguments of a call, checked against the tool's schema."""
     try:
         arguments = _load_json(call.arguments)
     except (ValueError, RecursionError) as error:
@@ -435,12 +437,11 @@ def _load_json(arguments: str) -> Any:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if not isinstance(value, list):
+    parts = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, dict | list):
         return False
 
-    return levels == 0 or any(_is_deeper(part, levels - 1) for part in value)
+    return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)
 
 
 def _refuse_constant(name: str) -> None:
@@ -537,8 +538,8 @@ def _whole_numbers(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
 
     for name, value in arguments.items():
         schema = properties.get(name)
-        is_whole = isinstance(schema, Mapping) and schema.get("type") == "integer"
-        if is_whole and isinstance(value, float):
+        needs_integer = isinstance(schema, Mapping) and schema.get("type") == "integer"
+        if needs_integer and isinstance(value, float):
             converted[name] = int(value)
 
     return converted

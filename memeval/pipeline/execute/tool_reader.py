@@ -155,8 +155,8 @@ def _call_row(call: CallRecord, turns_of: TurnsOf) -> StepCall:
         arguments=call.arguments,
         result=call.result,
         tokens=call.tokens,
-        fault=call.fault and call.fault.value,
-        turn_ids=None if call.fault else turns_of(call),
+        fault=None if call.fault is None else call.fault.value,
+        turn_ids=turns_of(call) if call.fault is None else None,
         cut=call.cut,
     )
 

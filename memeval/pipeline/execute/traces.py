@@ -69,13 +69,9 @@ async def _find_strings(watched: Watched, traces: Traces) -> Mapping[str, tuple[
 
 
 def _contained(values: Sequence[str], folded_texts: Sequence[str]) -> tuple[str, ...]:
-    found = []
-    for value in values:
-        folded = value.casefold()
-        if any(folded in text for text in folded_texts):
-            found.append(value)
-
-    return tuple(found)
+    return tuple(
+        value for value in values if any(value.casefold() in text for text in folded_texts)
+    )
 
 
 def _shown_chunks(answer: Answer, ledger: Ledger) -> Sequence[str] | None:

@@ -40,7 +40,7 @@ class CaseTurns(Struct, frozen=True, dict=True):
             ids=ids,
             session_of=session_of,
             position_of={turn_id: position for position, turn_id in enumerate(ids)},
-            singles=tuple(zip(ids, strict=True)),
+            singles=tuple((turn_id,) for turn_id in ids),
             texts=texts,
         )
 
