@@ -141,9 +141,11 @@ class Cell(Struct, frozen=True, dict=True):
 def run_name(config: RunConfig) -> str:
     """A run's short and readable name: `bm25 turn k=10 keyword short extractive`."""
     if config.system["name"] == IMPORTED:
-        label = config.label or ""
-        parts = [IMPORTED, label, Path(config.system["file"]).stem, config.judge.name]
-        return " ".join(filter(None, parts))
+        parts = [IMPORTED, Path(config.system["file"]).stem, config.judge.name]
+        if config.label:
+            parts.insert(1, config.label)
+
+        return " ".join(parts)
 
     parts = [config.system["name"], config.granularity.name, f"k={config.top_k}"]
     if config.context_tokens is not None:
@@ -171,4 +173,5 @@ def run_name(config: RunConfig) -> str:
 
 @cache
 def _options_of(system: str) -> tuple[str, ...]:
+    """The options that name a system's class."""
     return tuple(name for name, own in built_in_classes("system").items() if own == system)

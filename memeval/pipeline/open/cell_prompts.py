@@ -55,7 +55,9 @@ def templates_of(config: RunConfig, own_style: str | None, chooses: bool) -> Tem
     if config.writer.name == TOOLS:
         writer = load_builtin("write_tools")
 
-    return Templates(answer, by_form, choice, note, tools, writer)
+    return Templates(
+        answer=answer, by_form=by_form, choice=choice, note=note, tools=tools, writer=writer
+    )
 
 
 def answer_digests(templates: Templates, *, chooses: bool) -> Digests:

@@ -147,7 +147,7 @@ def class_identity(identified: Any) -> str:
 
     identity = f"{name}@{hashlib.sha256(source).hexdigest()}"
     packages = packages_of(identified.__module__)
-    return f"{identity} {packages}".rstrip()
+    return f"{identity} {packages}" if packages else identity
 
 
 def class_digests(stage: str, name: str, identified: type[Any] | None) -> Digests:
