@@ -373,7 +373,7 @@ class MemoryChunk:
     @property
     def text(self) -> str:
         """Text that every system shows its reader: the content, after its date if there is one."""
-        if self.time is None:
+        if not self.time:
             return self.content
 
         return f"[{format_time(self.time)}] {self.content}"
@@ -402,11 +402,11 @@ class Query:
     @property
     def shown(self) -> str:
         """The question with its instruction and its choices, for a system's own prompts."""
-        lines = [self.text, *labelled(self.choices, self.choice_labels)]
+        lines = [self.text]
         if self.instruction:
-            lines.insert(1, self.instruction)
+            lines.append(self.instruction)
 
-        return "\n".join(lines)
+        return "\n".join([*lines, *labelled(self.choices, self.choice_labels)])
 
 
 @dataclass(frozen=True, slots=True)

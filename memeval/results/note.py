@@ -70,11 +70,9 @@ def with_kinds(content: Mapping[str, Any]) -> dict[str, Any]:
         return dict(content)
 
     kind = NoteKind.STOPPED if content.get("status") == "stopped" else NoteKind.REMARK
-    notes = list(notes)
-    for number, note in enumerate(notes):
-        if isinstance(note, str):
-            notes[number] = {"kind": kind, "text": note}
-
+    read = []
+    for note in notes:
+        read.append({"kind": kind, "text": note} if isinstance(note, str) else note)
         kind = NoteKind.REMARK
 
-    return {**content, "notes": notes}
+    return {**content, "notes": read}

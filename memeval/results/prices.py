@@ -71,7 +71,10 @@ def prices_of(usage: Usage) -> tuple[float, float, float] | None:
         return own.models[usage.model]
 
     linear = _linear_price(usage.model, usage.provider)
-    return linear and (float(linear[0]), float(linear[1]), float(linear[2]))
+    if linear is None:
+        return None
+
+    return float(linear[0]), float(linear[1]), float(linear[2])
 
 
 def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:

@@ -191,7 +191,7 @@ class Record(Struct, frozen=True):
             members["step_limit"] = self.step_limit
         if self.timeline:
             members["timeline"] = list(map(as_plain, self.timeline))
-        if self.asked_at is not None:
+        if self.asked_at:
             members["asked_at"] = self.asked_at.isoformat()
 
         for name in ("context", "finish_reason", "raw"):

@@ -158,17 +158,18 @@ class Run:
         empty without `writer=tools`.
         """
         if record.seed not in self._written_by_seed:
-            path, of_seed = self._answers(record.seed), {}
+            path, by_ingest = self._answers(record.seed), {}
             if path is not None:
                 for row in _json_lines(path, with_text=b'"written":'):
                     if "written" in row:
-                        of_seed[str(row.get("id"))] = read_as(row["written"], Written)
+                        by_ingest[str(row.get("id"))] = read_as(row["written"], Written)
 
-            self._written_by_seed[record.seed] = of_seed
+            self._written_by_seed[record.seed] = by_ingest
 
-        case, of_seed = [record.case_id], self._written_by_seed[record.seed]
         return [
-            written for name, written in of_seed.items() if case_of_ingest(name, case) is not None
+            written
+            for name, written in self._written_by_seed[record.seed].items()
+            if case_of_ingest(name, [record.case_id]) is not None
         ]
 
     def texts_of(self, record: Record) -> Texts | None:

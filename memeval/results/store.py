@@ -310,4 +310,8 @@ def _clean(row: Json) -> Json:
     memeval's own texts (errors, notes).
     """
     clean: dict[str, Any] = dict(without_known_in(row))
-    return clean | {name: redacted_in(clean[name]) for name in ("error", "notes") if name in clean}
+    for name in ("error", "notes"):
+        if name in clean:
+            clean[name] = redacted_in(clean[name])
+
+    return clean

@@ -58,8 +58,8 @@ async def _fetch_memory(
     home: Home, key: str, case: str, shared: SharedMemories, *, do_it: bool
 ) -> Copied:
     name = f"{key}/{case}"
-    saved = [*memory_folders(home.prepared, key), home.prepared / COPIED / f"memory-{key}"]
-    folder = saved[0] / case
+    folders = [*memory_folders(home.prepared, key), home.prepared / COPIED / f"memory-{key}"]
+    folder = folders[0] / case
     if (folder / MANIFEST).is_file():
         return Copied(StoredKind.MEMORIES, name, new=0, present=1)
 
