@@ -474,6 +474,9 @@ CASES: Mapping[str, Case] = {
         ["<think><tool_call>search</tool_call></think>Answer: Quill"], requests=1
     ),
     "an answer in JSON": Case(['{"name": "Quill"}'], answer='{"name": "Quill"}', requests=1),
+    "an answer in JSON with several names": Case(
+        ['{"name": ["Quill", "Ink"]}'], answer='{"name": ["Quill", "Ink"]}', requests=1
+    ),
     "the end of a call without one": Case(
         [{"content": "", "finish_reason": "tool_calls"}, DONE], faults=["empty_reply"]
     ),

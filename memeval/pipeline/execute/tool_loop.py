@@ -484,9 +484,11 @@ def _is_written_call(text: str, names: Collection[str]) -> bool:
     except (ValueError, RecursionError):
         return False
 
+    # A list: the name in an answer may be a list or an object, which no set or dict can look up.
+    known = list(names)
     for call in value if isinstance(value, list) else [value]:
         # An unknown tool's call has exactly these members; other objects may be answers in JSON.
-        if isinstance(call, dict) and (call.get("name") in names or call.keys() == _CALL):
+        if isinstance(call, dict) and (call.get("name") in known or call.keys() == _CALL):
             return True
 
     return False
