@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -48,14 +48,19 @@ def compare_runs(
     words. Runs that may not be compared become a `Refusal`, unless `force`. Raises `UserError` if
     records can't be read, and for a metric that no run has.
     """
-    sent = None if scores else SentReader()
-    scores = scores or _read_scores(runs, metric)
+    sent = None
+    if not scores:
+        sent, scores = SentReader(), _read_scores(runs, metric)
+
+    allowed: frozenset[NoteKind] = frozenset()
     asked, left_out = max((len(own.questions) for own in scores), default=0), 0
     if common:
+        allowed = COMMON_KINDS
         scores = shared_scores(scores)
         left_out = asked - len(scores[0].questions)
+    if force:
+        allowed = ALL_KINDS
 
-    allowed = _overridden_kinds(force=force, common=common)
     pairs = _pairs(len(runs), baseline, all_pairs=all_pairs, steps=steps)
     kept, refusals = _admit(pairs, runs, scores, metric, allowed)
     if left_out:
@@ -67,16 +72,13 @@ def compare_runs(
 
     differences = adjusted(_differences(kept, runs, scores, metric, sent), scores)
     letters = letters_of(differences, scores, may_be_compared)
-    compared = compared_runs([run.summary for run in runs], scores, metric)
-
+    has_baseline = runs and not all_pairs and not steps
     return Comparison(
         metric=metric.name,
         unit=metric.unit.name,
         scale=metric.unit.scale,
-        baseline=None if all_pairs or steps or not runs else runs[baseline].key,
-        runs=tuple(
-            replace(run, letters=letters.get(number, "")) for number, run in enumerate(compared)
-        ),
+        baseline=runs[baseline].key if has_baseline else None,
+        runs=tuple(_compared_runs([run.summary for run in runs], scores, metric, letters)),
         differences=tuple(differences.values()),
         refusals=tuple(refusals),
         questions=_questions(scores),
@@ -91,14 +93,6 @@ def _read_scores(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
         raise unknown_metric(metric.name, frozenset().union(*(own.metrics for own in scores)))
 
     return scores
-
-
-def _overridden_kinds(*, force: bool, common: bool) -> frozenset[NoteKind]:
-    """The kinds of reasons against a comparison that are overridden."""
-    if force:
-        return ALL_KINDS
-
-    return COMMON_KINDS if common else frozenset()
 
 
 def _pairs(count: int, baseline: int, *, all_pairs: bool, steps: bool) -> list[Pair]:
@@ -143,7 +137,13 @@ def _differences(
     sent: SentReader | None,
 ) -> dict[Pair, Difference]:
     """Each pair's difference, p not adjusted yet. `kept` has the pairs' overridden reasons."""
-    titles = _titles(scores)
+    # By id and not by name: runs may name their categories differently.
+    named: dict[tuple[str, str, str], None] = {}
+    for own in scores:
+        for asked in own.questions.values():
+            named["", asked.category, asked.category_name] = None
+
+    titles = {category: title for (_, category), title in category_titles(named).items()}
     differences = {}
     for (first, second), forced in kept.items():
         own, other = scores[first], scores[second]
@@ -166,16 +166,6 @@ def _differences(
     return differences
 
 
-def _titles(scores: Sequence[RunScores]) -> dict[str, str]:
-    """Titles of the categories by id and not by name: runs may name them differently."""
-    named = (
-        ("", asked.category, asked.category_name)
-        for own in scores
-        for asked in own.questions.values()
-    )
-    return {category: title for (_, category), title in category_titles(named).items()}
-
-
 def _questions(scores: Sequence[RunScores]) -> dict[str, dict[str, str]]:
     """Conversation and category of each question, in the order in which runs asked them."""
     questions: dict[str, dict[str, str]] = {}
@@ -186,17 +176,19 @@ def _questions(scores: Sequence[RunScores]) -> dict[str, dict[str, str]]:
     return questions
 
 
-def compared_runs(
-    summaries: Sequence[RunSummary], scores: Sequence[RunScores], metric: Metric
-) -> list[ComparedRun]:
+def _compared_runs(
+    summaries: Sequence[RunSummary],
+    scores: Sequence[RunScores],
+    metric: Metric,
+    letters: Mapping[int, str],
+) -> Iterator[ComparedRun]:
     columns, names = differing_settings(summaries), unique_labels(labels(summaries), summaries)
-    compared = []
-    for summary, own, label in zip(summaries, scores, names, strict=True):
+    for number, (summary, own) in enumerate(zip(summaries, scores, strict=True)):
         get = summary.metrics.get
-        run = ComparedRun(
+        yield ComparedRun(
             key=summary.run_key,
             name=one_line(summary.name),
-            label=label,
+            label=names[number],
             sweep=summary.sweep,
             dataset=summary.dataset,
             judge=one_line(judge_shown(summary.judge)),
@@ -215,14 +207,12 @@ def compared_runs(
             cost_usd=run_cost_usd(summary),
             context_tokens=get("context_tokens"),
             latency_ms=get("latency_ms/answer/p50"),
-            corrected=corrected_words(summary),
+            corrected=_corrected_words(summary),
+            letters=letters.get(number, ""),
         )
-        compared.append(run)
-
-    return compared
 
 
-def corrected_words(summary: RunSummary) -> str:
+def _corrected_words(summary: RunSummary) -> str:
     """The corrected accuracy and the labels it rests on; empty if not corrected."""
     text = corrected_text(summary)
     if not text:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memeval.comparison.records import Comparison, Difference
+from memeval.comparison.records import Comparison, Difference, pair_labels
 from memeval.comparison.sentences import lead_sentences, sentence
 from memeval.comparison.tables import (
     CATEGORIES_TITLE,
@@ -38,16 +38,9 @@ def write_comparisons(
     `markdown` and `cells_csv` are the tables of the single runs. Raises `StorageError` if the disk
     can't be written.
     """
-    texts = {
-        "comparison.md": "\n".join(
-            [
-                *(f"{remark}\n" for remark in table_remarks(comparisons)),
-                markdown,
-                *map(comparison_markdown, comparisons),
-            ]
-        ),
-        "comparison.csv": cells_csv,
-    }
+    remarks = [f"{remark}\n" for remark in table_remarks(comparisons)]
+    parts = [*remarks, markdown, *map(comparison_markdown, comparisons)]
+    texts = {"comparison.md": "\n".join(parts), "comparison.csv": cells_csv}
     if comparisons:
         texts |= data_files(comparisons)
 
@@ -76,35 +69,36 @@ def comparison_markdown(comparison: Comparison) -> str:
     lines = []
     if comparison.differences:
         first, *others = headline(comparison)
-        lines = [
-            f"## {inline(first)}",
-            "",
-            *(f"{inline(line)}\n" for line in lead_sentences(comparison)),
-        ]
+        leads = [f"{inline(line)}\n" for line in lead_sentences(comparison)]
+        lines = [f"## {inline(first)}", "", *leads]
         # Two spaces at the end of a line of Markdown keep the line break.
         lines += [inline(line) + "  " for line in others]
-        lines += [
-            "",
-            *(f"- {inline(_describe(comparison, pair))}" for pair in comparison.differences),
-        ]
+        lines.append("")
+        for pair in comparison.differences:
+            said = f"{sentence(comparison, pair)} {describe_counts(comparison, pair)}"
+            lines.append(f"- {inline(said)}")
+
         for cells in result_tables(comparison):
             lines += ["", *_table(_one_line_cells(cells))]
 
-        lines += _categories(comparison)
-        lines += ["", *(f"- {inline(line)}" for line in legend(comparison))]
+        lines += [*_categories(comparison), "", *_bullets(legend(comparison))]
 
-    lines += ["", *(f"- {inline(line)}" for line in refusal_lines(comparison))]
+    lines += ["", *_bullets(refusal_lines(comparison))]
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def _describe(comparison: Comparison, difference: Difference) -> str:
-    return f"{sentence(comparison, difference)} {describe_counts(comparison, difference)}"
+def _bullets(lines: Sequence[str]) -> list[str]:
+    return [f"- {inline(line)}" for line in lines]
 
 
 def _one_line_cells(cells: Cells) -> Cells:
     """A table whose cells have one line each, and whose last column has a heading."""
-    header, *rows = [[cell.replace("\n", " ") for cell in row] for row in cells]
-    return [[cell or "letters" for cell in header], *rows]
+    rows = []
+    for number, row in enumerate(cells):
+        unnamed = "" if number else "letters"
+        rows.append([cell.replace("\n", " ") or unnamed for cell in row])
+
+    return rows
 
 
 def _categories(comparison: Comparison) -> list[str]:
@@ -112,13 +106,13 @@ def _categories(comparison: Comparison) -> list[str]:
     if len(names) < 2:
         return []
 
-    rows = [
-        [pair_label(comparison, pair), *category_cells(comparison, pair, names)]
-        for pair in comparison.differences
-    ]
+    rows = [["run", *names]]
+    for pair in comparison.differences:
+        cells = category_cells(comparison, pair, names)
+        rows.append([pair_label(comparison, pair), *cells])
 
     title = f"{CATEGORIES_TITLE} {comparison.warning}".rstrip()
-    return ["", inline(title), "", *_table([["run", *names], *rows])]
+    return ["", inline(title), "", *_table(rows)]
 
 
 def _table(rows: Cells) -> list[str]:
@@ -135,25 +129,24 @@ def differences_csv(comparisons: Sequence[Comparison]) -> str:
     rows: list[list[object]] = [[*names, *result, *own, *last]]
 
     for comparison in comparisons:
-        is_judged = metric_named(comparison.metric).judged
+        verdicts = "raw" if metric_named(comparison.metric).judged else ""
         for pair in comparison.differences:
-            tested = [getattr(pair, name) for name in [*own, "mcnemar_p"]]
-            forced = "; ".join(pair.forced)
+            tested = [_or_empty(getattr(pair, name)) for name in [*own, "mcnemar_p"]]
             alike = _or_empty(pair.sent_alike)
-            how = [comparison.adjustment, "raw" if is_judged else "", alike]
+            how = ["; ".join(pair.forced), comparison.adjustment, verdicts, alike]
             words = _name_cells(comparison, pair, WHOLE)
-            rows.append([*words, *_figures(pair.result), *map(_or_empty, tested), forced, *how])
+            rows.append([*words, *_figures(pair.result), *tested, *how])
             for row in pair.categories:
                 words = _name_cells(comparison, pair, row.category)
-                rows.append([*words, *_figures(row.result), *[""] * len(tested), forced, *how])
+                rows.append([*words, *_figures(row.result), *[""] * len(tested), *how])
 
     return csv_text(rows)
 
 
 def _name_cells(comparison: Comparison, pair: Difference, scope: str) -> list[object]:
-    first, second = comparison.run(pair.first).label, comparison.run(pair.second).label
+    first, second = pair_labels(comparison, pair)
     words = [pair.first, first, pair.second, second, comparison.metric, scope]
-    return [redacted_in(word) for word in words]
+    return list(map(redacted_in, words))
 
 
 def _figures(result: ClusteredDifference) -> list[object]:
@@ -167,13 +160,17 @@ def _or_empty(value: object) -> object:
 
 def comparison_tex(comparison: Comparison) -> str:
     """The table of the figures for a paper (needs `booktabs`), with explanations in comments."""
-    notes = [*headline(comparison), *legend(comparison)] if comparison.differences else []
-    notes += refusal_lines(comparison)
-    lines = [f"% {' '.join(printable(note).split())}" for note in notes]
-    if not comparison.differences:
-        return "\n".join([*lines, ""])
+    notes, tables = refusal_lines(comparison), []
+    if comparison.differences:
+        notes = [*headline(comparison), *legend(comparison), *notes]
+        tables = result_tables(comparison)
 
-    for cells in result_tables(comparison):
+    lines = []
+    for note in notes:
+        words = printable(note).split()
+        lines.append(" ".join(["%", *words]))
+
+    for cells in tables:
         columns = len(cells[0])
         first, *body = [tex_row(list(map(tex, row))) for row in _one_line_cells(cells)]
         lines += [rf"\begin{{tabular}}{{l{'r' * (columns - 1)}}}", r"\toprule", first, r"\midrule"]

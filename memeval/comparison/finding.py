@@ -25,6 +25,7 @@ _AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LAST, PREVIOUS, BY_LABEL = "@last", "@previous", "@label:"
 LIST_HINT = "all runs of this home:  python -m memeval list"
+FILTER_HINT = "use:  dataset=locomo since=7d"
 _WARNINGS = (" INVALID", " STOPPED")
 """Warnings that `list` may print after the label of a run."""
 
@@ -48,25 +49,27 @@ class Filters(Struct, frozen=True):
         if self.since is not None and summary.ended < self.since:
             return False
 
-        return all(_has_value(summary, name, value) for name, value in self.settings.items())
+        for name, value in self.settings.items():
+            # A user's tag (`tags.version`) is named like a setting.
+            if name.startswith(OWN_TAG):
+                has_value = summary.tags.get(name) == value
+            else:
+                has_value = name in summary.params and as_yaml(summary.params[name]) == value
 
+            if not has_value:
+                return False
 
-def _has_value(summary: RunSummary, name: str, value: str) -> bool:
-    """Whether a run has this value of a setting, or of a user's tag (`tags.version`)."""
-    if name.startswith(OWN_TAG):
-        return summary.tags.get(name) == value
-
-    return name in summary.params and as_yaml(summary.params[name]) == value
+        return True
 
 
 def run_folders(runs: Path) -> list[Path]:
     """The run folders of a home, by name: those below `runs`, then those of unpacked packages."""
-    imported = sorted(runs.parent.glob(f"{IMPORTED_RUNS}/[!.]*/runs"))
-    return [folder for each in (runs, *imported) for folder in _folders_in(each)]
+    folders: list[Path] = []
+    for parent in (runs, *sorted(runs.parent.glob(f"{IMPORTED_RUNS}/[!.]*/runs"))):
+        if parent.is_dir():
+            folders += sorted(filter(Path.is_dir, parent.iterdir()))
 
-
-def _folders_in(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    return folders
 
 
 def run_folder(word: str, runs: Path) -> Path:
@@ -76,10 +79,12 @@ def run_folder(word: str, runs: Path) -> Path:
     Raises `UserError` if none or several match.
     """
     folders = {folder.name: folder for folder in run_folders(runs)}
-    keys = [name for name in folders if word and name.startswith(word)]
-    if word in folders or len(keys) == 1:
-        return folders[word if word in folders else keys[0]]
+    if word in folders:
+        return folders[word]
 
+    keys = [name for name in folders if word and name.startswith(word)]
+    if len(keys) == 1:
+        return folders[keys[0]]
     if keys:
         shown = ", ".join(keys[:5])
         raise UserError(f"{len(keys)} run keys begin with '{one_line(word)}': {shown}", LIST_HINT)
@@ -113,10 +118,8 @@ def finished_runs(runs: Path, say: Callable[[str], None] = lambda _: None) -> li
     """All readable runs below `runs`, and those that came in packages, oldest first; `say` gets a
     message for each damaged run.
     """
-    # Those that came in packages are stored separately, with their own rows.
-    folders = run_folders(runs)
-    read = [run for folder in folders if (run := read_run(folder, say)) is not None]
-    return sorted(read, key=lambda run: (run.summary.ended, run.key))
+    found = [read_run(folder, say) for folder in run_folders(runs)]
+    return sorted(filter(None, found), key=lambda run: (run.summary.ended, run.key))
 
 
 def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:
@@ -128,26 +131,26 @@ def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value:
-            raise UserError(f"'{one_line(word)}' is not a filter", "use:  dataset=locomo since=7d")
+            raise UserError(f"'{one_line(word)}' is not a filter", FILTER_HINT)
 
         values[name.removesuffix(".name")] = value
 
-    sweep, dataset, since = (values.pop(name, None) for name in ("sweep", "dataset", "since"))
-    settings = {name for run in known for name in run.summary.params}
+    sweep, dataset = values.pop("sweep", None), values.pop("dataset", None)
+    since = values.pop("since", None)
+    settings: set[str] = set()
     for run in known:
-        settings |= {name for name in run.summary.tags if name.startswith(OWN_TAG)}
+        settings.update(run.summary.params)
+        settings.update(name for name in run.summary.tags if name.startswith(OWN_TAG))
 
     for name in values:
         if name not in settings:
-            options = {"sweep", "dataset", "since", *settings}
-            raise _unknown_error("filter", name, sorted(options), "use:  dataset=locomo since=7d")
+            # Like `unknown`, but without the long list of all names.
+            options = sorted({"sweep", "dataset", "since", *settings})
+            near = get_close_matches(name, options, n=3, cutoff=0.5)
+            guess = f" Did you mean: {', '.join(map(one_line, near))}?" if near else ""
+            raise UserError(f"unknown filter '{one_line(name)}'.{guess}", FILTER_HINT)
 
-    return Filters(
-        sweep=sweep,
-        dataset=dataset,
-        since=earliest_time(since),
-        settings=values,
-    )
+    return Filters(sweep=sweep, dataset=dataset, since=earliest_time(since), settings=values)
 
 
 def named_run(word: str, known: Sequence[Run]) -> Run:
@@ -157,13 +160,11 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
     Raises `UserError` with the nearest names if no run matches, and with all matches if there are
     several.
     """
-    by_key = [run for run in known if run.key == word]
     if word.startswith("@"):
         return _resolve_reference(word, known)
 
     matching = (
-        by_key
-        or [run for run in known if word and run.key.startswith(word)]
+        _with_key(word, known)
         # A key counts before a name: a user’s run may have the key of another one as its name.
         or [run for run in known if run.name == word]
         or [run for run in known if word in read_tracked(run.folder).values()]
@@ -172,15 +173,24 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
     )
     if len(matching) == 1:
         return matching[0]
+    if not matching:
+        raise UserError(f"unknown run '{one_line(word)}'.{_suggestion(word, known)}", LIST_HINT)
 
-    if matching:
-        shown = ", ".join(f"{run.key} ({one_line(run.name, 60)})" for run in matching[:5])
-        more = f" and {len(matching) - 5} more" if len(matching) > 5 else ""
-        raise UserError(
-            f"{len(matching)} runs are named '{one_line(word)}': {shown}{more}", LIST_HINT
-        )
+    shown = ", ".join(map(_shown, matching[:5]))
+    if len(matching) > 5:
+        shown += f" and {len(matching) - 5} more"
 
-    raise UserError(f"unknown run '{one_line(word)}'.{_suggestion(word, known)}", LIST_HINT)
+    raise UserError(f"{len(matching)} runs are named '{one_line(word)}': {shown}", LIST_HINT)
+
+
+def _with_key(word: str, known: Sequence[Run]) -> list[Run]:
+    """The run with a key, or otherwise those whose key begins with a word."""
+    exact = [run for run in known if run.key == word]
+    return exact or [run for run in known if word and run.key.startswith(word)]
+
+
+def _shown(run: Run) -> str:
+    return f"{run.key} ({one_line(run.name, 60)})"
 
 
 def _resolve_reference(word: str, known: Sequence[Run]) -> Run:
@@ -189,53 +199,52 @@ def _resolve_reference(word: str, known: Sequence[Run]) -> Run:
 
     Raises `UserError` if no run matches, or if a label names several.
     """
-    shown = one_line(word)
-    if word == LAST and known:
+    label = word.removeprefix(BY_LABEL)
+    if word.startswith(BY_LABEL) and label:
+        return _labelled_run(label, known)
+    if word not in (LAST, PREVIOUS):
+        raise UserError(
+            f"{one_line(word)} is not a run", f"use:  {LAST}, {PREVIOUS} or {BY_LABEL}v1"
+        )
+    if not known:
+        raise UserError(f"{word}: there are no finished runs", LIST_HINT)
+
+    last = known[-1].summary
+    if word == LAST:
         return known[-1]
 
-    if word == PREVIOUS and known:
-        earlier = [run for run in known[:-1] if _measures_same(run, known[-1])]
-        if not earlier:
-            raise UserError(
-                f"{shown}: no earlier run has the data set and system of the last run", LIST_HINT
-            )
+    for run in reversed(known[:-1]):
+        is_same_system = run.summary.params.get("system") == last.params.get("system")
+        if is_same_system and run.summary.dataset == last.dataset:
+            return run
 
-        return earlier[-1]
-
-    if word.startswith(BY_LABEL) and word != BY_LABEL:
-        label = word.removeprefix(BY_LABEL)
-        labelled = [run for run in known if str(run.summary.params.get("label", "")) == label]
-        if len(labelled) == 1:
-            return labelled[0]
-        if labelled:
-            keys = ", ".join(f"{run.key} ({one_line(run.name, 60)})" for run in labelled[-5:])
-            raise UserError(f"{len(labelled)} runs have the label '{label}': {keys}", LIST_HINT)
-
-        labels_there = sorted({str(run.summary.params.get("label", "")) for run in known} - {""})
-        raise unknown("label", one_line(label), map(one_line, labels_there), LIST_HINT)
-
-    if word in (LAST, PREVIOUS):
-        raise UserError(f"{shown}: there are no finished runs", LIST_HINT)
-
-    raise UserError(f"{shown} is not a run", f"use:  {LAST}, {PREVIOUS} or {BY_LABEL}v1")
+    raise UserError(
+        f"{word}: no earlier run has the data set and system of the last run", LIST_HINT
+    )
 
 
-def _measures_same(first: Run, second: Run) -> bool:
-    """Whether two runs measured the same system on the same data set."""
-    return first.summary.dataset == second.summary.dataset and first.summary.params.get(
-        "system"
-    ) == second.summary.params.get("system")
+def _labelled_run(label: str, known: Sequence[Run]) -> Run:
+    by_label: dict[str, list[Run]] = {}
+    for run in known:
+        by_label.setdefault(str(run.summary.params.get("label", "")), []).append(run)
+
+    labelled = by_label.get(label, [])
+    if len(labelled) == 1:
+        return labelled[0]
+    if labelled:
+        keys = ", ".join(map(_shown, labelled[-5:]))
+        raise UserError(f"{len(labelled)} runs have the label '{label}': {keys}", LIST_HINT)
+
+    others = map(one_line, sorted(by_label.keys() - {""}))
+    raise unknown("label", one_line(label), others, LIST_HINT)
 
 
 def run_among(word: str, chosen: Sequence[Run]) -> Run | None:
     """The run that a word names among a few: by its system, its key, its label, or the beginning of
     one. None if no run matches, or more than one.
     """
-    matching = (
-        [run for run in chosen if run.summary.params.get("system") == word]
-        or [run for run in chosen if word and run.key.startswith(word)]
-        or _runs_labelled(word, chosen)
-    )
+    of_system = [run for run in chosen if run.summary.params.get("system") == word]
+    matching = of_system or _with_key(word, chosen) or _runs_labelled(word, chosen)
     return matching[0] if len(matching) == 1 else None
 
 
@@ -263,23 +272,27 @@ def _runs_labelled(word: str, known: Sequence[Run]) -> list[Run]:
     if not wanted:
         return []
 
-    by_label = list(zip(known, labels_of(known), strict=True))
-    return [run for run, label in by_label if label == wanted] or [
-        run for run, label in by_label if label.startswith(wanted) or run.name.startswith(wanted)
-    ]
+    equal, beginning = [], []
+    for run, label in zip(known, labels_of(known), strict=True):
+        if label == wanted:
+            equal.append(run)
+        if label.startswith(wanted) or run.name.startswith(wanted):
+            beginning.append(run)
+
+    return equal or beginning
 
 
 def _suggestion(word: str, known: Sequence[Run]) -> str:
     """The runs whose key, name or system is most similar to a word, as the end of a sentence."""
-    shown = {}
+    shown: dict[str, str] = {}
     for run in known:
-        for name in (run.key, run.name, str(run.summary.params.get("system", ""))):
-            shown[name] = f"{run.key} ({one_line(run.name, 60)})"
+        system = str(run.summary.params.get("system", ""))
+        shown |= dict.fromkeys((run.key, run.name, system), _shown(run))
 
     # Similarity misses a short word within a long name.
     holding = [name for name in shown if word.strip() and word.strip() in name]
-    near = get_close_matches(word, shown, n=3, cutoff=0.5)
-    names = list(dict.fromkeys(shown[name] for name in [*holding, *near]))[:3]
+    near = [*holding, *get_close_matches(word, shown, n=3, cutoff=0.5)]
+    names = list(dict.fromkeys(map(shown.__getitem__, near)))[:3]
     return f" Did you mean: {', '.join(names)}?" if names else ""
 
 
@@ -320,19 +333,11 @@ def earliest_time(since: datetime | timedelta | str | None) -> datetime | None:
 
 
 def _run_at(word: str) -> list[Run]:
-    try:
-        run = read_run(Path(word)) if word and (Path(word) / RUN_FILE).is_file() else None
-    except (OSError, ValueError):
-        return []
+    with suppress(OSError, ValueError):
+        if word and (Path(word) / RUN_FILE).is_file():
+            return list(filter(None, [read_run(Path(word))]))
 
-    return [run] if run else []
-
-
-def _unknown_error(what: str, name: str, known: Sequence[str], hint: str) -> UserError:
-    """Like `unknown`, but without the long list of all names."""
-    near = get_close_matches(name, known, n=3, cutoff=0.5)
-    guess = f" Did you mean: {', '.join(map(one_line, near))}?" if near else ""
-    return UserError(f"unknown {what} '{one_line(name)}'.{guess}", hint)
+    return []
 
 
 def check_records(run: Run) -> None:
@@ -350,9 +355,12 @@ def check_records(run: Run) -> None:
 
 def usual_metric(summaries: Sequence[RunSummary]) -> str:
     """Metric for comparing runs: recall if nothing was answered, else accuracy."""
-    if any(not summary.only_retrieves for summary in summaries):
+    if not all(summary.only_retrieves for summary in summaries):
         return "accuracy"
 
-    # A reader who is shown three chunks has no recall@10.
-    has_ten = all(summary.metrics.get("recall_at_10") is not None for summary in summaries)
-    return "recall_at_10" if has_ten else "recall_shown"
+    for summary in summaries:
+        # A reader who is shown three chunks has no recall@10.
+        if summary.metrics.get("recall_at_10") is None:
+            return "recall_shown"
+
+    return "recall_at_10"

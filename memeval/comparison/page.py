@@ -108,8 +108,8 @@ def difference_plots(comparison: Comparison, suffix: str = "") -> dict[str, Plot
     plots = {}
     if rows:
         plots[f"differences{suffix}"] = forest_plot(*what)
-    if any(len(row.cases) > 1 for row in rows):
-        plots[f"conversations{suffix}"] = strip_plot(*what)
+        if max(len(row.cases) for row in rows) > 1:
+            plots[f"conversations{suffix}"] = strip_plot(*what)
 
     return plots
 
@@ -122,13 +122,18 @@ def difference_rows(comparison: Comparison) -> list[DifferenceRow]:
 def difference_row(comparison: Comparison, pair: Difference) -> DifferenceRow:
     """A difference in its display unit."""
     scale, result = comparison.scale, pair.result
-    # A mark at 0 would look like something that was measured.
-    same = " (same prompts)" if pair.same_prompts else ""
+    name, low, high = pair_label(comparison, pair), result.low, result.high
+    if pair.same_prompts:
+        # A mark at 0 would look like something that was measured.
+        name += " (same prompts)"
+    if low is not None and high is not None:
+        low, high = scale * low, scale * high
+
     return DifferenceRow(
-        name=pair_label(comparison, pair) + same,
+        name=name,
         delta=scale * result.mean,
-        low=None if result.low is None else scale * result.low,
-        high=None if result.high is None else scale * result.high,
+        low=low,
+        high=high,
         is_shown=pair.is_shown,
         cases=tuple(scale * case.mean for case in pair.cases),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -30,21 +30,24 @@ def difference_between(
     largest possible difference.
     """
     common = scores.common(other)
-    values = [scores.values[question] for question in common]
-    subtracted = [other.values[question] for question in common]
-    deltas = [value - less for value, less in zip(values, subtracted, strict=True)]
+    deltas: dict[str, float] = {}
+    values: set[float] = set()
+    for question in common:
+        value, less = scores.values[question], other.values[question]
+        deltas[question] = value - less
+        values.update((value, less))
 
-    result = clustered_difference(
-        deltas, cases_of(scores, common), weights_of(scores, common), most=most
-    )
+    changes = list(deltas.values())
+    cases, weights = cases_of(scores, common), weights_of(scores, common)
+    result = clustered_difference(changes, cases, weights, most=most)
     if result is None:
         raise UserError("no question in common")
 
+    first_alone = second_alone = mcnemar = None
     # Only for values that are right or wrong: an average of repeats is neither.
-    first_alone = second_alone = None
-    if {*values, *subtracted} <= {0.0, 1.0}:
-        first_alone = sum(delta > 0 for delta in deltas)
-        second_alone = sum(delta < 0 for delta in deltas)
+    if values <= {0.0, 1.0}:
+        first_alone, second_alone = changes.count(1.0), changes.count(-1.0)
+        mcnemar = mcnemar_p(first_alone, second_alone)
 
     return Difference(
         first=names[0],
@@ -55,13 +58,9 @@ def difference_between(
         adjusted_p=result.p,
         first_alone=first_alone,
         second_alone=second_alone,
-        mcnemar_p=(
-            None
-            if first_alone is None or second_alone is None
-            else mcnemar_p(first_alone, second_alone)
-        ),
-        categories=_by_category((scores, common), deltas, titles, most),
-        cases=_by_case(scores, common, deltas),
+        mcnemar_p=mcnemar,
+        categories=tuple(_by_category(scores, deltas, titles, most)),
+        cases=tuple(_by_case(scores, deltas)),
         forced=forced,
     )
 
@@ -73,42 +72,31 @@ def same_values(scores: RunScores, other: RunScores) -> bool:
 
 
 def _by_category(
-    asked_by: tuple[RunScores, Sequence[str]],
-    deltas: Sequence[float],
-    titles: Mapping[str, str],
-    most: float | None,
-) -> tuple[CategoryDifference, ...]:
+    scores: RunScores, deltas: Mapping[str, float], titles: Mapping[str, str], most: float | None
+) -> Iterator[CategoryDifference]:
     # Within a category all weights of a sample are equal.
-    scores, common = asked_by
     rows: dict[str, tuple[list[float], list[str]]] = {}
-    for question, delta in zip(common, deltas, strict=True):
+    for question, delta in deltas.items():
         asked = scores.questions[question]
         values, cases = rows.setdefault(asked.category, ([], []))
         values.append(delta)
         cases.append(asked.case_id)
 
     # Categories come in the order of the data set, not in that of the first questions.
-    differences = []
     for category in sorted(rows, key=natural_order):
         result = clustered_difference(*rows[category], most=most)
         if result is not None:
             # Described, not tested: among many categories one always has a small p.
-            differences.append(CategoryDifference(titles[category], replace(result, p=None)))
-
-    return tuple(differences)
+            yield CategoryDifference(titles[category], replace(result, p=None))
 
 
-def _by_case(
-    scores: RunScores, common: Sequence[str], deltas: Sequence[float]
-) -> tuple[CaseDifference, ...]:
+def _by_case(scores: RunScores, deltas: Mapping[str, float]) -> Iterator[CaseDifference]:
     rows: dict[str, tuple[list[float], list[float]]] = {}
-    for question, delta in zip(common, deltas, strict=True):
+    for question, delta in deltas.items():
         asked = scores.questions[question]
         values, weights = rows.setdefault(asked.case_id, ([], []))
         values.append(delta)
         weights.append(asked.weight)
 
-    return tuple(
-        CaseDifference(case_id, len(values), weighted_mean(values, weights))
-        for case_id, (values, weights) in rows.items()
-    )
+    for case_id, (values, weights) in rows.items():
+        yield CaseDifference(case_id, len(values), weighted_mean(values, weights))

@@ -37,7 +37,7 @@ def reasons_against(
     """All reasons not to compare two runs under a metric."""
     summary, scores = first
     other, other_scores = second
-    common = sum(question in other_scores.values for question in scores.values)
+    common = len(scores.common(other_scores))
     if common < MIN_COMMON:
         how_many = "one question" if common else "no question"
         yield Note(NoteKind.COMMON, f"{how_many} in common has a value in both", common)
@@ -46,31 +46,11 @@ def reasons_against(
         names = f"{one_line(summary.dataset)}, {one_line(other.dataset)}"
         yield Note(NoteKind.DATASET, f"different data sets: {names}")
 
-    digests = [run.data_sha256 for run in (summary, other)]
-    if digests[0] != digests[1]:
-        shown = ", ".join(one_line(digest[:8]) or "not known" for digest in digests)
-        versions = [run.tags.get("data_version") for run in (summary, other)]
-        if None not in versions:
-            shown += f" (versions {', '.join(map(one_line, versions))})"
-
-        yield Note(NoteKind.DATA, f"different data: sha256 {shown}")
+    if summary.data_sha256 != other.data_sha256:
+        yield Note(NoteKind.DATA, _other_data(summary, other))
 
     yield from _other_questions(scores, other_scores)
-
-    labels = [str(run.params.get(_LABELS, "")) for run in (summary, other)]
-    relabelled = sum(
-        question.gold != other_scores.questions[question_id].gold
-        for question_id, question in scores.questions.items()
-        if question_id in other_scores.questions
-    )
-    # Different settings change many golds, so naming the settings says more than counting golds.
-    if labels[0] != labels[1]:
-        yield Note(NoteKind.LABELS, f"different labels: {', '.join(map(one_line, labels))}")
-    elif relabelled:
-        questions = "1 question has" if relabelled == 1 else f"{relabelled:,} questions have"
-        text = f"different labels: {questions} different gold answers"
-        yield Note(NoteKind.LABELS, text, relabelled)
-
+    yield from _other_labels(first, second)
     if metric.judged and not is_same_judge(summary.judge, other.judge):
         text = other_judge(summary.judge, other.judge) + _same_model(summary, other)
         yield Note(NoteKind.JUDGE, text)
@@ -86,11 +66,27 @@ def reasons_against(
 
         coverage = run.metrics.get("coverage")
         if coverage is None or coverage < MIN_COVERAGE:
-            shown = "not known" if coverage is None else f"{percent(coverage)} %"
-            yield Note(
-                NoteKind.COVERAGE,
-                f"coverage of {one_line(run.name)} is {shown}, below {percent(MIN_COVERAGE)} %",
-            )
+            text = f"coverage of {one_line(run.name)} is {too_low(coverage)}"
+            yield Note(NoteKind.COVERAGE, text)
+
+
+def too_low(coverage: float | None) -> str:
+    """`97.1 %, below 99 %`."""
+    shown = "not known" if coverage is None else f"{percent(coverage)} %"
+    return f"{shown}, below {percent(MIN_COVERAGE)} %"
+
+
+def _other_data(summary: RunSummary, other: RunSummary) -> str:
+    digests, versions = [], []
+    for run in (summary, other):
+        digests.append(one_line(run.data_sha256[:8]) or "not known")
+        versions.append(run.tags.get("data_version"))
+
+    text = f"different data: sha256 {', '.join(digests)}"
+    if None not in versions:
+        text += f" (versions {', '.join(map(one_line, versions))})"
+
+    return text
 
 
 def other_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> str:
@@ -115,8 +111,9 @@ def _same_model(first: RunSummary, second: RunSummary) -> str:
         return ""
     if not is_same_judge(structs.replace(first.judge, model=second.judge.model), second.judge):
         return ""
-    if any(run.params.get("llm.judge.model") is not None for run in (first, second)):
-        return ""
+    for run in (first, second):
+        if run.params.get("llm.judge.model") is not None:
+            return ""
 
     return "; each run was judged by the model that answered: set llm.judge.model for both"
 
@@ -129,3 +126,24 @@ def _other_questions(scores: RunScores, other: RunScores) -> Iterator[Note]:
             f"different questions: {len(asked):,} and {len(asked_other):,}, "
             f"{len(asked & asked_other):,} in common",
         )
+
+
+def _other_labels(
+    first: tuple[RunSummary, RunScores], second: tuple[RunSummary, RunScores]
+) -> Iterator[Note]:
+    (summary, scores), (other, other_scores) = first, second
+    own, others = str(summary.params.get(_LABELS, "")), str(other.params.get(_LABELS, ""))
+    # Different settings change many golds, so naming the settings says more than counting golds.
+    if own != others:
+        text = f"different labels: {one_line(own)}, {one_line(others)}"
+        yield Note(NoteKind.LABELS, text)
+        return
+
+    relabelled = 0
+    for name, question in scores.questions.items():
+        relabelled += question.gold != other_scores.questions.get(name, question).gold
+
+    if relabelled:
+        questions = "1 question has" if relabelled == 1 else f"{relabelled:,} questions have"
+        text = f"different labels: {questions} different gold answers"
+        yield Note(NoteKind.LABELS, text, relabelled)

@@ -190,13 +190,17 @@ class Comparison:
     @property
     def forced(self) -> tuple[str, ...]:
         """All reasons that `--force` overrode."""
-        reasons = [reason for difference in self.differences for reason in difference.forced]
-        return tuple(dict.fromkeys(reasons))
+        reasons: dict[str, None] = {}
+        for difference in self.differences:
+            reasons |= dict.fromkeys(difference.forced)
+
+        return tuple(reasons)
 
     @property
     def warning(self) -> str:
         """Checks that `--force` overrode, in words; empty if nothing was forced."""
-        return f"FORCED, not comparable: {'; '.join(self.forced)}" if self.forced else ""
+        forced = "; ".join(self.forced)
+        return forced and f"FORCED, not comparable: {forced}"
 
     def to_json(self) -> dict[str, Any]:
         """The whole comparison as JSON.
@@ -204,18 +208,11 @@ class Comparison:
         Questions are columns, in one order for all: `questions.id[i]` has the value
         `questions.values[run key][i]`, null if it has no value.
         """
-        # As columns: a row per question and run would repeat every id for each of ten runs.
-        ids = list(self.questions)
-        values = {}
-        for key, own in self.values.items():
-            values[key] = [own.get(name) for name in ids]
+        differences = []
+        for pair in self.differences:
+            own = {"p": pair.p, "is_shown": pair.is_shown, "same_prompts": pair.same_prompts}
+            differences.append(as_plain(pair) | own)
 
-        columns = {
-            "id": ids,
-            "case": [self.questions[name]["case"] for name in ids],
-            "category": [self.questions[name]["category"] for name in ids],
-            "values": values,
-        }
         return {
             "version": JSON_VERSION,
             "metric": self.metric,
@@ -228,15 +225,31 @@ class Comparison:
             "verdicts": "raw",
             "forced": list(self.forced),
             "runs": list(map(as_plain, self.runs)),
-            "differences": [
-                as_plain(difference)
-                | {
-                    "p": difference.p,
-                    "is_shown": difference.is_shown,
-                    "same_prompts": difference.same_prompts,
-                }
-                for difference in self.differences
-            ],
+            "differences": differences,
             "refusals": [refusal.to_json() for refusal in self.refusals],
-            "questions": columns,
+            "questions": self._question_columns(),
         }
+
+    def _question_columns(self) -> dict[str, Any]:
+        # As columns: a row per question and run would repeat every id for each of ten runs.
+        cases, categories = [], []
+        for question in self.questions.values():
+            cases.append(question["case"])
+            categories.append(question["category"])
+
+        values = {key: list(map(own.get, self.questions)) for key, own in self.values.items()}
+        return {"id": list(self.questions), "case": cases, "category": categories, "values": values}
+
+
+def compared_keys(comparison: Comparison) -> set[str]:
+    """Keys of the runs that were compared with another one."""
+    keys: set[str] = set()
+    for pair in comparison.differences:
+        keys |= {pair.first, pair.second}
+
+    return keys
+
+
+def pair_labels(comparison: Comparison, pair: Difference | Refusal) -> tuple[str, str]:
+    """The labels of two runs."""
+    return comparison.run(pair.first).label, comparison.run(pair.second).label

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import starmap
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -53,11 +54,10 @@ def cases_of(scores: RunScores, questions: Iterable[str]) -> list[str]:
 
 def shared_scores(scores: Sequence[RunScores]) -> list[RunScores]:
     """The scores on the questions that all runs asked in the same words, with the same answers."""
-    names = []
-    for name, question in (scores[0].questions if scores else {}).items():
-        asked = [own.questions.get(name) for own in scores]
-        if all(one and (one.text, one.gold) == (question.text, question.gold) for one in asked):
-            names.append(name)
+    asked = scores[0].questions
+    names = list(asked)
+    for own in scores[1:]:
+        names = [name for name in names if _asks_same(asked[name], own.questions.get(name))]
 
     shared = []
     for own in scores:
@@ -66,6 +66,10 @@ def shared_scores(scores: Sequence[RunScores]) -> list[RunScores]:
         shared.append(replace(own, questions=questions, values=values))
 
     return shared
+
+
+def _asks_same(question: AskedQuestion, other: AskedQuestion | None) -> bool:
+    return other is not None and (question.text, question.gold) == (other.text, other.gold)
 
 
 def weights_of(scores: RunScores, questions: Iterable[str]) -> list[float]:
@@ -109,14 +113,19 @@ def read_scores(run: Run, metric: Metric) -> RunScores:
         column.append(value)
         weights.append(record.weight)
 
-    means = {question_id: mean(column) for question_id, column in columns.items()}
-    values = {name: value for name, value in means.items() if value is not None}
+    values = {}
+    for name, column in columns.items():
+        value = mean(column)
+        if value is not None:
+            values[name] = value
+            names = frozenset()
+
     return RunScores(
         questions=questions,
         values=values,
-        std=sample_std(mean(column, weights) for column, weights in repeats.values()),
+        std=sample_std(starmap(mean, repeats.values())),
         repeats=len(repeats),
-        metrics=frozenset() if values else names,
+        metrics=names,
     )
 
 

@@ -42,18 +42,18 @@ class SentReader(Struct):
         if own.keys() != others.keys() or not any(own.values()):
             return None
 
-        differing = {
-            question
-            for (question, repeat), sent in own.items()
-            if sent is None or sent != others[question, repeat]
-        }
-        return sum(question not in differing for question in questions)
+        alike = set(questions)
+        for (question, repeat), sent in own.items():
+            if sent is None or sent != others[question, repeat]:
+                alike.discard(question)
+
+        return len(alike)
 
     def describe_edges(self, first: Run, second: Run) -> str:
         """How many edges of the graph `system.temporal_edges` can switch off, if the runs differ in
         that setting: `6 of 22,717 edges are temporal here`. Else empty.
         """
-        own, other = (run.summary.params.get(_SWITCH) for run in (first, second))
+        own, other = first.summary.params.get(_SWITCH), second.summary.params.get(_SWITCH)
         edges = self._edges.get(first.key, Counter())
         if own == other or not edges["all"]:
             return ""
@@ -62,16 +62,14 @@ class SentReader(Struct):
 
     def _read(self, run: Run) -> Prompts:
         if run.key not in self._prompts:
-            records = run.read_records()
-            # The offline reader is sent no messages: its contexts are compared.
-            self._prompts[run.key] = {
-                (record.question_id, record.repeat): record.prompt or record.context
-                for record in records
-            }
-            # Each question's record has the edge counts of its conversation's graph.
-            graphs = {
-                (record.case_id, record.repeat): record.notes.get("edges", {}) for record in records
-            }
+            prompts, graphs = {}, {}
+            for record in run.read_records():
+                # The offline reader is sent no messages: its contexts are compared.
+                prompts[record.question_id, record.repeat] = record.prompt or record.context
+                # Each question's record has the edge counts of its conversation's graph.
+                graphs[record.case_id, record.repeat] = record.notes.get("edges", {})
+
+            self._prompts[run.key] = prompts
             self._edges[run.key] = sum(map(Counter, graphs.values()), Counter())
 
         return self._prompts[run.key]
@@ -79,8 +77,10 @@ class SentReader(Struct):
 
 def _reader_of(run: Run) -> dict[str, Any]:
     """The settings of the model that answers."""
-    return {
-        name: value
-        for name, value in run.summary.params.items()
-        if name.partition(".")[0] == "llm" and not name.startswith(_NOT_SENT)
-    }
+    settings = {}
+    for name, value in run.summary.params.items():
+        is_of_models = name.partition(".")[0] == "llm"
+        if is_of_models and not name.startswith(_NOT_SENT):
+            settings[name] = value
+
+    return settings

@@ -11,6 +11,7 @@ from memeval.comparison.records import (
     Comparison,
     Difference,
     is_significant,
+    pair_labels,
 )
 from memeval.comparison.significance import groups_of
 from memeval.metrics.formats import figure, probability
@@ -30,8 +31,7 @@ def with_interval(
 ) -> str:
     """`+4.1 [0.9, 7.3]`, or only the value if there is no interval."""
     value, ends = figure(result.mean, unit, signed=signed), interval(result, unit)
-
-    return f"{value} {ends}" if ends else value
+    return f"{value} {ends}".rstrip()
 
 
 def interval(result: ClusteredMean | ClusteredDifference, unit: str) -> str:
@@ -44,14 +44,9 @@ def interval(result: ClusteredMean | ClusteredDifference, unit: str) -> str:
 
 def sentences(comparison: Comparison, most: int | None = None) -> list[str]:
     """Sentences on all differences: one for all if the conversations are too few."""
-    results = [difference.result for difference in comparison.differences]
-    if len(results) > 1 and are_too_few(comparison):
-        widest = widest_of(results)
-        alike = [pair for pair in comparison.differences if pair.sent_alike]
-        return [
-            f"{detection_limit(widest, comparison.unit)}.",
-            *(sentence(comparison, pair) for pair in alike[:most]),
-        ]
+    if len(comparison.differences) > 1 and are_too_few(comparison.differences):
+        limit = detection_limit(widest_of(comparison.differences), comparison.unit)
+        return [f"{limit}.", *_sent_alike(comparison, most)]
 
     lines = [sentence(comparison, difference) for difference in comparison.differences[:most]]
     left = len(comparison.differences) - len(lines)
@@ -68,6 +63,11 @@ def details(comparison: Comparison, most: int) -> list[str]:
     if any(pair.is_shown or is_significant(pair.result.p) for pair in comparison.differences):
         return sentences(comparison, most)
 
+    return _sent_alike(comparison, most)
+
+
+def _sent_alike(comparison: Comparison, most: int | None) -> list[str]:
+    """Sentences on the pairs that sent the same prompts."""
     alike = [pair for pair in comparison.differences if pair.sent_alike]
     return [sentence(comparison, pair) for pair in alike[:most]]
 
@@ -90,7 +90,10 @@ def _lead_of(comparison: Comparison, keys: Container[str]) -> str:
     pairs = [pair for pair in comparison.differences if pair.first in keys]
     runs = [run for run in comparison.runs if run.key in keys and run.result is not None]
     runs.sort(key=_mean, reverse=True)
-    about = "" if comparison.metric == "accuracy" else f"{_metric_words(comparison)}: "
+    about = _metric_words(comparison)
+    if about:
+        about += ": "
+
     ranked = _rank_groups(runs)
     if len(ranked) > 1:
         return f"{about}{ranking_text([_figures(comparison, group) for group in ranked])}."
@@ -100,18 +103,24 @@ def _lead_of(comparison: Comparison, keys: Container[str]) -> str:
     if apart or any(pair.is_shown for pair in pairs):
         return f"{about}{_against_baseline(comparison, pairs, apart)}."
 
-    results = [pair.result for pair in pairs]
-    return f"{about}{no_difference(_figures(comparison, runs), results, comparison.unit)}."
+    return f"{about}{no_difference(_figures(comparison, runs), pairs, comparison.unit)}."
 
 
 def _metric_words(comparison: Comparison) -> str:
-    """The metric, followed by `per question` unless it is a share: `tokens per question`."""
-    per = "" if comparison.unit == POINTS.name else " per question"
-    return f"{comparison.metric}{per}"
+    """The metric, followed by `per question` unless it is a share: `tokens per question`. Empty for
+    the accuracy, which needs no name.
+    """
+    if comparison.metric == "accuracy":
+        return ""
+    if comparison.unit == POINTS.name:
+        return comparison.metric
+
+    return f"{comparison.metric} per question"
 
 
 def _mean(run: ComparedRun) -> float:
-    return run.result.mean if run.result else 0.0
+    assert run.result is not None, "it was compared, so it has scored questions"
+    return run.result.mean
 
 
 def _rank_groups(runs: list[ComparedRun]) -> list[list[ComparedRun]]:
@@ -122,13 +131,17 @@ def _rank_groups(runs: list[ComparedRun]) -> list[list[ComparedRun]]:
     for run in runs:
         groups.setdefault(run.letters, []).append(run)
 
-    ranked = list(groups.values())
     letters = "".join(groups)
-    overlap = "" in groups or len(set(letters)) < len(letters)
-    # If the runs vary widely, the lowest may share its letter with the highest.
-    interleaved = any(_mean(higher[-1]) <= _mean(lower[0]) for higher, lower in pairwise(ranked))
+    if "" in groups or len(set(letters)) < len(letters):
+        return [runs]
 
-    return [runs] if overlap or interleaved else ranked
+    ranked = list(groups.values())
+    for higher, lower in pairwise(ranked):
+        # If the runs vary widely, the lowest may share its letter with the highest.
+        if _mean(higher[-1]) <= _mean(lower[0]):
+            return [runs]
+
+    return ranked
 
 
 def _lower_runs(runs: list[ComparedRun]) -> dict[str, list[ComparedRun]]:
@@ -145,12 +158,12 @@ def _lower_runs(runs: list[ComparedRun]) -> dict[str, list[ComparedRun]]:
 
 def ranking_text(groups: list[list[str]]) -> str:
     """`A is higher than B · C, which are higher than D`."""
-    parts = [_join_names(groups[0])]
-    for before, group in pairwise(groups):
-        which = ", which" if len(parts) > 1 else ""
-        parts.append(f"{which} {_verb(len(before))} higher than {_join_names(group)}")
+    higher, lower, *rest = groups
+    text = f"{_join_names(higher)} {_verb(len(higher))} higher than {_join_names(lower)}"
+    for before, group in pairwise([lower, *rest]):
+        text += f", which {_verb(len(before))} higher than {_join_names(group)}"
 
-    return "".join(parts)
+    return text
 
 
 def _against_baseline(
@@ -159,46 +172,53 @@ def _against_baseline(
     """Which runs are higher and lower than the baseline, or else than another run; without a
     baseline, how many pairs differ.
     """
-    shown = [pair for pair in pairs if pair.is_shown]
     if comparison.baseline is None:
-        return f"{len(shown)} of {len(pairs)} pairs of runs differ; no other difference is shown"
+        shown = sum(pair.is_shown for pair in pairs)
+        return f"{shown} of {len(pairs)} pairs of runs differ; no other difference is shown"
 
-    higher = [comparison.run(pair.first) for pair in shown if pair.result.mean > 0]
-    lower = [comparison.run(pair.first) for pair in shown if pair.result.mean < 0]
-    others = [comparison.run(pair.first) for pair in pairs if not pair.is_shown]
+    higher, lower, others = [], [], []
+    for pair in pairs:
+        run = comparison.run(pair.first)
+        if not pair.is_shown:
+            others.append(run)
+        elif pair.result.mean > 0:
+            higher.append(run)
+        else:
+            lower.append(run)
+
     baseline = comparison.run(comparison.baseline)
     (against,) = _figures(comparison, [baseline])
-    parts = [
-        f"{_join_names(_figures(comparison, runs))} {_verb(len(runs))} {direction} than {against}"
-        for direction, runs in (("higher", higher), ("lower", lower))
-        if runs
-    ]
-    if others:
-        named, of = (
-            _join_names(_figures(comparison, others)),
-            against if not shown else baseline.label,
-        )
+    parts = []
+    for direction, runs in (("higher", higher), ("lower", lower)):
+        if runs:
+            names = _join_names(_figures(comparison, runs))
+            parts.append(f"{names} {_verb(len(runs))} {direction} than {against}")
+
+    no, of = "no", baseline.label
+    if not parts:
+        of = against
         # Capitalised at the start of the sentence, unless the name of a metric comes first.
-        no = "No" if not parts and comparison.metric == "accuracy" else "no"
-        parts.append(f"{no} difference from {of} is shown for {named}")
-    if not shown:
-        parts += [
-            f"{label} is higher than {_join_names([run.label for run in lower])}"
-            for label, lower in apart.items()
-        ][:MOST_NAMES]
+        no = "No" if comparison.metric == "accuracy" else "no"
+
+    if others:
+        names = _join_names(_figures(comparison, others))
+        parts.append(f"{no} difference from {of} is shown for {names}")
+    if not higher and not lower:
+        for label, below in list(apart.items())[:MOST_NAMES]:
+            parts.append(f"{label} is higher than {_join_names([run.label for run in below])}")
 
     return "; ".join(parts)
 
 
-def no_difference(values: list[str], results: Sequence[ClusteredDifference], unit: str) -> str:
+def no_difference(values: list[str], differences: Sequence[Difference], unit: str) -> str:
     """`A 37.6 % · B 35.5 %: no difference shown; 3 conversations are too few, …`."""
     said = f"{_join_names(values)}: no difference shown"
-    if all(result.has_too_few_clusters for result in results):
-        widest = widest_of(results)
+    if are_too_few(differences):
+        widest = widest_of(differences)
         more = larger_data(widest, unit).replace(";", ",")
         return f"{said}; {_too_few(widest)}{more}"
 
-    least = max(results, key=lambda result: result.mde or 0.0)
+    least = max(differences, key=lambda difference: difference.result.mde or 0.0).result
     if (
         least.mde is None
         or least.mde <= abs(least.mean)
@@ -210,17 +230,15 @@ def no_difference(values: list[str], results: Sequence[ClusteredDifference], uni
     return f"{said}; {able} show about {figure(least.mde, unit)} {_word(unit)}"
 
 
-def widest_of(results: Sequence[ClusteredDifference]) -> ClusteredDifference:
+def widest_of(differences: Sequence[Difference]) -> ClusteredDifference:
     """The difference whose error determines how many more conversations would be enough."""
+    results = [difference.result for difference in differences]
     return max(results, key=lambda result: (result.groups, result.largest_error or 0.0))
 
 
 def _figures(comparison: Comparison, runs: list[ComparedRun]) -> list[str]:
     """`bm25 37.7 %` for each run."""
-    return [
-        f"{run.label} {with_unit(run.result.mean if run.result else None, comparison.unit)}"
-        for run in runs
-    ]
+    return [f"{run.label} {with_unit(_mean(run), comparison.unit)}" for run in runs]
 
 
 def with_unit(value: float | None, unit: str) -> str:
@@ -230,8 +248,10 @@ def with_unit(value: float | None, unit: str) -> str:
         return shown
     if unit == POINTS.name:
         return f"{shown} %"
+    if unit == DOLLARS.name:
+        return f"${shown}"
 
-    return f"${shown}" if unit == DOLLARS.name else f"{shown} {unit}"
+    return f"{shown} {unit}"
 
 
 def _word(unit: str) -> str:
@@ -252,49 +272,61 @@ def _verb(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def are_too_few(comparison: Comparison) -> bool:
+def are_too_few(differences: Sequence[Difference]) -> bool:
     """Whether each difference has too few conversations to be shown."""
-    return all(difference.result.has_too_few_clusters for difference in comparison.differences)
+    return all(difference.result.has_too_few_clusters for difference in differences)
 
 
 def sentence(comparison: Comparison, difference: Difference) -> str:
     """Sentence on a difference: words first, figures after."""
     result, unit = difference.result, comparison.unit
-    names = [comparison.run(key).label for key in (difference.first, difference.second)]
-    measured = "" if comparison.metric == "accuracy" else f" in {_metric_words(comparison)}"
+    first, second = pair_labels(comparison, difference)
     if difference.sent_alike:
         alike = f"{difference.sent_alike:,} of {result.count:,} questions"
-        rest = "" if difference.same_prompts else ", and no question has a different value"
-        why = f": {difference.why_alike}" if difference.why_alike else ""
-        return f"{names[0]} sent the same prompts as {names[1]} on {alike}{rest}{why}."
+        if not difference.same_prompts:
+            alike += ", and no question has a different value"
+        if difference.why_alike:
+            alike += f": {difference.why_alike}"
 
-    pair = f"{measured} between {names[0]} and {names[1]}"
+        return f"{first} sent the same prompts as {second} on {alike}."
+
+    measured = _metric_words(comparison)
+    if measured:
+        measured = f" in {measured}"
 
     if result.largest_error is None and result.mean == 0:
-        return f"{names[0]} and {names[1]} have the same value{measured} on every question."
+        return f"{first} and {second} have the same value{measured} on every question."
 
+    pair = f"{measured} between {first} and {second}"
     amount = f"{figure(result.mean, unit, signed=True)} {_word(unit)}"
     if result.has_too_few_clusters:
         few = _too_few(result)
         return f"{few} to show any difference{pair}: {amount}{larger_data(result, unit)}."
 
-    amount = " ".join([amount, interval(result, unit)])
+    amount = f"{amount} {interval(result, unit)}"
     if not difference.is_shown and not is_significant(result.p):
         return f"No difference shown{pair}: {amount}; {detection_limit(result, unit)}."
 
-    direction = "higher" if result.mean > 0 else "lower"
-    upwards = result if result.mean >= 0 else result.reversed()
-    amount = f"{figure(upwards.mean, unit)} {_word(unit)} {interval(upwards, unit)}"
-    clause = f"{names[0]} is {direction} than {names[1]}{measured} by {amount}"
-    p, adjusted = probability(result.p), probability(difference.adjusted_p)
-    if not difference.is_shown:
-        return (
-            f"{clause} on its own (p {p}), but not among {difference.among:,} comparisons "
-            f"({adjusted_name(comparison)} {adjusted})."
-        )
+    return f"{first} {_shown(comparison, difference, second + measured)}."
 
-    more = f", {adjusted_name(comparison)} {adjusted}" if difference.among > 1 else ""
-    return f"{clause} (p {p}{more})."
+
+def _shown(comparison: Comparison, difference: Difference, than: str) -> str:
+    """`is higher than B by 12.3 points [6.5, 20.7] (p .004)`."""
+    result, unit, direction = difference.result, comparison.unit, "higher"
+    if result.mean < 0:
+        result, direction = result.reversed(), "lower"
+
+    amount = f"{figure(result.mean, unit)} {_word(unit)} {interval(result, unit)}"
+    clause = f"is {direction} than {than} by {amount}"
+    p = f"p {probability(result.p)}"
+    adjusted = f"{adjusted_name(comparison)} {probability(difference.adjusted_p)}"
+    if not difference.is_shown:
+        among = f"but not among {difference.among:,} comparisons ({adjusted})"
+        return f"{clause} on its own ({p}), {among}"
+    if difference.among > 1:
+        p += f", {adjusted}"
+
+    return f"{clause} ({p})"
 
 
 def detection_limit(result: ClusteredDifference, unit: str) -> str:
@@ -337,5 +369,4 @@ def _too_few(result: ClusteredDifference) -> str:
 
 def adjusted_name(comparison: Comparison) -> str:
     """Name of the adjusted p in sentences."""
-    is_discovery = comparison.adjustment == BENJAMINI_HOCHBERG
-    return "Benjamini–Hochberg" if is_discovery else "adjusted"
+    return "Benjamini–Hochberg" if comparison.adjustment == BENJAMINI_HOCHBERG else "adjusted"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TypeVar
 
 from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Difference, is_significant
@@ -42,9 +42,14 @@ def groups_of(pairs: Iterable[tuple[Name, Name]]) -> list[frozenset[Name]]:
     """Groups of runs, by position or key, that are connected by compared pairs."""
     groups: list[frozenset[Name]] = []
     for pair in pairs:
-        joined = [group for group in groups if not group.isdisjoint(pair)]
-        groups = [group for group in groups if group.isdisjoint(pair)]
-        groups.append(frozenset(pair).union(*joined))
+        joined, apart = [], []
+        for group in groups:
+            if group.isdisjoint(pair):
+                apart.append(group)
+            else:
+                joined.append(group)
+
+        groups = [*apart, frozenset(pair).union(*joined)]
 
     return groups
 
@@ -63,26 +68,26 @@ def letters_of(
     """
     groups = []
     for members in groups_of(differences):
-        own = [differences[pair].result for pair in differences if pair[0] in members]
+        own = [row.result for pair, row in differences.items() if pair[0] in members]
         if not all(result.has_too_few_clusters for result in own):
             groups.append(sorted(members, key=lambda number: -_mean(scores[number])))
 
-    ranked = [number for group in groups for number in group]
+    ranked = list(chain.from_iterable(groups))
     if len(ranked) < 2:
         return {}
-    if len(ranked) > MOST_LETTERED and not all(
-        pair in differences or pair[::-1] in differences or not may_be_compared(*pair)
-        for group in groups
-        for pair in combinations(group, 2)
-    ):
-        return {}
+
+    if len(ranked) > MOST_LETTERED:
+        for pair in chain.from_iterable(combinations(group, 2) for group in groups):
+            is_compared = pair in differences or pair[::-1] in differences
+            if not is_compared and may_be_compared(*pair):
+                return {}
 
     different = set(combinations(ranked, 2))
     for group in groups:
         pairs = [pair for pair in combinations(group, 2) if may_be_compared(*pair)]
-        different -= set(_alike_pairs(pairs, differences, scores))
+        different.difference_update(_alike_pairs(pairs, differences, scores))
 
-    place = {number: index for index, number in enumerate(ranked)}
+    place = dict(zip(ranked, range(len(ranked)), strict=True))
     apart = [(place[high], place[low]) for high, low in sorted(different)]
     return dict(zip(ranked, compact_letters(len(ranked), apart), strict=True))
 
@@ -112,14 +117,11 @@ def _mean(scores: RunScores) -> float:
 
 def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float]]:
     """Σ d_i of each conversation, for each pair, the conversations in one order for all."""
-    own_sums = [
-        cluster_sums(
-            list(own.values.values()),
-            cases_of(own, own.values),
-            weights=weights_of(own, own.values),
-        )
-        for own in scores
-    ]
+    own_sums = []
+    for own in scores:
+        cases, weights = cases_of(own, own.values), weights_of(own, own.values)
+        own_sums.append(cluster_sums(list(own.values.values()), cases, weights=weights))
+
     rows: list[dict[Hashable, float]] = []
     for first, second in pairs:
         if _are_aligned(scores[first], scores[second]):
@@ -130,12 +132,12 @@ def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float
         else:
             rows.append(_common_sums(scores[first], scores[second]))
 
-    cases: dict[Hashable, None] = {}
-    for row in rows:
-        cases |= dict.fromkeys(row)
-
     # Flips shared by all pairs need a column per conversation, 0 if a pair has no question of it.
-    return [[row.get(case, 0.0) for case in cases] for row in rows]
+    no_sums: dict[Hashable, float] = {}
+    for row in rows:
+        no_sums |= dict.fromkeys(row, 0.0)
+
+    return [list((no_sums | row).values()) for row in rows]
 
 
 def _are_aligned(scores: RunScores, other: RunScores) -> bool:
@@ -158,26 +160,26 @@ def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
     Letters are left out: they rest on max-T over the pairs of one metric.
     """
-    # The raw p: those of max-T are adjusted already.
-    ps = [row.p for comparison in comparisons for row in comparison.differences]
-    known = [p for p in ps if p is not None]
-    adjusted = iter(benjamini_hochberg(known))
+    # The raw p: those of max-T are adjusted already. A single conversation gives none.
+    known: list[float] = []
+    for comparison in comparisons:
+        known += [row.p for row in comparison.differences if row.p is not None]
 
+    adjusted = iter(benjamini_hochberg(known))
     made = []
     for comparison in comparisons:
-        # A single conversation gives no p, so there is none to adjust.
-        differences = [
-            row if row.p is None else replace(row, adjusted_p=next(adjusted), among=len(known))
-            for row in comparison.differences
-        ]
-        made.append(
-            replace(
-                comparison,
-                differences=tuple(differences),
-                runs=tuple(replace(run, letters="") for run in comparison.runs),
-                adjustment=BENJAMINI_HOCHBERG,
-                tests=len(known),
-            )
+        differences = list(comparison.differences)
+        for index, row in enumerate(differences):
+            if row.p is not None:
+                differences[index] = replace(row, adjusted_p=next(adjusted), among=len(known))
+
+        own = replace(
+            comparison,
+            differences=tuple(differences),
+            runs=tuple(replace(run, letters="") for run in comparison.runs),
+            adjustment=BENJAMINI_HOCHBERG,
+            tests=len(known),
         )
+        made.append(own)
 
     return made

@@ -6,7 +6,13 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from memeval.comparison.records import ComparedRun, Comparison, Difference
+from memeval.comparison.records import (
+    ComparedRun,
+    Comparison,
+    Difference,
+    compared_keys,
+    pair_labels,
+)
 from memeval.comparison.sentences import details, lead_sentences, sentence, with_interval
 from memeval.comparison.words import (
     corrections,
@@ -62,34 +68,34 @@ def comparison_text(comparison: Comparison) -> str:
 
 def result_tables(comparison: Comparison) -> list[Cells]:
     """One table of the runs against the baseline; or one of the runs, and one of all pairs."""
-    by_first = {difference.first: difference for difference in comparison.differences}
+    keys = compared_keys(comparison)
+    compared = [run for run in comparison.runs if run.key in keys]
     if comparison.baseline:
-        kept = [run for run in comparison.runs if run.key in {*by_first, comparison.baseline}]
-        return [[HEADER, *(_run_row(comparison, run, by_first.get(run.key)) for run in kept)]]
+        by_first = {difference.first: difference for difference in comparison.differences}
+        rows = [_run_row(comparison, run, by_first.get(run.key)) for run in compared]
+        return [[HEADER, *rows]]
 
-    keys = {key for pair in comparison.differences for key in (pair.first, pair.second)}
-    runs = [_run_row(comparison, run, None) for run in comparison.runs if run.key in keys]
+    runs = [_run_row(comparison, run, None) for run in compared]
     pairs = [_pair_row(comparison, difference) for difference in comparison.differences]
     return [without_empty([HEADER, *runs]), without_empty([["pair", *HEADER[1:]], *pairs])]
 
 
 def _run_row(comparison: Comparison, run: ComparedRun, difference: Difference | None) -> list[str]:
-    unit = comparison.unit
-    result = run.result
+    number, value = "0", NONE
+    if run.result:
+        number = f"{run.result.count:,}"
+        value = _break_interval(with_interval(run.result, comparison.unit))
+
+    std = figure(run.rerun_std, comparison.unit)
     # "baseline" is in the headline; here its row has no difference.
-    own = [
-        run.label,
-        f"{result.count:,}" if result else "0",
-        _break_interval(with_interval(result, unit)) if result else NONE,
-        figure(run.rerun_std, unit),
-    ]
-    return [*own, *_difference_cells(comparison, difference), run.letters]
+    cells = _difference_cells(comparison, difference)
+    return [run.label, number, value, std, *cells, run.letters]
 
 
 def _pair_row(comparison: Comparison, difference: Difference) -> list[str]:
-    first, second = (comparison.run(key).label for key in (difference.first, difference.second))
+    label = " − ".join(pair_labels(comparison, difference))
     cells = _difference_cells(comparison, difference)
-    return [f"{first} − {second}", f"{difference.result.count:,}", "", "", *cells, ""]
+    return [label, f"{difference.result.count:,}", "", "", *cells, ""]
 
 
 def _difference_cells(comparison: Comparison, difference: Difference | None) -> list[str]:
@@ -122,48 +128,46 @@ def category_lines(comparison: Comparison) -> list[str]:
         return []
 
     lines = [CATEGORIES_TITLE, *_wrap([comparison.warning])]
-
     for start in range(0, len(names), CATEGORIES_A_TABLE):
         some = names[start : start + CATEGORIES_A_TABLE]
-        rows = [
-            [
-                pair_label(comparison, pair),
-                *map(_break_interval, category_cells(comparison, pair, some)),
-            ]
-            for pair in comparison.differences
-        ]
-        lines += ["", *align([["run", *some], *rows])]
+        rows = [["run", *some]]
+        for pair in comparison.differences:
+            cells = map(_break_interval, category_cells(comparison, pair, some))
+            rows.append([pair_label(comparison, pair), *cells])
+
+        lines += ["", *align(rows)]
 
     return [*lines, ""]
 
 
 def category_names(comparison: Comparison) -> list[str]:
     """Names of the categories of all differences, in their order."""
-    return list(
-        dict.fromkeys(
-            row.category for difference in comparison.differences for row in difference.categories
-        )
-    )
+    names: dict[str, None] = {}
+    for difference in comparison.differences:
+        names |= dict.fromkeys(row.category for row in difference.categories)
+
+    return list(names)
 
 
 def category_cells(
     comparison: Comparison, difference: Difference, names: Sequence[str]
 ) -> list[str]:
     """`+4.1 [0.9, 7.3]` for each category; a dash if not measured."""
-    by_name = {row.category: row.result for row in difference.categories}
-    if difference.same_prompts:
-        return [SAME if name in by_name else NONE for name in names]
+    cells = {}
+    for row in difference.categories:
+        cells[row.category] = SAME
+        if not difference.same_prompts:
+            cells[row.category] = with_interval(row.result, comparison.unit, signed=True)
 
-    return [
-        with_interval(by_name[name], comparison.unit, signed=True) if name in by_name else NONE
-        for name in names
-    ]
+    return [cells.get(name, NONE) for name in names]
 
 
 def pair_label(comparison: Comparison, difference: Difference) -> str:
     """The label of the run, if all are compared with one baseline; else the labels of both."""
-    first, second = (comparison.run(key).label for key in (difference.first, difference.second))
-    return first if comparison.baseline else f"{first} − {second}"
+    if comparison.baseline:
+        return comparison.run(difference.first).label
+
+    return " − ".join(pair_labels(comparison, difference))
 
 
 def align(rows: Cells) -> list[str]:
@@ -179,15 +183,19 @@ def align(rows: Cells) -> list[str]:
 
     lines = []
     for number, row in enumerate(rows):
-        columns = [_fold(row[0], widths[0]), *(cell.split("\n") for cell in row[1:])]
+        name = textwrap.wrap(row[0], widths[0], break_on_hyphens=False) or [""]
+        columns = [name, *(cell.split("\n") for cell in row[1:])]
         height = max(map(len, columns))
         for column in columns:
             missing = [""] * (height - len(column))
             # Headers are aligned to the bottom of their row, all other cells to the top.
-            column[:] = missing + column if number == 0 else column + missing
+            if number == 0:
+                column[:0] = missing
+            else:
+                column.extend(missing)
 
         for first, *others in zip(*columns, strict=True):
-            right = [cell.rjust(size) for cell, size in zip(others, widths[1:], strict=True)]
+            right = map(str.rjust, others, widths[1:])
             lines.append("  ".join([first.ljust(widths[0]), *right]).rstrip())
 
     return lines
@@ -204,10 +212,6 @@ def without_empty(rows: Cells) -> Cells:
     # The first column names the rows, whatever is in it.
     kept = [column for column in columns if column is columns[0] or any(column[1:])]
     return list(map(list, zip(*kept, strict=True)))
-
-
-def _fold(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
 
 
 def _wrap(paragraphs: Iterable[str], indent: str = "") -> list[str]:

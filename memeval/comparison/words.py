@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Difference
+from memeval.comparison.records import (
+    BENJAMINI_HOCHBERG,
+    Comparison,
+    Difference,
+    compared_keys,
+    pair_labels,
+)
 from memeval.metrics.formats import probability
 from memeval.metrics.retrieval import cutoff_of
 from memeval.report.flags import OF_SESSIONS
@@ -18,14 +24,11 @@ RAW_VERDICTS = (
 
 def describe_counts(comparison: Comparison, difference: Difference) -> str:
     """How many questions a difference is based on, and how many only one of the runs has right."""
-    first = comparison.run(difference.first).label
-    second = comparison.run(difference.second).label
-    result = difference.result
-    parts = [f"{result.count:,} questions in common"]
-    for label, only in ((first, difference.only_first), (second, difference.only_second)):
-        parts.append(f"{only:,} only in {label}")
-
-    text = ", ".join(parts)
+    first, second = pair_labels(comparison, difference)
+    text = (
+        f"{difference.result.count:,} questions in common, {difference.only_first:,} only in "
+        f"{first}, {difference.only_second:,} only in {second}"
+    )
     if difference.first_alone is None:
         return text
 
@@ -38,7 +41,15 @@ def describe_counts(comparison: Comparison, difference: Difference) -> str:
 
 def legend(comparison: Comparison) -> list[str]:
     """Meaning of the columns, and warnings that a reader must not overlook."""
-    of_what = "the baseline" if comparison.baseline else "the second run"
+    of_what = "the second run"
+    letters = "Compared runs that share a letter can't be told apart."
+    if comparison.baseline:
+        of_what = "the baseline"
+        letters = (
+            "Runs that share a letter can't be told apart: from the baseline, by the rows here; "
+            "from each other, by all their pairs, adjusted together."
+        )
+
     lines = [
         f"Δ: run minus {of_what}, on the questions that both scored, in {comparison.unit}. "
         "In brackets: 95 % intervals, which allow for the questions of one conversation "
@@ -50,20 +61,12 @@ def legend(comparison: Comparison) -> list[str]:
         *corrections(comparison),
     ]
     if any(run.letters for run in comparison.runs):
-        lines.append(
-            "Runs that share a letter can't be told apart: from the baseline, by the rows here; "
-            "from each other, by all their pairs, adjusted together."
-            if comparison.baseline
-            else "Compared runs that share a letter can't be told apart."
-        )
+        lines.append(letters)
 
     if cutoff_of(comparison.metric) is not None:
-        lines += [
-            f"{run.label}: {flag}."
-            for run in comparison.runs
-            for flag in run.flags
-            if flag.startswith(OF_SESSIONS)
-        ]
+        for run in comparison.runs:
+            of_sessions = [flag for flag in run.flags if flag.startswith(OF_SESSIONS)]
+            lines += [f"{run.label}: {flag}." for flag in of_sessions]
 
     if any(difference.result.mde_from_independent for difference in comparison.differences):
         lines.append(
@@ -76,13 +79,13 @@ def legend(comparison: Comparison) -> list[str]:
 
 def dominating_conversations(comparison: Comparison) -> list[str]:
     """Names each conversation with half of the questions or more, which decides alone."""
-    names: dict[str, None] = {}
+    lines: dict[str, str] = {}
     for difference in comparison.differences:
         name = dominating_cluster({case.case_id: case.count for case in difference.cases})
         if name is not None:
-            names[name] = None
+            lines[name] = f"{one_line(name, 80)} holds half of the questions or more."
 
-    return [f"{one_line(name, 80)} holds half of the questions or more." for name in names]
+    return list(lines.values())
 
 
 def adjusted_how(comparison: Comparison) -> str:
@@ -98,15 +101,12 @@ def adjusted_how(comparison: Comparison) -> str:
 
 def corrections(comparison: Comparison) -> list[str]:
     """The corrected accuracies, and a line that differences are not based on them."""
-    if comparison.metric != "accuracy":
+    corrected = [run for run in comparison.runs if run.corrected]
+    if comparison.metric != "accuracy" or not corrected:
         return []
 
-    lines = [
-        f"{run.label}, corrected for its judge's error: {run.corrected}"
-        for run in comparison.runs
-        if run.corrected
-    ]
-    return [*lines, RAW_VERDICTS] if lines else []
+    lines = [f"{run.label}, corrected for its judge's error: {run.corrected}" for run in corrected]
+    return [*lines, RAW_VERDICTS]
 
 
 def table_remarks(comparisons: Iterable[Comparison]) -> list[str]:
@@ -121,22 +121,29 @@ def headline(comparison: Comparison) -> list[str]:
     """Subject of the comparison: the runs, the data, the judge; and that it was forced, if
     it was.
     """
-    counts = sorted({difference.result.count for difference in comparison.differences})
-    groups = sorted({difference.result.groups for difference in comparison.differences})
     lines = [f"{comparison.metric}, in {comparison.unit}"]
     if comparison.baseline:
         lines[0] += f", against {comparison.run(comparison.baseline).label} (baseline)"
     else:
         lines[0] += ", all pairs"
 
-    if counts:
-        asked = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
-        lines[0] += f"; {asked} questions of {counted(groups[-1], 'conversation')}"
+    counts, groups = set(), 0
+    for difference in comparison.differences:
+        counts.add(difference.result.count)
+        groups = max(groups, difference.result.groups)
 
-    keys = {key for pair in comparison.differences for key in (pair.first, pair.second)}
+    if counts:
+        asked = f"{min(counts):,}"
+        if len(counts) > 1:
+            asked += f" to {max(counts):,}"
+
+        lines[0] += f"; {asked} questions of {counted(groups, 'conversation')}"
+
+    keys = compared_keys(comparison)
     judges = dict.fromkeys(run.judge for run in comparison.runs if run.key in keys and run.judge)
     if judges:
-        lines.append(f"{'judges' if len(judges) > 1 else 'judge'}: {', '.join(judges)}")
+        word = "judges" if len(judges) > 1 else "judge"
+        lines.append(f"{word}: {', '.join(judges)}")
 
     if comparison.warning:
         lines.append(comparison.warning)
@@ -148,10 +155,12 @@ def refusal_lines(comparison: Comparison) -> list[str]:
     """The refusals, one line for all pairs with the same reasons."""
     by_reason: dict[tuple[str, ...], list[str]] = {}
     for refusal in comparison.refusals:
-        first, second = (comparison.run(key).label for key in (refusal.first, refusal.second))
-        by_reason.setdefault(refusal.reasons, []).append(f"{first} with {second}")
+        pair = " with ".join(pair_labels(comparison, refusal))
+        by_reason.setdefault(refusal.reasons, []).append(pair)
 
-    return [
-        f"not compared: {', '.join(pairs)}: {'; '.join(reasons)}"
-        for reasons, pairs in by_reason.items()
-    ]
+    lines = []
+    for reasons, pairs in by_reason.items():
+        why = "; ".join(reasons)
+        lines.append(f"not compared: {', '.join(pairs)}: {why}")
+
+    return lines

@@ -61,11 +61,13 @@ class Baseline(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def values(self) -> dict[str, float]:
         """The values of the scored questions."""
-        return {
-            name: question.value
-            for name, question in self.questions.items()
-            if question.value is not None
-        }
+        values = {}
+        for name, question in self.questions.items():
+            value = question.value
+            if value is not None:
+                values[name] = value
+
+        return values
 
 
 def judge_of(run: Run, metric: Metric) -> JudgeIdentity | None:
@@ -75,12 +77,9 @@ def judge_of(run: Run, metric: Metric) -> JudgeIdentity | None:
 
 def settings_of(run: Run) -> dict[str, str]:
     """The settings of a run that can change a result, by dotted path."""
-    stages = recorded_stages(run.summary.identity)
-    return {
-        name: redacted(as_yaml(value))
-        for name, value in run.summary.params.items()
-        if not is_runtime(name, stages)
-    }
+    params, stages = run.summary.params, recorded_stages(run.summary.identity)
+    names = [name for name in params if not is_runtime(name, stages)]
+    return {name: redacted(as_yaml(params[name])) for name in names}
 
 
 def tokens_and_usd(summary: RunSummary) -> tuple[float | None, float | None]:
@@ -102,17 +101,14 @@ def baseline_of(run: Run, metric: Metric, scores: RunScores, must_pass: Iterable
                 "bless again",
             )
 
+    questions = {}
+    for name, asked in scores.questions.items():
+        value = scores.values.get(name)
+        question = BaselineQuestion(asked.case_id, asked.category_name, value, asked.weight)
+        questions[name] = question
+
     summary = run.summary
     tokens, cost_usd = tokens_and_usd(summary)
-    questions = {
-        name: BaselineQuestion(
-            case_id=asked.case_id,
-            category=asked.category_name,
-            value=scores.values.get(name),
-            weight=asked.weight,
-        )
-        for name, asked in scores.questions.items()
-    }
     return Baseline(
         metric=metric.name,
         run_key=run.key,
@@ -194,15 +190,14 @@ def _baseline_from(content: Any) -> Baseline:
     if not is_sealed(content):
         raise ValueError("its digest does not match: it was edited or merged")
 
-    members = {name: content[name] for name in content if name not in ("memeval_baseline", SEAL)}
-    # Read one by one, for an error that names the question.
-    if isinstance(members.get("questions"), dict):
-        members["questions"] = {
-            name: read_as(row, BaselineQuestion, at=f"$.questions.{name}")
-            for name, row in members["questions"].items()
-        }
+    del content["memeval_baseline"], content[SEAL]
+    if isinstance(content.get("questions"), dict):
+        for name, row in content["questions"].items():
+            # One by one, for an error that names the question.
+            question = read_as(row, BaselineQuestion, at=f"$.questions.{name}")
+            content["questions"][name] = question
 
-    baseline = read_as(members, Baseline)
+    baseline = read_as(content, Baseline)
     for name in baseline.must_pass:
         if name not in baseline.questions:
             raise ValueError(f"must_pass names '{one_line(name)}', which is not a question")

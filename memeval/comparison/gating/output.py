@@ -44,9 +44,13 @@ def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
     failed = [one_line(question.question_id, 80) for question in _failed_questions(result)]
     limit = figure(rules.non_inferior, POINTS.name)
     difference = result.change.result
-    lost = is_loss(difference, metric)
-    margin = figure(rules.margin, POINTS.name)
     tested = f"{amount} (p {probability(difference.p)})"
+    inconclusive = f"Inconclusive, which does not prove equality: no difference is shown: {amount}."
+    lost = is_loss(difference, metric)
+    if lost:
+        margin = figure(rules.margin, POINTS.name)
+        inconclusive = f"A loss is shown, but it is smaller than --margin {margin}: {tested}."
+
     sentences = {
         GateOutcome.WORSE: f"Worse than the baseline: {tested}.",
         GateOutcome.MUST_PASS: (
@@ -56,11 +60,7 @@ def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
         GateOutcome.NON_INFERIOR: f"Non-inferior: a loss of {limit} points is ruled out: {amount}.",
         GateOutcome.UNCHANGED: f"Unchanged: {metric.name} is the same on every question.",
         GateOutcome.BETTER: f"Better than the baseline: {tested}.",
-        GateOutcome.INCONCLUSIVE: (
-            f"A loss is shown, but it is smaller than --margin {margin}: {tested}."
-            if lost
-            else f"Inconclusive, which does not prove equality: no difference is shown: {amount}."
-        ),
+        GateOutcome.INCONCLUSIVE: inconclusive,
     }
     words = sentences[result.outcome]
     # If a loss is shown, the smallest detectable difference is irrelevant.
@@ -100,11 +100,9 @@ def gate_markdown(
     for words in filter(None, [headline(result, baseline), sentence(result, metric, rules)]):
         lines += [inline(words), ""]
 
+    before, now = figure(result.before, POINTS.name), figure(result.now, POINTS.name)
     rows = [
-        (
-            inline(metric.name),
-            *(figure(value, POINTS.name) for value in (result.before, result.now)),
-        ),
+        (inline(metric.name), before, now),
         ("tokens", count(baseline.tokens), count(tokens)),
         ("cost $", dollars(baseline.cost_usd), dollars(cost_usd)),
     ]
@@ -112,12 +110,17 @@ def gate_markdown(
     if result.change is not None:
         changes = [result.change, *result.categories]
         lines += ["", *table(("", "questions", "Δ points [95 %]"), map(_row, changes))]
-        lines += ["", f"- {inline(_remark(result.change))}"]
+        remark = (
+            f"Intervals and p ({probability(result.change.result.p)}) come from flipping the signs "
+            f"of whole conversations ({result.change.result.groups} here). Categories are "
+            "described, not tested."
+        )
+        lines += ["", f"- {inline(remark)}"]
 
     for title, names in (("Worse", result.lost), ("Better", result.gained)):
         if names:
-            shown = some_of([inline(one_line(name, 80)) for name in names], MOST_LISTED)
-            lines += ["", f"{title}, by question ({len(names):,}): {shown}."]
+            some = some_of([inline(one_line(name, 80)) for name in names], MOST_LISTED)
+            lines += ["", f"{title}, by question ({len(names):,}): {some}."]
 
     if result.must_pass:
         passed = len(result.must_pass) - len(_failed_questions(result))
@@ -125,8 +128,8 @@ def gate_markdown(
 
     changed = changed_settings(baseline, run)
     if changed:
-        rows = [(inline(name), inline(before), inline(now)) for name, before, now in changed]
-        lines += ["", *table(("setting", "baseline", "now"), rows)]
+        shown = [tuple(map(inline, row)) for row in changed]
+        lines += ["", *table(("setting", "baseline", "now"), shown)]
 
     lines += ["", f"- now: {inline(one_line(run.name))} ({inline(run.key)})"]
     lines += [f"- baseline: {inline(one_line(baseline.name))} ({inline(baseline.run_key)})"]
@@ -135,30 +138,20 @@ def gate_markdown(
 
 def changed_settings(baseline: Baseline, run: Run) -> list[tuple[str, str, str]]:
     """The settings whose values differ from the baseline's, each with its value then and now."""
-    now = settings_of(run)
-    names = sorted(baseline.settings.keys() | now.keys())
-    pairs = [(name, baseline.settings.get(name, NONE), now.get(name, NONE)) for name in names]
+    settings = settings_of(run)
+    changed = []
+    for name in sorted(baseline.settings.keys() | settings.keys()):
+        before, now = baseline.settings.get(name, NONE), settings.get(name, NONE)
+        if before != now:
+            shown = one_line(before, LONGEST_VALUE), one_line(now, LONGEST_VALUE)
+            changed.append((one_line(name, 80), *shown))
 
-    return [
-        (one_line(name, 80), one_line(before, LONGEST_VALUE), one_line(value, LONGEST_VALUE))
-        for name, before, value in pairs
-        if before != value
-    ]
+    return changed
 
 
 def _row(change: GatedChange) -> tuple[str, ...]:
-    return (
-        inline(one_line(change.name)),
-        count(change.result.count),
-        inline(_points(change)),
-    )
-
-
-def _remark(change: GatedChange) -> str:
-    return (
-        f"Intervals and p ({probability(change.result.p)}) come from flipping the signs of whole "
-        f"conversations ({change.result.groups} here). Categories are described, not tested."
-    )
+    name, points = inline(one_line(change.name)), inline(_points(change))
+    return name, count(change.result.count), points
 
 
 def gate_json(
@@ -166,6 +159,12 @@ def gate_json(
 ) -> dict[str, Any]:
     """The verdict for programs. Shares are in [0, 1]."""
     tokens, cost_usd = tokens_and_usd(run.summary)
+    difference = p = None
+    if result.change is not None:
+        difference, p = _change_json(result.change), result.change.result.p
+
+    settings = changed_settings(baseline, run)
+    members = ("name", "baseline", "now")
     return {
         "version": JSON_VERSION,
         "outcome": result.outcome.value,
@@ -176,16 +175,11 @@ def gate_json(
         "rules": asdict(rules),
         "run": {"key": run.key, "name": run.name, "value": result.now},
         "baseline": {"key": baseline.run_key, "name": baseline.name, "value": result.before},
-        "difference": None if result.change is None else _change_json(result.change),
-        "p": None if result.change is None else result.change.result.p,
+        "difference": difference,
+        "p": p,
         "categories": list(map(_change_json, result.categories)),
-        "must_pass": [
-            asdict(question) | {"passes": question.passes} for question in result.must_pass
-        ],
-        "settings": [
-            {"name": name, "baseline": before, "now": now}
-            for name, before, now in changed_settings(baseline, run)
-        ],
+        "must_pass": list(map(asdict, result.must_pass)),
+        "settings": [dict(zip(members, row, strict=True)) for row in settings],
         "lost": list(result.lost),
         "gained": list(result.gained),
         "tokens": {"baseline": baseline.tokens, "now": tokens},
@@ -222,12 +216,16 @@ def gate_junit(result: GateResult, metric: Metric, rules: GateRules) -> str:
     is_worse = result.outcome is GateOutcome.WORSE
     for change in result.categories:
         words = f"{_points(change)} points of {metric.name}, {change.result.count} questions"
-        problem = "failure" if is_worse and is_loss(change.result, metric) else None
-        cases.append(JunitCase(f"category {change.name}", words, problem))
+        is_failure = is_worse and is_loss(change.result, metric)
+        cases.append(JunitCase(f"category {change.name}", words, _failure(is_failure)))
 
     for question in result.must_pass:
         words = f"{metric.name} {question.now}, in the baseline {question.before}"
-        problem = None if question.passes else "failure"
-        cases.append(JunitCase(f"must pass {question.question_id}", words, problem))
+        name = f"must pass {question.question_id}"
+        cases.append(JunitCase(name, words, _failure(not question.passes)))
 
     return as_junit("memeval gate", "memeval.comparison.gating", cases)
+
+
+def _failure(is_failure: bool) -> str | None:
+    return "failure" if is_failure else None

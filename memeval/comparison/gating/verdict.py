@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from math import inf
 
 from msgspec import Struct
 
 from memeval.comparison.gating.baseline import LABELS, Baseline, judge_of
-from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, other_judge
+from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, other_judge, too_low
 from memeval.comparison.scores import RunScores, cases_of, weights_of
-from memeval.metrics.formats import percent
 from memeval.metrics.metric import Metric
 from memeval.results import is_same_judge
 from memeval.results.run import Run
@@ -103,36 +102,40 @@ def judge_run(
     must_pass: Iterable[str] = (),
 ) -> GateResult:
     """Compares a run with its baseline."""
-    before = baseline.values
-    named = sorted({*baseline.must_pass, *must_pass})
-    passes = tuple(
-        _must_pass(name, before.get(name), scores.values.get(name), metric) for name in named
-    )
-    common = [name for name in scores.values if name in before]
-
+    before, now = baseline.values, scores.values
+    common = [name for name in now if name in before]
     reasons = [*not_sound(run), *_not_comparable(baseline, run, scores, metric)]
     if len(common) < MIN_COMMON:
         reasons.append("fewer than two questions have a value in both runs")
 
-    not_asked = [name for name in named if name not in scores.questions]
-    reasons += [f"must pass: '{one_line(name)}' was not asked" for name in not_asked]
+    passes = []
+    for name in sorted({*baseline.must_pass, *must_pass}):
+        passes.append(_must_pass(name, before.get(name), now.get(name), metric))
+        if name not in scores.questions:
+            reasons.append(f"must pass: '{one_line(name)}' was not asked")
+
     # Figures of runs that can't be compared are not put side by side.
     if reasons:
-        return GateResult(GateOutcome.BROKEN, tuple(reasons), must_pass=passes)
+        return GateResult(GateOutcome.BROKEN, tuple(reasons), must_pass=tuple(passes))
+
+    lost = tuple(name for name in common if now[name] < before[name])
+    gained = tuple(name for name in common if now[name] > before[name])
+    if not metric.more_is_better:
+        lost, gained = gained, lost
 
     change = _change("all questions", common, baseline, scores)
-    fell = tuple(name for name in common if scores.values[name] < before[name])
-    rose = tuple(name for name in common if scores.values[name] > before[name])
+    weights = weights_of(scores, common)
     return GateResult(
         outcome=_outcome(as_gain(change.result, metric), rules, passes),
         reasons=(),
         change=change,
-        before=_mean_of(before, common, scores),
-        now=_mean_of(scores.values, common, scores),
+        # Both means use today's weights, so that their difference is that of the verdict.
+        before=weighted_mean([before[name] for name in common], weights),
+        now=weighted_mean([now[name] for name in common], weights),
         categories=tuple(_by_category(common, baseline, scores)),
-        must_pass=passes,
-        lost=fell if metric.more_is_better else rose,
-        gained=rose if metric.more_is_better else fell,
+        must_pass=tuple(passes),
+        lost=lost,
+        gained=gained,
     )
 
 
@@ -148,19 +151,13 @@ def is_loss(result: ClusteredDifference, metric: Metric) -> bool:
 
 
 def _must_pass(name: str, before: float | None, now: float | None, metric: Metric) -> MustPass:
-    sign, right = (1, 1.0) if metric.more_is_better else (-1, 0.0)
-    least = right if before is None else before
+    sign, least = (1, 1.0) if metric.more_is_better else (-1, 0.0)
+    if before is not None:
+        least = before
+
     # Averages of repeats leave rounding errors: 2/3 may be 1e-16 below the baseline’s 2/3.
     passes = now is not None and sign * now >= sign * least - _ROUNDING
     return MustPass(name, before, now, passes)
-
-
-def _mean_of(
-    values: Mapping[str, float], questions: Sequence[str], scores: RunScores
-) -> float | None:
-    """The mean of some questions, weighted as they are now."""
-    # Both means use today's weights, so that their difference is that of the verdict.
-    return weighted_mean([values[name] for name in questions], weights_of(scores, questions))
 
 
 def _by_category(
@@ -210,8 +207,7 @@ def not_sound(run: Run) -> Iterator[str]:
     elif summary.found_nothing:
         yield "no question got any context from the memory"
     elif coverage is None or coverage < MIN_COVERAGE or not summary.valid:
-        shown = "not known" if coverage is None else f"{percent(coverage)} %"
-        yield f"coverage is {shown}, below {percent(MIN_COVERAGE)} %"
+        yield f"coverage is {too_low(coverage)}"
     if "only" in summary.tags:
         yield f"the run asked only {one_line(summary.tags['only'])}, so it has no score"
 
@@ -252,11 +248,12 @@ def _not_comparable(
         )
         return
 
+    weighted = 0
+    for name, question in scores.questions.items():
+        change = abs(baseline.questions[name].weight - question.weight)
+        weighted += change > 1e-9 * question.weight
+
     # The same questions under other weights are another sample of the same data.
-    weighted = sum(
-        abs(baseline.questions[name].weight - question.weight) > 1e-9 * question.weight
-        for name, question in scores.questions.items()
-    )
     if weighted:
         yield f"different weights of {weighted:,} questions: a different sample"
 

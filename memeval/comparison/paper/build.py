@@ -289,8 +289,8 @@ def _notes_on_differences(
     for comparison in comparisons:
         if not comparison.differences:
             continue
-        if are_too_few(comparison):
-            results = [difference.result for difference in comparison.differences]
-            yield f"{comparison.metric}: {detection_limit(widest_of(results), comparison.unit)}."
+        if are_too_few(comparison.differences):
+            limit = detection_limit(widest_of(comparison.differences), comparison.unit)
+            yield f"{comparison.metric}: {limit}."
 
         yield from dominating_conversations(comparison)
