@@ -143,7 +143,7 @@ def _differences(
         for asked in own.questions.values():
             named["", asked.category, asked.category_name] = None
 
-    titles = {category: title for (_, category), title in category_titles(named).items()}
+    titles = category_titles(named)
     differences = {}
     for (first, second), forced in kept.items():
         own, other = scores[first], scores[second]

@@ -19,7 +19,7 @@ from memeval.comparison.tables import (
 from memeval.comparison.words import describe_counts, headline, legend, refusal_lines, table_remarks
 from memeval.metrics.registry import metric_named
 from memeval.report.escaping import inline, tex, tex_row
-from memeval.report.tables import csv_text, table
+from memeval.report.tables import bullets, csv_text, table
 from memeval.results.files import as_json, write_atomically, writing
 from memeval.statistics.differences import ClusteredDifference
 from memeval.text.redaction import redacted_in
@@ -81,14 +81,10 @@ def comparison_markdown(comparison: Comparison) -> str:
         for cells in result_tables(comparison):
             lines += ["", *_table(_one_line_cells(cells))]
 
-        lines += [*_categories(comparison), "", *_bullets(legend(comparison))]
+        lines += [*_categories(comparison), "", *bullets(legend(comparison))]
 
-    lines += ["", *_bullets(refusal_lines(comparison))]
+    lines += ["", *bullets(refusal_lines(comparison))]
     return "\n".join(lines).strip("\n") + "\n"
-
-
-def _bullets(lines: Sequence[str]) -> list[str]:
-    return [f"- {inline(line)}" for line in lines]
 
 
 def _one_line_cells(cells: Cells) -> Cells:
@@ -131,9 +127,8 @@ def differences_csv(comparisons: Sequence[Comparison]) -> str:
     for comparison in comparisons:
         verdicts = "raw" if metric_named(comparison.metric).judged else ""
         for pair in comparison.differences:
-            tested = [_or_empty(getattr(pair, name)) for name in [*own, "mcnemar_p"]]
-            alike = _or_empty(pair.sent_alike)
-            how = ["; ".join(pair.forced), comparison.adjustment, verdicts, alike]
+            tested = [getattr(pair, name) for name in [*own, "mcnemar_p"]]
+            how = ["; ".join(pair.forced), comparison.adjustment, verdicts, pair.sent_alike]
             words = _name_cells(comparison, pair, WHOLE)
             rows.append([*words, *_figures(pair.result), *tested, *how])
             for row in pair.categories:
@@ -151,11 +146,7 @@ def _name_cells(comparison: Comparison, pair: Difference, scope: str) -> list[ob
 
 def _figures(result: ClusteredDifference) -> list[object]:
     figures = [result.mean, result.se, result.independent_se, result.low, result.high, result.mde]
-    return [result.count, result.groups, *map(_or_empty, figures)]
-
-
-def _or_empty(value: object) -> object:
-    return "" if value is None else value
+    return [result.count, result.groups, *figures]
 
 
 def comparison_tex(comparison: Comparison) -> str:

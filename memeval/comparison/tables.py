@@ -68,16 +68,17 @@ def comparison_text(comparison: Comparison) -> str:
 
 def result_tables(comparison: Comparison) -> list[Cells]:
     """One table of the runs against the baseline; or one of the runs, and one of all pairs."""
-    keys = compared_keys(comparison)
-    compared = [run for run in comparison.runs if run.key in keys]
+    keys, to_baseline = compared_keys(comparison), {}
     if comparison.baseline:
-        by_first = {difference.first: difference for difference in comparison.differences}
-        rows = [_run_row(comparison, run, by_first.get(run.key)) for run in compared]
-        return [[HEADER, *rows]]
+        to_baseline = {difference.first: difference for difference in comparison.differences}
 
-    runs = [_run_row(comparison, run, None) for run in compared]
+    compared = [run for run in comparison.runs if run.key in keys]
+    runs = [HEADER, *(_run_row(comparison, run, to_baseline.get(run.key)) for run in compared)]
+    if comparison.baseline:
+        return [runs]
+
     pairs = [_pair_row(comparison, difference) for difference in comparison.differences]
-    return [without_empty([HEADER, *runs]), without_empty([["pair", *HEADER[1:]], *pairs])]
+    return [without_empty(runs), without_empty([["pair", *HEADER[1:]], *pairs])]
 
 
 def _run_row(comparison: Comparison, run: ComparedRun, difference: Difference | None) -> list[str]:

@@ -65,8 +65,7 @@ def legend(comparison: Comparison) -> list[str]:
 
     if cutoff_of(comparison.metric) is not None:
         for run in comparison.runs:
-            of_sessions = [flag for flag in run.flags if flag.startswith(OF_SESSIONS)]
-            lines += [f"{run.label}: {flag}." for flag in of_sessions]
+            lines += [f"{run.label}: {flag}." for flag in run.flags if flag.startswith(OF_SESSIONS)]
 
     if any(difference.result.mde_from_independent for difference in comparison.differences):
         lines.append(

@@ -28,8 +28,13 @@ def table(
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
 
 
+def bullets(lines: Iterable[str]) -> list[str]:
+    """A Markdown list, an item per line."""
+    return [f"- {inline(line)}" for line in lines]
+
+
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Rows as CSV, in cells that a spreadsheet shows and does not evaluate."""
+    """Rows as CSV, in cells that a spreadsheet shows and does not evaluate; None is empty."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")  # not \r\n, which is csv's own choice
     writer.writerows(map(csv_cell, row) for row in rows)

@@ -92,11 +92,14 @@ def effects_of(match: Match, run: Run, known: Sequence[Run]) -> tuple[float | No
     records can't be read.
     """
     if not rests_on_answers(match.figure.metric):
-        return match.own, [] if match.own is None else list(_of_retrieval(match, run))
+        return match.own, list(_of_retrieval(match, run))
 
     asked = _read(run, metric_named(match.figure.metric))
     own = _mean_percent(_claimed_answers(asked, match))
-    return own, [] if own is None else list(_of_answers(match, run, asked, known))
+    if own is None:
+        return None, []
+
+    return own, list(_of_answers(match, run, asked, known))
 
 
 def _read(run: Run, metric: Metric) -> dict[str, _Answer]:
@@ -134,8 +137,12 @@ def _claimed_answers(answers: Answers, match: Match) -> dict[str, _Answer]:
 
 def _mean_percent(answers: Answers) -> float | None:
     """The mean over questions, in per cent."""
-    scored = [own for own in answers.values() if own.value is not None]
-    value = mean([own.value for own in scored], [own.weight for own in scored])
+    values, weights = [], []
+    for own in answers.values():
+        values.append(own.value)
+        weights.append(own.weight)
+
+    value = mean(values, weights)
     return None if value is None else 100 * value
 
 
@@ -145,36 +152,47 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
     if match.figure.metric in JUDGED:
         yield from _by_judges(match, run, answers, known)
 
+    by_category, by_case = _grouped(answers, "category"), _grouped(answers, "case_id")
     if len(answers) < len(asked):
-        others = {own.category for own in asked.values()} - _categories(answers)
+        others = _grouped(asked, "category").keys() - by_category.keys()
         text = f"with category {', '.join(map(one_line, sorted(others, key=natural_order)))}"
         yield from _effect(DifferingPart.CATEGORIES, text, _mean_percent(asked), answers)
-        yield from _effect(
-            DifferingPart.CATEGORIES,
-            f"{text} in the numerator only",
-            _above_the_line(asked, answers),
-            answers,
-        )
-    elif len(_categories(answers)) > 1:
-        for category in sorted(_categories(answers), key=natural_order):
+        above = _above_the_line(asked, answers)
+        text += " in the numerator only"
+        yield from _effect(DifferingPart.CATEGORIES, text, above, answers)
+    elif len(by_category) > 1:
+        for category in sorted(by_category, key=natural_order):
             rest = {name: own for name, own in answers.items() if own.category != category}
             text = f"without category {one_line(category)}"
             yield from _effect(DifferingPart.CATEGORIES, text, _mean_percent(rest), answers)
 
-    for text, key in (
-        ("mean of the categories' means", lambda own: own.category),
-        ("mean of the conversations' means", lambda own: own.case_id),
-    ):
-        yield from _effect(DifferingPart.AVERAGE, text, _mean_of_means(answers, key), answers)
+    for what, groups in (("categories", by_category), ("conversations", by_case)):
+        if len(groups) > 1:
+            value = mean(map(_mean_percent, groups.values()))
+            text = f"mean of the {what}' means"
+            yield from _effect(DifferingPart.AVERAGE, text, value, answers)
 
-    unscored = sum(own.value is None for own in answers.values())
+    filled, weights, unscored = [], [], 0
+    for own in answers.values():
+        filled.append(own.value or 0.0)
+        weights.append(own.weight)
+        unscored += own.value is None
+
     if unscored:
-        filled = [0.0 if own.value is None else own.value for own in answers.values()]
-        value = 100 * weighted_mean(filled, [own.weight for own in answers.values()])
+        value = 100 * weighted_mean(filled, weights)
         text = f"{counted(unscored, 'question')} without a score counted as wrong"
         yield from _effect(DifferingPart.COVERAGE, text, value, answers)
 
     yield from _by_other_runs(match, run, answers, known)
+
+
+def _grouped(answers: Answers, member: str) -> dict[str, dict[str, _Answer]]:
+    """The answers by a member of theirs."""
+    groups: dict[str, dict[str, _Answer]] = {}
+    for name, own in answers.items():
+        groups.setdefault(getattr(own, member), {})[name] = own
+
+    return groups
 
 
 def _above_the_line(asked: Answers, answers: Answers) -> float | None:
@@ -190,18 +208,6 @@ def _scored_weight(answers: Answers) -> float:
     return sum(own.weight for own in answers.values() if own.value is not None)
 
 
-def _categories(answers: Answers) -> set[str]:
-    return {own.category for own in answers.values()}
-
-
-def _mean_of_means(answers: Answers, key: Callable[[_Answer], str]) -> float | None:
-    groups: dict[str, dict[str, _Answer]] = {}
-    for name, own in answers.items():
-        groups.setdefault(key(own), {})[name] = own
-
-    return None if len(groups) < 2 else mean([_mean_percent(group) for group in groups.values()])
-
-
 def _effect(
     part: DifferingPart, text: str, value: float | None, answers: Answers
 ) -> Iterator[Effect]:
@@ -214,27 +220,27 @@ def _paired_effect(
     part: DifferingPart, text: str, answers: Answers, others: Mapping[str, float]
 ) -> Iterator[Effect]:
     """The change on the questions that have both values, with its interval."""
-    common = [name for name, own in answers.items() if own.value is not None and name in others]
-    deltas = [others[name] - (answers[name].value or 0.0) for name in common]
-    cases, weights = [], []
-    for name in common:
-        cases.append(answers[name].case_id)
-        weights.append(answers[name].weight)
+    scored, values, deltas, cases, weights = 0, [], [], [], []
+    for name, own in answers.items():
+        scored += own.value is not None
+        if own.value is not None and name in others:
+            values.append(others[name])
+            deltas.append(others[name] - own.value)
+            cases.append(own.case_id)
+            weights.append(own.weight)
 
     result = clustered_difference(deltas, cases, weights, most=1.0)
     if result is None:
         return
 
-    scored = sum(own.value is not None for own in answers.values())
-    some = "" if len(common) == scored else f", on {len(common):,} of {scored:,} questions"
-    yield Effect(
-        part=part,
-        text=f"{text}{some}",
-        value=100 * weighted_mean([others[name] for name in common], weights),
-        change=100 * result.mean,
-        low=None if result.low is None else 100 * result.low,
-        high=None if result.high is None else 100 * result.high,
-    )
+    if len(values) < scored:
+        text += f", on {len(values):,} of {scored:,} questions"
+
+    value, low, high = 100 * weighted_mean(values, weights), result.low, result.high
+    if low is not None and high is not None:
+        low, high = 100 * low, 100 * high
+
+    yield Effect(part, text, value, change=100 * result.mean, low=low, high=high)
 
 
 def _by_judges(match: Match, run: Run, answers: Answers, known: Sequence[Run]) -> Iterator[Effect]:
@@ -254,15 +260,17 @@ def _by_rules(answers: Answers, run: Run, judged: Container[str]) -> Iterator[Ef
     own = judge_shown(run.summary.judge)
     for rule in _RULES:
         name = rule.removesuffix("_pass")
+        if name == own or name in judged:
+            continue
+
         others = {}
         for question, answer in answers.items():
             value = answer.rules[rule]
             if value is not None:
                 others[question] = value
 
-        if name != own and name not in judged and others:
-            text = f"the same answers by judge={name}"
-            yield from _paired_effect(DifferingPart.JUDGE, text, answers, others)
+        text = f"the same answers by judge={name}"
+        yield from _paired_effect(DifferingPart.JUDGE, text, answers, others)
 
 
 def _other_judges(run: Run, known: Sequence[Run]) -> dict[str, Run]:
@@ -325,16 +333,19 @@ def _values(match: Match, other: Run) -> dict[str, float]:
 def _of_retrieval(match: Match, run: Run) -> Iterator[Effect]:
     """This ranking at other depths and the other level (turn or session); the answers' accuracy."""
     own = match.own
-    assert own is not None
+    if own is None:
+        return
+
     name = match.figure.metric
-    head, _, depth = name.rpartition("_at_")
+    head = name.rpartition("_at_")[0]
+    other_level = f"session_{name}"
+    if "session_" in name:
+        other_level = name.replace("session_", "")
+
     metrics = run.summary.metrics
-    changed = [f"{head}_at_{k}" for k in CUTOFFS if str(k) != depth]
-    bare = name.replace("session_", "")
-    changed += [bare if bare != name else f"session_{name}"]
-    for other in changed:
+    for other in [*(f"{head}_at_{k}" for k in CUTOFFS), other_level]:
         value = metrics.get(other)
-        if value is not None:
+        if value is not None and other != name:
             text = metric_named(other).paper_title
             yield Effect(DifferingPart.K, text, 100 * value, 100 * value - own)
 

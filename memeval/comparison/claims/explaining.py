@@ -88,12 +88,13 @@ def explain_match(match: Match, run: Run, known: Sequence[Run]) -> Explanation:
 
 def _open_aspects(match: Match) -> list[Aspect]:
     """Aspects that differ or are unknown, except the settings of another system."""
-    return [
-        aspect
-        for aspect in match.aspects
-        if aspect.sameness is not Sameness.SAME
-        and not (match.allowed_difference and _PART_OF[aspect.name] is DifferingPart.SYSTEM)
-    ]
+    aspects = []
+    for aspect in match.aspects:
+        is_of_system = _PART_OF[aspect.name] is DifferingPart.SYSTEM
+        if aspect.sameness is not Sameness.SAME and not (is_of_system and match.allowed_difference):
+            aspects.append(aspect)
+
+    return aspects
 
 
 def _next_step(part: DifferingPart, match: Match, run: Run) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,16 @@ from memeval.text.shown import natural_order, one_line
 
 _MOVE_RETRIEVAL = ("dataset", "system", "granularity", "top_k", "reranker", "compression_turn")
 """Groups of settings that affect retrieval, in addition to an embedder named by a claim."""
-_ELSEWHERE = frozenset(
-    f"dataset.{name}"
-    for name in (
-        "path",
-        "labels",
-        "categories",
-        "sample_seed",
-        "allow_unpinned",
-        "category_names",
-        "evidence_recall",
-    )
-) | {"dataset"}
+_ELSEWHERE = {
+    "dataset",
+    "dataset.path",
+    "dataset.labels",
+    "dataset.categories",
+    "dataset.sample_seed",
+    "dataset.allow_unpinned",
+    "dataset.category_names",
+    "dataset.evidence_recall",
+}
 """Settings that are compared as aspects of their own, or that affect no figure."""
 
 
@@ -96,16 +94,13 @@ def _known_aspect(name: str, is_same: bool, text: str) -> Aspect:
 
 def match_claim(claim: Claim, summary: RunSummary) -> list[Match]:
     """Compares each figure of a claim with a run."""
-    return [
-        Match(
-            claim=claim,
-            figure=figure,
-            own=own_value(claim.protocol, figure, summary),
-            aspects=tuple(_aspects(claim, figure, summary)),
-            system=_system_words(summary),
-        )
-        for figure in claim.figures
-    ]
+    matches = []
+    for figure in claim.figures:
+        own = own_value(claim.protocol, figure, summary)
+        aspects = tuple(_aspects(claim, figure, summary))
+        matches.append(Match(claim, figure, own, aspects, system=_system_words(summary)))
+
+    return matches
 
 
 def _system_words(summary: RunSummary) -> str:
@@ -114,13 +109,12 @@ def _system_words(summary: RunSummary) -> str:
     if file is not None:
         return f"the answers of {one_line(Path(str(file)).name, 80)}"
 
-    parts = [
-        f"{name}={one_line(as_yaml(value), 80)}"
-        for name, value in summary.params.items()
-        if value is not None
-        and name.partition(".")[0] in _MOVE_RETRIEVAL
-        and not name.startswith("dataset")
-    ]
+    parts = []
+    for name, value in summary.params.items():
+        group = name.partition(".")[0]
+        if value is not None and group in _MOVE_RETRIEVAL and group != "dataset":
+            parts.append(f"{name}={one_line(as_yaml(value), 80)}")
+
     return " ".join(parts)
 
 
@@ -128,17 +122,23 @@ def own_value(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) ->
     """The run's value of a claim's metric, in per cent, on the claim's categories."""
     rows = claimed_rows(protocol, summary)
     if figure.metric not in JUDGED:
-        asked_alike = len(rows) == len(summary.categories)
         value = summary.metrics.get(figure.metric)
-        return 100 * value if asked_alike and value is not None else None
+        if value is None or len(rows) < len(summary.categories):
+            return None
+
+        return 100 * value
 
     # Averaged over questions, not categories: LoCoMo's categories differ ninefold in size.
-    measured = [(row.accuracy, row.scored) for row in rows if row.accuracy is not None]
-    scored = sum(count for _, count in measured)
+    right, scored = [], 0
+    for row in rows:
+        if row.accuracy is not None:
+            right.append(row.accuracy * row.scored)
+            scored += row.scored
+
     if not scored:
         return None
 
-    return 100 * sum(accuracy * count for accuracy, count in measured) / scored
+    return 100 * sum(right) / scored
 
 
 def rests_on_answers(metric: str) -> bool:
@@ -206,12 +206,12 @@ def _labels(protocol: Protocol, summary: RunSummary) -> Aspect:
 
 
 def _questions(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:
-    rows = claimed_rows(protocol, summary)
-    asked = sum(row.n for row in rows)
+    rows: Sequence[CategoryResult] = claimed_rows(protocol, summary)
     if figure.metric not in JUDGED:
         # Such a metric covers everything that was asked, and can't be split by category.
-        asked = sum(row.n for row in summary.categories)
+        rows = summary.categories
 
+    asked = sum(row.n for row in rows)
     where = ""
     if protocol.categories is not None:
         where = f" (categories {', '.join(map(str, protocol.categories))})"
@@ -232,10 +232,10 @@ def _questions(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -
 
 def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:
     """Whether the categories are the claim's: equally many questions may be different ones."""
-    own = {row.category for row in summary.categories}
     if protocol.categories is None:
         return Aspect("categories", Sameness.SAME, "all categories")
 
+    own = {row.category for row in summary.categories}
     claimed = set(map(str, protocol.categories))
     # The accuracy can be split by category, but the recall over all of them can't.
     is_same = claimed <= own if figure.metric in JUDGED else claimed == own
@@ -373,9 +373,8 @@ def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
         is_same = sha256 == summary.tags.get("prompt_sha256")
         yield _known_aspect("prompt", is_same, "the answer prompt")
 
-    own_settings = {
-        name: as_yaml(summary.params.get(name)) for name in protocol.reader_settings or ()
-    }
+    names = protocol.reader_settings or ()
+    own_settings = {name: as_yaml(summary.params.get(name)) for name in names}
     yield _stated_aspect("reader's settings", protocol.reader_settings, own_settings)
 
 

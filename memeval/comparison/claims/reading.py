@@ -42,12 +42,10 @@ def find_figure(word: str, claims: Sequence[Claim]) -> tuple[Claim, ClaimedFigur
         raise unknown("claim", one_line(name), by_name)
 
     claim = by_name[name]
-    names = [figure.system for figure in claim.figures]
-    if names.count(names[0]) == len(names):
+    by_system = {figure.system: figure for figure in claim.figures}
+    if len(by_system) == 1:
         # All figures are of one system, each with another metric.
         by_system = {figure.metric: figure for figure in claim.figures}
-    else:
-        by_system = {figure.system: figure for figure in claim.figures}
 
     if system:
         if system not in by_system:
@@ -109,6 +107,6 @@ def _check(claim: Claim) -> None:
                 f"{figure.system} has categories that the protocol does not ask: {strange}"
             )
 
-    figures = [(figure.system, figure.metric) for figure in claim.figures]
-    if len(set(figures)) < len(figures):
+    figures = {(figure.system, figure.metric) for figure in claim.figures}
+    if len(figures) < len(claim.figures):
         raise ValueError("two figures have the same system and metric")

@@ -38,8 +38,12 @@ class Reproduction(Struct, frozen=True):
     @property
     def cost_overrides(self) -> list[str]:
         """The overrides for which the cost is estimated."""
-        stand_in = [] if self.system else [f"system={STAND_IN}"]
-        return [*(word for word in self.words if word != "system=YOURS"), *stand_in]
+        words = list(self.words)
+        if not self.system:
+            words.remove("system=YOURS")
+            words.append(f"system={STAND_IN}")
+
+        return words
 
 
 def reproduce(claim: Claim, figure: ClaimedFigure) -> Reproduction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -84,7 +85,7 @@ def paper_table(
         columns=tuple(paper_columns),
         flags=tuple(tuple(flags(summary)) for summary in summaries),
         notes=tuple(dict.fromkeys(_notes(summaries, names, paper_columns, comparisons))),
-        caption=caption or _caption(summaries),
+        caption=caption or _caption(", ".join(datasets), summaries),
         label=label or f"tab:{next(iter(datasets), 'memeval')}",
     )
 
@@ -92,15 +93,14 @@ def paper_table(
 def _usual_columns(summaries: Sequence[RunSummary]) -> list[str]:
     usual = []
     for word in USUAL:
-        if word == CATEGORIES:
-            rows = chain.from_iterable(summary.categories for summary in summaries)
-            is_measured = any(row.accuracy is not None for row in rows)
-        else:
-            metric = metric_named(word)
-            values = [metric.of_summary(summary) for summary in summaries]
-            is_measured = any(value is not None for value in values)
+        values: list[float | None] = []
+        for summary in summaries:
+            if word == CATEGORIES:
+                values += [row.accuracy for row in summary.categories]
+            else:
+                values.append(metric_named(word).of_summary(summary))
 
-        if is_measured:
+        if values.count(None) < len(values):
             usual.append(word)
 
     return usual
@@ -110,34 +110,28 @@ def _named_rows(
     summaries: Sequence[RunSummary], rows: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """The headings and names of the rows. Raises `UserError` if two rows have the same name."""
-    names: list[tuple[str, ...]]
+    headings, columns = [], []
+    for name in rows:
+        if not any(name in summary.params for summary in summaries):
+            raise unknown("setting", one_line(name), differing_settings(summaries) or {"system"})
+
+        headings.append(name.removesuffix(".name"))
+        columns.append([one_line(setting_value(summary, name)) for summary in summaries])
+
     if not rows:
-        headings: tuple[str, ...] = ("run",)
-        names = [(name,) for name in labels(summaries)]
-    else:
-        known = {name for summary in summaries for name in summary.params}
-        for name in rows:
-            if name not in known:
-                raise unknown(
-                    "setting", one_line(name), differing_settings(summaries) or {"system"}
-                )
+        headings, columns = ["run"], [labels(summaries)]
 
-        names = []
-        for summary in summaries:
-            names.append(tuple(one_line(setting_value(summary, row)) for row in rows))
-
-        headings = tuple(row.removesuffix(".name") for row in rows)
-
-    for own in names:
-        if names.count(own) > 1:
+    names = tuple(zip(*columns, strict=True))
+    for own, times in Counter(names).items():
+        if times > 1:
+            hint = "leave one of them out"
             more = [row for row in differing_settings(summaries) if row not in rows]
-            chosen = ",".join([*rows, *more[:1]]) or "system"
-            raise UserError(
-                f"{names.count(own)} runs are named {' '.join(own)}",
-                f"use:  --rows {chosen}" if more else "leave one of them out",
-            )
+            if more:
+                hint = f"use:  --rows {','.join([*rows, more[0]])}"
 
-    return headings, tuple(names)
+            raise UserError(f"{times} runs are named {' '.join(own)}", hint)
+
+    return tuple(headings), names
 
 
 def _compared_column(metric: Metric, comparison: Comparison) -> PaperColumn:
@@ -163,7 +157,7 @@ def _compared_cell(run: ComparedRun, comparison: Comparison, metric: Metric) -> 
 
 def _is_best(run: ComparedRun, comparison: Comparison, metric: Metric) -> bool:
     """Whether a run is shown to be better than each other run that has a value."""
-    others = [other.key for other in comparison.runs if other.result and other.key != run.key]
+    others = _measured_keys(comparison) - {run.key}
     beaten = set()
     for difference in comparison.differences:
         is_higher = difference.result.mean > 0
@@ -175,13 +169,13 @@ def _is_best(run: ComparedRun, comparison: Comparison, metric: Metric) -> bool:
         if better == run.key and difference.is_shown and not difference.forced:
             beaten.add(worse)
 
-    return bool(others) and beaten >= set(others)
+    return bool(others) and beaten >= others
 
 
 def _described_column(metric: Metric, summaries: Sequence[RunSummary]) -> PaperColumn:
     """A sum or a median of a run: it has no interval, and is not tested."""
-    values = [metric.of_summary(summary) for summary in summaries]
-    if all(value is None for value in values):
+    values = list(map(metric.of_summary, summaries))
+    if values.count(None) == len(values):
         raise UserError(f"none of these runs has {metric.name}", "leave the column out")
 
     cells = tuple(PaperCell(value, figure(value, metric.unit.name)) for value in values)
@@ -192,13 +186,17 @@ def _category_columns(summaries: Sequence[RunSummary]) -> Iterator[PaperColumn]:
     """The accuracy by category: described, and not tested one by one."""
     titles = titles_of(summaries)
     for title in columns_of(titles):
-        rows = [rows_of(summary, titles).get(title) for summary in summaries]
-        is_headline = all(row.headline for row in rows if row is not None)
-        apart = "" if is_headline else " (not in accuracy)"
+        cells, apart = [], ""
+        for summary in summaries:
+            row = rows_of(summary, titles).get(title)
+            cells.append(_category_cell(row))
+            if row is not None and not row.headline:
+                apart = " (not in accuracy)"
+
         yield PaperColumn(
             name=f"accuracy/{one_line(title)}",
             title=f"{one_line(title)}{apart}",
-            cells=tuple(map(_category_cell, rows)),
+            cells=tuple(cells),
             group="accuracy by category (%)",
         )
 
@@ -207,14 +205,12 @@ def _category_cell(row: CategoryResult | None) -> PaperCell:
     if row is None or row.accuracy is None:
         return NOT_MEASURED
 
-    has_interval = row.ci95_low is not None and row.ci95_high is not None
-    return PaperCell(
-        value=row.accuracy,
-        low=row.ci95_low,
-        high=row.ci95_high,
-        text=figure(row.accuracy, POINTS.name),
-        interval=interval_of_shares(row.ci95_low, row.ci95_high) if has_interval else "",
-    )
+    low, high, interval = row.ci95_low, row.ci95_high, ""
+    if low is not None and high is not None:
+        interval = interval_of_shares(low, high)
+
+    text = figure(row.accuracy, POINTS.name)
+    return PaperCell(value=row.accuracy, low=low, high=high, text=text, interval=interval)
 
 
 def _title(metric: Metric) -> str:
@@ -224,20 +220,27 @@ def _title(metric: Metric) -> str:
 
 def _refuse_other_protocols(comparison: Comparison) -> None:
     """Raises `UserError` for runs that may not share a column."""
-    measured = {run.key for run in comparison.runs if run.result}
-    others = [own for own in comparison.refusals if {own.first, own.second} <= measured]
+    measured, others, can_be_forced = _measured_keys(comparison), [], True
+    for refusal in comparison.refusals:
+        if {refusal.first, refusal.second} <= measured:
+            others.append(refusal)
+            can_be_forced = can_be_forced and refusal.can_be_forced
+
     if others:
         first, *more = refusal_lines(replace(comparison, refusals=tuple(others)))
-        if all(own.can_be_forced for own in others):
+        if can_be_forced:
             more.append("to show them in one column:  --force (the table will mention it)")
 
         raise UserError(f"{comparison.metric}: {first}", *more)
 
 
-def _caption(summaries: Sequence[RunSummary]) -> str:
+def _measured_keys(comparison: Comparison) -> set[str]:
+    return {run.key for run in comparison.runs if run.result}
+
+
+def _caption(dataset: str, summaries: Sequence[RunSummary]) -> str:
     asked = dict.fromkeys(count(summary.metrics.get("n_questions")) for summary in summaries)
-    datasets = dict.fromkeys(one_line(summary.dataset) for summary in summaries)
-    return f"{', '.join(datasets)}, {' or '.join(asked)} questions."
+    return f"{dataset}, {' or '.join(asked)} questions."
 
 
 def _notes(
@@ -254,7 +257,7 @@ def _notes(
     if judge:
         yield f"{judge[0].upper()}{judge[1:]}."
 
-    cells = [cell for column in columns for cell in column.cells]
+    cells = list(chain.from_iterable(column.cells for column in columns))
     if any(cell.interval for cell in cells):
         yield "In brackets: 95 % intervals, clustered by conversation."
 
@@ -262,16 +265,23 @@ def _notes(
     if any(column.group for column in columns):
         yield "Categories are described, not tested one by one."
 
-    metrics = [metric_named(column.name) for column in columns if not column.group]
-    described = [metric.paper_title for metric in metrics if metric.figure]
+    measured, described = [], []
+    for column in columns:
+        if not column.group:
+            metric = metric_named(column.name)
+            measured.append(metric.name)
+            if metric.figure:
+                described.append(metric.paper_title)
+
     if described:
         yield f"Described, not tested: {', '.join(described)}."
 
     for name, summary in zip(names, summaries, strict=True):
-        for warning in recall_warnings(summary, [metric.name for metric in metrics]):
-            yield f"{' '.join(name)}: {warning}."
+        row = " ".join(name)
+        for warning in recall_warnings(summary, measured):
+            yield f"{row}: {warning}."
         if own := flags(summary):
-            yield f"{' '.join(name)}: {', '.join(own)}."
+            yield f"{row}: {', '.join(own)}."
 
 
 def _notes_on_differences(

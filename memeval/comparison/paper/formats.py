@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from textwrap import wrap
 
-from memeval.comparison.paper.records import PaperCell, PaperTable
+from memeval.comparison.paper.records import PaperCell, PaperColumn, PaperTable
 from memeval.report.escaping import html, inline, tex, tex_row
-from memeval.report.tables import csv_text
+from memeval.report.tables import bullets, csv_text
 from memeval.report.tables import table as markdown_table
 from memeval.text.redaction import redacted
 
@@ -29,8 +29,8 @@ def latex(table: PaperTable) -> str:
         rf"  \begin{{tabular}}{{{'l' * leading}{'r' * len(table.columns)}}}",
         r"    \toprule",
     ]
-    lines += [f"    {line}" for line in _latex_groups(table)]
-    titles = [*map(tex, table.headings), *(_latex_title(one.title) for one in table.columns)]
+    lines += _latex_groups(table)
+    titles = [*map(tex, table.headings), *map(_latex_title, table.columns)]
     lines += [f"    {tex_row(titles)}", r"    \midrule"]
     for names, cells in table.rows:
         lines.append(f"    {tex_row([*map(tex, names), *map(_latex_cell, cells)])}")
@@ -61,20 +61,24 @@ def _latex_groups(table: PaperTable) -> Iterator[str]:
 
         start += size
 
-    yield tex_row(cells)
-    yield " ".join(rules)
+    yield f"    {tex_row(cells)}"
+    yield f"    {' '.join(rules)}"
 
 
-def _latex_title(title: str) -> str:
-    lines = wrap(title, TITLE_WIDTH, break_long_words=False, break_on_hyphens=False)
+def _latex_title(column: PaperColumn) -> str:
+    lines = wrap(column.title, TITLE_WIDTH, break_long_words=False, break_on_hyphens=False)
     stacked = r" \\ ".join(map(tex, lines))
     return rf"\shortstack[r]{{{stacked}}}"
 
 
 def _latex_cell(cell: PaperCell) -> str:
-    value = rf"\textbf{{{tex(cell.text)}}}" if cell.is_best else tex(cell.text)
-    letters = rf"\textsuperscript{{{tex(cell.letters)}}}" if cell.letters else ""
-    return f"{value}{letters}"
+    value = tex(cell.text)
+    if cell.is_best:
+        value = rf"\textbf{{{value}}}"
+    if cell.letters:
+        value += rf"\textsuperscript{{{tex(cell.letters)}}}"
+
+    return value
 
 
 def _latex_interval(cell: PaperCell) -> str:
@@ -90,10 +94,9 @@ def _tex_label(label: str) -> str:
 def markdown(table: PaperTable) -> str:
     """The caption, the table and the notes."""
     rows = [[*map(inline, names), *map(_markdown_cell, cells)] for names, cells in table.rows]
-    titles = [*table.headings, *(column.full_title for column in table.columns)]
-    lines = markdown_table(list(map(inline, titles)), rows, leading=len(table.headings))
-    notes = [f"- {inline(note)}" for note in table.notes]
-    return "\n".join([inline(redacted(table.caption)), "", *lines, "", *notes, ""])
+    lines = markdown_table(list(map(inline, table.titles)), rows, leading=len(table.headings))
+    caption = inline(redacted(table.caption))
+    return "\n".join([caption, "", *lines, "", *bullets(table.notes), ""])
 
 
 def _markdown_cell(cell: PaperCell) -> str:
@@ -103,25 +106,31 @@ def _markdown_cell(cell: PaperCell) -> str:
 
 def as_html(table: PaperTable) -> str:
     """A table element with a caption and a list of notes; it runs and loads nothing."""
-    titles = [*table.headings, *(column.full_title for column in table.columns)]
     lines = [
         f'<table id="{html(table.label)}">',
         f"<caption>{html(redacted(table.caption))}</caption>",
+        f"<tr>{_elements('th', table.titles)}</tr>",
     ]
-    lines.append(f"<tr>{''.join(f'<th>{html(title)}</th>' for title in titles)}</tr>")
     for names, cells in table.rows:
-        named = "".join(f"<th>{html(name)}</th>" for name in names)
-        lines.append(f"<tr>{named}{''.join(map(_html_cell, cells))}</tr>")
+        lines.append(f"<tr>{_elements('th', names)}{''.join(map(_html_cell, cells))}</tr>")
 
-    notes = "".join(f"<li>{html(note)}</li>" for note in table.notes)
-    return "\n".join([*lines, "</table>", f"<ul>{notes}</ul>", ""])
+    return "\n".join([*lines, "</table>", f"<ul>{_elements('li', table.notes)}</ul>", ""])
+
+
+def _elements(tag: str, texts: Sequence[str]) -> str:
+    return "".join(f"<{tag}>{html(text)}</{tag}>" for text in texts)
 
 
 def _html_cell(cell: PaperCell) -> str:
-    value = f"<b>{html(cell.text)}</b>" if cell.is_best else html(cell.text)
-    letters = f"<sup>{html(cell.letters)}</sup>" if cell.letters else ""
-    interval = f" <small>{html(cell.interval)}</small>" if cell.interval else ""
-    return f"<td>{value}{letters}{interval}</td>"
+    value = html(cell.text)
+    if cell.is_best:
+        value = f"<b>{value}</b>"
+    if cell.letters:
+        value += f"<sup>{html(cell.letters)}</sup>"
+    if cell.interval:
+        value += f" <small>{html(cell.interval)}</small>"
+
+    return f"<td>{value}</td>"
 
 
 def as_csv(table: PaperTable) -> str:
@@ -129,14 +138,15 @@ def as_csv(table: PaperTable) -> str:
 
     `_low`, `_high`, `_letters` and `_best` follow each column; `notes` is the same in each row.
     """
-    parts = ("", "_low", "_high", "_letters", "_best")
-    own = [f"{column.name}{part}" for column in table.columns for part in parts]
-    rows: list[list[object]] = [[*table.headings, *own, "flags", "notes"]]
+    header: list[object] = list(table.headings)
+    for column in table.columns:
+        header += [f"{column.name}{part}" for part in ("", "_low", "_high", "_letters", "_best")]
+
+    rows = [[*header, "flags", "notes"]]
     for (names, cells), flags in zip(table.rows, table.flags, strict=True):
         figures: list[object] = []
         for cell in cells:
-            values = [cell.value, cell.low, cell.high, cell.letters, cell.is_best]
-            figures += ["" if value is None else value for value in values]
+            figures += [cell.value, cell.low, cell.high, cell.letters, cell.is_best]
 
         rows.append([*names, *figures, ", ".join(flags), " ".join(table.notes)])
 

@@ -59,6 +59,11 @@ class PaperTable(Struct, frozen=True):
     label: str = ""
 
     @property
+    def titles(self) -> tuple[str, ...]:
+        """The headings of all columns, for formats that write no common headings."""
+        return (*self.headings, *(column.full_title for column in self.columns))
+
+    @property
     def rows(self) -> Iterator[tuple[tuple[str, ...], tuple[PaperCell, ...]]]:
         """The names and the cells of each row."""
         return zip(self.names, zip(*(own.cells for own in self.columns), strict=True), strict=True)
