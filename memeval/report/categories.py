@@ -7,6 +7,7 @@ differ (`dataset.category_names`): `single_hop` in one run may be `multi_hop` in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 
 from memeval.results import CategoryResult, RunSummary
 from memeval.text.shown import natural_order
@@ -24,21 +25,29 @@ def category_titles(named: Iterable[tuple[str, str, str]]) -> dict[tuple[str, st
     for dataset, category, name in named:
         names.setdefault((dataset, category), {})[name] = None
 
-    return {
-        key: next(iter(own)) if len(own) == 1 else f"{key[1]}: {' / '.join(own)}"
-        for key, own in names.items()
-    }
+    titles = {}
+    for key, own in names.items():
+        titles[key] = " / ".join(own)
+        if len(own) > 1:
+            titles[key] = f"{key[1]}: {titles[key]}"
+
+    return titles
 
 
 def titles_of(summaries: Sequence[RunSummary]) -> Titles:
     """The titles of all categories of some runs, those of the headline first, in the natural
     order of their ids; of several data sets, one after the other.
     """
-    rows = [(summary.dataset, row) for summary in summaries for row in summary.categories]
-    datasets = list(dict.fromkeys(dataset for dataset, _ in rows))
-    rows.sort(key=lambda own: (datasets.index(own[0]), natural_order(own[1].category)))
-    rows.sort(key=lambda own: not own[1].headline)
-    return category_titles((dataset, row.category, row.name) for dataset, row in rows)
+    places: dict[str, int] = {}
+    rows = []
+    for summary in summaries:
+        place = places.setdefault(summary.dataset, len(places))
+        for row in summary.categories:
+            order = (not row.headline, place, natural_order(row.category))
+            rows.append((order, (summary.dataset, row.category, row.name)))
+
+    rows.sort(key=itemgetter(0))
+    return category_titles(named for _, named in rows)
 
 
 def columns_of(titles: Titles) -> list[str]:

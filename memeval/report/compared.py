@@ -49,4 +49,8 @@ class ComparisonData(Struct, frozen=True):
     @property
     def categories(self) -> list[str]:
         """Names of the categories in which there is a difference, in their order."""
-        return list(dict.fromkeys(name for pair in self.differences for name in pair.categories))
+        names: dict[str, None] = {}
+        for pair in self.differences:
+            names |= dict.fromkeys(pair.categories)
+
+        return list(names)

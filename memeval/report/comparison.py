@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from memeval.metrics.accuracy import corrected_text
@@ -23,7 +22,7 @@ from memeval.report.fitting import (
     fit,
 )
 from memeval.report.flags import asked_flags, flags
-from memeval.report.tables import csv_text
+from memeval.report.tables import bullets, csv_text
 from memeval.results import RunSummary, judge_shown
 from memeval.statistics.frontier import Point, frontier_area
 from memeval.text.redaction import redacted
@@ -44,8 +43,6 @@ LONGEST_TITLE = 1_000
 """Maximum length of the line above a table, in characters."""
 UNBOUNDED = 100_000
 """A width that any table fits."""
-ALWAYS = (QUESTIONS, ACCURACY)
-"""Columns that stay even without figures; only the first, if all cells only retrieve."""
 LONGEST_WORD = 9
 """Length of the longest word in a header that is not broken: `questions`, `retrieval`."""
 REFUSALS = {"adversarial": "refusals right"}
@@ -64,23 +61,17 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
 
     shared = shared_flags(summaries)
     settings, header, rows = cells(summaries, left_out=shared)
-    header = [one_line(name, LONGEST_CELL) for name in header]
-    rows = [[one_line(cell, LONGEST_CELL) for cell in row] for row in rows]
+    header, rows = _cut(header), list(map(_cut, rows))
     fitted = fit(header, rows, settings=settings, width=width or UNBOUNDED, fold=fold)
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    table.title_justify = table.caption_justify = "left"
     title = "; ".join(filter(None, [judged_by(summaries), *shared]))
+    if title:
+        table.title = Text(one_line(title, LONGEST_TITLE), style="default not bold not italic")
+
     left_out = _left_out(fitted, width)
-    table = Table(
-        title=Text(one_line(title, LONGEST_TITLE), style="default not bold not italic")
-        if title
-        else None,
-        title_justify="left",
-        caption=Text(left_out, style="default not italic") if left_out else None,
-        caption_justify="left",
-        box=None,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        header_style="bold",
-    )
+    if left_out:
+        table.caption = Text(left_out, style="default not italic")
 
     for column, size in zip(fitted.columns, fitted.widths, strict=True):
         holds_words = column < settings or header[column] == "flags"
@@ -94,10 +85,8 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
         )
 
     for row, summary in zip(rows, summaries, strict=True):
-        table.add_row(
-            *(Text(row[column]) for column in fitted.columns),
-            style=None if summary.valid else "red",
-        )
+        shown = [Text(row[column]) for column in fitted.columns]
+        table.add_row(*shown, style=None if summary.valid else "red")
 
     return table
 
@@ -106,8 +95,7 @@ def _left_out(fitted: Fitted, width: int | None) -> str:
     """Columns missing from a table, and where to find them; empty if none is missing."""
     lines = []
     if fitted.equal:
-        shown = ", ".join(f"{name} {value}" for name, value in fitted.equal.items())
-        lines.append(f"Equal in all rows: {shown}")
+        lines.append(f"Equal in all rows: {', '.join(map(' '.join, fitted.equal.items()))}")
     if fitted.dropped:
         hidden = ", ".join(fitted.dropped)
         lines.append(f"Hidden to fit {width} columns: {hidden} (all columns in comparison.csv)")
@@ -120,7 +108,7 @@ def shared_flags(summaries: Sequence[RunSummary]) -> list[str]:
     if not summaries:
         return []
 
-    own, *others = (asked_flags(summary) for summary in summaries)
+    own, *others = map(asked_flags, summaries)
     shared = set(own).intersection(*others)
     return [flag for flag in own if flag in shared]
 
@@ -139,27 +127,29 @@ def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
 
 def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
     """The same tables in Markdown, one per data set, under its name if there are several."""
-    groups = by_dataset(summaries)
-    summaries = sorted(summaries, key=lambda summary: not summary.valid)
+    groups, parts = by_dataset(summaries), []
     if len(groups) > 1:
-        return "\n".join(
-            f"## {inline(name)}\n\n{comparison_markdown(group)}" for name, group in groups.items()
-        )
+        for name, group in groups.items():
+            parts += [f"## {inline(name)}", "", comparison_markdown(group)]
 
+        return "\n".join(parts)
+
+    summaries = sorted(summaries, key=lambda summary: not summary.valid)
     settings, header, rows = cells(summaries)
-    rule = [
-        "---" if column < settings or name == "flags" else "---:"
-        for column, name in enumerate(header)
-    ]
-    lines = [escape(header), rule, *map(escape, rows)]
-    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    judged = judged_by(summaries)
-    parts = [inline(one_line(judged)) + "\n"] if judged else []
-    parts.append(table)
-    if lines_of_area := area_lines(summaries):
-        parts.append("".join(f"- {inline(line)}\n" for line in lines_of_area))
+    rule = []
+    for column, name in enumerate(header):
+        holds_words = column < settings or name == "flags"
+        rule.append("---" if holds_words else "---:")
 
-    return "\n".join(parts)
+    judged = judged_by(summaries)
+    if judged:
+        parts += [inline(one_line(judged)), ""]
+    for line in (escape(header), rule, *map(escape, rows)):
+        parts.append(f"| {' | '.join(line)} |")
+    if lines_of_area := area_lines(summaries):
+        parts += ["", *bullets(lines_of_area)]
+
+    return "\n".join([*parts, ""])
 
 
 def area_lines(summaries: Sequence[RunSummary]) -> list[str]:
@@ -172,24 +162,28 @@ def area_lines(summaries: Sequence[RunSummary]) -> list[str]:
 
     points: dict[str, list[Point]] = {}
     for summary in summaries:
-        tokens, accuracy = (summary.metrics.get(name) for name in (CONTEXT_TOKENS, "accuracy"))
+        tokens, accuracy = summary.metrics.get(CONTEXT_TOKENS), summary.metrics.get("accuracy")
         if summary.valid and tokens and accuracy is not None:
             own = [setting_value(summary, key) for key in columns if key != CONTEXT_TOKENS]
             name = " ".join(filter(None, own)) or system_of(summary)
             points.setdefault(name, []).append((tokens, 100 * accuracy))
 
-    low = max((min(own)[0] for own in points.values()), default=0.0)
-    # Beyond a configuration's most expensive run, more tokens buy nothing better.
-    high = max((max(own)[0] for own in points.values()), default=0.0)
+    low = high = 0.0
+    for reached in points.values():
+        low = max(low, min(reached)[0])
+        # Beyond a configuration's most expensive run, more tokens buy nothing better.
+        high = max(high, max(reached)[0])
+
     if not low < high:
         return []
 
-    budgets = f"on average over {low:,.0f} to {high:,.0f} tokens of context"
-    return [
-        f"area below the frontier, {one_line(name, LONGEST_CELL)}: "
-        f"{frontier_area(own, low, high):.1f} % {budgets}"
-        for name, own in points.items()
-    ]
+    lines = []
+    for name, reached in points.items():
+        area = f"area below the frontier, {one_line(name, LONGEST_CELL)}"
+        share = f"{frontier_area(reached, low, high):.1f} %"
+        lines.append(f"{area}: {share} on average over {low:,.0f} to {high:,.0f} tokens of context")
+
+    return lines
 
 
 def judged_by(summaries: Sequence[RunSummary]) -> str:
@@ -198,18 +192,21 @@ def judged_by(summaries: Sequence[RunSummary]) -> str:
     Empty if no cell names a judge. Accuracies of different judges must not be compared without a
     warning.
     """
-    judges = list(
-        dict.fromkeys(filter(None, (judge_shown(summary.judge) for summary in summaries)))
-    )
+    judges = dict.fromkeys(judge_shown(summary.judge) for summary in summaries)
+    judges.pop("", None)
     if len(judges) > 1:
         return f"judges: {', '.join(judges)}; accuracies by different judges can't be compared"
 
-    return f"judge: {judges[0]}" if judges else ""
+    return f"judge: {next(iter(judges))}" if judges else ""
+
+
+def _cut(row: Row) -> Row:
+    return [one_line(cell, LONGEST_CELL) for cell in row]
 
 
 def escape(row: Row) -> Row:
     """A row whose cells Markdown shows literally."""
-    return [inline(one_line(cell, LONGEST_CELL)) for cell in row]
+    return list(map(inline, _cut(row)))
 
 
 def comparison_csv(summaries: Sequence[RunSummary]) -> str:
@@ -220,15 +217,15 @@ def comparison_csv(summaries: Sequence[RunSummary]) -> str:
     columns = differing_settings(summaries)
     titles = titles_of(summaries)
     measured = [_metrics_by_title(summary, titles) for summary in summaries]
-    metrics = sorted({name for own in measured for name in own}, key=natural_order)
-
+    metrics = sorted(set().union(*measured), key=natural_order)
     rows: list[list[object]] = [["run_key", "name", "dataset", *columns, *metrics, "flags"]]
     for summary, own in zip(summaries, measured, strict=True):
-        found = [own.get(name) for name in metrics]
-        figures = ["" if value is None else value for value in found]
-        values = [setting_value(summary, key) if key in summary.params else "" for key in columns]
-        words = [summary.run_key, summary.name, summary.dataset, *map(redacted, values)]
-        rows.append([*words, *figures, ", ".join(flags(summary))])
+        row: list[object] = [summary.run_key, summary.name, summary.dataset]
+        for key in columns:
+            is_set = key in summary.params
+            row.append(redacted(setting_value(summary, key)) if is_set else "")
+
+        rows.append([*row, *map(own.get, metrics), ", ".join(flags(summary))])
 
     return csv_text(rows)
 
@@ -255,19 +252,20 @@ def cells(
     leading = list(columns.values()) or ["run"]
     categories = titles_of(summaries)
     abilities = abilities_of(summaries)
-    measured = []
+    measured, names, always = [], [], {QUESTIONS}
     for summary in summaries:
         own = [flag for flag in flags(summary) if flag not in left_out]
-        measured.append({**figures(summary, categories, abilities), "flags": ", ".join(own)})
+        row = {**figures(summary, categories, abilities), "flags": ", ".join(own)}
+        measured.append(row)
+        names = list(row)
+        if not summary.only_retrieves:
+            always.add(ACCURACY)
 
-    names = list(measured[0]) if measured else []
-    always = (QUESTIONS,) if all(summary.only_retrieves for summary in summaries) else ALWAYS
     kept = [name for name in names if name in always or is_measured(name, measured)]
-
     rows = []
     for summary, row in zip(summaries, measured, strict=True):
         settings = [setting_value(summary, key) for key in columns] or [summary.name]
-        rows.append([*settings, *(row[name] for name in kept)])
+        rows.append([*settings, *map(row.__getitem__, kept)])
 
     return len(leading), [*leading, *kept], rows
 
@@ -282,22 +280,27 @@ def figures(
 ) -> dict[str, str]:
     """The figures of one cell by their short headers, shares in per cent."""
     get = summary.metrics.get
+    # Retrieval is measured on all questions, accuracy on those of the headline.
+    asked = "n_records" if summary.only_retrieves else "n_questions"
+    shares: dict[str, float | None] = {}
     by_title = rows_of(summary, categories)
+    for title, short in shorten(columns_of(categories)).items():
+        shares[short] = by_title[title].accuracy if title in by_title else None
 
+    by_ability = {row.category: row.accuracy for row in summary.facets.get(ABILITY, ())}
+    for ability in abilities:
+        shares[ability] = by_ability.get(ability)
+
+    coverage = percent(get("coverage"))
     return {
-        # Retrieval is measured on all questions, accuracy on those of the headline.
-        QUESTIONS: count(get("n_records" if summary.only_retrieves else "n_questions")),
+        QUESTIONS: count(get(asked)),
         ACCURACY: with_interval_of("accuracy", summary),
         # Next to the raw accuracy, never in its place.
         CORRECTED: corrected_text(summary) or NONE,
         RERUN_STD: "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
-        **{
-            short: percent(by_title[title].accuracy) if title in by_title else NONE
-            for title, short in shorten(columns_of(categories)).items()
-        },
-        **{ability: percent(value) for ability, value in by_ability(summary, abilities).items()},
+        **dict(zip(shares, map(percent, shares.values()), strict=True)),
         **texts_at(TABLE, summary),
-        COVERAGE: percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
+        COVERAGE: "100" if get("coverage") == 1 else coverage,
     }
 
 
@@ -316,17 +319,12 @@ def abilities_of(summaries: Sequence[RunSummary]) -> list[str]:
 
     LongMemEval's IE, MR, TR, KU and ABS, which are not its question types. Empty for others.
     """
-    rows = [row for summary in summaries for row in summary.facets.get(ABILITY, ())]
-    values = dict.fromkeys(row.category for row in rows)
-    known = [name for name in ABILITIES if name in values]
+    values: dict[str, None] = {}
+    for summary in summaries:
+        values |= dict.fromkeys(row.category for row in summary.facets.get(ABILITY, ()))
 
-    return [*known, *(name for name in values if name not in ABILITIES)]
-
-
-def by_ability(summary: RunSummary, abilities: Sequence[str]) -> dict[str, float | None]:
-    """The cell's accuracy in each ability; None if it has no questions of that ability."""
-    own = {row.category: row.accuracy for row in summary.facets.get(ABILITY, ())}
-    return {name: own.get(name) for name in abilities}
+    known = filter(values.__contains__, ABILITIES)
+    return list(dict.fromkeys([*known, *values]))
 
 
 def shorten(names: Sequence[str]) -> dict[str, str]:
@@ -335,33 +333,37 @@ def shorten(names: Sequence[str]) -> dict[str, str]:
     `factconsolidation_mh_6k` and similar names become `mh 6k`, and `adversarial` becomes `refusals
     right`.
     """
-    words = {name: REFUSALS.get(name, spaced(name)).split() for name in names}
-    # The last word of each is not compared: a header must keep one, even if names are equal.
-    columns = zip(*(parts[:-1] for parts in words.values()), strict=False)
+    words = {}
+    for name in names:
+        spaced = name.replace("_", " ").replace("-", " ")
+        words[name] = REFUSALS.get(name, spaced).split()
 
     shared = 0
     if len(words) > 1:
-        shared = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
+        # The last word of each is not compared: a header must keep one, even if names are equal.
+        for column in zip(*(parts[:-1] for parts in words.values()), strict=False):
+            if len(set(column)) > 1:
+                break
+
+            shared += 1
 
     return {name: " ".join(parts[shared:]) for name, parts in words.items()}
 
 
-def spaced(name: str) -> str:
-    """A category's name with spaces, at which a header may fold."""
-    return name.replace("_", " ").replace("-", " ")
-
-
 def fold(header: str) -> str:
     """A header on short lines: `adver-sarial`, `open domain` and `num_ runs` have two."""
-    words = (header.replace("_", "_ ") if len(header) > 6 else header).split()
+    if len(header) > 6:
+        header = header.replace("_", "_ ")
+
     lines = []
-    for word in words:
-        fits = len(word) <= LONGEST_WORD or word.endswith("_")
-        lines += [word] if fits else "-\n".join(split_word(word)).split("\n")
+    for word in header.split():
+        rest = word
+        if len(word) > LONGEST_WORD and not word.endswith("_"):
+            # In parts of five letters, the last of at most seven: `contr-`, `adict-`, `ion`.
+            while len(rest) > 7:
+                lines.append(f"{rest[:5]}-")
+                rest = rest[5:]
+
+        lines.append(rest)
 
     return "\n".join(lines)
-
-
-def split_word(word: str) -> list[str]:
-    """A long word in parts of five letters, the last of at most seven: `contr adict ion`."""
-    return [word] if len(word) <= 7 else [word[:5], *split_word(word[5:])]

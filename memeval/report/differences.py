@@ -47,10 +47,12 @@ def differing_settings(summaries: Sequence[RunSummary]) -> dict[str, str]:
     don't become columns for all, unless other cells of that system lack it. Within a group, a
     setting that follows from a chosen one (a system's class, next to its name) is left out.
     """
-    keys = sorted({key for summary in summaries for key in summary.params}, key=rank)
-    chosen: list[str] = []
+    keys: set[str] = set()
+    for summary in summaries:
+        keys.update(summary.params)
 
-    for key in keys:
+    chosen: list[str] = []
+    for key in sorted(keys, key=rank):
         values = {summary.params[key] for summary in summaries if key in summary.params}
         if len(values) < 2 and not _some_lack(key, summaries):
             continue
@@ -69,10 +71,14 @@ def _some_lack(key: str, summaries: Sequence[RunSummary]) -> bool:
     if option not in WITH_ABSENT_SETTINGS:
         return False
 
-    having = {summary.params.get(option) for summary in summaries if key in summary.params}
-    return any(
-        key not in summary.params and summary.params.get(option) in having for summary in summaries
-    )
+    having, lacking = set(), set()
+    for summary in summaries:
+        if key in summary.params:
+            having.add(summary.params.get(option))
+        else:
+            lacking.add(summary.params.get(option))
+
+    return not having.isdisjoint(lacking)
 
 
 def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
@@ -82,36 +88,32 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
     If nothing differs, it is the run's own name. If many settings differ, as over all runs of a
     home, a setting that does not name an option is included only if most runs have another value.
     """
-    columns = [
-        (key, short.removeprefix("top_"))
-        for key, short in differing_settings(summaries).items()
-        if key not in UNNAMED
-    ]
+    columns = differing_settings(summaries)
+    keys = [key for key in columns if key not in UNNAMED]
     usual: dict[str, str] = {}
-    if len(columns) > MOST_SETTINGS:
-        columns.sort(key=lambda column: not _names_option(column[0]))
-        # A setting that some cells lack is always named: nothing else tells these apart.
-        usual = {
-            key: _usual_value(summaries, key)
-            for key, _ in columns
-            if not _names_option(key) and not _some_lack(key, summaries)
-        }
+    if len(keys) > MOST_SETTINGS:
+        keys.sort(key=lambda key: not _names_option(key))
+        for key in keys:
+            # A setting that some cells lack is always named: nothing else tells these apart.
+            if not _names_option(key) and not _some_lack(key, summaries):
+                usual[key] = _usual_value(summaries, key)
 
     files = _names_of_files(summaries)
-    # A version means nothing without its system.
-    keys = [key for key, _ in columns]
-    has_versions = "label" in keys and "system" not in keys
-
     names = []
     for summary in summaries:
-        parts = [system_of(summary)] if has_versions else []
-        parts += [
-            files[setting_value(summary, key)]
-            if key == IMPORTED_FILE
-            else setting_label(summary, key, short)
-            for key, short in columns
-            if key in summary.params and setting_value(summary, key) != usual.get(key)
-        ]
+        parts = []
+        # A version means nothing without its system.
+        if "label" in keys and "system" not in keys:
+            parts.append(system_of(summary))
+
+        for key in keys:
+            value = setting_value(summary, key)
+            if key not in summary.params or value == usual.get(key):
+                continue
+
+            label = setting_label(summary, key, columns[key].removeprefix("top_"))
+            parts.append(files[value] if key == IMPORTED_FILE else label)
+
         names.append(one_line(" ".join(parts) or summary.name, LONGEST_LABEL))
 
     return _extend_equal(names, summaries) if apart else names
@@ -119,12 +121,14 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
 
 def _names_of_files(summaries: Sequence[RunSummary]) -> dict[str, str]:
     """The names of imported files by path, with as many folders as each needs to be unique."""
-    paths = {setting_value(summary, IMPORTED_FILE) for summary in summaries}
-    parts = {path: (*PurePath(path).parent.parts, PurePath(path).stem) for path in paths}
+    parts = {}
+    for summary in summaries:
+        path = setting_value(summary, IMPORTED_FILE)
+        parts[path] = (*PurePath(path).parent.parts, PurePath(path).stem)
 
     names = {}
     for path, own in parts.items():
-        others = [other for other in parts.values() if other != own]
+        others = set(parts.values()) - {own}
         depth = 1
         while depth < len(own) and any(other[-depth:] == own[-depth:] for other in others):
             depth += 1
@@ -136,10 +140,12 @@ def _names_of_files(summaries: Sequence[RunSummary]) -> dict[str, str]:
 
 def unique_labels(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
     """Unique labels: a key is added if two runs ended in the same second."""
-    return [
-        f"{name} {summary.run_key[:6]}" if names.count(name) > 1 else name
-        for name, summary in zip(names, summaries, strict=True)
-    ]
+    unique = []
+    for name, summary in zip(names, summaries, strict=True):
+        key = f" {summary.run_key[:6]}" if names.count(name) > 1 else ""
+        unique.append(f"{name}{key}")
+
+    return unique
 
 
 def _extend_equal(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
@@ -148,22 +154,24 @@ def _extend_equal(names: Sequence[str], summaries: Sequence[RunSummary]) -> list
     for name, summary in zip(names, summaries, strict=True):
         alike.setdefault(name, []).append(summary)
 
-    return [
-        " ".join([name, *_distinctions(summary, alike[name])])
-        for name, summary in zip(names, summaries, strict=True)
-    ]
+    extended = []
+    for name, summary in zip(names, summaries, strict=True):
+        parts = [name, *_distinctions(summary, alike[name])]
+        extended.append(" ".join(parts))
+
+    return extended
 
 
 def _distinctions(summary: RunSummary, alike: Sequence[RunSummary]) -> list[str]:
     """Settings that distinguish a cell among those of one name."""
-    values: dict[str, list[str]] = {}
+    parts, values = [], []
     for key in sorted(UNNAMED):
         own = [setting_value(other, key) for other in alike]
         if len(set(own)) > 1:
-            values[key] = own
+            values.append(own)
+            parts.append(f"{key}={setting_value(summary, key)}")
 
-    parts = [f"{key}={setting_value(summary, key)}" for key in values]
-    if len(set(zip(*values.values(), strict=True)) or {()}) < len(alike):
+    if len(set(zip(*values, strict=True)) or {()}) < len(alike):
         parts.append(f"of {summary.ended:%Y-%m-%d %H:%M:%S}")
 
     return parts
@@ -197,7 +205,10 @@ def setting_label(summary: RunSummary, key: str, short: str) -> str:
     is_option = key in GROUPS and not value[:1].isdigit()
     is_name = key.endswith("name") or key == "label" or is_option
 
-    return value if is_name and value != "null" else f"{short}={value}"
+    if is_name and value != "null":
+        return value
+
+    return f"{short}={value}"
 
 
 def rank(key: str) -> tuple[int, bool, str]:
@@ -215,7 +226,7 @@ def group(key: str) -> str:
 def follows(key: str, other: str, summaries: Sequence[RunSummary]) -> bool:
     """Whether one setting's value follows from another's in each of the cells."""
     pairs = {(summary.params.get(other), summary.params.get(key)) for summary in summaries}
-    return len(pairs) == len({first for first, _ in pairs})
+    return len(pairs) == len(dict(pairs))
 
 
 def header(key: str, keys: Sequence[str]) -> str:
@@ -224,7 +235,8 @@ def header(key: str, keys: Sequence[str]) -> str:
     if len(parts) == 1:
         return parts[0]
 
-    same_ending = [other for other in keys if other.split(".")[-1] == parts[-1]]
-    is_ambiguous = len(same_ending) > 1 or parts[-1] in GROUPS
+    endings = [other.split(".")[-1] for other in keys]
+    if endings.count(parts[-1]) > 1 or parts[-1] in GROUPS:
+        return ".".join(parts[-2:])
 
-    return ".".join(parts[-2:]) if is_ambiguous else parts[-1]
+    return parts[-1]

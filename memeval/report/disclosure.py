@@ -5,7 +5,7 @@ context, and the error.
 from __future__ import annotations
 
 from memeval.metrics.formats import NONE, count, interval, percent
-from memeval.results import CategoryResult, RunSummary, is_imported
+from memeval.results import RunSummary, is_imported
 from memeval.text.shown import one_line
 
 _LIMITS = (
@@ -31,16 +31,15 @@ def disclosures(summary: RunSummary) -> dict[str, str]:
     }
 
 
-def _version(summary: RunSummary) -> str:
-    """Version of a frozen data set; empty for others."""
-    version = summary.tags.get("data_version")
-    return "" if version is None else f"version {one_line(version)}"
-
-
 def _data(summary: RunSummary) -> str:
     tags = summary.tags
+    dataset = one_line(summary.dataset)
+    # Only a frozen data set has a version.
+    if "data_version" in tags:
+        dataset += f" version {one_line(tags['data_version'])}"
+
     parts = [
-        " ".join(filter(None, [one_line(summary.dataset), _version(summary)])),
+        dataset,
         f"sha256 {one_line(tags.get('data_sha256', NONE))}",
         f"labels {one_line(summary.params.get('dataset.labels', 'original'))}",
     ]
@@ -57,28 +56,28 @@ def _data(summary: RunSummary) -> str:
 
 
 def _questions(summary: RunSummary) -> str:
-    counted = [row for row in summary.categories if row.headline]
-    others = [row for row in summary.categories if not row.headline]
-    named = ", ".join(f"{_category(row)} {row.n:,}" for row in counted)
-    text = f"{count(summary.metrics.get('n_questions'))} ({named})"
+    counted, others = [], []
+    for row in summary.categories:
+        # Id and name, or only one of them if they are equal.
+        category = " ".join(dict.fromkeys((one_line(row.category), one_line(row.name))))
+        if row.headline:
+            counted.append(f"{category} {row.n:,}")
+        else:
+            others.append(category)
+
+    parts = [f"{count(summary.metrics.get('n_questions'))} ({', '.join(counted)})"]
     if others:
-        apart = ", ".join(map(_category, others))
-        text += f"; reported separately: {apart}"
+        parts.append(f"reported separately: {', '.join(others)}")
 
-    limits = [
-        f"{name}={one_line(summary.params[name], 80)}"
-        for name in _LIMITS
-        if summary.params.get(name) not in (None, "all")
-    ]
+    for name in _LIMITS:
+        value = summary.params.get(name)
+        if value not in (None, "all"):
+            parts.append(f"{name}={one_line(value, 80)}")
+
     if summary.params.get("system.only_listed"):
-        limits.append("only the questions listed in the answer file")
+        parts.append("only the questions listed in the answer file")
 
-    return "; ".join([text, *limits])
-
-
-def _category(row: CategoryResult) -> str:
-    """Id and name of a category, or only one of them if they are equal."""
-    return " ".join(dict.fromkeys((one_line(row.category), one_line(row.name))))
+    return "; ".join(parts)
 
 
 def _judge(summary: RunSummary) -> str:
@@ -93,12 +92,12 @@ def _judge(summary: RunSummary) -> str:
     if judge.prompt_sha256 is None:
         return f"{one_line(judge.shown)}, not a language model"
 
-    sent = ", ".join(f"{name} {one_line(value)}" for name, value in judge.request.items())
-    return (
+    text = (
         f"{one_line(judge.name)}, {one_line(judge.model)}, prompt sha256 "
         f"{one_line(judge.prompt_sha256)}, {judge.repeats} per answer"
-        + (f"; sent: {sent}" if sent else "")
     )
+    sent = ", ".join(f"{name} {one_line(value)}" for name, value in judge.request.items())
+    return f"{text}; sent: {sent}" if sent else text
 
 
 def _reader(summary: RunSummary) -> str:
@@ -113,9 +112,11 @@ def _reader(summary: RunSummary) -> str:
         model += " (offline, not a language model)"
 
     temperature = params.get("llm.temperature")
-    warmth = "" if temperature is None else f", temperature {one_line(temperature)}"
+    if temperature is not None:
+        model += f", temperature {one_line(temperature)}"
+
     prompt = f"prompt {one_line(params.get('prompt', NONE))}"
-    return f"{model}{warmth}, {prompt} sha256 {one_line(summary.tags.get('prompt_sha256', NONE))}"
+    return f"{model}, {prompt} sha256 {one_line(summary.tags.get('prompt_sha256', NONE))}"
 
 
 def _retrieval(summary: RunSummary) -> str:

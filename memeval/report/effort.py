@@ -50,15 +50,11 @@ def tokens_section(summary: RunSummary) -> list[str]:
 def latency_section(summary: RunSummary) -> list[str]:
     """Latency by stage; a reply from memeval's cache counts with its original time."""
     get = summary.metrics.get
-    rows = [
-        (
-            stage,
-            milliseconds(get(f"latency_ms/{stage}/p50")),
-            milliseconds(get(f"latency_ms/{stage}/p95")),
-        )
-        for stage in ("ingest", "retrieval", "answer", "judge")
-        if get(f"latency_ms/{stage}/p50") is not None
-    ]
+    rows = []
+    for stage in ("ingest", "retrieval", "answer", "judge"):
+        median, slow = get(f"latency_ms/{stage}/p50"), get(f"latency_ms/{stage}/p95")
+        if median is not None:
+            rows.append((stage, milliseconds(median), milliseconds(slow)))
 
     lines: list[str] = []
     if rows:
@@ -80,7 +76,10 @@ def latency_section(summary: RunSummary) -> list[str]:
             f"After the ingest, {milliseconds(1000 * ready)} until the memories could be searched.",
         ]
 
-    return ["## Latency", *lines] if lines else []
+    if not lines:
+        return []
+
+    return ["## Latency", *lines]
 
 
 def status_section(summary: RunSummary, failures: Sequence[Record]) -> list[str]:
@@ -93,15 +92,11 @@ def status_section(summary: RunSummary, failures: Sequence[Record]) -> list[str]
     if not failures:
         return lines
 
-    rows = [
-        (
-            text(record.question_id),
-            text(record.repeat),
-            text(record.status.value),
-            text(record.error),
-        )
-        for record in failures
-    ]
+    rows = []
+    for record in failures:
+        cells = (record.question_id, record.repeat, record.status.value, record.error)
+        rows.append(list(map(text, cells)))
+
     title = f"The first {len(rows)} failures:" if len(rows) > 1 else "The failure:"
     lines += ["", title, ""]
     lines += table(("question", "repeat", "status", "error"), rows, figures=False)

@@ -80,8 +80,8 @@ def inline(value: object) -> str:
 
 def code(value: object) -> str:
     """Any value as inline code within a table."""
-    line = " ".join(printable(str(value)).split())
-    return f"`{line.replace('`', chr(39)).replace('|', chr(92) + '|')}`" if line else "` `"
+    line = " ".join(printable(str(value)).split()) or " "
+    return f"`{line.replace('`', chr(39)).replace('|', chr(92) + '|')}`"
 
 
 def fenced(text: str, language: str) -> list[str]:
@@ -122,8 +122,10 @@ def tex_row(cells: Sequence[str]) -> str:
     """Escaped cells as a row of a LaTeX table."""
     row = " & ".join(cells)
     # LaTeX would read these as an argument of the row end before them.
-    guard = "{}" if row.startswith(("[", "*")) else ""
-    return rf"{guard}{row} \\"
+    if row.startswith(("[", "*")):
+        row = f"{{}}{row}"
+
+    return rf"{row} \\"
 
 
 def _tex_letter(letter: str) -> str:

@@ -50,38 +50,39 @@ def fit(
     natural, least = [], []
     for column, name in enumerate(header):
         lines = fold(name).split("\n")
-        texts = [*lines, *[row[column] for row in rows]]
-        size = max(map(len, texts))
+        size = max(map(len, [*lines, *(row[column] for row in rows)]))
         natural.append(size)
-        folds = column < settings or name == "flags"
-        is_first = column < settings and (column == 0 or name in KEPT)
-        narrowest = max(*map(len, lines), NARROWEST_FIRST if is_first else NARROWEST)
-        least.append(min(size, narrowest) if folds else size)
+        if column < settings or name == "flags":
+            is_first = column < settings and (column == 0 or name in KEPT)
+            narrowest = NARROWEST_FIRST if is_first else NARROWEST
+            size = min(size, max(*map(len, lines), narrowest))
 
-    shown = list(range(len(header)))
+        least.append(size)
+
     equal = _equal_columns(header, rows, settings)
-    others = [column for column in _drop_order(header, settings) if column not in equal]
-    for column in [*equal, *others]:
-        if sum(least[kept] + GAP for kept in shown) - GAP <= width:
+    # The width that is left over; the last column has no gap after it.
+    spare = width - sum(least) - GAP * (len(least) - 1)
+    hidden = set()
+    for column in dict.fromkeys([*equal, *_drop_order(header, settings)]):
+        if spare >= 0:
             break
 
-        shown.remove(column)
+        hidden.add(column)
+        spare += least[column] + GAP
 
-    widths = {column: least[column] for column in shown}
-    # The remaining width goes to the columns from left to right: names first.
-    spare = width - sum(size + GAP for size in widths.values()) + GAP
-    for column in shown:
-        more = min(natural[column] - widths[column], max(spare, 0))
-        widths[column] += more
-        spare -= more
+    # It goes to the columns from left to right: names first.
+    widths, dropped, constant = {}, [], {}
+    for column, name in enumerate(header):
+        if column not in hidden:
+            more = min(natural[column] - least[column], max(spare, 0))
+            widths[column] = least[column] + more
+            spare -= more
+        elif column in equal:
+            constant[name] = rows[0][column]
+        else:
+            dropped.append(name)
 
-    hidden = [column for column in range(len(header)) if column not in widths]
-    return Fitted(
-        columns=tuple(shown),
-        widths=tuple(widths[column] for column in shown),
-        dropped=tuple(header[column] for column in hidden if column not in equal),
-        equal={header[column]: rows[0][column] for column in hidden if column in equal},
-    )
+    return Fitted(tuple(widths), tuple(widths.values()), tuple(dropped), constant)
 
 
 def _equal_columns(
@@ -99,12 +100,16 @@ def _equal_columns(
 
 def _drop_order(header: Sequence[str], settings: int) -> list[int]:
     """The columns that may be dropped, the least needed first."""
-    figures = range(settings, len(header))
     first = [header.index(name) for name in DROPPED_FIRST if name in header[settings:]]
     last = [header.index(name) for name in DROPPED_LAST if name in header[settings:]]
-    categories = [
-        column for column in figures if column not in {*first, *last} and header[column] not in KEPT
-    ]
+    varied, categories = [], []
+    for column, name in enumerate(header):
+        if name in KEPT:
+            continue
+        if column < settings:
+            varied.append(column)
+        elif column not in {*first, *last}:
+            categories.append(column)
+
     # The settings that a sweep varies distinguish its cells: they are dropped last.
-    varied = [column for column in range(settings) if header[column] not in KEPT]
     return [*first, *reversed(categories), *last, *reversed(varied[1:]), *varied[:1]]

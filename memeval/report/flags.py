@@ -21,11 +21,8 @@ def asked_flags(summary: RunSummary) -> list[str]:
         "only": "no score: only {}",
         "named_questions": "{} named questions",
     }
-    return [
-        word.format(one_line(summary.tags[tag], 60))
-        for tag, word in words.items()
-        if tag in summary.tags
-    ]
+    tags = summary.tags
+    return [word.format(one_line(tags[tag], 60)) for tag, word in words.items() if tag in tags]
 
 
 def session_flags(summary: RunSummary) -> list[str]:
@@ -34,12 +31,14 @@ def session_flags(summary: RunSummary) -> list[str]:
     if not fewest.isdecimal():
         return []
 
-    measured = [k for k in CUTOFFS if summary.metrics.get(f"recall_at_{k}") is not None]
-    deep = [k for k in measured if k >= int(fewest)]
-    if deep:
-        return [f"{OF_SESSIONS}{min(deep)} of {fewest} sessions"]
+    found = []
+    for k in sorted(CUTOFFS):
+        if summary.metrics.get(f"recall_at_{k}") is not None:
+            found = [f"{OF_SESSIONS}k of sessions"]
+            if k >= int(fewest):
+                return [f"{OF_SESSIONS}{k} of {fewest} sessions"]
 
-    return [f"{OF_SESSIONS}k of sessions"] if measured else []
+    return found
 
 
 def recall_warnings(summary: RunSummary, metrics: Iterable[str]) -> list[str]:
@@ -88,5 +87,7 @@ def warning(summary: RunSummary) -> list[str]:
     """The first flag of a run whose figures can't be trusted; none for other runs."""
     if summary.is_stopped:
         return ["STOPPED"]
+    if not summary.valid:
+        return ["INVALID"]
 
-    return [] if summary.valid else ["INVALID"]
+    return []

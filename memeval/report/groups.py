@@ -37,11 +37,13 @@ def abstentions(summary: RunSummary) -> list[str]:
         "abstention_rate": "that count",
         "abstention_rate/unanswerable": "whose right answer is a refusal",
     }
-    return [
-        f"Abstained on {percent(rate)} % of the questions {which}."
-        for name, which in questions.items()
-        if (rate := summary.metrics.get(name)) is not None
-    ]
+    said = []
+    for name, which in questions.items():
+        rate = summary.metrics.get(name)
+        if rate is not None:
+            said.append(f"Abstained on {percent(rate)} % of the questions {which}.")
+
+    return said
 
 
 def facet_section(summary: RunSummary, facet: str) -> list[str]:
@@ -64,11 +66,12 @@ def facet_section(summary: RunSummary, facet: str) -> list[str]:
 
 def protocol_section(summary: RunSummary) -> list[str]:
     """The metrics of the data set's own protocol, by their names in MLflow."""
-    rows = [
-        (code(name), f"{value:.4g}")
-        for name in summary.protocol_metrics
-        if (value := summary.metrics.get(name)) is not None
-    ]
+    rows = []
+    for name in summary.protocol_metrics:
+        value = summary.metrics.get(name)
+        if value is not None:
+            rows.append((code(name), f"{value:.4g}"))
+
     if not rows:
         return []
 
@@ -132,9 +135,7 @@ def retrieval_section(summary: RunSummary) -> list[str]:
         "whole ranking: turns %",
         "sessions %",
     )
-    depths = [
-        f"recall_at_{k}" for k in CUTOFFS if summary.metrics.get(f"recall_at_{k}") is not None
-    ]
+    depths = [name for name in map("recall_at_{}".format, CUTOFFS) if get(name) is not None]
     lines = ["## Retrieval", "", *table(header, rows), *_retrieval_by_category(summary)]
     for warning in recall_warnings(summary, depths):
         lines += ["", inline(f"Of recall: {warning}.")]
@@ -148,7 +149,7 @@ def _retrieval_by_category(summary: RunSummary) -> list[str]:
     rows = []
     for category in summary.categories:
         values = [summary.metrics.get(f"{metric.name}/{category.name}") for metric in columns]
-        if any(value is not None for value in values):
+        if values.count(None) < len(values):
             rows.append((inline(category.name), count(category.n), *map(percent, values)))
 
     if not rows:

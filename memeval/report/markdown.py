@@ -64,11 +64,16 @@ def report(
     positions: Sequence[str] = (),
 ) -> str:
     """The report's text; `positions` is the section on chosen positions, if there is one."""
+    pictures = []
+    for plot in plots:
+        title = Path(plot).stem.replace("_", " ")
+        pictures.append([f"![{title}]({plot})"])
+
     sections = (
         [f"# {inline(summary.name)}"],
         banner(summary),
         headline(summary),
-        *([f"![{Path(plot).stem.replace('_', ' ')}]({plot})"] for plot in plots),
+        *pictures,
         category_section(summary),
         *(facet_section(summary, facet) for facet in summary.facets),
         protocol_section(summary),
@@ -83,7 +88,7 @@ def report(
         ["## Repeat it", "", *fenced(redacted(summary.command), "sh")],
         settings(summary),
     )
-    return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
+    return "\n\n".join(map("\n".join, filter(None, sections))) + "\n"
 
 
 def banner(summary: RunSummary) -> list[str]:
@@ -97,8 +102,12 @@ def banner(summary: RunSummary) -> list[str]:
     if summary.found_nothing:
         return ["> **INVALID.** No question got any context from the memory."]
 
-    minimums = [value for key, value in summary.params.items() if key.endswith("min_coverage")]
-    minimum = f" of {inline(minimums[0])}" if minimums else ""
+    minimum = ""
+    for key, value in summary.params.items():
+        if key.endswith("min_coverage"):
+            minimum = f" of {inline(value)}"
+            break
+
     coverage = percent(summary.metrics.get("coverage"))
 
     return [
@@ -110,23 +119,24 @@ def banner(summary: RunSummary) -> list[str]:
 def headline(summary: RunSummary) -> list[str]:
     """Findings of the run, before any detail."""
     get = summary.metrics.get
-    _, low, high = summary.share()
-    has_interval = low is not None and high is not None
-    times = f", asked {len(summary.repeats)} times" if len(summary.repeats) > 1 else ""
+    ends = interval(*summary.share()[1:])
+    if ends != NONE:
+        ends += " %"
+
+    questions = count(get("n_questions"))
+    if len(summary.repeats) > 1:
+        questions += f", asked {len(summary.repeats)} times"
 
     rows = [
         ("**accuracy**", f"**{percent(get('accuracy'))} %**"),
-        (
-            "95 % interval, clustered by case",
-            f"{interval(low, high)} %" if has_interval else NONE,
-        ),
+        ("95 % interval, clustered by case", ends),
     ]
     if shown := corrected_text(summary):
         rows.append(("accuracy corrected for the judge's error", f"{shown} %"))
 
     rows += [
         ("std over repeats, points", deviation(summary, get("accuracy_std"))),
-        ("questions", count(get("n_questions")) + times),
+        ("questions", questions),
         ("coverage", f"{percent(get('coverage'))} %"),
     ]
     # With full coverage both bounds are the accuracy itself.

@@ -16,24 +16,34 @@ def run_sentences(summary: RunSummary, conversations: int | None = None) -> list
 
 
 def _result(summary: RunSummary, conversations: int | None) -> str:
+    accuracy = summary.metrics.get("accuracy")
+    if accuracy is None:
+        return _unjudged(summary)
+
+    of = ""
+    if conversations and conversations > 1:
+        of = f" of {conversations:,} conversations"
+
+    text = f"{percent(accuracy)} % of {right_phrase(summary, of)}"
+    judge = judge_shown(summary.judge)
+    if judge:
+        text += f", according to the judge {judge}"
+    if len(summary.repeats) > 1:
+        text += f", mean of {len(summary.repeats)} repeats"
+
+    return f"{text}."
+
+
+def _unjudged(summary: RunSummary) -> str:
     asked = "n_records" if summary.only_retrieves else "n_questions"
     number = count(summary.metrics.get(asked))
     questions = "1 question" if number == "1" else f"{number} questions"
-    accuracy = summary.metrics.get("accuracy")
-    if accuracy is None and summary.only_retrieves:
+    if summary.only_retrieves:
         return f"{questions}; only the retrieval was measured, so no answer was judged."
-    if accuracy is None and number == "1":
+    if number == "1":
         return "The only question could not be scored."
-    if accuracy is None:
-        return f"None of the {questions} could be scored."
 
-    judge = judge_shown(summary.judge)
-    of = f" of {conversations:,} conversations" if conversations and conversations > 1 else ""
-    by = f", according to the judge {judge}" if judge else ""
-    repeats = len(summary.repeats)
-    often = f", mean of {repeats} repeats" if repeats > 1 else ""
-
-    return f"{percent(accuracy)} % of {right_phrase(summary, of)}{by}{often}."
+    return f"None of the {questions} could be scored."
 
 
 def _evidence(summary: RunSummary) -> str:

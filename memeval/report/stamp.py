@@ -27,18 +27,20 @@ def has_report(folder: Path, *, plots: bool) -> bool:
 
 
 def _stamp(folder: Path, *, plots: bool) -> str:
-    files = [hashlib.sha256((folder / name).read_bytes()) for name in (RUN_FILE, REPORT_FILE)]
-    drawn = sorted(path.name for path in (folder / "plots").glob("*.??g")) if plots else []
-    digests = [file.hexdigest() for file in files]
+    lines = []
     # Labels change what a report shows, and nothing in `run.json`.
-    page, calibration = _digest(folder / PAGE_FILE), _digest(folder / CALIBRATION_FILE)
+    for name in (RUN_FILE, REPORT_FILE, PAGE_FILE, CALIBRATION_FILE):
+        path = folder / name
+        if path.exists() or name in (RUN_FILE, REPORT_FILE):
+            lines.append(hashlib.sha256(path.read_bytes()).hexdigest())
+        else:
+            lines.append(f"no {name}")
 
-    return "\n".join([*digests, page, calibration, report_code(), f"plots={plots}", *drawn]) + "\n"
+    lines += [report_code(), f"plots={plots}"]
+    if plots:
+        lines += sorted(path.name for path in (folder / "plots").glob("*.??g"))
 
-
-def _digest(path: Path) -> str:
-    """sha256 of a file that need not exist."""
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else f"no {path.name}"
+    return "\n".join([*lines, ""])
 
 
 @cache

@@ -24,7 +24,6 @@ def table(
     """A Markdown table. Columns of figures, after the `leading` ones, are aligned to the right."""
     alignment = "---:" if figures else "---"
     rule = [*["---"] * leading, *[alignment] * (len(header) - leading)]
-
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
 
 
@@ -46,7 +45,10 @@ def text(value: object) -> str:
 
     Anything that looks like a secret is removed: errors may quote one.
     """
-    return NONE if value is None else inline(one_line(value, LONGEST_CELL))
+    if value is None:
+        return NONE
+
+    return inline(one_line(value, LONGEST_CELL))
 
 
 def money(value: float | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from memeval.metrics.accuracy import corrected_text
 from memeval.metrics.formats import percent
@@ -35,15 +35,23 @@ MOST_CONVERSATIONS = 60
 def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None) -> PageData:
     """All that a page shows of these runs, in their order."""
     summaries = [run.summary for run in runs]
-    baseline = _baseline(summaries, comparison)
     cells = cell_data(summaries)
-    is_single = len(summaries) == 1
+    dataset = ", ".join(dict.fromkeys(summary.dataset for summary in summaries))
+    title, protocol = f"{len(summaries)} runs on {dataset}", ""
+    if len(summaries) == 1:
+        title, protocol = summaries[0].name, summaries[0].tags.get("protocol", "")
+
+    baseline = 0
+    keys = [summary.run_key for summary in summaries]
+    if comparison and comparison.baseline in keys:
+        baseline = keys.index(comparison.baseline)
+
     return PageData(
-        title=summaries[0].name if is_single else f"{len(summaries)} runs on {_dataset(summaries)}",
-        dataset=_dataset(summaries),
+        title=title,
+        dataset=dataset,
         sentences=comparison.sentences if comparison else sentences(cells, runs),
         judges=tuple(dict.fromkeys(cell.judge for cell in cells if cell.judge)),
-        protocol=summaries[0].tags.get("protocol", "") if is_single else "",
+        protocol=protocol,
         made_at=max(summary.finished_at for summary in summaries),
         cells=cells,
         baseline=baseline,
@@ -52,22 +60,9 @@ def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None)
         conversations=conversation_data(runs, baseline),
         settings=setting_data(summaries),
         frontiers=price_panels(summaries, [cell.label for cell in cells]),
-        curves=[curve_panel(curves) for curves in curves_of(summaries)],
+        curves=list(map(curve_panel, curves_of(summaries))),
         questions=question_data(runs),
     )
-
-
-def _dataset(summaries: Sequence[RunSummary]) -> str:
-    return ", ".join(dict.fromkeys(summary.dataset for summary in summaries))
-
-
-def _baseline(summaries: Sequence[RunSummary], comparison: ComparisonData | None) -> int:
-    """Position of the cell that the comparison names; else the first."""
-    keys = [summary.run_key for summary in summaries]
-    if comparison is None or comparison.baseline not in keys:
-        return 0
-
-    return keys.index(comparison.baseline)
 
 
 def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
@@ -75,7 +70,12 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
     names = labels(summaries) if len(summaries) > 1 else [summaries[0].name]
     cells = []
     for summary, label in zip(summaries, names, strict=True):
-        headline = [row for row in summary.categories if row.headline]
+        scored = asked = 0
+        for row in summary.categories:
+            if row.headline:
+                scored += row.scored
+                asked += row.asked
+
         cell = CellData(
             summary=summary,
             label=label,
@@ -86,8 +86,8 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             tiles=_figures(summary, TILE),
             flags=tuple(flags(summary)),
             notes=tuple(redacted(str(note)) for note in summary.notes),
-            scored=sum(row.scored for row in headline),
-            asked=sum(row.asked for row in headline),
+            scored=scored,
+            asked=asked,
             corrected=corrected_text(summary),
         )
         cells.append(cell)
@@ -115,9 +115,9 @@ def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
     made = []
     for title in columns_of(titles):
         rows = [own.get(title) for own in by_title]
-        first = next(row for row in rows if row is not None)
+        first = next(filter(None, rows))
         shares = tuple(None if row is None else row.share for row in rows)
-        made.append(CategoryData(name=title, n=first.n, headline=first.headline, shares=shares))
+        made.append(CategoryData(title, first.n, first.headline, shares))
 
     return tuple(made)
 
@@ -137,56 +137,50 @@ def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[Conversat
 
     made = []
     for case_id, questions in cases.items():
-        scores = [run.scores(questions) for run in runs]
-        weights = {name: record.weight for name, record in questions.items()}
-        made.append(
-            ConversationData(
-                name=case_id,
-                n=len(questions),
-                accuracies=tuple(mean(own.values(), list(weights.values())) for own in scores),
-                differences=tuple(
-                    None if number == baseline else _difference(own, scores[baseline], weights)
-                    for number, own in enumerate(scores)
-                ),
-            )
-        )
+        weights = [record.weight for record in questions.values()]
+        scores = [list(run.scores(questions).values()) for run in runs]
+        accuracies = tuple(mean(own, weights) for own in scores)
+        differences = [_difference(own, scores[baseline], weights) for own in scores]
+        differences[baseline] = None
+        made.append(ConversationData(case_id, len(questions), accuracies, tuple(differences)))
 
     return tuple(made)
 
 
 def _difference(
-    own: Mapping[str, float | None],
-    other: Mapping[str, float | None],
-    weights: Mapping[str, float],
+    own: Sequence[float | None], others: Sequence[float | None], weights: Sequence[float]
 ) -> float | None:
     """Mean difference over the questions that both scored."""
     differences: list[float | None] = []
-    for name, score in own.items():
-        other_score = other[name]
-        if score is None or other_score is None:
+    for score, other in zip(own, others, strict=True):
+        if score is None or other is None:
             differences.append(None)
         else:
-            differences.append(score - other_score)
+            differences.append(score - other)
 
-    return mean(differences, [weights[name] for name in own])
+    return mean(differences, weights)
 
 
 def setting_data(summaries: Sequence[RunSummary]) -> dict[str, list[str]]:
     """The settings in which the runs differ; for a single run, all that have a value."""
-    if len(summaries) > 1:
-        names = list(differing_settings(summaries))
-    else:
-        names = [key for key, value in summaries[0].params.items() if value is not None]
+    names = differing_settings(summaries)
+    if len(summaries) == 1:
+        names = {key: key for key, value in summaries[0].params.items() if value is not None}
 
-    return {
-        name: [redacted(setting_value(summary, name)) for summary in summaries] for name in names
-    }
+    values = {}
+    for name in names:
+        values[name] = [redacted(setting_value(summary, name)) for summary in summaries]
+
+    return values
 
 
 def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, ...]:
     """One or two sentences on one run, or on several runs without a comparison."""
     if len(cells) == 1:
-        return tuple(run_sentences(runs[0].summary, _conversations(runs[0])))
+        # Only those with questions that count in the accuracy.
+        counted = [rows[0] for rows in runs[0].records.values() if runs[0].counts(rows[0])]
+        conversations = len({record.case_id for record in counted})
+        return tuple(run_sentences(runs[0].summary, conversations))
 
     ranked = [cell for cell in cells if cell.accuracy.value is not None]
     if not ranked:
@@ -198,8 +192,3 @@ def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, 
         f"{percent(best.accuracy.value)} %.",
         "Whether this is more than chance is not tested here.",
     )
-
-
-def _conversations(run: PageRun) -> int:
-    """Number of conversations with questions that count in the accuracy."""
-    return len({rows[0].case_id for rows in run.records.values() if run.counts(rows[0])})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, groupby
 from typing import Any
 
 from memeval.errors import UserError
-from memeval.records import Label, Status, format_time
+from memeval.records import Label, Status, format_time, labelled
 from memeval.report.page.data import QuestionData
 from memeval.report.page.runs import PageRun, questions_of
 from memeval.results import Record, RetrievedChunk, Texts, as_json, is_imported
@@ -27,6 +27,8 @@ LABELS = {
     Label.ABSTAINED: ABSTAINED,
     Label.UNSCORED: UNSCORED,
 }
+INDEX = "cases categories ids case category text gold marks shown disagree block".split()
+"""Members of the index, in their order."""
 ALL_SHOWN, SOME_SHOWN, NONE_SHOWN, UNKNOWN = "asn-"
 """Letters for how much of the evidence was among the chunks that the reader was shown."""
 
@@ -42,38 +44,34 @@ def question_data(runs: Sequence[PageRun]) -> QuestionData:
     """All questions of the runs, in the order of the data set."""
     questions = questions_of(runs)
     blocks, places = _blocks(runs, questions)
-    cases = list(dict.fromkeys(record.case_id for record in questions.values()))
-    categories = list(dict.fromkeys(record.category_name for record in questions.values()))
-    index = {
-        "cases": cases,
-        "categories": categories,
-        "ids": list(questions),
-        "case": _positions(cases, [record.case_id for record in questions.values()]),
-        "category": _positions(categories, [record.category_name for record in questions.values()]),
-        "text": [record.question for record in questions.values()],
-        "gold": ["\n".join(_gold(record)) for record in questions.values()],
-        "marks": [_letters(run, questions, outcome_letter) for run in runs],
-        "shown": [_letters(run, questions, evidence_letter) for run in runs],
-        "disagree": [int(_is_disputed(runs, name)) for name in questions],
-        "block": places,
-    }
+    index: dict[str, list[Any]] = {name: [] for name in INDEX}
+    cases: dict[str, int] = {}
+    categories: dict[str, int] = {}
+    for name, record in questions.items():
+        index["ids"].append(name)
+        index["case"].append(cases.setdefault(record.case_id, len(cases)))
+        index["category"].append(categories.setdefault(record.category_name, len(categories)))
+        index["text"].append(record.question)
+        index["gold"].append("\n".join(_gold(record)))
+        index["disagree"].append(int(_is_disputed(runs, name)))
+
+    for run in runs:
+        records = [run.records.get(name, ()) for name in questions]
+        # A letter per question, as one string: a list would be four times as long.
+        index["marks"].append("".join(map(outcome_letter, records)))
+        index["shown"].append("".join(map(evidence_letter, records)))
+
+    index |= {"cases": list(cases), "categories": list(categories), "block": places}
     return QuestionData(index=index, blocks=tuple(blocks))
-
-
-def _letters(
-    run: PageRun, questions: Iterable[str], letter_of: Callable[[Sequence[Record]], str]
-) -> str:
-    """A letter per question, as one string: a list would be four times as long."""
-    return "".join(letter_of(run.records.get(name, ())) for name in questions)
 
 
 def outcome_letter(records: Sequence[Record]) -> str:
     """How the answers of a cell to one question ended, over its repeats."""
-    ends = {answer_letter(record) for record in records}
-    if not ends:
-        return NOT_ASKED
+    ends = set(map(answer_letter, records))
+    if len(ends) > 1:
+        return MIXED
 
-    return ends.pop() if len(ends) == 1 else MIXED
+    return ends.pop() if ends else NOT_ASKED
 
 
 def answer_letter(record: Record) -> str:
@@ -92,12 +90,15 @@ def evidence_letter(records: Sequence[Record]) -> str:
     if not records or not records[0].evidence or records[0].retrieved is None:
         return UNKNOWN
 
-    turns = {turn for chunk in records[0].retrieved for turn in chunk.turn_ids}
-    covered = turns.intersection(records[0].evidence)
-    if not covered:
-        return NONE_SHOWN
+    missing = set(records[0].evidence)
+    evidence = len(missing)
+    for chunk in records[0].retrieved:
+        missing.difference_update(chunk.turn_ids)
 
-    return ALL_SHOWN if len(covered) == len(set(records[0].evidence)) else SOME_SHOWN
+    if not missing:
+        return ALL_SHOWN
+
+    return NONE_SHOWN if len(missing) == evidence else SOME_SHOWN
 
 
 def _is_disputed(runs: Sequence[PageRun], question_id: str) -> bool:
@@ -118,21 +119,13 @@ def _is_disputed(runs: Sequence[PageRun], question_id: str) -> bool:
     return False
 
 
-def _positions(names: Sequence[str], values: Sequence[str]) -> list[int]:
-    position_of = {name: position for position, name in enumerate(names)}
-    return [position_of[value] for value in values]
-
-
 def _gold(record: Record) -> list[str]:
     """The accepted answers; for a question with choices, the right ones with their labels."""
-    if record.gold or not record.right_choices:
+    if record.gold:
         return list(record.gold)
 
-    return [
-        f"{record.choice_labels.label(position)}. {record.choices[position]}"
-        for position in record.right_choices
-        if position < len(record.choices)
-    ]
+    choices = labelled(record.choices, record.choice_labels)
+    return [choices[position] for position in record.right_choices if position < len(choices)]
 
 
 def _blocks(
@@ -156,11 +149,15 @@ def _blocks(
 def _group(runs: Sequence[PageRun], questions: Mapping[str, Record]) -> Iterator[list[str]]:
     """Groups of questions of whole conversations, each with enough answers for a block."""
     names: list[str] = []
+    answers = 0
     for _, case in groupby(questions, key=lambda name: questions[name].case_id):
-        names += case
-        if sum(len(run.records.get(name, ())) for run in runs for name in names) >= BLOCK_ANSWERS:
+        for name in case:
+            names.append(name)
+            answers += sum(len(run.records.get(name, ())) for run in runs)
+
+        if answers >= BLOCK_ANSWERS:
             yield names
-            names = []
+            names, answers = [], 0
 
     if names:
         yield names
@@ -224,11 +221,13 @@ def _writer(run: Run, record: Record, texts: Texts | None, pool: TextPool) -> li
     except (UserError, ValueError):
         return []  # the page shows what is there
 
-    sessions = [session for part in written for session in part.sessions if session.made]
-    return [
-        [session.session_id, [_step(step, texts, pool) for step in session.made]]
-        for session in sessions
-    ]
+    sessions = []
+    for session in chain.from_iterable(part.sessions for part in written):
+        if session.made:
+            steps = [_step(step, texts, pool) for step in session.made]
+            sessions.append([session.session_id, steps])
+
+    return sessions
 
 
 def _question(record: Record) -> dict[str, Any]:
@@ -241,10 +240,7 @@ def _question(record: Record) -> dict[str, Any]:
     if record.facets:
         detail["facets"] = dict(record.facets)
     if record.choices:
-        detail["choices"] = [
-            f"{record.choice_labels.label(position)}. {choice}"
-            for position, choice in enumerate(record.choices)
-        ]
+        detail["choices"] = labelled(record.choices, record.choice_labels)
 
     return detail
 
@@ -293,17 +289,12 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
 
 def _step(step: AgentStep, texts: Texts | None, pool: TextPool) -> dict[str, Any]:
     """A reply of the model, and for each call its tool, arguments, result, turns and fault."""
-    text_ref = None if step.text is None else pool.put(texts, step.text)
-    calls = [
-        [
-            call.name,
-            pool.put(texts, call.arguments),
-            pool.put(texts, call.result),
-            list(call.turn_ids or ()),
-            call.fault,
-        ]
-        for call in step.calls
-    ]
+    text_ref = pool.put(texts, step.text)
+    calls = []
+    for call in step.calls:
+        arguments, result = pool.put(texts, call.arguments), pool.put(texts, call.result)
+        calls.append([call.name, arguments, result, list(call.turn_ids or ()), call.fault])
+
     return {"text": text_ref, "calls": calls, "faults": list(step.faults)}
 
 
@@ -314,8 +305,14 @@ def _round(value: float | None) -> float | None:
 
 def _sum(counts: Sequence[int | None]) -> int | None:
     """The sum of token counts; None if one is unknown."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+
+        total += count
+
+    return total
 
 
 _DEEPEST = 8
@@ -343,8 +340,10 @@ class TextPool:
             return self._text_at[ref]
 
         stored = texts.read_stored(ref)
+        if stored is None:
+            return None
         if not isinstance(stored, Joined):
-            return None if stored is None else self._add(ref, stored)
+            return self._add(ref, stored)
 
         positions = [self.put(texts, part, depth + 1) for part in stored.parts]
         # A context with a gap would look as if the reader had seen it that way.

@@ -39,10 +39,12 @@ class PageRun(Struct, frozen=True, dict=True):
 
     def scores(self, question_ids: Iterable[str]) -> dict[str, float | None]:
         """Mean scores of some questions over the repeats that could be scored."""
-        return {
-            question_id: mean(record.score for record in self.records.get(question_id, ()))
-            for question_id in question_ids
-        }
+        scores = {}
+        for question_id in question_ids:
+            records = self.records.get(question_id, ())
+            scores[question_id] = mean(record.score for record in records)
+
+        return scores
 
     def counts(self, record: Record) -> bool:
         """Whether a question counts in the accuracy."""
@@ -64,6 +66,8 @@ def questions_of(runs: Sequence[PageRun]) -> dict[str, Record]:
             first.setdefault(question_id, records[0])
 
     # A run over a part of the questions must not split another run's conversations.
-    cases = list(dict.fromkeys(record.case_id for record in first.values()))
-    position_of = {case_id: position for position, case_id in enumerate(cases)}
+    position_of: dict[str, int] = {}
+    for record in first.values():
+        position_of.setdefault(record.case_id, len(position_of))
+
     return dict(sorted(first.items(), key=lambda item: position_of[item[1].case_id]))

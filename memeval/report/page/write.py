@@ -23,7 +23,7 @@ from memeval.process.collector import rare_collections
 from memeval.records import Status
 from memeval.report.compared import ComparisonData
 from memeval.report.page.build import page_data
-from memeval.report.page.data import CellData, ConversationData, PageData
+from memeval.report.page.data import ConversationData, PageData
 from memeval.report.page.runs import PageRun
 from memeval.results import write_atomically
 from memeval.text.shown import printable
@@ -57,24 +57,29 @@ def render(data: PageData) -> str:
     """The page's HTML."""
     style = _source("style.css")
     script = "\n".join(_source(f"{name}.js") for name in SCRIPTS)
-    index = {
-        **data.questions.index,
-        "cells": [cell.label for cell in data.cells],
-        "keys": [cell.summary.run_key for cell in data.cells],
-    }
+    labels, keys, unscored = [], [], []
+    statuses: dict[str, None] = {}
+    for cell in data.cells:
+        labels.append(cell.label)
+        keys.append(cell.summary.run_key)
+        statuses |= dict.fromkeys(cell.summary.statuses)
+        if cell.scored < cell.asked or not set(cell.summary.statuses) <= {Status.OK.value}:
+            unscored.append(cell)
 
-    comparison = data.comparison
-    compared = comparison.differences if comparison and comparison.baseline else ()
-    differences = {row.cell: row for row in compared}
+    index = {**data.questions.index, "cells": labels, "keys": keys}
+    comparison, differences = data.comparison, {}
+    if comparison and comparison.baseline:
+        differences = {row.cell: row for row in comparison.differences}
+
     return load_template().render(
         page=data,
-        to_baseline=bool(data.comparison and data.comparison.baseline),
+        to_baseline=bool(comparison and comparison.baseline),
         forest=comparison and comparison.forest,
-        number_of={cell.summary.run_key: number for number, cell in enumerate(data.cells, start=1)},
+        number_of=dict(zip(keys, range(1, len(keys) + 1), strict=True)),
         largest=largest_difference(data.conversations),
         differences=differences,
-        statuses=list(dict.fromkeys(name for cell in data.cells for name in cell.summary.statuses)),
-        unscored=[cell for cell in data.cells if _lacks_scores(cell)],
+        statuses=list(statuses),
+        unscored=unscored,
         notes=notes(data),
         index=as_data(index),
         style=raw(style),
@@ -85,10 +90,6 @@ def render(data: PageData) -> str:
 
 def _source(name: str) -> str:
     return (FILES / name).read_text(encoding="utf-8")
-
-
-def _lacks_scores(cell: CellData) -> bool:
-    return cell.scored < cell.asked or not set(cell.summary.statuses) <= {Status.OK.value}
 
 
 def notes(data: PageData) -> list[tuple[str, list[str]]]:
@@ -143,7 +144,10 @@ def _environment() -> Environment:
 
     def show(value: Any) -> Any:
         """Text from outside; characters that change how the text around is read become visible."""
-        return printable(value) if isinstance(value, str) and type(value) is not Markup else value
+        if isinstance(value, str) and type(value) is not Markup:
+            return printable(value)
+
+        return value
 
     environment = Environment(
         loader=FileSystemLoader(FILES),
@@ -185,15 +189,12 @@ def shade(value: float | None, largest: float) -> str:
 
 def largest_difference(conversations: Sequence[ConversationData]) -> float:
     """The largest difference in any conversation: the shades are relative to it."""
-    return max(
-        (
-            abs(difference)
-            for conversation in conversations
-            for difference in conversation.differences
-            if difference is not None
-        ),
-        default=0.0,
-    )
+    largest = 0.0
+    for conversation in conversations:
+        for difference in conversation.differences:
+            largest = max(largest, abs(difference or 0.0))
+
+    return largest
 
 
 def review_page(file: Path, reviewer: str) -> tuple[str, str]:
