@@ -88,9 +88,15 @@ def compare_runs(
 
 
 def _read_scores(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
-    scores = [read_scores(run, metric) for run in runs]
+    scores = []
+    names: set[str] = set()
+    for run in runs:
+        own = read_scores(run, metric)
+        scores.append(own)
+        names |= own.metrics
+
     if runs and not any(own.values for own in scores):
-        raise unknown_metric(metric.name, frozenset().union(*(own.metrics for own in scores)))
+        raise unknown_metric(metric.name, names)
 
     return scores
 

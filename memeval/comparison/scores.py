@@ -47,6 +47,13 @@ class RunScores(Struct, frozen=True):
         return [question for question in self.values if question in other.values]
 
 
+def deltas_of(
+    values: Mapping[str, float], others: Mapping[str, float], questions: Iterable[str]
+) -> list[float]:
+    """How much higher the value of each question is."""
+    return [values[question] - others[question] for question in questions]
+
+
 def cases_of(scores: RunScores, questions: Iterable[str]) -> list[str]:
     """The conversation of each question."""
     return [scores.questions[question].case_id for question in questions]

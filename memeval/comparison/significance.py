@@ -8,7 +8,7 @@ from itertools import chain, combinations
 from typing import TypeVar
 
 from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Difference, is_significant
-from memeval.comparison.scores import RunScores, cases_of, weights_of
+from memeval.comparison.scores import RunScores, cases_of, deltas_of, weights_of
 from memeval.statistics.clusters import cluster_sums
 from memeval.statistics.flips import max_t_ps
 from memeval.statistics.means import mean
@@ -151,7 +151,7 @@ def _are_aligned(scores: RunScores, other: RunScores) -> bool:
 def _common_sums(scores: RunScores, other: RunScores) -> dict[Hashable, float]:
     """The sums over the questions that both scored."""
     common = scores.common(other)
-    deltas = [scores.values[question] - other.values[question] for question in common]
+    deltas = deltas_of(scores.values, other.values, common)
     return cluster_sums(deltas, cases_of(scores, common), weights=weights_of(scores, common))
 
 

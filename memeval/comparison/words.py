@@ -100,12 +100,16 @@ def adjusted_how(comparison: Comparison) -> str:
 
 def corrections(comparison: Comparison) -> list[str]:
     """The corrected accuracies, and a line that differences are not based on them."""
-    corrected = [run for run in comparison.runs if run.corrected]
-    if comparison.metric != "accuracy" or not corrected:
+    if comparison.metric != "accuracy":
         return []
 
-    lines = [f"{run.label}, corrected for its judge's error: {run.corrected}" for run in corrected]
-    return [*lines, RAW_VERDICTS]
+    lines = []
+    for run in comparison.runs:
+        if run.corrected:
+            about = f"{run.label}, corrected for its judge's error"
+            lines.append(f"{about}: {run.corrected}")
+
+    return [*lines, RAW_VERDICTS] if lines else []
 
 
 def table_remarks(comparisons: Iterable[Comparison]) -> list[str]:

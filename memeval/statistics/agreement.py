@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from operator import eq
 
 from msgspec import Struct
 
@@ -25,20 +26,20 @@ def krippendorff_alpha(units: Sequence[Sequence[Hashable | None]]) -> float | No
     for unit in units:
         labels = Counter(label for label in unit if label is not None)
         count = labels.total()
-        if count < 2:
-            continue
+        if count > 1:
+            observed += _differing_pairs(labels) / (count - 1)
+            totals += labels
 
-        agreeing = sum(number * (number - 1) for number in labels.values())
-        observed += (count * (count - 1) - agreeing) / (count - 1)
-        totals += labels
-
-    pairable = totals.total()
-    alike = sum(number * (number - 1) for number in totals.values())
-    expected = pairable * (pairable - 1) - alike
+    expected = _differing_pairs(totals)
     if expected == 0:
         return None
 
-    return 1 - observed * (pairable - 1) / expected
+    return 1 - observed * (totals.total() - 1) / expected
+
+
+def _differing_pairs(labels: Counter[Hashable]) -> int:
+    """Ordered pairs of labels that are not the same."""
+    return labels.total() ** 2 - sum(number**2 for number in labels.values())
 
 
 class Kappa(Struct, frozen=True):
@@ -70,16 +71,15 @@ def cohen_kappa(
     if chance == count**2:
         return None
 
-    pairs = list(zip(first, second, strict=True))
-    observed = sum(one == two for one, two in pairs) / count
+    observed = sum(map(eq, first, second)) / count
     expected = chance / count**2
     kappa = (observed - expected) / (1 - expected)
-    influences = [
-        kappa
-        + ((one == two) - observed - (1 - kappa) * ((twos[one] + ones[two]) / count - 2 * expected))
-        / (1 - expected)
-        for one, two in pairs
-    ]
+    influences = []
+    for one, two in zip(first, second, strict=True):
+        agreement = (one == two) - observed
+        by_chance = (1 - kappa) * ((twos[one] + ones[two]) / count - 2 * expected)
+        influences.append(kappa + (agreement - by_chance) / (1 - expected))
+
     mean = clustered_mean(influences, clusters, is_share=False)
     if mean is None or mean.low is None or mean.high is None:
         return Kappa(kappa, low=None, high=None)

@@ -16,6 +16,11 @@ from memeval.statistics.student import two_sided_quantile
 CONFIDENCE = 0.95
 
 
+def scales_of(values: Sequence[float | None], weights: Sequence[float] | None) -> Sequence[float]:
+    """The weights of values; without weights, each is 1."""
+    return [1.0] * len(values) if weights is None else weights
+
+
 def cluster_sums(
     values: Sequence[float],
     clusters: Sequence[Hashable],
@@ -27,7 +32,7 @@ def cluster_sums(
     Without weights, each w is 1.
     """
     sums: dict[Hashable, float] = {}
-    scales = [1.0] * len(values) if weights is None else weights
+    scales = scales_of(values, weights)
     for value, cluster, scale in zip(values, clusters, scales, strict=True):
         sums[cluster] = sums.get(cluster, 0.0) + scale * (value - centre)
 
@@ -80,10 +85,9 @@ def clustered_se(
         return 0.0
 
     squares = sum(residual**2 for residual in residuals.values())
-    se = sqrt(groups / (groups - 1) * squares) / (len(values) if weights is None else sum(weights))
+    se = sqrt(groups / (groups - 1) * squares) / sum(scales_of(values, weights))
     # Residuals that cancel within each cluster leave only rounding, too: an error of 0.
     rounding = 1e-12 * max(map(abs, values))
-
     return se if se > rounding else 0.0
 
 
@@ -149,19 +153,23 @@ def clustered_mean(
     if groups < 2:
         return ClusteredMean(mean, count, groups, se=None, low=None, high=None)
 
-    scales = own or [1.0] * count
+    scales = scales_of(values, own)
     total, squares = sum(scales), sum(scale**2 for scale in scales)
     sizes = list(cluster_sums([1.0] * count, clusters, weights=own).values())
     own_squares = list(cluster_sums(scales, clusters, weights=own).values())
     variance = _robust_variance(list(residuals.values()), sizes)
-    independent = _value_variance(values, mean, own) * squares / total**2
-    error = max(variance, independent) if min(values) < max(values) else 0.0
+    independent = _value_variance(values, mean, scales, squares) * squares / total**2
+    error = 0.0
+    if min(values) < max(values):
+        error = max(variance, independent)
+
     factor = two_sided_quantile(_degrees_of_freedom(sizes, own_squares), CONFIDENCE)
 
-    bounded = is_share and min(values) >= 0 and max(values) <= 1
-    if bounded:
-        spread = mean * (1 - mean)
-        effective = spread / error if spread > 0 and error > 0 else total**2 / squares
+    if is_share and min(values) >= 0 and max(values) <= 1:
+        spread, effective = mean * (1 - mean), total**2 / squares
+        if spread > 0 and error > 0:
+            effective = spread / error
+
         low, high = wilson_ends(min(max(mean, 0.0), 1.0), effective, factor)
     elif error == 0:
         return ClusteredMean(mean, count, groups, se=None, low=None, high=None)
@@ -173,11 +181,15 @@ def clustered_mean(
 
 def dominating_cluster(counts: Mapping[str, int]) -> str | None:
     """The cluster that contains half of all values or more, and more than any other; else None."""
-    largest = max(counts, key=lambda name: counts[name], default=None)
-    if largest is None or len(counts) < 2 or 2 * counts[largest] < sum(counts.values()):
+    if len(counts) < 2:
         return None
 
-    return None if list(counts.values()).count(counts[largest]) > 1 else largest
+    largest = max(counts, key=lambda name: counts[name])
+    is_half = 2 * counts[largest] >= sum(counts.values())
+    if is_half and list(counts.values()).count(counts[largest]) == 1:
+        return largest
+
+    return None
 
 
 def equal_as_none(weights: Sequence[float] | None) -> Sequence[float] | None:
@@ -190,23 +202,23 @@ def equal_as_none(weights: Sequence[float] | None) -> Sequence[float] | None:
 
 def _robust_variance(residuals: Sequence[float], sizes: Sequence[float]) -> float:
     """The CR2 variance of a mean: Σ r_g²/(1 - h_g)/W², with h_g the share of a cluster."""
-    total = sum(sizes)
-    # The sum of the others instead of 1 - h keeps its precision if one cluster contains nearly all.
-    parts = [
-        residual**2 * total / (total - size)
-        for residual, size in zip(residuals, sizes, strict=True)
-    ]
+    total, parts = sum(sizes), []
+    for residual, size in zip(residuals, sizes, strict=True):
+        # The sum of the others instead of 1 - h keeps its precision if one cluster has nearly all.
+        others = total - size
+        parts.append(residual**2 * total / others)
+
     return sum(parts) / total**2
 
 
-def _value_variance(values: Sequence[float], mean: float, weights: Sequence[float] | None) -> float:
+def _value_variance(
+    values: Sequence[float], mean: float, scales: Sequence[float], squares: float
+) -> float:
     """The variance of a value: p(1 - p) for right or wrong, otherwise s²."""
     if set(values) <= {0.0, 1.0}:
         return mean * (1 - mean)
 
-    scales = weights or [1.0] * len(values)
-    total, squares = sum(scales), sum(scale**2 for scale in scales)
-    pairs = zip(values, scales, strict=True)
+    total, pairs = sum(scales), zip(values, scales, strict=True)
     spread = sum(scale * (value - mean) ** 2 for value, scale in pairs) / total
 
     # n/(n - 1), with the n of the weights.
@@ -221,21 +233,18 @@ def _degrees_of_freedom(sizes: Sequence[float], squares: Sequence[float]) -> flo
     Without weights it is n_g [g = h] - n_g n_h/N. G - 1 for clusters of equal sizes.
     """
     total, all_squares = sum(sizes), sum(squares)
-    scales = [total / (total - size) for size in sizes]
     trace = diagonal = 0.0
     ww = wq = qq = 0.0
-    for size, square, scale in zip(sizes, squares, scales, strict=True):
+    for size, square in zip(sizes, squares, strict=True):
+        scale = total / (total - size)
         off = -2 * size * square / total + size**2 * all_squares / total**2
         trace += scale * (square + off)
         diagonal += scale**2 * (2 * square * off + square**2)
-        ww, wq, qq = (
-            ww + scale * size**2,
-            wq + scale * size * square,
-            qq + scale * square**2,
-        )
+        ww += scale * size**2
+        wq += scale * size * square
+        qq += scale * square**2
 
     # The rest of Σ m², computed for all pairs together: 5,000 clusters have 25 million of them.
     rest = 2 * (ww * qq + wq**2) / total**2
     rest += -4 * all_squares * wq * ww / total**3 + all_squares**2 * ww**2 / total**4
-
     return trace**2 / (diagonal + rest)

@@ -58,12 +58,11 @@ class ClusteredDifference(Struct, frozen=True):
 
     def reversed(self) -> ClusteredDifference:
         """The difference with the opposite sign."""
-        return replace(
-            self,
-            mean=-self.mean,
-            low=None if self.high is None else -self.high,
-            high=None if self.low is None else -self.low,
-        )
+        low, high = self.low, self.high
+        if low is not None and high is not None:
+            low, high = -high, -low
+
+        return replace(self, mean=-self.mean, low=low, high=high)
 
     @property
     def has_too_few_clusters(self) -> bool:
@@ -130,7 +129,10 @@ def detectable_difference(se: float, groups: int, *, most: float | None = None) 
     if factor is None:
         factor = quantile(groups - 1, (1 + CONFIDENCE) / 2) + quantile(groups - 1, POWER)
 
-    return factor * se if most is None else min(factor * se, most)
+    if most is None:
+        return factor * se
+
+    return min(factor * se, most)
 
 
 def more_clusters(se: float, groups: int, *, most: float | None = None) -> tuple[int, float] | None:

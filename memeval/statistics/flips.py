@@ -144,8 +144,8 @@ def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
 
     adjusted = np.empty(len(sums))
     adjusted[order] = np.maximum.accumulate(with_rest / total)
-
-    return [float(p) for p in adjusted]
+    ps: list[float] = adjusted.tolist()
+    return ps
 
 
 def count_vectors(groups: int) -> int:

@@ -103,10 +103,11 @@ def _covariance(
 ) -> float:
     """The weighted covariance, with 1/n."""
     centre, other_centre = weighted_mean(values, weights), weighted_mean(others, weights)
-    products = [
-        (value - centre) * (other - other_centre)
-        for value, other in zip(values, others, strict=True)
-    ]
+    products = []
+    for value, other in zip(values, others, strict=True):
+        distance = value - centre
+        products.append(distance * (other - other_centre))
+
     return weighted_mean(products, weights)
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from math import sqrt
 
-from memeval.statistics.clusters import ClusteredMean, clustered_mean, clustered_se, weighted_mean
+from memeval.statistics.clusters import (
+    ClusteredMean,
+    clustered_mean,
+    clustered_se,
+    scales_of,
+    weighted_mean,
+)
 
 
 def mean(values: Iterable[float | None], weights: Sequence[float] | None = None) -> float | None:
@@ -14,10 +20,13 @@ def mean(values: Iterable[float | None], weights: Sequence[float] | None = None)
         scored = [value for value in values if value is not None]
         return sum(scored) / len(scored) if scored else None
 
-    pairs = [
-        (value, weight) for value, weight in zip(values, weights, strict=True) if value is not None
-    ]
-    return weighted_mean(*_columns(pairs)) if pairs else None
+    scored, scored_weights = [], []
+    for value, weight in zip(values, weights, strict=True):
+        if value is not None:
+            scored.append(value)
+            scored_weights.append(weight)
+
+    return weighted_mean(scored, scored_weights) if scored else None
 
 
 def sum_or_none(values: Iterable[float | None]) -> float | None:
@@ -47,10 +56,6 @@ def sample_std(values: Iterable[float | None]) -> float | None:
     return sqrt(sum((value - centre) ** 2 for value in scored) / (len(scored) - 1))
 
 
-def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    return [value for value, _ in pairs], [weight for _, weight in pairs]
-
-
 def scored_mean(
     values: Sequence[float | None],
     clusters: Sequence[Hashable],
@@ -65,17 +70,14 @@ def _scored_values(
     clusters: Sequence[Hashable],
     weights: Sequence[float] | None,
 ) -> tuple[list[float], list[Hashable], list[float]]:
-    all_weights = [1.0] * len(values) if weights is None else weights
-    scored = [
-        (value, cluster, weight)
-        for value, cluster, weight in zip(values, clusters, all_weights, strict=True)
-        if value is not None
-    ]
-    return (
-        [value for value, _, _ in scored],
-        [cluster for _, cluster, _ in scored],
-        [weight for _, _, weight in scored],
-    )
+    scored, own, own_weights = [], [], []
+    for value, cluster, weight in zip(values, clusters, scales_of(values, weights), strict=True):
+        if value is not None:
+            scored.append(value)
+            own.append(cluster)
+            own_weights.append(weight)
+
+    return scored, own, own_weights
 
 
 def design_effect(
@@ -88,7 +90,10 @@ def design_effect(
     """
     scored, own, own_weights = _scored_values(values, clusters, weights)
     se, std = clustered_se(scored, own, own_weights), sample_std(scored)
-    return se**2 / (std**2 / len(scored)) if se is not None and std else None
+    if se is None or not std:
+        return None
+
+    return se**2 / (std**2 / len(scored))
 
 
 def bounds(
@@ -98,6 +103,6 @@ def bounds(
     if not values:
         return None
 
-    worst = [0.0 if value is None else value for value in values]
+    worst = [value or 0.0 for value in values]
     best = [1.0 if value is None else value for value in values]
     return weighted_mean(worst, weights), weighted_mean(best, weights)

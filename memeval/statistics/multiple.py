@@ -32,37 +32,38 @@ def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> list[st
 
     Source: Piepho, Journal of Computational and Graphical Statistics 13 (2004).
     """
-    groups: list[frozenset[int]] = [frozenset(range(count))] if count else []
+    groups = [frozenset(range(count))]
     for first, second in different:
-        split: list[frozenset[int]] = []
+        split: dict[frozenset[int], None] = {}
         for group in groups:
             if first in group and second in group:
-                split += [group - {first}, group - {second}]
+                split |= dict.fromkeys((group - {first}, group - {second}))
             else:
-                split.append(group)
+                split[group] = None
 
-        groups = _without_subsets(split)
+        groups = [group for group in split if not _is_within(group, split)]
 
     return letters_by_item(count, groups)
 
 
 def letters_by_item(count: int, groups: Iterable[frozenset[int]]) -> list[str]:
     """The letters of `count` items; each group has one letter."""
-    ordered = sorted(groups, key=sorted)
-    return [_letters_of(item, ordered) for item in range(count)]
+    letters = [""] * count
+    for index, group in enumerate(sorted(groups, key=sorted)):
+        for item in group:
+            letters[item] += _letter(index)
+
+    return letters
 
 
-def _letters_of(item: int, groups: Sequence[frozenset[int]]) -> str:
-    return "".join(_letter(index) for index, group in enumerate(groups) if item in group)
-
-
-def _without_subsets(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    unique = list(dict.fromkeys(groups))
-    within = {group for group in unique for other in unique if group < other}
-    return [group for group in unique if group not in within]
+def _is_within(group: frozenset[int], others: Iterable[frozenset[int]]) -> bool:
+    return any(group < other for other in others)
 
 
 def _letter(index: int) -> str:
     """a … z, then A … Z, then numbers in brackets."""
     alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    return alphabet[index] if index < len(alphabet) else f"({index})"
+    if index < len(alphabet):
+        return alphabet[index]
+
+    return f"({index})"

@@ -36,7 +36,10 @@ def two_sided_quantile(freedom: float, confidence: float) -> float:
         if middle in (low, high):
             break
 
-        low, high = (middle, high) if share_within(middle, freedom) < confidence else (low, middle)
+        if share_within(middle, freedom) < confidence:
+            low = middle
+        else:
+            high = middle
 
     return (low + high) / 2
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from memeval.comparison.gating.baseline import LABELS, Baseline, judge_of
 from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, other_judge, too_low
-from memeval.comparison.scores import RunScores, cases_of, weights_of
+from memeval.comparison.scores import RunScores, cases_of, deltas_of, weights_of
 from memeval.metrics.metric import Metric
 from memeval.results import is_same_judge
 from memeval.results.run import Run
@@ -103,7 +103,14 @@ def judge_run(
 ) -> GateResult:
     """Compares a run with its baseline."""
     before, now = baseline.values, scores.values
-    common = [name for name in now if name in before]
+    common, fell, rose = [], [], []
+    for name in filter(before.__contains__, now):
+        common.append(name)
+        if now[name] < before[name]:
+            fell.append(name)
+        elif now[name] > before[name]:
+            rose.append(name)
+
     reasons = [*not_sound(run), *_not_comparable(baseline, run, scores, metric)]
     if len(common) < MIN_COMMON:
         reasons.append("fewer than two questions have a value in both runs")
@@ -118,11 +125,7 @@ def judge_run(
     if reasons:
         return GateResult(GateOutcome.BROKEN, tuple(reasons), must_pass=tuple(passes))
 
-    lost = tuple(name for name in common if now[name] < before[name])
-    gained = tuple(name for name in common if now[name] > before[name])
-    if not metric.more_is_better:
-        lost, gained = gained, lost
-
+    lost, gained = (fell, rose) if metric.more_is_better else (rose, fell)
     change = _change("all questions", common, baseline, scores)
     weights = weights_of(scores, common)
     return GateResult(
@@ -134,8 +137,8 @@ def judge_run(
         now=weighted_mean([now[name] for name in common], weights),
         categories=tuple(_by_category(common, baseline, scores)),
         must_pass=tuple(passes),
-        lost=lost,
-        gained=gained,
+        lost=tuple(lost),
+        gained=tuple(gained),
     )
 
 
@@ -262,8 +265,7 @@ def _change(
     name: str, questions: Sequence[str], baseline: Baseline, scores: RunScores
 ) -> GatedChange:
     """The difference on some questions."""
-    before = baseline.values
-    deltas = [scores.values[question] - before[question] for question in questions]
+    deltas = deltas_of(scores.values, baseline.values, questions)
     cases, weights = cases_of(scores, questions), weights_of(scores, questions)
     result = clustered_difference(deltas, cases, weights, most=1.0)
     assert result is not None, "there are questions"

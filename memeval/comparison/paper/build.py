@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 
 from memeval.comparison.build import compare_runs
 from memeval.comparison.paper.records import PaperCell, PaperColumn, PaperTable
@@ -48,8 +47,13 @@ def paper_table(
     distinguishes the runs. Raises `UserError` for runs of several data sets, for runs that may not
     be compared unless `force`, for rows with equal names, and for columns that no run has.
     """
-    summaries = [run.summary for run in runs]
-    datasets = dict.fromkeys(one_line(summary.dataset) for summary in summaries)
+    summaries, row_flags = [], []
+    datasets: dict[str, None] = {}
+    for run in runs:
+        summaries.append(run.summary)
+        row_flags.append(tuple(flags(run.summary)))
+        datasets[one_line(run.summary.dataset)] = None
+
     if len(datasets) > 1:
         raise UserError(
             f"a table shows one data set, but the runs have {len(datasets)}: {', '.join(datasets)}",
@@ -83,7 +87,7 @@ def paper_table(
         headings=headings,
         names=names,
         columns=tuple(paper_columns),
-        flags=tuple(tuple(flags(summary)) for summary in summaries),
+        flags=tuple(row_flags),
         notes=tuple(dict.fromkeys(_notes(summaries, names, paper_columns, comparisons))),
         caption=caption or _caption(", ".join(datasets), summaries),
         label=label or f"tab:{next(iter(datasets), 'memeval')}",
@@ -136,23 +140,23 @@ def _named_rows(
 
 def _compared_column(metric: Metric, comparison: Comparison) -> PaperColumn:
     """A mean over questions, with its interval and the letters of rows that can't be told apart."""
-    cells = tuple(_compared_cell(run, comparison, metric) for run in comparison.runs)
-    return PaperColumn(name=metric.name, title=_title(metric), cells=cells)
+    cells = []
+    for run in comparison.runs:
+        cell = NOT_MEASURED
+        if run.result is not None:
+            cell = PaperCell(
+                value=run.result.mean,
+                low=run.result.low,
+                high=run.result.high,
+                text=figure(run.result.mean, metric.unit.name),
+                interval=interval(run.result, metric.unit.name),
+                letters=run.letters,
+                is_best=_is_best(run, comparison, metric),
+            )
 
+        cells.append(cell)
 
-def _compared_cell(run: ComparedRun, comparison: Comparison, metric: Metric) -> PaperCell:
-    if run.result is None:
-        return NOT_MEASURED
-
-    return PaperCell(
-        value=run.result.mean,
-        low=run.result.low,
-        high=run.result.high,
-        text=figure(run.result.mean, metric.unit.name),
-        interval=interval(run.result, metric.unit.name),
-        letters=run.letters,
-        is_best=_is_best(run, comparison, metric),
-    )
+    return PaperColumn(name=metric.name, title=_title(metric), cells=tuple(cells))
 
 
 def _is_best(run: ComparedRun, comparison: Comparison, metric: Metric) -> bool:
@@ -257,22 +261,22 @@ def _notes(
     if judge:
         yield f"{judge[0].upper()}{judge[1:]}."
 
-    cells = list(chain.from_iterable(column.cells for column in columns))
-    if any(cell.interval for cell in cells):
-        yield "In brackets: 95 % intervals, clustered by conversation."
-
-    yield from _notes_on_differences(list(comparisons.values()), cells)
-    if any(column.group for column in columns):
-        yield "Categories are described, not tested one by one."
-
+    cells: list[PaperCell] = []
     measured, described = [], []
     for column in columns:
+        cells += column.cells
         if not column.group:
             metric = metric_named(column.name)
             measured.append(metric.name)
             if metric.figure:
                 described.append(metric.paper_title)
 
+    if any(cell.interval for cell in cells):
+        yield "In brackets: 95 % intervals, clustered by conversation."
+
+    yield from _notes_on_differences(list(comparisons.values()), cells)
+    if len(measured) < len(columns):
+        yield "Categories are described, not tested one by one."
     if described:
         yield f"Described, not tested: {', '.join(described)}."
 
