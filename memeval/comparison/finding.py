@@ -44,7 +44,9 @@ class Filters(Struct, frozen=True):
         summary = run.summary
         if self.sweep is not None and summary.sweep != self.sweep:
             return False
-        if self.dataset is not None and self.dataset not in dataset_names(summary):
+        # A user's file has its own name, and the option `json`: it is found by both.
+        names = (summary.dataset, summary.params.get("dataset", summary.dataset))
+        if self.dataset is not None and self.dataset not in map(str, names):
             return False
         if self.since is not None and summary.ended < self.since:
             return False
@@ -294,13 +296,6 @@ def _suggestion(word: str, known: Sequence[Run]) -> str:
     near = [*holding, *get_close_matches(word, shown, n=3, cutoff=0.5)]
     names = list(dict.fromkeys(map(shown.__getitem__, near)))[:3]
     return f" Did you mean: {', '.join(names)}?" if names else ""
-
-
-def dataset_names(summary: RunSummary) -> set[str]:
-    """Names of a run's data set: its own name, and the option of the group `dataset`. They differ
-    for a user's file, whose option is `json`.
-    """
-    return {summary.dataset, str(summary.params.get("dataset", summary.dataset))}
 
 
 def earliest_time(since: datetime | timedelta | str | None) -> datetime | None:

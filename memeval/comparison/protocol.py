@@ -98,8 +98,8 @@ def other_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> st
         return f"different judges: {shown}; an unnamed judge never equals another judge{more}"
 
     shown = f"{one_line(first.shown)}, {one_line(second.shown)}"
-    parts = [one_line(part) for part in first.differences(second)]
-    return f"different judges: {shown} (they differ in {'; '.join(parts)})"
+    parts = "; ".join(map(one_line, first.differences(second)))
+    return f"different judges: {shown} (they differ in {parts})"
 
 
 def _same_model(first: RunSummary, second: RunSummary) -> str:

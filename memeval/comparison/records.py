@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -239,6 +239,11 @@ class Comparison:
 
         values = {key: list(map(own.get, self.questions)) for key, own in self.values.items()}
         return {"id": list(self.questions), "case": cases, "category": categories, "values": values}
+
+
+def are_too_few(differences: Iterable[Difference]) -> bool:
+    """Whether each difference has too few conversations to be shown."""
+    return all(difference.result.has_too_few_clusters for difference in differences)
 
 
 def compared_keys(comparison: Comparison) -> set[str]:

@@ -10,6 +10,7 @@ from memeval.comparison.records import (
     ComparedRun,
     Comparison,
     Difference,
+    are_too_few,
     is_significant,
     pair_labels,
 )
@@ -272,11 +273,6 @@ def _verb(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def are_too_few(differences: Sequence[Difference]) -> bool:
-    """Whether each difference has too few conversations to be shown."""
-    return all(difference.result.has_too_few_clusters for difference in differences)
-
-
 def sentence(comparison: Comparison, difference: Difference) -> str:
     """Sentence on a difference: words first, figures after."""
     result, unit = difference.result, comparison.unit
@@ -319,7 +315,8 @@ def _shown(comparison: Comparison, difference: Difference, than: str) -> str:
     amount = f"{figure(result.mean, unit)} {_word(unit)} {interval(result, unit)}"
     clause = f"is {direction} than {than} by {amount}"
     p = f"p {probability(result.p)}"
-    adjusted = f"{adjusted_name(comparison)} {probability(difference.adjusted_p)}"
+    name = "Benjamini–Hochberg" if comparison.adjustment == BENJAMINI_HOCHBERG else "adjusted"
+    adjusted = f"{name} {probability(difference.adjusted_p)}"
     if not difference.is_shown:
         among = f"but not among {difference.among:,} comparisons ({adjusted})"
         return f"{clause} on its own ({p}), {among}"
@@ -365,8 +362,3 @@ def larger_data(result: ClusteredDifference, unit: str) -> str:
 def _too_few(result: ClusteredDifference) -> str:
     """`3 conversations are too few`."""
     return f"{counted(result.groups, 'conversation')} {_verb(result.groups)} too few"
-
-
-def adjusted_name(comparison: Comparison) -> str:
-    """Name of the adjusted p in sentences."""
-    return "Benjamini–Hochberg" if comparison.adjustment == BENJAMINI_HOCHBERG else "adjusted"

@@ -7,7 +7,13 @@ from dataclasses import replace
 from itertools import chain, combinations
 from typing import TypeVar
 
-from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Difference, is_significant
+from memeval.comparison.records import (
+    BENJAMINI_HOCHBERG,
+    Comparison,
+    Difference,
+    are_too_few,
+    is_significant,
+)
 from memeval.comparison.scores import RunScores, cases_of, deltas_of, weights_of
 from memeval.statistics.clusters import cluster_sums
 from memeval.statistics.flips import max_t_ps
@@ -68,8 +74,8 @@ def letters_of(
     """
     groups = []
     for members in groups_of(differences):
-        own = [row.result for pair, row in differences.items() if pair[0] in members]
-        if not all(result.has_too_few_clusters for result in own):
+        own = [row for pair, row in differences.items() if pair[0] in members]
+        if not are_too_few(own):
             groups.append(sorted(members, key=lambda number: -_mean(scores[number])))
 
     ranked = list(chain.from_iterable(groups))
@@ -124,13 +130,18 @@ def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float
 
     rows: list[dict[Hashable, float]] = []
     for first, second in pairs:
-        if _are_aligned(scores[first], scores[second]):
+        own, other = scores[first], scores[second]
+        common = own.common(other)
+        weights = weights_of(own, common)
+        is_same = len(common) == len(own.values) == len(other.values)
+        if is_same and weights == weights_of(other, common):
             # Sums of differences are differences of sums: 45 pairs of ten runs take no longer than
             # the ten runs.
             less = own_sums[second]
             rows.append({case: total - less[case] for case, total in own_sums[first].items()})
         else:
-            rows.append(_common_sums(scores[first], scores[second]))
+            deltas = deltas_of(own.values, other.values, common)
+            rows.append(cluster_sums(deltas, cases_of(own, common), weights=weights))
 
     # Flips shared by all pairs need a column per conversation, 0 if a pair has no question of it.
     no_sums: dict[Hashable, float] = {}
@@ -138,21 +149,6 @@ def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float
         no_sums |= dict.fromkeys(row, 0.0)
 
     return [list((no_sums | row).values()) for row in rows]
-
-
-def _are_aligned(scores: RunScores, other: RunScores) -> bool:
-    """Whether two runs scored the same questions, with the same weights."""
-    if scores.values.keys() != other.values.keys():
-        return False
-
-    return weights_of(scores, scores.values) == weights_of(other, scores.values)
-
-
-def _common_sums(scores: RunScores, other: RunScores) -> dict[Hashable, float]:
-    """The sums over the questions that both scored."""
-    common = scores.common(other)
-    deltas = deltas_of(scores.values, other.values, common)
-    return cluster_sums(deltas, cases_of(scores, common), weights=weights_of(scores, common))
 
 
 def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:

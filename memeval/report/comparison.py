@@ -109,8 +109,7 @@ def shared_flags(summaries: Sequence[RunSummary]) -> list[str]:
         return []
 
     own, *others = map(asked_flags, summaries)
-    shared = set(own).intersection(*others)
-    return [flag for flag in own if flag in shared]
+    return list(filter(set(own).intersection(*others).__contains__, own))
 
 
 def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:

@@ -96,7 +96,9 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
         for key in keys:
             # A setting that some cells lack is always named: nothing else tells these apart.
             if not _names_option(key) and not _some_lack(key, summaries):
-                usual[key] = _usual_value(summaries, key)
+                having = [summary for summary in summaries if key in summary.params]
+                values = Counter(setting_value(summary, key) for summary in having)
+                usual[key] = values.most_common(1)[0][0]
 
     files = _names_of_files(summaries)
     names = []
@@ -180,12 +182,6 @@ def _distinctions(summary: RunSummary, alike: Sequence[RunSummary]) -> list[str]
 def _names_option(key: str) -> bool:
     """Whether a setting names the option of a group, such as the system or the data set."""
     return key in GROUPS or key.endswith(".name")
-
-
-def _usual_value(summaries: Sequence[RunSummary], key: str) -> str:
-    """The most common value among the cells that have the setting."""
-    values = Counter(setting_value(summary, key) for summary in summaries if key in summary.params)
-    return values.most_common(1)[0][0]
 
 
 def system_of(summary: RunSummary) -> str:

@@ -44,15 +44,15 @@ def session_flags(summary: RunSummary) -> list[str]:
 def recall_warnings(summary: RunSummary, metrics: Iterable[str]) -> list[str]:
     """Warnings about recalls if a chunk is a session, as sentences without a full stop."""
     fewest = summary.tags.get(FEWEST_SESSIONS, "")
-    depths = [k for k in map(cutoff_of, metrics) if k is not None]
+    depths = set(map(cutoff_of, metrics)) - {None}
     if not fewest.isdecimal() or not depths:
         return []
 
-    deep = sorted({k for k in depths if k >= int(fewest)})
+    deep = sorted(k for k in depths if k and k >= int(fewest))
     if not deep:
         return ["a chunk is a session, so k counts sessions"]
 
-    shown = ", ".join(f"@{k}" for k in deep)
+    shown = ", ".join(map("@{}".format, deep))
     return [
         f"a chunk is a session, and conversations have as few as {fewest}: "
         f"{shown} can't miss anything in those with at most k sessions"

@@ -24,7 +24,7 @@ from memeval.report.groups import (
     retrieval_section,
 )
 from memeval.report.stamp import REPORT_FILE
-from memeval.report.tables import table, text
+from memeval.report.tables import bullets, table, text
 from memeval.results import RECORDS_FILE, NoteKind, Record, RunSummary, write_atomically
 from memeval.results.calibration import read_shown_summary
 from memeval.results.summary import as_yaml
@@ -156,12 +156,13 @@ def notes(summary: RunSummary) -> list[str]:
     if not summary.notes:
         return []
 
-    return ["## Notes", "", *(f"- {inline(redacted(str(note)))}" for note in summary.notes)]
+    return ["## Notes", "", *bullets(redacted(str(note)) for note in summary.notes)]
 
 
 def disclosure(summary: RunSummary) -> list[str]:
     """The six things to quote with the run's accuracy."""
-    rows = [(name, text(value)) for name, value in disclosures(summary).items()]
+    told = disclosures(summary)
+    rows = zip(told, map(text, told.values()), strict=True)
     return ["## Quote the accuracy with", "", *table(("what", "this run"), rows, figures=False)]
 
 
@@ -169,15 +170,14 @@ def settings(summary: RunSummary) -> list[str]:
     """The resolved settings and the provenance of the run."""
     values = [(code(key), text(as_yaml(value))) for key, value in summary.params.items()]
     tags = [
-        (inline(key), text(value))
-        for key, value in summary.tags.items()
-        if key not in {"run_key", "command"}
-    ]
-    times = [
         ("started", inline(summary.started_at)),
         ("finished", inline(summary.finished_at)),
         ("run key", inline(summary.run_key)),
     ]
+    for key, value in summary.tags.items():
+        if key not in {"run_key", "command"}:
+            row = inline(key), text(value)
+            tags.append(row)
 
     return [
         "## Settings",
@@ -186,5 +186,5 @@ def settings(summary: RunSummary) -> list[str]:
         "",
         "## Provenance",
         "",
-        *table(("tag", "value"), [*times, *tags], figures=False),
+        *table(("tag", "value"), tags, figures=False),
     ]

@@ -61,11 +61,10 @@ class Match(Struct, frozen=True):
     @property
     def verdict(self) -> str:
         """`comparable`, `not comparable`, or `can't be said` if the source discloses too little."""
-        kinds = {aspect.sameness for aspect in self.aspects}
-        if Sameness.OTHER in kinds:
+        if self.texts(Sameness.OTHER):
             return "not comparable"
 
-        return "can't be said" if Sameness.NOT_DISCLOSED in kinds else "comparable"
+        return "can't be said" if self.texts(Sameness.NOT_DISCLOSED) else "comparable"
 
     @property
     def allowed_difference(self) -> str:

@@ -77,9 +77,14 @@ def judge_of(run: Run, metric: Metric) -> JudgeIdentity | None:
 
 def settings_of(run: Run) -> dict[str, str]:
     """The settings of a run that can change a result, by dotted path."""
-    params, stages = run.summary.params, recorded_stages(run.summary.identity)
-    names = [name for name in params if not is_runtime(name, stages)]
-    return {name: redacted(as_yaml(params[name])) for name in names}
+    stages = recorded_stages(run.summary.identity)
+    settings = {}
+    for name, value in run.summary.params.items():
+        can_change_results = not is_runtime(name, stages)
+        if can_change_results:
+            settings[name] = redacted(as_yaml(value))
+
+    return settings
 
 
 def tokens_and_usd(summary: RunSummary) -> tuple[float | None, float | None]:

@@ -15,7 +15,6 @@ from memeval.comparison.gating.verdict import (
     GateOutcome,
     GateResult,
     GateRules,
-    MustPass,
     is_loss,
 )
 from memeval.comparison.sentences import detection_limit, with_interval, with_unit
@@ -41,7 +40,7 @@ def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
         return f"Broken: not comparable with the baseline: {'; '.join(result.reasons)}."
 
     amount = f"{_points(result.change)} points of {metric.name}"
-    failed = [one_line(question.question_id, 80) for question in _failed_questions(result)]
+    failed = _failed_questions(result)
     limit = figure(rules.non_inferior, POINTS.name)
     difference = result.change.result
     tested = f"{amount} (p {probability(difference.p)})"
@@ -87,8 +86,14 @@ def _points(change: GatedChange) -> str:
     return with_interval(change.result, POINTS.name, signed=True)
 
 
-def _failed_questions(result: GateResult) -> list[MustPass]:
-    return [question for question in result.must_pass if not question.passes]
+def _failed_questions(result: GateResult) -> list[str]:
+    failed = []
+    for question in result.must_pass:
+        name = one_line(question.question_id, 80)
+        if not question.passes:
+            failed.append(name)
+
+    return failed
 
 
 def gate_markdown(

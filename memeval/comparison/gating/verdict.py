@@ -103,9 +103,11 @@ def judge_run(
 ) -> GateResult:
     """Compares a run with its baseline."""
     before, now = baseline.values, scores.values
-    common, fell, rose = [], [], []
+    common, old_values, new_values, fell, rose = [], [], [], [], []
     for name in filter(before.__contains__, now):
         common.append(name)
+        old_values.append(before[name])
+        new_values.append(now[name])
         if now[name] < before[name]:
             fell.append(name)
         elif now[name] > before[name]:
@@ -133,8 +135,8 @@ def judge_run(
         reasons=(),
         change=change,
         # Both means use today's weights, so that their difference is that of the verdict.
-        before=weighted_mean([before[name] for name in common], weights),
-        now=weighted_mean([now[name] for name in common], weights),
+        before=weighted_mean(old_values, weights),
+        now=weighted_mean(new_values, weights),
         categories=tuple(_by_category(common, baseline, scores)),
         must_pass=tuple(passes),
         lost=tuple(lost),

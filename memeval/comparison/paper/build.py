@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from memeval.comparison.build import compare_runs
 from memeval.comparison.paper.records import PaperCell, PaperColumn, PaperTable
-from memeval.comparison.records import ComparedRun, Comparison
-from memeval.comparison.sentences import are_too_few, detection_limit, interval, widest_of
+from memeval.comparison.records import ComparedRun, Comparison, are_too_few
+from memeval.comparison.sentences import detection_limit, interval, widest_of
 from memeval.comparison.words import dominating_conversations, refusal_lines
 from memeval.errors import UserError, unknown
 from memeval.metrics.formats import NONE, count, figure
@@ -49,10 +49,12 @@ def paper_table(
     """
     summaries, row_flags = [], []
     datasets: dict[str, None] = {}
+    asked: dict[str, None] = {}
     for run in runs:
         summaries.append(run.summary)
         row_flags.append(tuple(flags(run.summary)))
         datasets[one_line(run.summary.dataset)] = None
+        asked[count(run.summary.metrics.get("n_questions"))] = None
 
     if len(datasets) > 1:
         raise UserError(
@@ -89,7 +91,7 @@ def paper_table(
         columns=tuple(paper_columns),
         flags=tuple(row_flags),
         notes=tuple(dict.fromkeys(_notes(summaries, names, paper_columns, comparisons))),
-        caption=caption or _caption(", ".join(datasets), summaries),
+        caption=caption or f"{', '.join(datasets)}, {' or '.join(asked)} questions.",
         label=label or f"tab:{next(iter(datasets), 'memeval')}",
     )
 
@@ -240,11 +242,6 @@ def _refuse_other_protocols(comparison: Comparison) -> None:
 
 def _measured_keys(comparison: Comparison) -> set[str]:
     return {run.key for run in comparison.runs if run.result}
-
-
-def _caption(dataset: str, summaries: Sequence[RunSummary]) -> str:
-    asked = dict.fromkeys(count(summary.metrics.get("n_questions")) for summary in summaries)
-    return f"{dataset}, {' or '.join(asked)} questions."
 
 
 def _notes(

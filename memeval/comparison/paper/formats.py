@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from textwrap import wrap
@@ -19,11 +20,13 @@ TITLE_WIDTH = 11
 def latex(table: PaperTable) -> str:
     """A float that needs `booktabs` and `graphicx`, with the figures explained below."""
     leading = len(table.headings)
+    # LaTeX does not allow these characters in a label.
+    label = re.sub(r'[^\x00-\x7f]|[\\{}%#~^$&_" ]', "", table.label)
     lines = [
         r"\begin{table}[t]",
         r"  \centering\small\setlength{\tabcolsep}{3pt}",
         rf"  \caption{{{tex(redacted(table.caption))}}}",
-        rf"  \label{{{_tex_label(table.label)}}}",
+        rf"  \label{{{label}}}",
         # Shrunk if it is wider than a line, and never enlarged.
         r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"  \begin{{tabular}}{{{'l' * leading}{'r' * len(table.columns)}}}",
@@ -34,9 +37,9 @@ def latex(table: PaperTable) -> str:
     lines += [f"    {tex_row(titles)}", r"    \midrule"]
     for names, cells in table.rows:
         lines.append(f"    {tex_row([*map(tex, names), *map(_latex_cell, cells)])}")
-        if any(cell.interval for cell in cells):
-            below = [*[""] * leading, *map(_latex_interval, cells)]
-            lines.append(f"    {tex_row(below)}")
+        below = list(map(_latex_interval, cells))
+        if any(below):
+            lines.append(f"    {tex_row([*[''] * leading, *below])}")
 
     notes = " ".join(map(tex, table.notes))
     lines += [r"    \bottomrule", r"  \end{tabular}}"]
@@ -46,9 +49,6 @@ def latex(table: PaperTable) -> str:
 
 def _latex_groups(table: PaperTable) -> Iterator[str]:
     """The headings that several columns share, with a rule below each."""
-    if not any(column.group for column in table.columns):
-        return
-
     cells, rules = [""] * len(table.headings), []
     start = len(table.headings) + 1
     for group, members in groupby(table.columns, key=lambda column: column.group):
@@ -61,8 +61,9 @@ def _latex_groups(table: PaperTable) -> Iterator[str]:
 
         start += size
 
-    yield f"    {tex_row(cells)}"
-    yield f"    {' '.join(rules)}"
+    if rules:
+        yield f"    {tex_row(cells)}"
+        yield f"    {' '.join(rules)}"
 
 
 def _latex_title(column: PaperColumn) -> str:
@@ -84,11 +85,6 @@ def _latex_cell(cell: PaperCell) -> str:
 def _latex_interval(cell: PaperCell) -> str:
     """An interval, below its value: side by side, a table of ten columns is wider than a page."""
     return rf"{{\tiny {tex(cell.interval)}}}" if cell.interval else ""
-
-
-def _tex_label(label: str) -> str:
-    """A label without the characters that LaTeX does not allow in one."""
-    return "".join(letter for letter in label if letter.isascii() and letter not in '\\{}%#~^$&_" ')
 
 
 def markdown(table: PaperTable) -> str:

@@ -139,10 +139,17 @@ def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[Conversat
     for case_id, questions in cases.items():
         weights = [record.weight for record in questions.values()]
         scores = [list(run.scores(questions).values()) for run in runs]
-        accuracies = tuple(mean(own, weights) for own in scores)
-        differences = [_difference(own, scores[baseline], weights) for own in scores]
-        differences[baseline] = None
-        made.append(ConversationData(case_id, len(questions), accuracies, tuple(differences)))
+        accuracies: list[float | None] = []
+        differences: list[float | None] = []
+        for number, own in enumerate(scores):
+            accuracies.append(mean(own, weights))
+            is_baseline = number == baseline
+            others = scores[baseline]
+            differences.append(None if is_baseline else _difference(own, others, weights))
+
+        made.append(
+            ConversationData(case_id, len(questions), tuple(accuracies), tuple(differences))
+        )
 
     return tuple(made)
 
