@@ -34,17 +34,21 @@ MOST_CONVERSATIONS = 60
 
 def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None) -> PageData:
     """All that a page shows of these runs, in their order."""
-    summaries = [run.summary for run in runs]
-    cells = cell_data(summaries)
-    dataset = ", ".join(dict.fromkeys(summary.dataset for summary in summaries))
+    summaries, keys = [], []
+    datasets: dict[str, None] = {}
+    for run in runs:
+        summaries.append(run.summary)
+        keys.append(run.summary.run_key)
+        datasets[run.summary.dataset] = None
+
+    baseline = 0
+    if comparison and comparison.baseline in keys:
+        baseline = keys.index(comparison.baseline)
+
+    cells, dataset = cell_data(summaries), ", ".join(datasets)
     title, protocol = f"{len(summaries)} runs on {dataset}", ""
     if len(summaries) == 1:
         title, protocol = summaries[0].name, summaries[0].tags.get("protocol", "")
-
-    baseline = 0
-    keys = [summary.run_key for summary in summaries]
-    if comparison and comparison.baseline in keys:
-        baseline = keys.index(comparison.baseline)
 
     return PageData(
         title=title,
@@ -67,7 +71,10 @@ def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None)
 
 def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
     """A row of the table for each run."""
-    names = labels(summaries) if len(summaries) > 1 else [summaries[0].name]
+    names = labels(summaries)
+    if len(summaries) == 1:
+        names = [summaries[0].name]
+
     cells = []
     for summary, label in zip(summaries, names, strict=True):
         scored = asked = 0
@@ -116,7 +123,7 @@ def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
     for title in columns_of(titles):
         rows = [own.get(title) for own in by_title]
         first = next(filter(None, rows))
-        shares = tuple(None if row is None else row.share for row in rows)
+        shares = tuple(row.share if row else None for row in rows)
         made.append(CategoryData(title, first.n, first.headline, shares))
 
     return tuple(made)
@@ -143,9 +150,11 @@ def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[Conversat
         differences: list[float | None] = []
         for number, own in enumerate(scores):
             accuracies.append(mean(own, weights))
-            is_baseline = number == baseline
-            others = scores[baseline]
-            differences.append(None if is_baseline else _difference(own, others, weights))
+            difference = None
+            if number != baseline:
+                difference = _difference(own, scores[baseline], weights)
+
+            differences.append(difference)
 
         made.append(
             ConversationData(case_id, len(questions), tuple(accuracies), tuple(differences))
@@ -185,9 +194,12 @@ def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, 
     """One or two sentences on one run, or on several runs without a comparison."""
     if len(cells) == 1:
         # Only those with questions that count in the accuracy.
-        counted = [rows[0] for rows in runs[0].records.values() if runs[0].counts(rows[0])]
-        conversations = len({record.case_id for record in counted})
-        return tuple(run_sentences(runs[0].summary, conversations))
+        cases = set()
+        for records in runs[0].records.values():
+            if runs[0].counts(records[0]):
+                cases.add(records[0].case_id)
+
+        return tuple(run_sentences(runs[0].summary, len(cases)))
 
     ranked = [cell for cell in cells if cell.accuracy.value is not None]
     if not ranked:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from memeval.errors import UserError
@@ -222,10 +223,11 @@ def _writer(run: Run, record: Record, texts: Texts | None, pool: TextPool) -> li
         return []  # the page shows what is there
 
     sessions = []
-    for session in chain.from_iterable(part.sessions for part in written):
-        if session.made:
+    for part in written:
+        for session in part.sessions:
             steps = [_step(step, texts, pool) for step in session.made]
-            sessions.append([session.session_id, steps])
+            if steps:
+                sessions.append([session.session_id, steps])
 
     return sessions
 
@@ -252,8 +254,8 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
         "answer": record.hypothesis,
         "tokens": record.context_tokens,
         "cost": _round(total_cost_usd(record.usage, billed=False)),
-        "sent": _sum([usage.prompt_tokens for usage in record.usage]),
-        "received": _sum([usage.completion_tokens for usage in record.usage]),
+        "sent": _sum(map(attrgetter("prompt_tokens"), record.usage)),
+        "received": _sum(map(attrgetter("completion_tokens"), record.usage)),
         "times": {name: _round(value) for name, value in record.times.numbers().items()},
     }
     if record.status is not Status.OK:
@@ -264,8 +266,9 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
         answer["votes"] = [vote.value for vote in record.verdict.votes]
     if record.error is not None:
         answer["error"] = redacted(record.error)
-    if any(event.done for event in record.timeline):
-        answer["done"] = [event.done for event in record.timeline]
+    done = [event.done for event in record.timeline]
+    if any(done):
+        answer["done"] = done
     if record.notes:
         answer["notes"] = redacted_in(dict(record.notes))
     if record.raw is not None:
@@ -273,8 +276,10 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
     if record.evidence_ranks is not None:
         answer["ranks"] = list(record.evidence_ranks)
     if record.retrieved is not None:
-        answer["chunks"] = [pool.put_chunk(texts, chunk) for chunk in record.retrieved]
-        answer["scores"] = [_round(chunk.score) for chunk in record.retrieved]
+        answer |= {"chunks": [], "scores": []}
+        for chunk in record.retrieved:
+            answer["chunks"].append(pool.put_chunk(texts, chunk))
+            answer["scores"].append(_round(chunk.score))
     if record.context is not None:
         answer["context"] = pool.put(texts, record.context)
     if record.steps:
@@ -303,7 +308,7 @@ def _round(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
 
 
-def _sum(counts: Sequence[int | None]) -> int | None:
+def _sum(counts: Iterable[int | None]) -> int | None:
     """The sum of token counts; None if one is unknown."""
     total = 0
     for count in counts:
