@@ -195,13 +195,10 @@ def _against_baseline(
             names = _join_names(_figures(comparison, runs))
             parts.append(f"{names} {_verb(len(runs))} {direction} than {against}")
 
-    no, of = "no", baseline.label
-    if not parts:
-        of = against
-        # Capitalised at the start of the sentence, unless the name of a metric comes first.
-        no = "No" if comparison.metric == "accuracy" else "no"
-
     if others:
+        # Capitalised at the start of the sentence, unless the name of a metric comes first.
+        no = "No" if not parts and comparison.metric == "accuracy" else "no"
+        of = baseline.label if parts else against
         names = _join_names(_figures(comparison, others))
         parts.append(f"{no} difference from {of} is shown for {names}")
     if not higher and not lower:

@@ -115,12 +115,7 @@ def gate_markdown(
     if result.change is not None:
         changes = [result.change, *result.categories]
         lines += ["", *table(("", "questions", "Δ points [95 %]"), map(_row, changes))]
-        remark = (
-            f"Intervals and p ({probability(result.change.result.p)}) come from flipping the signs "
-            f"of whole conversations ({result.change.result.groups} here). Categories are "
-            "described, not tested."
-        )
-        lines += ["", f"- {inline(remark)}"]
+        lines += ["", f"- {inline(_remark(result.change))}"]
 
     for title, names in (("Worse", result.lost), ("Better", result.gained)):
         if names:
@@ -152,6 +147,13 @@ def changed_settings(baseline: Baseline, run: Run) -> list[tuple[str, str, str]]
             changed.append((one_line(name, 80), *shown))
 
     return changed
+
+
+def _remark(change: GatedChange) -> str:
+    return (
+        f"Intervals and p ({probability(change.result.p)}) come from flipping the signs of whole "
+        f"conversations ({change.result.groups} here). Categories are described, not tested."
+    )
 
 
 def _row(change: GatedChange) -> tuple[str, ...]:

@@ -266,9 +266,8 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
         answer["votes"] = [vote.value for vote in record.verdict.votes]
     if record.error is not None:
         answer["error"] = redacted(record.error)
-    done = [event.done for event in record.timeline]
-    if any(done):
-        answer["done"] = done
+    if any(event.done for event in record.timeline):
+        answer["done"] = [event.done for event in record.timeline]
     if record.notes:
         answer["notes"] = redacted_in(dict(record.notes))
     if record.raw is not None:
@@ -276,10 +275,8 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
     if record.evidence_ranks is not None:
         answer["ranks"] = list(record.evidence_ranks)
     if record.retrieved is not None:
-        answer |= {"chunks": [], "scores": []}
-        for chunk in record.retrieved:
-            answer["chunks"].append(pool.put_chunk(texts, chunk))
-            answer["scores"].append(_round(chunk.score))
+        answer["chunks"] = [pool.put_chunk(texts, chunk) for chunk in record.retrieved]
+        answer["scores"] = [_round(chunk.score) for chunk in record.retrieved]
     if record.context is not None:
         answer["context"] = pool.put(texts, record.context)
     if record.steps:
