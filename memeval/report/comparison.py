@@ -221,8 +221,11 @@ def comparison_csv(summaries: Sequence[RunSummary]) -> str:
     for summary, own in zip(summaries, measured, strict=True):
         row: list[object] = [summary.run_key, summary.name, summary.dataset]
         for key in columns:
-            is_set = key in summary.params
-            row.append(redacted(setting_value(summary, key)) if is_set else "")
+            value = ""
+            if key in summary.params:
+                value = redacted(setting_value(summary, key))
+
+            row.append(value)
 
         rows.append([*row, *map(own.get, metrics), ", ".join(flags(summary))])
 
@@ -284,7 +287,9 @@ def figures(
     shares: dict[str, float | None] = {}
     by_title = rows_of(summary, categories)
     for title, short in shorten(columns_of(categories)).items():
-        shares[short] = by_title[title].accuracy if title in by_title else None
+        shares[short] = None
+        if title in by_title:
+            shares[short] = by_title[title].accuracy
 
     by_ability = {row.category: row.accuracy for row in summary.facets.get(ABILITY, ())}
     for ability in abilities:

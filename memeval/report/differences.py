@@ -113,8 +113,10 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
             if key not in summary.params or value == usual.get(key):
                 continue
 
-            label = setting_label(summary, key, columns[key].removeprefix("top_"))
-            parts.append(files[value] if key == IMPORTED_FILE else label)
+            if key == IMPORTED_FILE:
+                parts.append(files[value])
+            else:
+                parts.append(setting_label(summary, key, columns[key].removeprefix("top_")))
 
         names.append(one_line(" ".join(parts) or summary.name, LONGEST_LABEL))
 
@@ -144,8 +146,9 @@ def unique_labels(names: Sequence[str], summaries: Sequence[RunSummary]) -> list
     """Unique labels: a key is added if two runs ended in the same second."""
     unique = []
     for name, summary in zip(names, summaries, strict=True):
-        key = f" {summary.run_key[:6]}" if names.count(name) > 1 else ""
-        unique.append(f"{name}{key}")
+        unique.append(name)
+        if names.count(name) > 1:
+            unique[-1] += f" {summary.run_key[:6]}"
 
     return unique
 

@@ -20,8 +20,11 @@ def category_section(summary: RunSummary) -> list[str]:
     """Accuracy by category; those that are not in the headline are last, and marked."""
     rows = []
     for row in sorted(summary.categories, key=lambda row: not row.headline):
-        remark = "" if row.headline else " (not in accuracy)"
-        rows.append(measured_row(summary, row, f"{inline(row.name)}{remark}"))
+        title = inline(row.name)
+        if not row.headline:
+            title += " (not in accuracy)"
+
+        rows.append(measured_row(summary, row, title))
 
     lines = ["## By category", "", *table(("category", *MEASURED), rows)]
     abstained = abstentions(summary)

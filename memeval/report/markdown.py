@@ -52,7 +52,10 @@ def write_report(folder: Path, *, plots: bool = True) -> None:
         drawn = draw_all(run_plots(summary, matrix), folder / "plots")
 
     failures = list(failed_rows(folder / RECORDS_FILE))
-    positions = confusion_section(matrix) if matrix else []
+    positions = []
+    if matrix:
+        positions = confusion_section(matrix)
+
     names = [plot.relative_to(folder).as_posix() for plot in drawn]
     write_atomically(folder / REPORT_FILE, report(summary, failures, names, positions))
 
