@@ -52,15 +52,12 @@ def compare_runs(
     if not scores:
         sent, scores = SentReader(), _read_scores(runs, metric)
 
-    allowed: frozenset[NoteKind] = frozenset()
     asked, left_out = max((len(own.questions) for own in scores), default=0), 0
     if common:
-        allowed = COMMON_KINDS
         scores = shared_scores(scores)
         left_out = asked - len(scores[0].questions)
-    if force:
-        allowed = ALL_KINDS
 
+    allowed = _overridden_kinds(force=force, common=common)
     pairs = _pairs(len(runs), baseline, all_pairs=all_pairs, steps=steps)
     kept, refusals = _admit(pairs, runs, scores, metric, allowed)
     if left_out:
@@ -72,7 +69,7 @@ def compare_runs(
 
     differences = adjusted(_differences(kept, runs, scores, metric, sent), scores)
     letters = letters_of(differences, scores, may_be_compared)
-    has_baseline = runs and not all_pairs and not steps
+    has_baseline = bool(runs) and not (all_pairs or steps)
     return Comparison(
         metric=metric.name,
         unit=metric.unit.name,
@@ -99,6 +96,16 @@ def _read_scores(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
         raise unknown_metric(metric.name, names)
 
     return scores
+
+
+def _overridden_kinds(*, force: bool, common: bool) -> frozenset[NoteKind]:
+    """The kinds of reasons against a comparison that are overridden."""
+    if force:
+        return ALL_KINDS
+    if common:
+        return COMMON_KINDS
+
+    return frozenset()
 
 
 def _pairs(count: int, baseline: int, *, all_pairs: bool, steps: bool) -> list[Pair]:
@@ -149,7 +156,7 @@ def _differences(
         for asked in own.questions.values():
             named["", asked.category, asked.category_name] = None
 
-    titles = category_titles(named)
+    titles = {category: title for (_, category), title in category_titles(named).items()}
     differences = {}
     for (first, second), forced in kept.items():
         own, other = scores[first], scores[second]

@@ -89,12 +89,12 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 def _one_line_cells(cells: Cells) -> Cells:
     """A table whose cells have one line each, and whose last column has a heading."""
-    rows = []
-    for number, row in enumerate(cells):
-        unnamed = "" if number else "letters"
-        rows.append([cell.replace("\n", " ") or unnamed for cell in row])
+    header, *rows = map(_one_line_row, cells)
+    return [[name or "letters" for name in header], *rows]
 
-    return rows
+
+def _one_line_row(row: list[str]) -> list[str]:
+    return [cell.replace("\n", " ") for cell in row]
 
 
 def _categories(comparison: Comparison) -> list[str]:

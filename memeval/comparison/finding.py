@@ -120,8 +120,8 @@ def finished_runs(runs: Path, say: Callable[[str], None] = lambda _: None) -> li
     """All readable runs below `runs`, and those that came in packages, oldest first; `say` gets a
     message for each damaged run.
     """
-    found = [read_run(folder, say) for folder in run_folders(runs)]
-    return sorted(filter(None, found), key=lambda run: (run.summary.ended, run.key))
+    readable = filter(None, [read_run(folder, say) for folder in run_folders(runs)])
+    return sorted(readable, key=lambda run: (run.summary.ended, run.key))
 
 
 def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:
@@ -178,7 +178,7 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
     if not matching:
         raise UserError(f"unknown run '{one_line(word)}'.{_suggestion(word, known)}", LIST_HINT)
 
-    shown = ", ".join(map(_shown, matching[:5]))
+    shown = ", ".join(map(_key_and_name, matching[:5]))
     if len(matching) > 5:
         shown += f" and {len(matching) - 5} more"
 
@@ -191,7 +191,7 @@ def _with_key(word: str, known: Sequence[Run]) -> list[Run]:
     return exact or [run for run in known if word and run.key.startswith(word)]
 
 
-def _shown(run: Run) -> str:
+def _key_and_name(run: Run) -> str:
     return f"{run.key} ({one_line(run.name, 60)})"
 
 
@@ -234,7 +234,7 @@ def _labelled_run(label: str, known: Sequence[Run]) -> Run:
     if len(labelled) == 1:
         return labelled[0]
     if labelled:
-        keys = ", ".join(map(_shown, labelled[-5:]))
+        keys = ", ".join(map(_key_and_name, labelled[-5:]))
         raise UserError(f"{len(labelled)} runs have the label '{label}': {keys}", LIST_HINT)
 
     others = map(one_line, sorted(by_label.keys() - {""}))
@@ -289,7 +289,7 @@ def _suggestion(word: str, known: Sequence[Run]) -> str:
     shown: dict[str, str] = {}
     for run in known:
         system = str(run.summary.params.get("system", ""))
-        shown |= dict.fromkeys((run.key, run.name, system), _shown(run))
+        shown |= dict.fromkeys((run.key, run.name, system), _key_and_name(run))
 
     # Similarity misses a short word within a long name.
     holding = [name for name in shown if word.strip() and word.strip() in name]
@@ -330,7 +330,9 @@ def earliest_time(since: datetime | timedelta | str | None) -> datetime | None:
 def _run_at(word: str) -> list[Run]:
     with suppress(OSError, ValueError):
         if word and (Path(word) / RUN_FILE).is_file():
-            return list(filter(None, [read_run(Path(word))]))
+            run = read_run(Path(word))
+            if run is not None:
+                return [run]
 
     return []
 

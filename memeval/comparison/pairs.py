@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from memeval.comparison.records import CaseDifference, CategoryDifference, Difference
 from memeval.comparison.scores import RunScores, cases_of, weights_of
 from memeval.errors import UserError
-from memeval.report.categories import Titles
 from memeval.statistics.clusters import weighted_mean
 from memeval.statistics.differences import clustered_difference
 from memeval.statistics.proportions import mcnemar_p
@@ -21,14 +20,14 @@ def difference_between(
     scores: RunScores,
     other: RunScores,
     *,
-    titles: Titles,
+    titles: Mapping[str, str],
     most: float | None,
     forced: tuple[str, ...],
 ) -> Difference:
     """One run minus another, with p not adjusted yet.
 
-    `names` are the keys of both, `titles` the names of categories by their id (of no data set), and
-    `most` is the largest possible difference.
+    `names` are the keys of both, `titles` the names of categories by their id, and `most` is the
+    largest possible difference.
     """
     common = scores.common(other)
     deltas: dict[str, float] = {}
@@ -73,7 +72,7 @@ def same_values(scores: RunScores, other: RunScores) -> bool:
 
 
 def _by_category(
-    scores: RunScores, deltas: Mapping[str, float], titles: Titles, most: float | None
+    scores: RunScores, deltas: Mapping[str, float], titles: Mapping[str, str], most: float | None
 ) -> Iterator[CategoryDifference]:
     # Within a category all weights of a sample are equal.
     rows: dict[str, tuple[list[float], list[str]]] = {}
@@ -88,7 +87,7 @@ def _by_category(
         result = clustered_difference(*rows[category], most=most)
         if result is not None:
             # Described, not tested: among many categories one always has a small p.
-            yield CategoryDifference(titles["", category], replace(result, p=None))
+            yield CategoryDifference(titles[category], replace(result, p=None))
 
 
 def _by_case(scores: RunScores, deltas: Mapping[str, float]) -> Iterator[CaseDifference]:

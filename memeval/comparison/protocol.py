@@ -66,11 +66,11 @@ def reasons_against(
 
         coverage = run.metrics.get("coverage")
         if coverage is None or coverage < MIN_COVERAGE:
-            text = f"coverage of {one_line(run.name)} is {too_low(coverage)}"
+            text = f"coverage of {one_line(run.name)} is {low_coverage(coverage)}"
             yield Note(NoteKind.COVERAGE, text)
 
 
-def too_low(coverage: float | None) -> str:
+def low_coverage(coverage: float | None) -> str:
     """`97.1 %, below 99 %`."""
     shown = "not known" if coverage is None else f"{percent(coverage)} %"
     return f"{shown}, below {percent(MIN_COVERAGE)} %"

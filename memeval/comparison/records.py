@@ -199,8 +199,10 @@ class Comparison:
     @property
     def warning(self) -> str:
         """Checks that `--force` overrode, in words; empty if nothing was forced."""
-        forced = "; ".join(self.forced)
-        return forced and f"FORCED, not comparable: {forced}"
+        if not self.forced:
+            return ""
+
+        return f"FORCED, not comparable: {'; '.join(self.forced)}"
 
     def to_json(self) -> dict[str, Any]:
         """The whole comparison as JSON.

@@ -106,33 +106,33 @@ def read_scores(run: Run, metric: Metric) -> RunScores:
         # The records of imported answers contain only the judge's calls.
         value = None if unknown else metric.of_question(record)
         if record.question_id not in questions:
-            questions[record.question_id] = AskedQuestion(
-                case_id=record.case_id,
-                category=category,
-                category_name=record.category_name or category,
-                gold=record.gold,
-                text=record.question,
-                weight=record.weight,
-            )
+            questions[record.question_id] = _asked_question(record)
 
         columns.setdefault(record.question_id, []).append(value)
         column, weights = repeats.setdefault(record.repeat, ([], []))
         column.append(value)
         weights.append(record.weight)
 
-    values = {}
-    for name, column in columns.items():
-        value = mean(column)
-        if value is not None:
-            values[name] = value
-            names = frozenset()
-
+    means = {question_id: mean(column) for question_id, column in columns.items()}
+    values = {name: value for name, value in means.items() if value is not None}
     return RunScores(
         questions=questions,
         values=values,
         std=sample_std(starmap(mean, repeats.values())),
         repeats=len(repeats),
-        metrics=names,
+        metrics=frozenset() if values else names,
+    )
+
+
+def _asked_question(record: Record) -> AskedQuestion:
+    category = str(record.category)
+    return AskedQuestion(
+        case_id=record.case_id,
+        category=category,
+        category_name=record.category_name or category,
+        gold=record.gold,
+        text=record.question,
+        weight=record.weight,
     )
 
 

@@ -47,7 +47,7 @@ def sentences(comparison: Comparison, most: int | None = None) -> list[str]:
     """Sentences on all differences: one for all if the conversations are too few."""
     if len(comparison.differences) > 1 and are_too_few(comparison.differences):
         limit = detection_limit(widest_of(comparison.differences), comparison.unit)
-        return [f"{limit}.", *_sent_alike(comparison, most)]
+        return [f"{limit}.", *_sentences_on_alike(comparison, most)]
 
     lines = [sentence(comparison, difference) for difference in comparison.differences[:most]]
     left = len(comparison.differences) - len(lines)
@@ -64,10 +64,10 @@ def details(comparison: Comparison, most: int) -> list[str]:
     if any(pair.is_shown or is_significant(pair.result.p) for pair in comparison.differences):
         return sentences(comparison, most)
 
-    return _sent_alike(comparison, most)
+    return _sentences_on_alike(comparison, most)
 
 
-def _sent_alike(comparison: Comparison, most: int | None) -> list[str]:
+def _sentences_on_alike(comparison: Comparison, most: int | None) -> list[str]:
     """Sentences on the pairs that sent the same prompts."""
     alike = [pair for pair in comparison.differences if pair.sent_alike]
     return [sentence(comparison, pair) for pair in alike[:most]]
@@ -300,10 +300,10 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
     if not difference.is_shown and not is_significant(result.p):
         return f"No difference shown{pair}: {amount}; {detection_limit(result, unit)}."
 
-    return f"{first} {_shown(comparison, difference, second + measured)}."
+    return f"{first} {_higher_or_lower(comparison, difference, second + measured)}."
 
 
-def _shown(comparison: Comparison, difference: Difference, than: str) -> str:
+def _higher_or_lower(comparison: Comparison, difference: Difference, than: str) -> str:
     """`is higher than B by 12.3 points [6.5, 20.7] (p .004)`."""
     result, unit, direction = difference.result, comparison.unit, "higher"
     if result.mean < 0:

@@ -93,7 +93,7 @@ def letters_of(
         pairs = [pair for pair in combinations(group, 2) if may_be_compared(*pair)]
         different.difference_update(_alike_pairs(pairs, differences, scores))
 
-    place = dict(zip(ranked, range(len(ranked)), strict=True))
+    place = {number: index for index, number in enumerate(ranked)}
     apart = [(place[high], place[low]) for high, low in sorted(different)]
     return dict(zip(ranked, compact_letters(len(ranked), apart), strict=True))
 
@@ -131,17 +131,16 @@ def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float
     rows: list[dict[Hashable, float]] = []
     for first, second in pairs:
         own, other = scores[first], scores[second]
-        common = own.common(other)
-        weights = weights_of(own, common)
-        is_same = len(common) == len(own.values) == len(other.values)
-        if is_same and weights == weights_of(other, common):
+        if _are_aligned(own, other):
             # Sums of differences are differences of sums: 45 pairs of ten runs take no longer than
             # the ten runs.
             less = own_sums[second]
             rows.append({case: total - less[case] for case, total in own_sums[first].items()})
         else:
+            common = own.common(other)
             deltas = deltas_of(own.values, other.values, common)
-            rows.append(cluster_sums(deltas, cases_of(own, common), weights=weights))
+            cases, weights = cases_of(own, common), weights_of(own, common)
+            rows.append(cluster_sums(deltas, cases, weights=weights))
 
     # Flips shared by all pairs need a column per conversation, 0 if a pair has no question of it.
     no_sums: dict[Hashable, float] = {}
@@ -149,6 +148,14 @@ def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float
         no_sums |= dict.fromkeys(row, 0.0)
 
     return [list((no_sums | row).values()) for row in rows]
+
+
+def _are_aligned(scores: RunScores, other: RunScores) -> bool:
+    """Whether two runs scored the same questions, with the same weights."""
+    if scores.values.keys() != other.values.keys():
+        return False
+
+    return weights_of(scores, scores.values) == weights_of(other, scores.values)
 
 
 def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:

@@ -41,8 +41,8 @@ def titles_of(summaries: Sequence[RunSummary]) -> Titles:
     places: dict[str, int] = {}
     rows = []
     for summary in summaries:
-        place = places.setdefault(summary.dataset, len(places))
         for row in summary.categories:
+            place = places.setdefault(summary.dataset, len(places))
             order = (not row.headline, place, natural_order(row.category))
             rows.append((order, (summary.dataset, row.category, row.name)))
 

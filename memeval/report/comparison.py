@@ -95,7 +95,8 @@ def _left_out(fitted: Fitted, width: int | None) -> str:
     """Columns missing from a table, and where to find them; empty if none is missing."""
     lines = []
     if fitted.equal:
-        lines.append(f"Equal in all rows: {', '.join(map(' '.join, fitted.equal.items()))}")
+        shown = ", ".join(f"{name} {value}" for name, value in fitted.equal.items())
+        lines.append(f"Equal in all rows: {shown}")
     if fitted.dropped:
         hidden = ", ".join(fitted.dropped)
         lines.append(f"Hidden to fit {width} columns: {hidden} (all columns in comparison.csv)")
@@ -109,7 +110,8 @@ def shared_flags(summaries: Sequence[RunSummary]) -> list[str]:
         return []
 
     own, *others = map(asked_flags, summaries)
-    return list(filter(set(own).intersection(*others).__contains__, own))
+    shared = set(own).intersection(*others)
+    return [flag for flag in own if flag in shared]
 
 
 def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
@@ -254,15 +256,14 @@ def cells(
     leading = list(columns.values()) or ["run"]
     categories = titles_of(summaries)
     abilities = abilities_of(summaries)
-    measured, names, always = [], [], {QUESTIONS}
+    measured, always = [], {QUESTIONS}
     for summary in summaries:
         own = [flag for flag in flags(summary) if flag not in left_out]
-        row = {**figures(summary, categories, abilities), "flags": ", ".join(own)}
-        measured.append(row)
-        names = list(row)
+        measured.append({**figures(summary, categories, abilities), "flags": ", ".join(own)})
         if not summary.only_retrieves:
             always.add(ACCURACY)
 
+    names = list(measured[0]) if measured else []
     kept = [name for name in names if name in always or is_measured(name, measured)]
     rows = []
     for summary, row in zip(summaries, measured, strict=True):
@@ -295,16 +296,15 @@ def figures(
     for ability in abilities:
         shares[ability] = by_ability.get(ability)
 
-    coverage = percent(get("coverage"))
     return {
         QUESTIONS: count(get(asked)),
         ACCURACY: with_interval_of("accuracy", summary),
         # Next to the raw accuracy, never in its place.
         CORRECTED: corrected_text(summary) or NONE,
         RERUN_STD: "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
-        **dict(zip(shares, map(percent, shares.values()), strict=True)),
+        **{name: percent(share) for name, share in shares.items()},
         **texts_at(TABLE, summary),
-        COVERAGE: "100" if get("coverage") == 1 else coverage,
+        COVERAGE: percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
     }
 
 

@@ -146,9 +146,11 @@ def unique_labels(names: Sequence[str], summaries: Sequence[RunSummary]) -> list
     """Unique labels: a key is added if two runs ended in the same second."""
     unique = []
     for name, summary in zip(names, summaries, strict=True):
-        unique.append(name)
+        label = name
         if names.count(name) > 1:
-            unique[-1] += f" {summary.run_key[:6]}"
+            label += f" {summary.run_key[:6]}"
+
+        unique.append(label)
 
     return unique
 
@@ -225,7 +227,7 @@ def group(key: str) -> str:
 def follows(key: str, other: str, summaries: Sequence[RunSummary]) -> bool:
     """Whether one setting's value follows from another's in each of the cells."""
     pairs = {(summary.params.get(other), summary.params.get(key)) for summary in summaries}
-    return len(pairs) == len(dict(pairs))
+    return len(pairs) == len({first for first, _ in pairs})
 
 
 def header(key: str, keys: Sequence[str]) -> str:

@@ -31,28 +31,29 @@ def session_flags(summary: RunSummary) -> list[str]:
     if not fewest.isdecimal():
         return []
 
-    found = []
-    for k in sorted(CUTOFFS):
-        if summary.metrics.get(f"recall_at_{k}") is not None:
-            found = [f"{OF_SESSIONS}k of sessions"]
-            if k >= int(fewest):
-                return [f"{OF_SESSIONS}{k} of {fewest} sessions"]
+    measured = [k for k in CUTOFFS if summary.metrics.get(f"recall_at_{k}") is not None]
+    if not measured:
+        return []
 
-    return found
+    deep = [k for k in measured if k >= int(fewest)]
+    if deep:
+        return [f"{OF_SESSIONS}{min(deep)} of {fewest} sessions"]
+
+    return [f"{OF_SESSIONS}k of sessions"]
 
 
 def recall_warnings(summary: RunSummary, metrics: Iterable[str]) -> list[str]:
     """Warnings about recalls if a chunk is a session, as sentences without a full stop."""
     fewest = summary.tags.get(FEWEST_SESSIONS, "")
-    depths = set(map(cutoff_of, metrics)) - {None}
+    depths = {k for k in map(cutoff_of, metrics) if k is not None}
     if not fewest.isdecimal() or not depths:
         return []
 
-    deep = sorted(k for k in depths if k and k >= int(fewest))
+    deep = sorted(k for k in depths if k >= int(fewest))
     if not deep:
         return ["a chunk is a session, so k counts sessions"]
 
-    shown = ", ".join(map("@{}".format, deep))
+    shown = ", ".join(f"@{k}" for k in deep)
     return [
         f"a chunk is a session, and conversations have as few as {fewest}: "
         f"{shown} can't miss anything in those with at most k sessions"

@@ -40,13 +40,13 @@ def abstentions(summary: RunSummary) -> list[str]:
         "abstention_rate": "that count",
         "abstention_rate/unanswerable": "whose right answer is a refusal",
     }
-    said = []
+    lines = []
     for name, which in questions.items():
         rate = summary.metrics.get(name)
         if rate is not None:
-            said.append(f"Abstained on {percent(rate)} % of the questions {which}.")
+            lines.append(f"Abstained on {percent(rate)} % of the questions {which}.")
 
-    return said
+    return lines
 
 
 def facet_section(summary: RunSummary, facet: str) -> list[str]:
@@ -138,7 +138,7 @@ def retrieval_section(summary: RunSummary) -> list[str]:
         "whole ranking: turns %",
         "sessions %",
     )
-    depths = [name for name in map("recall_at_{}".format, CUTOFFS) if get(name) is not None]
+    depths = [f"recall_at_{k}" for k in CUTOFFS if get(f"recall_at_{k}") is not None]
     lines = ["## Retrieval", "", *table(header, rows), *_retrieval_by_category(summary)]
     for warning in recall_warnings(summary, depths):
         lines += ["", inline(f"Of recall: {warning}.")]

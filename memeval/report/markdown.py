@@ -122,9 +122,10 @@ def banner(summary: RunSummary) -> list[str]:
 def headline(summary: RunSummary) -> list[str]:
     """Findings of the run, before any detail."""
     get = summary.metrics.get
-    ends = interval(*summary.share()[1:])
-    if ends != NONE:
-        ends += " %"
+    _, low, high = summary.share()
+    ends = NONE
+    if low is not None and high is not None:
+        ends = f"{interval(low, high)} %"
 
     questions = count(get("n_questions"))
     if len(summary.repeats) > 1:
@@ -164,8 +165,7 @@ def notes(summary: RunSummary) -> list[str]:
 
 def disclosure(summary: RunSummary) -> list[str]:
     """The six things to quote with the run's accuracy."""
-    told = disclosures(summary)
-    rows = zip(told, map(text, told.values()), strict=True)
+    rows = [(name, text(value)) for name, value in disclosures(summary).items()]
     return ["## Quote the accuracy with", "", *table(("what", "this run"), rows, figures=False)]
 
 

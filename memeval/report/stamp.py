@@ -28,7 +28,7 @@ def has_report(folder: Path, *, plots: bool) -> bool:
 
 def _stamp(folder: Path, *, plots: bool) -> str:
     lines = []
-    # Labels change what a report shows, and nothing in `run.json`.
+    # Labels change what a report shows, and nothing in `run.json`. Only the first two must exist.
     for name in (RUN_FILE, REPORT_FILE, PAGE_FILE, CALIBRATION_FILE):
         path = folder / name
         if path.exists() or name in (RUN_FILE, REPORT_FILE):

@@ -152,47 +152,48 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
     if match.figure.metric in JUDGED:
         yield from _by_judges(match, run, answers, known)
 
-    by_category, by_case = _grouped(answers, "category"), _grouped(answers, "case_id")
-    if len(answers) < len(asked):
-        others = _grouped(asked, "category").keys() - by_category.keys()
-        text = f"with category {', '.join(map(one_line, sorted(others, key=natural_order)))}"
-        yield from _effect(DifferingPart.CATEGORIES, text, _mean_percent(asked), answers)
-        above = _above_the_line(asked, answers)
-        text += " in the numerator only"
-        yield from _effect(DifferingPart.CATEGORIES, text, above, answers)
-    elif len(by_category) > 1:
-        for category in sorted(by_category, key=natural_order):
-            rest = {name: own for name, own in answers.items() if own.category != category}
-            text = f"without category {one_line(category)}"
-            yield from _effect(DifferingPart.CATEGORIES, text, _mean_percent(rest), answers)
-
-    for what, groups in (("categories", by_category), ("conversations", by_case)):
-        if len(groups) > 1:
-            value = mean(map(_mean_percent, groups.values()))
-            text = f"mean of the {what}' means"
-            yield from _effect(DifferingPart.AVERAGE, text, value, answers)
-
-    filled, weights, unscored = [], [], 0
-    for own in answers.values():
-        filled.append(own.value or 0.0)
-        weights.append(own.weight)
-        unscored += own.value is None
-
+    yield from _by_categories(asked, answers)
+    yield from _by_averages(answers)
+    unscored = sum(own.value is None for own in answers.values())
     if unscored:
-        value = 100 * weighted_mean(filled, weights)
+        filled = [own.value or 0.0 for own in answers.values()]
+        value = 100 * weighted_mean(filled, [own.weight for own in answers.values()])
         text = f"{counted(unscored, 'question')} without a score counted as wrong"
         yield from _effect(DifferingPart.COVERAGE, text, value, answers)
 
     yield from _by_other_runs(match, run, answers, known)
 
 
-def _grouped(answers: Answers, member: str) -> dict[str, dict[str, _Answer]]:
-    """The answers by a member of theirs."""
-    groups: dict[str, dict[str, _Answer]] = {}
-    for name, own in answers.items():
-        groups.setdefault(getattr(own, member), {})[name] = own
+def _by_categories(asked: Answers, answers: Answers) -> Iterator[Effect]:
+    """With the categories that the claim leaves out, or without each of its own."""
+    categories = dict.fromkeys(own.category for own in answers.values())
+    if len(answers) < len(asked):
+        others = {own.category for own in asked.values()} - categories.keys()
+        text = f"with category {', '.join(map(one_line, sorted(others, key=natural_order)))}"
+        yield from _effect(DifferingPart.CATEGORIES, text, _mean_percent(asked), answers)
+        above = _above_the_line(asked, answers)
+        text += " in the numerator only"
+        yield from _effect(DifferingPart.CATEGORIES, text, above, answers)
+    elif len(categories) > 1:
+        for category in sorted(categories, key=natural_order):
+            rest = {name: own for name, own in answers.items() if own.category != category}
+            text = f"without category {one_line(category)}"
+            yield from _effect(DifferingPart.CATEGORIES, text, _mean_percent(rest), answers)
 
-    return groups
+
+def _by_averages(answers: Answers) -> Iterator[Effect]:
+    """The mean of the categories' means, and of the conversations', if there are several."""
+    by_category: dict[str, dict[str, _Answer]] = {}
+    by_case: dict[str, dict[str, _Answer]] = {}
+    for name, own in answers.items():
+        by_category.setdefault(own.category, {})[name] = own
+        by_case.setdefault(own.case_id, {})[name] = own
+
+    for what, groups in (("categories", by_category), ("conversations", by_case)):
+        if len(groups) > 1:
+            value = mean(map(_mean_percent, groups.values()))
+            text = f"mean of the {what}' means"
+            yield from _effect(DifferingPart.AVERAGE, text, value, answers)
 
 
 def _above_the_line(asked: Answers, answers: Answers) -> float | None:

@@ -87,13 +87,8 @@ def _points(change: GatedChange) -> str:
 
 
 def _failed_questions(result: GateResult) -> list[str]:
-    failed = []
-    for question in result.must_pass:
-        name = one_line(question.question_id, 80)
-        if not question.passes:
-            failed.append(name)
-
-    return failed
+    failed = [question for question in result.must_pass if not question.passes]
+    return [one_line(question.question_id, 80) for question in failed]
 
 
 def gate_markdown(
@@ -223,16 +218,12 @@ def gate_junit(result: GateResult, metric: Metric, rules: GateRules) -> str:
     is_worse = result.outcome is GateOutcome.WORSE
     for change in result.categories:
         words = f"{_points(change)} points of {metric.name}, {change.result.count} questions"
-        is_failure = is_worse and is_loss(change.result, metric)
-        cases.append(JunitCase(f"category {change.name}", words, _failure(is_failure)))
+        problem = "failure" if is_worse and is_loss(change.result, metric) else None
+        cases.append(JunitCase(f"category {change.name}", words, problem))
 
     for question in result.must_pass:
         words = f"{metric.name} {question.now}, in the baseline {question.before}"
-        name = f"must pass {question.question_id}"
-        cases.append(JunitCase(name, words, _failure(not question.passes)))
+        problem = None if question.passes else "failure"
+        cases.append(JunitCase(f"must pass {question.question_id}", words, problem))
 
     return as_junit("memeval gate", "memeval.comparison.gating", cases)
-
-
-def _failure(is_failure: bool) -> str | None:
-    return "failure" if is_failure else None

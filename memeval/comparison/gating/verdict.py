@@ -9,7 +9,7 @@ from math import inf
 from msgspec import Struct
 
 from memeval.comparison.gating.baseline import LABELS, Baseline, judge_of
-from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, other_judge, too_low
+from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, low_coverage, other_judge
 from memeval.comparison.scores import RunScores, cases_of, deltas_of, weights_of
 from memeval.metrics.metric import Metric
 from memeval.results import is_same_judge
@@ -103,16 +103,7 @@ def judge_run(
 ) -> GateResult:
     """Compares a run with its baseline."""
     before, now = baseline.values, scores.values
-    common, old_values, new_values, fell, rose = [], [], [], [], []
-    for name in filter(before.__contains__, now):
-        common.append(name)
-        old_values.append(before[name])
-        new_values.append(now[name])
-        if now[name] < before[name]:
-            fell.append(name)
-        elif now[name] > before[name]:
-            rose.append(name)
-
+    common = [name for name in now if name in before]
     reasons = [*not_sound(run), *_not_comparable(baseline, run, scores, metric)]
     if len(common) < MIN_COMMON:
         reasons.append("fewer than two questions have a value in both runs")
@@ -127,20 +118,21 @@ def judge_run(
     if reasons:
         return GateResult(GateOutcome.BROKEN, tuple(reasons), must_pass=tuple(passes))
 
-    lost, gained = (fell, rose) if metric.more_is_better else (rose, fell)
     change = _change("all questions", common, baseline, scores)
+    fell = tuple(name for name in common if now[name] < before[name])
+    rose = tuple(name for name in common if now[name] > before[name])
+    # Both means use today's weights, so that their difference is that of the verdict.
     weights = weights_of(scores, common)
     return GateResult(
         outcome=_outcome(as_gain(change.result, metric), rules, passes),
         reasons=(),
         change=change,
-        # Both means use today's weights, so that their difference is that of the verdict.
-        before=weighted_mean(old_values, weights),
-        now=weighted_mean(new_values, weights),
+        before=weighted_mean([before[name] for name in common], weights),
+        now=weighted_mean([now[name] for name in common], weights),
         categories=tuple(_by_category(common, baseline, scores)),
         must_pass=tuple(passes),
-        lost=tuple(lost),
-        gained=tuple(gained),
+        lost=fell if metric.more_is_better else rose,
+        gained=rose if metric.more_is_better else fell,
     )
 
 
@@ -212,7 +204,7 @@ def not_sound(run: Run) -> Iterator[str]:
     elif summary.found_nothing:
         yield "no question got any context from the memory"
     elif coverage is None or coverage < MIN_COVERAGE or not summary.valid:
-        yield f"coverage is {too_low(coverage)}"
+        yield f"coverage is {low_coverage(coverage)}"
     if "only" in summary.tags:
         yield f"the run asked only {one_line(summary.tags['only'])}, so it has no score"
 
@@ -253,12 +245,11 @@ def _not_comparable(
         )
         return
 
-    weighted = 0
-    for name, question in scores.questions.items():
-        change = abs(baseline.questions[name].weight - question.weight)
-        weighted += change > 1e-9 * question.weight
-
     # The same questions under other weights are another sample of the same data.
+    weighted = sum(
+        abs(baseline.questions[name].weight - question.weight) > 1e-9 * question.weight
+        for name, question in scores.questions.items()
+    )
     if weighted:
         yield f"different weights of {weighted:,} questions: a different sample"
 

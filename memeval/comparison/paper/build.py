@@ -47,15 +47,8 @@ def paper_table(
     distinguishes the runs. Raises `UserError` for runs of several data sets, for runs that may not
     be compared unless `force`, for rows with equal names, and for columns that no run has.
     """
-    summaries, row_flags = [], []
-    datasets: dict[str, None] = {}
-    asked: dict[str, None] = {}
-    for run in runs:
-        summaries.append(run.summary)
-        row_flags.append(tuple(flags(run.summary)))
-        datasets[one_line(run.summary.dataset)] = None
-        asked[count(run.summary.metrics.get("n_questions"))] = None
-
+    summaries = [run.summary for run in runs]
+    datasets = dict.fromkeys(one_line(summary.dataset) for summary in summaries)
     if len(datasets) > 1:
         raise UserError(
             f"a table shows one data set, but the runs have {len(datasets)}: {', '.join(datasets)}",
@@ -63,37 +56,48 @@ def paper_table(
         )
 
     headings, names = _named_rows(summaries, rows)
-    paper_columns: list[PaperColumn] = []
-    comparisons: dict[str, Comparison] = {}
-    for word in columns or _usual_columns(summaries):
-        if word == CATEGORIES:
-            paper_columns += _category_columns(summaries)
-            continue
-
-        metric = metric_named(word)
-        if metric.figure:
-            paper_columns.append(_described_column(metric, summaries))
-            continue
-
-        comparison = compare_runs(runs, metric, all_pairs=True, force=force)
-        _refuse_other_protocols(comparison)
-        comparisons[metric.name] = comparison
-        paper_columns.append(_compared_column(metric, comparison))
-
+    words = columns or _usual_columns(summaries)
+    paper_columns, comparisons = _columns_named(words, runs, force=force)
     if not paper_columns:
         raise UserError(
             "the table has no columns: no run has a category", "use:  --columns accuracy"
         )
 
+    asked = dict.fromkeys(count(summary.metrics.get("n_questions")) for summary in summaries)
     return PaperTable(
         headings=headings,
         names=names,
         columns=tuple(paper_columns),
-        flags=tuple(row_flags),
+        flags=tuple(tuple(flags(summary)) for summary in summaries),
         notes=tuple(dict.fromkeys(_notes(summaries, names, paper_columns, comparisons))),
         caption=caption or f"{', '.join(datasets)}, {' or '.join(asked)} questions.",
         label=label or f"tab:{next(iter(datasets), 'memeval')}",
     )
+
+
+def _columns_named(
+    words: Sequence[str], runs: Sequence[Run], *, force: bool
+) -> tuple[list[PaperColumn], dict[str, Comparison]]:
+    """The columns, and the comparisons behind those that are tested, by metric."""
+    summaries = [run.summary for run in runs]
+    columns: list[PaperColumn] = []
+    comparisons = {}
+    for word in words:
+        if word == CATEGORIES:
+            columns += _category_columns(summaries)
+            continue
+
+        metric = metric_named(word)
+        if metric.figure:
+            columns.append(_described_column(metric, summaries))
+            continue
+
+        comparison = compare_runs(runs, metric, all_pairs=True, force=force)
+        _refuse_other_protocols(comparison)
+        comparisons[metric.name] = comparison
+        columns.append(_compared_column(metric, comparison))
+
+    return columns, comparisons
 
 
 def _usual_columns(summaries: Sequence[RunSummary]) -> list[str]:
@@ -211,12 +215,12 @@ def _category_cell(row: CategoryResult | None) -> PaperCell:
     if row is None or row.accuracy is None:
         return NOT_MEASURED
 
-    low, high, interval = row.ci95_low, row.ci95_high, ""
+    low, high, brackets = row.ci95_low, row.ci95_high, ""
     if low is not None and high is not None:
-        interval = interval_of_shares(low, high)
+        brackets = interval_of_shares(low, high)
 
     text = figure(row.accuracy, POINTS.name)
-    return PaperCell(value=row.accuracy, low=low, high=high, text=text, interval=interval)
+    return PaperCell(value=row.accuracy, low=low, high=high, text=text, interval=brackets)
 
 
 def _title(metric: Metric) -> str:
@@ -226,15 +230,11 @@ def _title(metric: Metric) -> str:
 
 def _refuse_other_protocols(comparison: Comparison) -> None:
     """Raises `UserError` for runs that may not share a column."""
-    measured, others, can_be_forced = _measured_keys(comparison), [], True
-    for refusal in comparison.refusals:
-        if {refusal.first, refusal.second} <= measured:
-            others.append(refusal)
-            can_be_forced = can_be_forced and refusal.can_be_forced
-
+    measured = _measured_keys(comparison)
+    others = [own for own in comparison.refusals if {own.first, own.second} <= measured]
     if others:
         first, *more = refusal_lines(replace(comparison, refusals=tuple(others)))
-        if can_be_forced:
+        if all(own.can_be_forced for own in others):
             more.append("to show them in one column:  --force (the table will mention it)")
 
         raise UserError(f"{comparison.metric}: {first}", *more)
@@ -272,7 +272,7 @@ def _notes(
         yield "In brackets: 95 % intervals, clustered by conversation."
 
     yield from _notes_on_differences(list(comparisons.values()), cells)
-    if len(measured) < len(columns):
+    if any(column.group for column in columns):
         yield "Categories are described, not tested one by one."
     if described:
         yield f"Described, not tested: {', '.join(described)}."

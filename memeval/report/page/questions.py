@@ -6,7 +6,6 @@ import base64
 import gzip
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 from memeval.errors import UserError
@@ -254,8 +253,8 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
         "answer": record.hypothesis,
         "tokens": record.context_tokens,
         "cost": _round(total_cost_usd(record.usage, billed=False)),
-        "sent": _sum(map(attrgetter("prompt_tokens"), record.usage)),
-        "received": _sum(map(attrgetter("completion_tokens"), record.usage)),
+        "sent": _sum(usage.prompt_tokens for usage in record.usage),
+        "received": _sum(usage.completion_tokens for usage in record.usage),
         "times": {name: _round(value) for name, value in record.times.numbers().items()},
     }
     if record.status is not Status.OK:

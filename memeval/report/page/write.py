@@ -75,7 +75,7 @@ def render(data: PageData) -> str:
         page=data,
         to_baseline=bool(comparison and comparison.baseline),
         forest=comparison and comparison.forest,
-        number_of=dict(zip(keys, range(1, len(keys) + 1), strict=True)),
+        number_of={key: number for number, key in enumerate(keys, start=1)},
         largest=largest_difference(data.conversations),
         differences=differences,
         statuses=list(statuses),
