@@ -34,18 +34,14 @@ MOST_CONVERSATIONS = 60
 
 def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None) -> PageData:
     """All that a page shows of these runs, in their order."""
-    summaries, keys = [], []
-    datasets: dict[str, None] = {}
-    for run in runs:
-        summaries.append(run.summary)
-        keys.append(run.summary.run_key)
-        datasets[run.summary.dataset] = None
-
+    summaries = [run.summary for run in runs]
+    keys = [summary.run_key for summary in summaries]
+    dataset = ", ".join(dict.fromkeys(summary.dataset for summary in summaries))
     baseline = 0
     if comparison and comparison.baseline in keys:
         baseline = keys.index(comparison.baseline)
 
-    cells, dataset = cell_data(summaries), ", ".join(datasets)
+    cells = cell_data(summaries)
     title, protocol = f"{len(summaries)} runs on {dataset}", ""
     if len(summaries) == 1:
         title, protocol = summaries[0].name, summaries[0].tags.get("protocol", "")
