@@ -56,7 +56,7 @@ class Curves(Struct, frozen=True):
     @property
     def cells(self) -> list[RunSummary]:
         """The cells of all lines."""
-        return [cell for line in self.lines.values() for cell in line]
+        return list(chain.from_iterable(self.lines.values()))
 
     @property
     def values(self) -> list[float]:
@@ -74,10 +74,11 @@ def curves_of(summaries: Sequence[RunSummary]) -> list[Curves]:
 
         cells = [cell for cell in measured if is_number(cell.params.get(setting))]
         lines = by_line(cells, setting)
+        # The smallest number is first.
         with_points = {
             name: line
             for name, line in lines.items()
-            if len({value_of(cell, setting) for cell in line}) > 1
+            if value_of(line[0], setting) < value_of(line[-1], setting)
         }
         if with_points:
             drawable.append(Curves(setting, with_points))
@@ -93,14 +94,18 @@ def is_number(value: object) -> TypeGuard[float]:
 def value_of(cell: RunSummary, setting: str) -> float:
     """The number of a cell; 0 if it has none."""
     value = cell.params.get(setting)
-    return float(value) if is_number(value) else 0.0
+    if not is_number(value):
+        return 0.0
+
+    return float(value)
 
 
 def by_line(cells: Sequence[RunSummary], setting: str) -> Lines:
     """The cells as lines over the number, in the order of their first cells."""
     without_number = []
     for cell in cells:
-        params = {key: value for key, value in cell.params.items() if key != setting}
+        params = dict(cell.params)
+        params.pop(setting, None)
         without_number.append(replace(cell, params=params))
 
     # If nothing else differs, a label is a run's own name, which contains the number.
@@ -112,9 +117,10 @@ def by_line(cells: Sequence[RunSummary], setting: str) -> Lines:
     for name, cell in zip(names, cells, strict=True):
         lines.setdefault(name, []).append(cell)
 
-    return {
-        name: sorted(line, key=lambda cell: value_of(cell, setting)) for name, line in lines.items()
-    }
+    for line in lines.values():
+        line.sort(key=lambda cell: value_of(cell, setting))
+
+    return lines
 
 
 def curve_name(setting: str) -> str:
@@ -129,10 +135,14 @@ def curve_name(setting: str) -> str:
 def curve_plot(curves: Curves) -> Plot:
     """The lines over one number, with their legend."""
     # The legend lists the systems in the order of their lines' right ends: the best one first.
-    best_last = sorted(
+    worst_first = sorted(
         curves.lines, key=lambda name: curves.lines[name][-1].metrics["accuracy"] or 0
     )
     styles = styles_of(curves.lines)
+    legend = {}
+    for name in reversed(worst_first):
+        legend[name] = styles[name]
+
     title = f"accuracy against {curves.setting}, {name_datasets(curves.cells)}"
     if not all(cell.valid for cell in curves.cells):
         title += "; hollow: INVALID"
@@ -142,7 +152,7 @@ def curve_plot(curves: Curves) -> Plot:
         panels=[[curve_panel(curves)]],
         width=8.4,
         height=4.6,
-        legend={name: styles[name] for name in reversed(best_last)},
+        legend=legend,
     )
 
 
@@ -150,7 +160,7 @@ def curve_panel(curves: Curves) -> Panel:
     """The lines over one number."""
     across = number_axis(curves)
     styles = styles_of(curves.lines)
-    sides = sideways_shifts(len(curves.lines), [across.at(value) for value in curves.values])
+    sides = sideways_shifts(len(curves.lines), list(map(across.at, curves.values)))
     lines = []
     for (name, line), aside in zip(curves.lines.items(), sides, strict=True):
         marks = []
@@ -176,19 +186,24 @@ def number_axis(curves: Curves) -> Axis:
         is_logarithmic=values[0] > 0 and values[-1] > LOG_FROM * values[0],
         edge=8.0,
     )
-    kept: list[float] = []
+    ticks: dict[float, str] = {}
+    last = -TICK
     for value in values:
-        if not kept or axis.at(value) - axis.at(kept[-1]) >= TICK:
-            kept.append(value)
+        if axis.at(value) - last >= TICK:
+            ticks[value] = short_number(value)
+            last = axis.at(value)
 
-    return structs.replace(axis, ticks={value: short_number(value) for value in kept})
+    return structs.replace(axis, ticks=ticks)
 
 
 def sideways_shifts(count: int, places: Sequence[float]) -> list[float]:
     """Sideways shift of each line, in per cent of the width, small enough to read its value."""
+    if count == 1:
+        return [0.0]
+
     steps = [right - left for left, right in pairwise(places)]
     most = min(ASIDE * (count - 1), min(steps) / 6)
-    return [most * (2 * index / (count - 1) - 1) if count > 1 else 0.0 for index in range(count)]
+    return [most * (2 * index / (count - 1) - 1) for index in range(count)]
 
 
 def short_number(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -52,23 +53,26 @@ def depth_map(cells: Sequence[RunSummary]) -> Plot:
 
     If there is only one size, one panel has depth by system.
     """
-    sizes = sorted({value_of(cell, TOKENS) for cell in cells})
+    sizes = sizes_of(cells)
     depths = depths_of(cells)
-    lines = by_line(cells, TOKENS) if len(sizes) > 1 else {}
+    title = f"accuracy, %, by depth of the evidence, {name_datasets(cells)}"
     panels = []
-    for name, line in list(lines.items())[:MOST_PANELS]:
-        panel = map_panel(map_columns(line, sizes), depths, "haystack, tokens")
-        panels.append(replace(panel, title=wrap_title(name, 26)))
+    if len(sizes) > 1:
+        lines = by_line(cells, TOKENS)
+        if len(lines) > MOST_PANELS:
+            title += f" (the first {MOST_PANELS} of {len(lines)})"
 
-    if not panels:
+        for name, line in islice(lines.items(), MOST_PANELS):
+            panel = map_panel(map_columns(line, sizes), depths, "haystack, tokens")
+            panels.append(replace(panel, title=wrap_title(name, 26)))
+    else:
         names = [wrap_title(name, 14) for name in labels(cells)]
         columns = list(zip(names, map(accuracy_by_depth, cells), strict=True))
-        panels = [map_panel(columns, depths)]
+        panels.append(map_panel(columns, depths))
 
     rows = [panels[first : first + PANELS_A_ROW] for first in range(0, len(panels), PANELS_A_ROW)]
-    left = f" (the first {MOST_PANELS} of {len(lines)})" if len(lines) > MOST_PANELS else ""
     return Plot(
-        title=f"accuracy, %, by depth of the evidence, {name_datasets(cells)}{left}",
+        title=title,
         panels=rows,
         width=1.6 + len(rows[0]) * (0.9 + 0.62 * len(panels[0].across.ticks)),
         height=0.9 + len(rows) * (1.0 + 0.36 * len(depths)),
@@ -86,8 +90,10 @@ def map_panel(columns: Sequence[Column], depths: Sequence[str], title: str = "")
     cells = []
     for x, (_, accuracies) in enumerate(columns):
         for y, depth in enumerate(reversed(depths)):
-            value = accuracies.get(depth)
-            text = "–" if value is None else f"{100 * value:.0f}"
+            value, text = accuracies.get(depth), "–"
+            if value is not None:
+                text = f"{100 * value:.0f}"
+
             cells.append(MatrixCell(x, y, text, shade=value or 0.0))
 
     return Panel(
@@ -102,21 +108,24 @@ def accuracy_by_depth(cell: RunSummary) -> dict[str, float | None]:
     return {row.category: row.accuracy for row in cell.facets[DEPTH]}
 
 
+def sizes_of(cells: Sequence[RunSummary]) -> list[float]:
+    """The sizes of the haystacks, the smallest first."""
+    return sorted({value_of(cell, TOKENS) for cell in cells})
+
+
 def depths_of(cells: Sequence[RunSummary]) -> list[str]:
     """The groups of depth, from the start of the haystack to its end."""
-    return sorted({row.category for cell in cells for row in cell.facets[DEPTH]}, key=natural_order)
+    return sorted(set().union(*map(accuracy_by_depth, cells)), key=natural_order)
 
 
 def depth_curves(cells: Sequence[RunSummary]) -> Plot:
     """Accuracy against depth with intervals: a panel per haystack size, a line per system."""
-    sizes = sorted({value_of(cell, TOKENS) for cell in cells})
+    sizes = sizes_of(cells)
     if len(sizes) > 1:
         lines = by_line(cells, TOKENS)
     else:
         lines = {name: [cell] for name, cell in zip(labels(cells), cells, strict=True)}
 
-    # Only the largest sizes: there depth matters most.
-    sizes = sizes[-PANELS_A_ROW:]
     depths = depths_of(cells)
     names = [depth.replace("-", "–") for depth in depths]
     axis = named_axis(names, "depth of the evidence", room=0.4)
@@ -124,23 +133,32 @@ def depth_curves(cells: Sequence[RunSummary]) -> Plot:
     sides = sideways_shifts(len(lines), [axis.at(0), axis.at(1)])
     styles = styles_of(lines)
 
-    by_size: dict[float, list[list[Mark]]] = {tokens: [] for tokens in sizes}
+    # Only the largest sizes: there depth matters most.
+    by_size: dict[float, list[list[Mark]]] = {}
+    for tokens in sizes[-PANELS_A_ROW:]:
+        by_size[tokens] = []
+
+    drawn: list[Mark] = []
     for (name, line), aside in zip(lines.items(), sides, strict=True):
         for cell in line:
             marks = depth_marks(cell, depths, styles[name], aside)
             if marks and value_of(cell, TOKENS) in by_size:
                 by_size[value_of(cell, TOKENS)].append(marks)
+                drawn += marks
 
-    up = accuracy_axis(mark for drawn in by_size.values() for marks in drawn for mark in marks)
+    up = accuracy_axis(drawn)
     panels = []
-    for tokens, drawn in by_size.items():
-        title = f"{short_number(tokens)} tokens" if tokens else ""
-        panels.append(Panel(axis, up, title, lines=drawn))
+    for tokens, lines_of_size in by_size.items():
+        title = ""
+        if tokens:
+            title = f"{short_number(tokens)} tokens"
+
+        panels.append(Panel(axis, up, title, lines=lines_of_size))
 
     return Plot(
         title=f"accuracy by depth of the evidence, {name_datasets(cells)}",
         panels=[panels],
-        width=2.6 + 3.0 * len(sizes),
+        width=2.6 + 3.0 * len(panels),
         height=4.2,
         legend=styles,
     )

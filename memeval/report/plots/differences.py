@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from memeval.report.plots.model import (
     BLUE,
@@ -56,12 +55,13 @@ def forest_plot(rows: Sequence[DifferenceRow], title: str, unit: str) -> Plot:
 
 def forest_panel(rows: Sequence[DifferenceRow], title: str) -> Panel:
     """A row per difference, from the bottom up."""
-    marks = []
+    marks: list[Mark] = []
+    ends: list[float] = []
     for height, row in enumerate(rows):
         style = SHOWN if row.is_shown else NOT_SHOWN
         marks.append(Mark(row.delta, height, style, row.low, row.high, text=figures_of(row)))
+        ends += [end for end in (row.delta, row.low, row.high) if end is not None]
 
-    ends = [end for row in rows for end in (row.delta, row.low, row.high) if end is not None]
     return row_panel(rows, ends, title, marks)
 
 
@@ -88,10 +88,9 @@ def row_panel(
 ) -> Panel:
     """A named row per difference, and a line at 0, which is always on the axis."""
     axis = Axis(min([0.0, *values]), max([0.0, *values]), title)
-    ticks = {value: difference_tick(value) for value in axis.round_values()}
     names = [one_line(row.name, NAME) for row in rows]
     return Panel(
-        across=replace(axis, ticks=ticks),
+        across=axis.with_ticks(difference_tick),
         up=named_axis(names, has_grid=True, room=0.7),
         marks=marks,
         has_rows=True,
@@ -100,8 +99,10 @@ def row_panel(
 
 def difference_tick(value: float) -> str:
     """A difference on an axis: `+10`, `−0.5`."""
-    text = f"{value:+.3g}" if abs(value) > 1e-9 else "0"
-    return text.replace("-", "−")
+    if abs(value) <= 1e-9:
+        return "0"
+
+    return f"{value:+.3g}".replace("-", "−")
 
 
 def row_plot(title: str, panel: Panel, legend: dict[str, MarkStyle]) -> Plot:

@@ -114,20 +114,19 @@ def draw_figure(plot: Plot) -> InlineFigure:
 
 def add_legend(figure: Figure, legend: dict[str, MarkStyle], *, below: bool) -> None:
     """Adds a legend of the styles, to the right of the plot or below, before the layout is done."""
-    handles = [
-        Line2D(
-            [],
-            [],
-            linestyle="none",
-            label=wrap_title(name, 60 if below else 28),
-            **mark_options(style),
-        )
-        for name, style in legend.items()
-    ]
+    width, columns = 28, 1
+    if below:
+        width, columns = 60, len(legend)
+
+    handles = []
+    for name, style in legend.items():
+        label = wrap_title(name, width)
+        handles.append(Line2D([], [], linestyle="none", label=label, **mark_options(style)))
+
     figure.legend(
         handles=handles,
         loc="outside lower center" if below else "outside right upper",
-        ncols=len(handles) if below else 1,
+        ncols=columns,
         frameon=False,
         fontsize=9,
     )
@@ -135,14 +134,19 @@ def add_legend(figure: Figure, legend: dict[str, MarkStyle], *, below: bool) -> 
 
 def mark_options(style: MarkStyle) -> dict[str, Any]:
     """How matplotlib draws a mark."""
-    edge = style.edge or style.colour
+    size, line, fill = 6.0, 1.0, style.colour
+    if style.mark == "|":
+        size, line = 11.0, 1.8
+    if style.is_hollow:
+        fill = "white"
+
     return {
         "marker": style.mark,
         "color": style.colour,
-        "markersize": 11.0 if style.mark == "|" else 6.0,
-        "markeredgecolor": edge,
-        "markeredgewidth": 1.8 if style.mark == "|" else 1.0,
-        "markerfacecolor": "white" if style.is_hollow else style.colour,
+        "markersize": size,
+        "markeredgecolor": style.edge or style.colour,
+        "markeredgewidth": line,
+        "markerfacecolor": fill,
     }
 
 
@@ -188,8 +192,11 @@ def draw_contents(axes: Axes, panel: Panel) -> None:
     """Draws what is between the axes."""
     across, up = panel.across, panel.up
     if panel.steps:
-        xs = [across.at(x) for x, _ in panel.steps]
-        ys = [up.at(y) for _, y in panel.steps]
+        xs, ys = [], []
+        for x, y in panel.steps:
+            xs.append(across.at(x))
+            ys.append(up.at(y))
+
         dashes = (0, (5, 2))
         axes.plot(
             xs, ys, drawstyle="steps-post", color=INK, linewidth=1.1, linestyle=dashes, zorder=1
@@ -206,14 +213,8 @@ def draw_contents(axes: Axes, panel: Panel) -> None:
 
     for line in panel.lines:
         style = line[0].style
-        axes.plot(
-            [across.at(mark.x) + mark.aside for mark in line],
-            [up.at(mark.y) for mark in line],
-            style.line,
-            color=style.colour,
-            linewidth=1.6,
-            zorder=3,
-        )
+        places = places_of(line, panel)
+        axes.plot(*places, style.line, color=style.colour, linewidth=1.6, zorder=3)
 
     draw_marks(axes, panel)
 
@@ -233,18 +234,27 @@ def draw_marks(axes: Axes, panel: Panel) -> None:
         by_style.setdefault(mark.style, []).append(mark)
 
     for style, marks in by_style.items():
-        xs = [panel.across.at(mark.x) + mark.aside for mark in marks]
-        ys = [panel.up.at(mark.y) for mark in marks]
+        xs, ys = places_of(marks, panel)
         axes.plot(xs, ys, linestyle="none", zorder=4, **mark_options(style))
 
         along = panel.across if panel.has_rows else panel.up
-        intervals = [
-            (x, y, along.at(mark.low), along.at(mark.high))
-            for x, y, mark in zip(xs, ys, marks, strict=True)
-            if mark.low is not None and mark.high is not None
-        ]
+        intervals = []
+        for x, y, mark in zip(xs, ys, marks, strict=True):
+            if mark.low is not None and mark.high is not None:
+                intervals.append((x, y, along.at(mark.low), along.at(mark.high)))
+
         if intervals:
             draw_intervals(axes, intervals, panel, style)
+
+
+def places_of(marks: Sequence[Mark], panel: Panel) -> tuple[list[float], list[float]]:
+    """Where marks are, across and up, in per cent of the panel."""
+    xs, ys = [], []
+    for mark in marks:
+        xs.append(panel.across.at(mark.x) + mark.aside)
+        ys.append(panel.up.at(mark.y))
+
+    return xs, ys
 
 
 def draw_intervals(
@@ -259,19 +269,26 @@ def draw_intervals(
         axes.hlines(ys, lows, highs, color=INK, linewidth=1.4, zorder=2, capstyle="projecting")
         return
 
-    below = [max(0.0, y - low) for y, low in zip(ys, lows, strict=True)]
-    above = [max(0.0, high - y) for y, high in zip(ys, highs, strict=True)]
+    below, above = [], []
+    for y, low, high in zip(ys, lows, highs, strict=True):
+        below.append(max(0.0, y - low))
+        above.append(max(0.0, high - y))
+
+    colour, order = style.colour, 2
+    if panel.has_bars:
+        colour, order = INK, 3
+
     axes.errorbar(
         xs,
         ys,
         yerr=[below, above],
         fmt="none",
-        ecolor=INK if panel.has_bars else style.colour,
+        ecolor=colour,
         # Paler than a line through the points.
         alpha=0.45 if panel.lines else 1.0,
         capsize=2.5,
         linewidth=1,
-        zorder=3 if panel.has_bars else 2,
+        zorder=order,
     )
 
 

@@ -31,26 +31,36 @@ MOST_LETTERS = 14
 
 def history_plot(summaries: Sequence[RunSummary], names: Sequence[str]) -> Plot:
     """The versions from left to right, the oldest first; a panel for each measured metric."""
-    panels = [history_panel(summaries, names, metric) for metric in TITLES]
-    measured = [panel for panel in panels if panel.all_marks]
-    rows = [measured[start : start + 2] for start in range(0, len(measured), 2)]
+    rows: list[list[Panel]] = []
+    for metric in TITLES:
+        panel = history_panel(summaries, names, metric)
+        if not panel.all_marks:
+            continue
+        if not rows or len(rows[-1]) == 2:
+            rows.append([])
+
+        rows[-1].append(panel)
+
     title = f"{summaries[-1].dataset}: {names[0]} … {names[-1]}; bars are 95 % intervals"
     return Plot(wrap_title(title, 86), rows, width=9.0, height=3.4 * len(rows))
 
 
 def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric: str) -> Panel:
     """One metric over the versions."""
-    marks = []
+    marks, highest = [], 1e-6
     for x, (summary, name) in enumerate(zip(summaries, names, strict=True)):
         mark = _mark(summary, x, metric)
         if mark is not None:
             marks.append(replace(mark, name=name, run_key=summary.run_key))
+            highest = max(highest, mark.top)
 
-    tops = [mark.y if mark.high is None else mark.high for mark in marks]
-    up = Axis(0.0, 1.08 * max([*tops, 1e-6]))
-    up = replace(up, ticks={value: f"{value:g}" for value in up.round_values()})
+    lines = []
+    if marks:
+        lines.append(marks)
+
+    up = Axis(0.0, 1.08 * highest).with_ticks("{:g}".format)
     across = named_axis([wrap_title(name, MOST_LETTERS) for name in names])
-    return Panel(across=across, up=up, title=TITLES[metric], lines=[marks] if marks else [])
+    return Panel(across=across, up=up, title=TITLES[metric], lines=lines)
 
 
 def _mark(summary: RunSummary, x: int, metric: str) -> Mark | None:

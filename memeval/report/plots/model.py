@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, product
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -56,6 +56,11 @@ class Mark(Struct, frozen=True):
     """Whether it is on the frontier."""
     aside: float = 0.0
     """Sideways shift in per cent of the width, so that intervals do not cover each other."""
+
+    @property
+    def top(self) -> float:
+        """The upper end of the interval, or the value if there is none."""
+        return self.y if self.high is None else self.high
 
 
 class MatrixCell(Struct, frozen=True):
@@ -103,15 +108,21 @@ class Axis(Struct, frozen=True):
         share = (here - low) / ((high - low) or 1.0)
         return round(self.edge + (100 - 2 * self.edge) * share, 2)
 
+    def with_ticks(self, label: Callable[[float], str], about: int = 6) -> Axis:
+        """The axis with about `about` round values marked."""
+        return replace(self, ticks={value: label(value) for value in self.round_values(about)})
+
     def round_values(self, about: int = 6) -> list[float]:
         """Round values to mark, about `about` of them."""
         if self.is_logarithmic:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             powers = [10.0**power for power in range(first, last + 1)]
             inside = self._inside(powers)
-            # With at most two powers of ten inside, more marks are needed: 1, 3, 10, 30 …
-            thirds = [power * digit for power in powers for digit in (1, 3)]
-            return inside if len(inside) > 2 else self._inside(thirds)
+            if len(inside) > 2:
+                return inside
+
+            # More marks are needed: 1, 3, 10, 30 …
+            return self._inside([power * digit for power, digit in product(powers, (1, 3))])
 
         step = _round_step((self.high - self.low or 1.0) / about)
         # A rounding error must not drop the first mark or the last.
@@ -167,7 +178,11 @@ class Plot(Struct, frozen=True):
 def _round_step(about: float) -> float:
     """The first of 1, 2, 5, 10, 20 … that is not smaller than `about`."""
     power = 10.0 ** math.floor(math.log10(about))
-    return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= about * 0.999)
+    for digit in (1, 2, 5):
+        if power * digit >= about * 0.999:
+            return power * digit
+
+    return power * 10
 
 
 def named_axis(
@@ -180,9 +195,8 @@ def named_axis(
 
 def accuracy_axis(marks: Iterable[Mark]) -> Axis:
     """The vertical axis, in per cent, from 0 to a little above the highest interval."""
-    tops = [mark.y if mark.high is None else mark.high for mark in marks]
-    axis = Axis(0.0, min(100.0, 1.08 * max([10.0, *tops])), ACCURACY)
-    return replace(axis, ticks={value: f"{value:g}" for value in axis.round_values(about=8)})
+    highest = max([10.0, *(mark.top for mark in marks)])
+    return Axis(0.0, min(100.0, 1.08 * highest), ACCURACY).with_ticks("{:g}".format, about=8)
 
 
 def styles_of(names: Iterable[str]) -> dict[str, MarkStyle]:

@@ -45,32 +45,28 @@ def sweep_plot(summaries: Sequence[RunSummary], price: str = "context") -> Plot:
     """
     metric = prices()[price]
     cells = [summary for summary in summaries if has_position(summary, metric)]
-    styles = styles_of(system_of(cell) for cell in cells)
+    styles = styles_of(map(system_of, cells))
     panel = price_panel(cells, labels(cells), styles, metric)
 
     title = wrap_title(f"accuracy against {price}, {name_datasets(cells)}", width=86)
     if not all(cell.valid for cell in cells):
         title += "; hollow: INVALID"
 
-    title += f"\ndashed: {panel.area}" if panel.steps and panel.area else ""
-    has_legend = len(styles) > 1
-    return Plot(
-        title=title,
-        panels=[[panel]],
-        width=7.2 + LEGEND * has_legend,
-        height=4.8,
-        legend=styles if has_legend else {},
-    )
+    if panel.steps and panel.area:
+        title += f"\ndashed: {panel.area}"
+
+    plot = Plot(title=title, panels=[[panel]], width=7.2, height=4.8)
+    if len(styles) > 1:
+        plot = replace(plot, width=7.2 + LEGEND, legend=styles)
+
+    return plot
 
 
 def price_panels(cells: Sequence[RunSummary], names: Sequence[str]) -> list[Panel]:
     """Accuracy against each price in which the cells differ."""
-    styles = styles_of(system_of(cell) for cell in cells)
-    return [
-        price_panel(cells, names, styles, metric)
-        for metric in prices().values()
-        if prices_differ(cells, metric)
-    ]
+    styles = styles_of(map(system_of, cells))
+    differing = [metric for metric in prices().values() if prices_differ(cells, metric)]
+    return [price_panel(cells, names, styles, metric) for metric in differing]
 
 
 def price_panel(
@@ -97,14 +93,15 @@ def frontier_panel(marks: Sequence[Mark], fair: Sequence[bool], price: Metric, t
     """Marks along an axis of prices, and the frontier of those that are `fair`."""
     points = [(mark.x, mark.y) for mark, counts in zip(marks, fair, strict=True) if counts]
     best = pareto_frontier(points)
-    told = [
-        replace(mark, is_best=counts and (mark.x, mark.y) in best)
-        for mark, counts in zip(marks, fair, strict=True)
-    ]
+    costs, with_best = [], []
+    for mark, counts in zip(marks, fair, strict=True):
+        costs.append(mark.x)
+        with_best.append(replace(mark, is_best=counts and (mark.x, mark.y) in best))
+
     return Panel(
-        across=replace(price_axis([mark.x for mark in marks], price), title=title),
-        up=accuracy_axis(told),
-        marks=told,
+        across=replace(price_axis(costs, price), title=title),
+        up=accuracy_axis(with_best),
+        marks=with_best,
         steps=frontier_steps(points),
         area=area_words(points, price.unit.word or price.unit.name),
         has_names=True,
@@ -115,14 +112,18 @@ def price_axis(costs: Sequence[float], price: Metric) -> Axis:
     """The axis of prices: logarithmic if they span more than a factor of 20, 0 included."""
     positive = [cost for cost in costs if cost > 0]
     axis = Axis(0.0, max(costs, default=0.0) or 1.0)
-    values = axis.round_values()
+    ticks: dict[float, str] = {0.0: "0"}
     if positive and max(positive) > LOG_FROM * min(positive):
+        axis = replace(axis, low=min(positive), is_logarithmic=True)
         # A cell that costs nothing is at the beginning, and the cheapest of the others next to it.
-        is_free = min(costs) == 0
-        axis = replace(axis, low=min(positive) / (3 if is_free else 1), is_logarithmic=True)
-        values = [0.0, *axis.round_values()] if is_free else axis.round_values()
+        if min(costs) == 0:
+            axis = replace(axis, low=min(positive) / 3)
+        else:
+            ticks = {}
 
-    ticks = {value: price.unit.full(value) if value else "0" for value in values}
+    for value in filter(None, axis.round_values()):
+        ticks[value] = price.unit.full(value)
+
     return replace(axis, ticks=ticks)
 
 
@@ -133,7 +134,8 @@ def frontier_steps(points: Sequence[Point]) -> list[Point]:
         return []
 
     # The line continues to the most expensive cell: more money buys nothing better there.
-    return [*kept, (max(cost for cost, _ in points), kept[-1][1])]
+    most_expensive, _ = max(points)
+    return [*kept, (most_expensive, kept[-1][1])]
 
 
 def area_words(points: Sequence[Point], unit: str = "tokens") -> str:
@@ -151,7 +153,10 @@ def area_words(points: Sequence[Point], unit: str = "tokens") -> str:
 
 
 def _budget(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
+    if value < 10:
+        return f"{value:.3g}"
+
+    return f"{value:,.0f}"
 
 
 def is_fair(summary: RunSummary) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from memeval.metrics.formats import count, percent
 from memeval.report.confusion import UNPARSED, Confusion, share
 from memeval.report.plots.model import (
@@ -46,19 +48,25 @@ def category_plot(summary: RunSummary) -> Plot:
     ticks: dict[float, str] = {}
     for index, row in enumerate(rows):
         # A gap before the categories that are not in the accuracy.
-        x = index + (0.5 if index >= inside else 0.0)
+        x, colour = float(index), BLUE
+        if index >= inside:
+            x, colour = index + 0.5, GREY
+
         ticks[x] = f"{wrap_name(row.name)}\nn = {count(row.n)}"
         value, low, high = row.share.percent
         if value is None:
             words.append(PlotText(x, 1.5, "not\nscored", GREY))
             continue
 
-        marks.append(Mark(x, value, MarkStyle(BLUE if row.headline else GREY, "none"), low, high))
+        marks.append(Mark(x, value, MarkStyle(colour, "none"), low, high))
         words.append(PlotText(x, max(value, high or 0.0) + 1.5, percent(row.accuracy)))
 
     places = list(ticks)
     if 0 < inside < len(rows):
-        remark = "not in accuracy" if len(rows) == inside + 1 else "these are not in accuracy"
+        remark = "these are not in accuracy"
+        if len(rows) == inside + 1:
+            remark = "not in accuracy"
+
         words.append(PlotText((places[inside] + places[-1]) / 2, 107, remark, GREY))
 
     levels: dict[float, str] = {value: str(value) for value in range(0, 101, 20)}
@@ -83,21 +91,23 @@ def positions_plot(matrix: Confusion, name: str) -> Plot:
     cells = []
     for right, row in enumerate(rows):
         for column, number in enumerate(row):
-            is_unparsed = column == size
-            cell = MatrixCell(
-                x=column + 0.35 if is_unparsed else column,
-                y=size - 1 - right,  # downwards, as a table is read
-                text=count(number) if number else "·",
-                shade=(number / sum(row)) ** 0.7 if number else 0.0,
-                colour=GREY if is_unparsed else BLUE,
-                is_framed=column == right,
-            )
+            # Downwards, as a table is read.
+            cell = MatrixCell(column, size - 1 - right, "·", shade=0.0, is_framed=column == right)
+            if number:
+                cell = replace(cell, text=count(number), shade=(number / sum(row)) ** 0.7)
+            if column == size:
+                cell = replace(cell, x=column + 0.35, colour=GREY)
+
             cells.append(cell)
 
     total = sum(map(sum, rows))
     ticks: dict[float, str] = {}
     for place, chosen in enumerate(zip(*rows, strict=True)):
-        header, at = (UNPARSED, place + 0.35) if place == size else (str(place), place)
+        at: float = place
+        header = str(place)
+        if place == size:
+            header, at = UNPARSED, place + 0.35
+
         ticks[at] = f"{header}\n{share(sum(chosen), total)} %"
 
     names = [f"{right}   n = {count(sum(row))}" for right, row in enumerate(rows)]

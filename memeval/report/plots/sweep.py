@@ -70,18 +70,21 @@ def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
         # By name if accuracies are equal, so that the same cells give the same bytes.
         key=lambda pair: (pair[0].valid, pair[0].metrics["accuracy"] or 0.0, pair[1]),
     )
-    cells = [cell for cell, _ in named]
-    titles = titles_of(cells)
-    by_title = [rows_of(cell, titles) for cell in cells]
-    # A panel for the only category would repeat the first one.
-    categories = columns_of(titles)[:MOST_CATEGORIES] if len(columns_of(titles)) > 1 else []
-
-    values = Axis(0, 100, ticks={0: "0", 50: "50", 100: "100"}, edge=3.0)
-    rows = named_axis([one_line(name, NAME) for _, name in named], has_grid=True, room=0.7)
-    marks = []
-    for height, cell in enumerate(cells):
+    cells, names, marks = [], [], []
+    for height, (cell, name) in enumerate(named):
+        cells.append(cell)
+        names.append(one_line(name, NAME))
         marks += mark_row(cell, height, cell.share())
 
+    titles = titles_of(cells)
+    by_title = [rows_of(cell, titles) for cell in cells]
+    categories = columns_of(titles)[:MOST_CATEGORIES]
+    # A panel for the only category would repeat the first one.
+    if len(categories) == 1:
+        categories = []
+
+    values = Axis(0, 100, ticks={0: "0", 50: "50", 100: "100"}, edge=3.0)
+    rows = named_axis(names, has_grid=True, room=0.7)
     panels = [Panel(values, rows, "accuracy, %", marks, has_rows=True)]
     for category in categories:
         marks = []

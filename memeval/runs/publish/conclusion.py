@@ -87,7 +87,7 @@ class Conclusion(Struct, frozen=True):
         write_comparisons(self.comparisons, self.folder, *tables)
         problems = self.draw(plots=draws)
         pages = [self.folder / f"comparison{group.suffix}.html" for group in self.compared]
-        return [page for page in pages if page.exists()], problems
+        return list(filter(Path.exists, pages)), problems
 
     def draw(self, *, plots: bool = True) -> list[str]:
         """Draws what is not in the folder yet; returns why something could not be drawn."""
@@ -177,8 +177,13 @@ published, and shown when all are.
 
 def conclude(folder: Path, cells: Sequence[DoneCell]) -> Conclusion:
     """Compares the runs of an invocation; `folder` is its own."""
-    runs = [Run(Path(cell.folder), read_shown_summary(Path(cell.folder))) for cell in cells]
-    summaries = [run.summary for run in runs]
+    runs, summaries = [], []
+    for cell in cells:
+        folder_of_run = Path(cell.folder)
+        summary = read_shown_summary(folder_of_run)
+        runs.append(Run(folder_of_run, summary))
+        summaries.append(summary)
+
     earlier = _last.get(folder)
     if earlier is not None and earlier.summaries == summaries:
         return replace(earlier, cells=cells)
@@ -195,8 +200,11 @@ def compare_groups(runs: Sequence[Run]) -> list[ComparedRuns]:
     groups = by_dataset([run.summary for run in by_key.values()])
     compared = []
     for name, summaries in groups.items():
+        suffix = ""
+        if len(groups) > 1:
+            suffix = f"_{file_name(name)}"
+
         own_runs = [by_key[summary.run_key] for summary in summaries]
-        suffix = f"_{file_name(name)}" if len(groups) > 1 else ""
         compared.append(compare_group(ComparedRuns(own_runs, suffix)))
 
     return compared
@@ -249,6 +257,9 @@ def sentences_of(comparisons: Sequence[Comparison]) -> Iterator[str]:
     from memeval.comparison.sentences import findings
 
     for comparison in comparisons:
-        before = f"{comparison.runs[0].dataset}: " if len(comparisons) > 1 else ""
+        before = ""
+        if len(comparisons) > 1:
+            before = f"{comparison.runs[0].dataset}: "
+
         for line in findings(comparison):
             yield f"{before}{line}"
