@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -14,5 +15,11 @@ def project_root() -> Path:
     if home:
         return Path(home).resolve()
 
-    checkout = PACKAGE.parent
-    return checkout if (checkout / "conf" / "config.yaml").is_file() else Path.cwd()
+    return _checkout() or Path.cwd()
+
+
+@cache
+def _checkout() -> Path | None:
+    """The checkout that this package is in; None if it was installed."""
+    folder = PACKAGE.parent
+    return folder if (folder / "conf" / "config.yaml").is_file() else None
