@@ -71,7 +71,7 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
     named = frozenset(chosen)
     if filters or last is not None or not chosen:
         rule = parse_filters(filters, known)
-        matching = [run for run in known if rule.match(run)]
+        matching = list(filter(rule.match, known))
         if not matching:
             raise UserError(
                 f"no finished run matches {one_line(' '.join(filters))}",

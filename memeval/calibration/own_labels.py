@@ -83,8 +83,12 @@ def _correct_by_ppi(
     answers: Sequence[JudgedAnswer], labels: Mapping[AnswerKey, bool], cluster: Cluster | None
 ) -> CorrectedMean:
     """PPI++ on the labelled answers and the others."""
-    labelled = [answer for answer in answers if answer.key in labels]
-    others = [answer for answer in answers if answer.key not in labels]
+    labelled: list[JudgedAnswer] = []
+    others: list[JudgedAnswer] = []
+    for answer in answers:
+        group = labelled if answer.key in labels else others
+        group.append(answer)
+
     clusters = other_clusters = None
     if cluster:
         clusters, other_clusters = list(map(cluster, labelled)), list(map(cluster, others))

@@ -82,7 +82,11 @@ def compare(arguments: Sequence[str]) -> int:
 
 def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots: bool) -> Path:
     """Writes the comparisons into a new folder, and returns it. Raises `StorageError`."""
-    summaries = [run.summary for run in runs]
+    summaries, folders = [], []
+    for run in runs:
+        summaries.append(run.summary)
+        folders.append(run.folder)
+
     # Named by runs and options: the same command again replaces its own files, and no other files.
     folder = outputs_dir() / "comparisons" / comparison_name(comparisons)
     with writing(folder):
@@ -90,7 +94,6 @@ def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots
 
     tables = "\n".join(map(comparison_markdown, by_dataset(summaries).values()))
     write_comparisons(comparisons, folder, tables, comparison_csv(summaries))
-    folders = [run.folder for run in runs]
     for comparison in comparisons:
         # The files of the first metric have plain names; those of the others have a suffix.
         suffix = "" if comparison is comparisons[0] else f"_{file_name(comparison.metric)}"

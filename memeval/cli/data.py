@@ -257,8 +257,14 @@ def make(chosen: Namespace) -> int:
     Settings, `dataset.field=value`, may be mixed with the files or folders that it is made from.
     """
     name, path = chosen.name, Path(chosen.file)
-    sources = [Path(word) for word in chosen.settings if "=" not in word]
-    dataset = chosen_dataset(name, [word for word in chosen.settings if "=" in word])
+    sources, settings = [], []
+    for word in chosen.settings:
+        if "=" in word:
+            settings.append(word)
+        else:
+            sources.append(Path(word))
+
+    dataset = chosen_dataset(name, settings)
     if sources:
         return _make_from(dataset, path, sources)
 

@@ -105,10 +105,14 @@ def _show_info(home: Home) -> int:
 
 
 def _line_of(kind: StoredKind, items: Sequence[StoredItem], needed: Needed, now: float) -> str:
-    times = [item.changed for item in items]
+    times, unneeded = [], []
+    for item in items:
+        times.append(item.changed)
+        if not needed.needs(item):
+            unneeded.append(item)
+
     newest, oldest = as_age(now - max(times)), as_age(now - min(times))
     line = f"{kind:<10} {len(items):>7} {_size_of(items):>9} {newest:>8} {oldest:>8}"
-    unneeded = [item for item in items if not needed.needs(item)]
     if not unneeded:
         return line
     if needed.unknown:

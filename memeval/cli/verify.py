@@ -34,7 +34,7 @@ def verify(arguments: Sequence[str]) -> int:
     Exit status 0 if there are none, 1 otherwise.
     """
     options = PARSER.parse_args(list(arguments))
-    packages = [Path(word) for word in options.runs if _is_package(word)]
+    packages = list(map(Path, filter(_is_package, options.runs)))
     if packages:
         if len(packages) < len(options.runs):
             raise UserError("verify takes packages or runs, not both")

@@ -185,7 +185,7 @@ def _read_verdict(
     the answer, the reply is also read without its quotations.
     """
     parts = spoken_parts(reply, data)
-    found = [read(part) for part in parts]
+    found = list(map(read, parts))
     verdicts = {verdict for verdict in found if verdict is not None}
     if len(verdicts) == 1:
         (verdict,) = verdicts

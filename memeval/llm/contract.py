@@ -286,7 +286,7 @@ class ToolPrompt(Prompt):
         return self.seen
 
     def messages(self) -> list[Message]:
-        messages = [dict(message) for message in self.asked.messages()]
+        messages = list(map(dict, self.asked.messages()))
         for message in messages:
             if message["role"] == "system":
                 message["content"] = f"{self.instructions}\n\n{message['content']}".strip()

@@ -118,7 +118,7 @@ class OpenAIModel(LanguageModel):
         sampling = self._sampling
         body: dict[str, Any] = {
             "model": sampling.model,
-            "messages": [dict(message) for message in prompt.messages()],
+            "messages": list(map(dict, prompt.messages())),
             **sampling.parameters(
                 self._provider, prompt.limits(), limit_factor=prompt.limit_factor
             ),

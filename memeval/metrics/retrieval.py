@@ -49,7 +49,7 @@ def evidence_ranks(ranking: Sequence[Sequence[str]], evidence: Sequence[str]) ->
             first[turn_id] = rank
             missing.discard(turn_id)
 
-    return [first.get(turn_id) for turn_id in evidence]
+    return list(map(first.get, evidence))
 
 
 def session_ranking(

@@ -243,7 +243,7 @@ class TextStore(Texts):
         if ref in self._lines:
             return ref
 
-        refs = [self.put(part) for part in cleaned]
+        refs = list(map(self.put, cleaned))
         if ref not in refs:  # else a part is the whole text, stored already
             self._write({"id": ref, "join": separator, "parts": refs}, ref)
 

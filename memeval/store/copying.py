@@ -132,7 +132,7 @@ class Copying:
         else:
             names = [item.paths[0].stem for item in self._items if item.kind is StoredKind.CACHES]
 
-        return [name for name in names if _CACHE_NAME.fullmatch(name)]
+        return list(filter(_CACHE_NAME.fullmatch, names))
 
     def _copy_file(self, name: str, path: Path) -> Copied:
         kind = StoredKind(path.parent.name)
@@ -235,7 +235,7 @@ def missing_lines(source: Sequence[bytes], target: bytes) -> tuple[list[bytes], 
         return list(source[len(kept) :]), len(kept)
 
     known = set(kept)
-    ids = {_id_of(line) for line in kept}
+    ids = set(map(_id_of, kept))
     new = [line for line in source if line not in known and _id_of(line) not in ids]
     return new, len(source) - len(new)
 
@@ -261,8 +261,12 @@ def _put(entries: dict[str, CachedEntry], target: ReplyCache) -> None:
         by_origin.setdefault(entry.origin, {})[key] = entry
 
     for origin, some in by_origin.items():
-        values = {key: entry.value for key, entry in some.items()}
-        tokens = {key: entry.tokens for key, entry in some.items() if entry.tokens is not None}
+        values, tokens = {}, {}
+        for key, entry in some.items():
+            values[key] = entry.value
+            if entry.tokens is not None:
+                tokens[key] = entry.tokens
+
         target.put_all(values, origin, tokens)
 
 

@@ -26,8 +26,12 @@ def split_window(
     `retained` contains chunks as they were ingested: some may be forgotten or corrected by now.
     """
     ids = {chunk.chunk_id for chunk in retained}
-    leaving = [chunk for chunk in window if chunk.chunk_id not in ids]
-    staying = [chunk for chunk in window if chunk.chunk_id in ids]
+    leaving: list[MemoryChunk] = []
+    staying: list[MemoryChunk] = []
+    for chunk in window:
+        group = staying if chunk.chunk_id in ids else leaving
+        group.append(chunk)
+
     return leaving, staying
 
 

@@ -21,7 +21,7 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
 
-    return "".join(_escape(character) for character in text)
+    return "".join(map(_escape, text))
 
 
 def one_line(value: object, limit: int = 200) -> str:

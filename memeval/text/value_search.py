@@ -53,7 +53,7 @@ def occurs_in(value: str, text: str) -> bool:
 
 def values_in(values: Iterable[str], *texts: str) -> tuple[str, ...]:
     """The values that any of the texts contains, in their order, each once."""
-    searched = [plain(text) for text in texts]
+    searched = list(map(plain, texts))
     occurring: dict[str, None] = {}
     for value in values:
         if any(_occurs(value, text) for text in searched):

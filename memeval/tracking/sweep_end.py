@@ -40,7 +40,7 @@ class SweepEnd(Struct, frozen=True):
     @property
     def columns(self) -> list[str]:
         """The columns of the settings in MLflow's table; the system is always included."""
-        return [param_column(name) for name in dict.fromkeys(["system", *self.settings])]
+        return list(map(param_column, dict.fromkeys(["system", *self.settings])))
 
     @property
     def digest(self) -> str:

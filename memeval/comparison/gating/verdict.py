@@ -119,8 +119,17 @@ def judge_run(
         return GateResult(GateOutcome.BROKEN, tuple(reasons), must_pass=tuple(passes))
 
     change = _change("all questions", common, baseline, scores)
-    fell = tuple(name for name in common if now[name] < before[name])
-    rose = tuple(name for name in common if now[name] > before[name])
+    fell, rose = [], []
+    for name in common:
+        if now[name] < before[name]:
+            fell.append(name)
+        elif now[name] > before[name]:
+            rose.append(name)
+
+    lost, gained = fell, rose
+    if not metric.more_is_better:
+        lost, gained = rose, fell
+
     # Both means use today's weights, so that their difference is that of the verdict.
     weights = weights_of(scores, common)
     return GateResult(
@@ -131,8 +140,8 @@ def judge_run(
         now=weighted_mean([now[name] for name in common], weights),
         categories=tuple(_by_category(common, baseline, scores)),
         must_pass=tuple(passes),
-        lost=fell if metric.more_is_better else rose,
-        gained=rose if metric.more_is_better else fell,
+        lost=tuple(lost),
+        gained=tuple(gained),
     )
 
 

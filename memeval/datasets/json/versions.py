@@ -142,6 +142,6 @@ def _without_meta(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_meta(item) for name, item in value.items() if name != META}
     if isinstance(value, list):
-        return [_without_meta(item) for item in value]
+        return list(map(_without_meta, value))
 
     return value

@@ -138,7 +138,7 @@ class CaseBuilder:
             questions=tuple(self.questions),
             speakers=(self.language.user, self.language.assistant),
             operations=tuple(self.operations),
-            checkpoints=tuple(session_id(n) for n in (WISHES, CONSOLIDATED, LATER)),
+            checkpoints=tuple(map(session_id, (WISHES, CONSOLIDATED, LATER))),
             others=(self._other_session(),),
         )
 

@@ -199,5 +199,5 @@ def read_sessions(messages: Sequence[Message], *, persona: bool) -> tuple[Sessio
         if persona or not is_system:
             blocks[-1].append(message)
 
-    kept = [block for block in blocks if block]
+    kept = list(filter(None, blocks))
     return tuple(Session.of(f"s{number}", block) for number, block in enumerate(kept, start=1))

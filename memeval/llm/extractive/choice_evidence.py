@@ -127,7 +127,7 @@ def _date(
     question: ParsedQuestion, choices: Sequence[str], context: ContextIndex, ranking: Ranking
 ) -> list[float]:
     """Choices' nearness to dates found; 0 unless a time is asked for or at least half have one."""
-    written = [_spell(choice) for choice in choices]
+    written = list(map(_spell, choices))
     if question.kind is not ExpectedAnswer.WHEN and 2 * sum(map(bool, written)) < len(choices):
         return [0.0] * len(choices)
 

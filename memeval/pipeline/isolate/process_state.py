@@ -46,7 +46,7 @@ def _set_streams(streams: tuple[Any, Any]) -> None:
 _PARTS: tuple[tuple[str, Callable[[], Any], Callable[[Any], object]], ...] = (
     ("the working directory", _folder, os.chdir),
     ("memeval's environment variables", _variables, _set_variables),
-    ("signal handlers", lambda: [signal.getsignal(number) for number in _SIGNALS], _set_handlers),
+    ("signal handlers", lambda: list(map(signal.getsignal, _SIGNALS)), _set_handlers),
     ("standard streams", lambda: (sys.stdout, sys.stderr), _set_streams),
 )
 """The name of each part, the function that reads it, and the one that restores it."""

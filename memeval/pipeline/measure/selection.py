@@ -43,7 +43,7 @@ def measure(
     facets = measure_facets(records, repeats)
     if not has_score:
         metrics = _without_score(metrics)
-        repeats = [_without_score(own) for own in repeats]
+        repeats = list(map(_without_score, repeats))
         categories = _rows_without_score(categories)
         facets = {name: _rows_without_score(rows) for name, rows in facets.items()}
 

@@ -80,7 +80,7 @@ class Connections:
             for reach, load in loads.items():
                 by_reach.setdefault(reach, []).append(load)
 
-        return [sum_of(loads) for loads in by_reach.values()]
+        return list(map(sum_of, by_reach.values()))
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
         """The endpoint at a URL with a key and headers; the lowest requested limit applies.

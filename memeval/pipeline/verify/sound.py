@@ -201,7 +201,7 @@ class FolderCheck:
         """The keys in `run.json`, compared with those computed from the config."""
         identity = summary.identity
         try:
-            recorded = [recorded_keys(repeat) for repeat in identity["keys"]]
+            recorded = list(map(recorded_keys, identity["keys"]))
             inputs, version = IdentityInputs(**identity["inputs"]), identity["version"]
         except (KeyError, TypeError) as error:
             self.problems.append(f"{RUN_FILE}: its identity is damaged ({one_line(error)})")

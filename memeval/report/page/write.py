@@ -47,7 +47,7 @@ def write_page(
     Raises `OSError` if a file can't be read or written, `ValueError` if a run is damaged.
     """
     with rare_collections():
-        runs = [PageRun.read(folder) for folder in folders]
+        runs = list(map(PageRun.read, folders))
         html = render(page_data(runs, comparison))
 
     write_atomically(target, html)

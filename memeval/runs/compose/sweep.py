@@ -104,9 +104,17 @@ class SweepComposer:
         return kept
 
     def _shared_composition(self, words: Sequence[ParsedOverride]) -> Composition | None:
-        composed = [word for word in words if word.is_composed]
-        integers = {word.name: word.integer for word in composed if word.integer is not None}
-        others = [word.line for word in composed if word.integer is None]
+        composed, integers, others = [], {}, []
+        for word in words:
+            if not word.is_composed:
+                continue
+
+            composed.append(word)
+            if word.integer is None:
+                others.append(word.line)
+            else:
+                integers[word.name] = word.integer
+
         key = (*others, *sorted(integers))
         if key not in self._compositions:
             base = self._assemble(composed)

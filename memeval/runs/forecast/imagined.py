@@ -206,14 +206,18 @@ class OverlaidCache(Cache):
         self._connection = _open_to_read(cache_dir() / f"{name}.sqlite")
 
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
-        wanted = list(keys)
-        entries = {key: self._made_up[key] for key in wanted if key in self._made_up}
+        entries, others = {}, []
+        for key in keys:
+            if key in self._made_up:
+                entries[key] = self._made_up[key]
+            else:
+                others.append(key)
+
         if entries:
             self._tally.note_made_up()
             role = Role.EMBED if self._is_of_vectors else _role.get()
             self._tally.repeated[role] += len(entries)
 
-        others = [key for key in wanted if key not in entries]
         return entries | super().get_all(others)
 
     def _select(self, keys: list[str]) -> list[tuple[Any, ...]]:

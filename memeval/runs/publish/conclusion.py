@@ -136,12 +136,12 @@ class Conclusion(Struct, frozen=True):
         if end is None:
             return []
 
-        logged = []
+        logged: list[PublishResult] = []
         for publisher in tracking_publishers() or _publishers_of(end):
             to = self.folder, publisher.root, publisher.uri
             try:
                 urls = publisher.submit(work.track_sweep, *to, end).result()
-                logged += [PublishResult(url) for url in urls]
+                logged += map(PublishResult, urls)
             except work.PublishError as error:
                 logged.append(PublishResult(error=str(error)))
 

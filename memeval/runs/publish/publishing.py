@@ -48,18 +48,19 @@ class Publishing:
         """
         finished = [planned.cell for planned in plan.cells if planned.is_finished]
         self._known_urls = find_published(finished, self._invocation.sweep)
-        cells = [planned.cell for planned in plan.cells]
-        unpublished = [cell.config for cell in cells if cell.folder not in self._known_urls]
-        for config in unpublished:
-            publisher_of(config)
+        publishes = draws = False
+        for planned in plan.cells:
+            if planned.cell.folder not in self._known_urls:
+                publisher_of(planned.cell.config)
+                publishes = True
+                draws = draws or planned.cell.config.plots is not False
 
         # If all runs are published, their comparison has usually been drawn, too.
-        draws = any(config.plots is not False for config in unpublished)
-        if len(cells) > 1 and draws:
+        if len(plan.cells) > 1 and draws:
             start_drawers()
 
         # In a thread now, rather than after the last verdict.
-        writes_pages = bool(unpublished) and not draws
+        writes_pages = publishes and not draws
         Thread(target=load_end, args=(writes_pages,), daemon=True).start()
 
     def add(self, outcome: CellOutcome) -> None:

@@ -61,8 +61,12 @@ class Links:
     ) -> None:
         self.settings = settings
         self.alike = alike
-        self.batches = np.array([artifact.batch for artifact in artifacts])
-        self.kinds = np.array([artifact.kind for artifact in artifacts])
+        batches, kinds = [], []
+        for artifact in artifacts:
+            batches.append(artifact.batch)
+            kinds.append(artifact.kind)
+
+        self.batches, self.kinds = np.array(batches), np.array(kinds)
         self.overlap = _common_words(artifacts)
         # How many calls a row's artifact comes after a column's; above 0 if it is newer.
         self.distance = self.batches[:, None] - self.batches[None, :]
@@ -145,7 +149,7 @@ def content_words(text: str) -> set[str]:
     if text.isascii():
         return words
 
-    return words | {term for term in search_terms(text) if is_unspaced(term)}
+    return words | set(filter(is_unspaced, search_terms(text)))
 
 
 def _common_words(artifacts: Sequence[Artifact]) -> Mask:

@@ -128,12 +128,15 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
     async def _index_over(
         self, artifacts: Sequence[Artifact], counts: Mapping[str, int], saved: Path | None
     ) -> CanvasIndex:
-        if self.settings.index_text == "full":
-            texts = documents = [artifact.full_text for artifact in artifacts]
-        else:
-            texts = [artifact.content_quote for artifact in artifacts]
-            # The published form of a document for the reranker.
-            documents = [f"{artifact.content} | {artifact.quote}" for artifact in artifacts]
+        texts, documents = [], []
+        for artifact in artifacts:
+            if self.settings.index_text == "full":
+                texts.append(artifact.full_text)
+                documents.append(artifact.full_text)
+            else:
+                texts.append(artifact.content_quote)
+                # The published form of a document for the reranker.
+                documents.append(f"{artifact.content} | {artifact.quote}")
 
         # The fitted embedder is not saved: the same texts produce the same fit.
         embedder, vectors = await open_vectors(self.parts.embedder, texts, saved, self.index)

@@ -452,7 +452,7 @@ class McpService(Service):
                 f"selects {one_line(type(rows).__name__)}"
             )
 
-        return [self._result(row) for row in rows]
+        return list(map(self._result, rows))
 
     def _rows(self, reply: ToolReply) -> Any:
         """Results of a reply; an empty list for a reply that reports no results."""

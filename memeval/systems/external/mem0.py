@@ -226,14 +226,18 @@ class Mem0(RecallSystem):
         extraction, mem0 keeps its latest messages, which are not saved.
         """
         rows = self._rows()
-        payloads = [row.payload for row in rows]
-        self._texts = {(payload["user_id"], payload["data"]) for payload in payloads}
+        payloads, texts, vectors = [], [], []
+        self._texts = set()
+        for row in rows:
+            payloads.append(row.payload)
+            texts.append(row.payload["data"])
+            vectors.append(row.vector)
+            self._texts.add((row.payload["user_id"], row.payload["data"]))
+
         width = len(rows[0].vector) if rows else embedder.width
         bridge = self._open(embedder, width)
         if embedder is not before.embedder:
-            vectors = bridge.vectors_of([payload["data"] for payload in payloads])
-        else:
-            vectors = [row.vector for row in rows]
+            vectors = bridge.vectors_of(texts)
 
         bridge.unparsed = before.unparsed
         self._insert(vectors, payloads)
@@ -384,7 +388,7 @@ class Mem0(RecallSystem):
 
             hits = await self._cloud.search(text, depth, self.settings.threshold)
             self._meter_unreported(Role.EMBED, 1)
-            return [self._entry(row) for row in hits]
+            return list(map(self._entry, hits))
 
         if not text or not self._ids or self._bridge is None:
             return []
@@ -399,7 +403,7 @@ class Mem0(RecallSystem):
                 self._bridge.known = {text: vector}
                 result = await own.in_worker(self._search, text, depth, query.user)
 
-        return [self._entry(row) for row in result["results"]]
+        return list(map(self._entry, result["results"]))
 
     def _search(self, text: str, depth: int, user: str) -> Any:
         self._memory.vector_store.keeps_users = bool(user)
@@ -438,12 +442,15 @@ class Mem0(RecallSystem):
         if has_entities():
             raise NotImplementedError("mem0's entity store can't be saved")
 
-        rows = self._rows()
-        memories = [{"id": str(row.id), "payload": row.payload} for row in rows]
+        memories, vectors = [], []
+        for row in self._rows():
+            memories.append({"id": str(row.id), "payload": row.payload})
+            vectors.append(row.vector)
+
         unparsed = self._bridge.unparsed if self._bridge else 0
         write_state(folder / ROWS_FILE, {"unparsed": unparsed, "memories": memories})
-        vectors = np.array([row.vector for row in rows], dtype=np.float32)
-        np.save(folder / VECTORS_FILE, vectors, allow_pickle=False)
+        matrix = np.array(vectors, dtype=np.float32)
+        np.save(folder / VECTORS_FILE, matrix, allow_pickle=False)
         write_chunks(folder, self._chunks)
 
     def _rows(self) -> list[Any]:
@@ -473,8 +480,11 @@ class Mem0(RecallSystem):
         bridge = self._open(embedder, width)
         bridge.unparsed = state["unparsed"]
 
-        payloads = [row["payload"] for row in memories]
-        self._ids = [row["id"] for row in memories]
+        payloads, self._ids = [], []
+        for row in memories:
+            payloads.append(row["payload"])
+            self._ids.append(row["id"])
+
         self._added = self._loaded = len(self._chunks)
         self._insert(vectors.tolist(), payloads)
 

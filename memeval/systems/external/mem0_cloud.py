@@ -138,7 +138,7 @@ class CloudMemory:
         reply = self._try(
             lambda: self._client.search(text, filters=filters, top_k=top_k, threshold=threshold)
         )
-        return [_read(row) for row in reply["results"]]
+        return list(map(_read, reply["results"]))
 
     def _try(self, call: Callable[[], T]) -> T:
         """The result of `call`, which is retried after temporary failures.

@@ -162,7 +162,7 @@ class Mem0Bridge:
 
     def reply_to(self, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> str:
         """The model's reply to mem0's prompt; an empty list of memories if it is unreadable."""
-        prompt = ChatPrompt(tuple(self._redate(message) for message in messages), options)
+        prompt = ChatPrompt(tuple(map(self._redate, messages)), options)
         reply: str | None = self._parts.run_sync(
             ask_for(self._parts.model, prompt, seed=self._parts.seed, read=_readable_reply)
         )

@@ -128,7 +128,7 @@ class CaseHome:
 
     def words(self) -> list[str]:
         """The program and its arguments."""
-        return [self._filled(word) for word in self._given]
+        return list(map(self._filled, self._given))
 
     def variables(self) -> dict[str, str]:
         """The program's environment."""

@@ -75,7 +75,7 @@ def chunk_json(chunk: MemoryChunk, ids: SentIds) -> dict[str, Any]:
         "text": chunk.text,
         "content": chunk.content,
         "time": chunk.time.isoformat() if chunk.time else None,
-        "turn_ids": [ids.turn(turn) for turn in chunk.turn_ids],
+        "turn_ids": list(map(ids.turn, chunk.turn_ids)),
         "speakers": list(chunk.speakers),
         "session_id": ids.of("session", chunk.session_id),
     }

@@ -188,4 +188,4 @@ def _names(completion: Completion) -> list[str] | None:
     if reply is None or not reply.closed:
         return None
 
-    return [name for name in map(text_of, reply.items) if name]
+    return list(filter(None, map(text_of, reply.items)))
