@@ -38,3 +38,17 @@ def test_no_two_modules_have_a_public_class_of_one_name() -> None:
 
     assert len(modules) > 500
     assert {name: own for name, own in modules.items() if len(own) > 1} == {}
+
+
+def test_no_comprehension_and_no_conditional_expression_is_inside_another_one() -> None:
+    comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    nested = []
+    for path in (PAGE.parents[1] / "memeval").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for kind in (comprehensions, ast.IfExp):
+                if isinstance(node, kind):
+                    inner = [part for part in ast.walk(node) if isinstance(part, kind)]
+                    # The first one is the expression itself.
+                    nested += [f"{path.name}:{part.lineno}" for part in inner[1:]]
+
+    assert nested == []

@@ -69,9 +69,13 @@ async def _find_strings(watched: Watched, traces: Traces) -> Mapping[str, tuple[
 
 
 def _contained(values: Sequence[str], folded_texts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(
-        value for value in values if any(value.casefold() in text for text in folded_texts)
-    )
+    contained = []
+    for value in values:
+        folded = value.casefold()
+        if any(folded in text for text in folded_texts):
+            contained.append(value)
+
+    return tuple(contained)
 
 
 def _shown_chunks(answer: Answer, ledger: Ledger) -> Sequence[str] | None:
