@@ -22,6 +22,7 @@ from memeval.results import (
     judge_shown,
 )
 from memeval.results.judge import RECORDED
+from memeval.results.own_prices import VARIABLE as PRICES_VARIABLE
 from memeval.results.own_prices import has_other_prices
 from memeval.text.shown import one_line
 
@@ -61,8 +62,11 @@ def reasons_against(
             yield Note(NoteKind.NOTHING_FOUND, text)
 
         if metric.unit is DOLLARS and has_other_prices(run.tags):
-            text = f"prices have changed since the costs of {one_line(run.name)} were computed"
-            yield Note(NoteKind.PRICES, f"{text}: repeat its command, which calls no model")
+            yield Note(
+                NoteKind.PRICES,
+                f"{one_line(run.name)} has other prices than those in force: repeat its command, "
+                f"or name its price file in {PRICES_VARIABLE}",
+            )
 
         coverage = run.metrics.get("coverage")
         if coverage is None or coverage < MIN_COVERAGE:
