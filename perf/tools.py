@@ -54,14 +54,19 @@ def main() -> None:
     raise SystemExit(int(each > TARGET_MS))
 
 
+def sentence(draw: random.Random) -> str:
+    """Twenty random words."""
+    return " ".join(f"w{draw.randrange(2000)}" for _ in range(20))
+
+
 def measure(calls: int, questions: int, words: int) -> float:
-    """Milliseconds of CPU per question with so many calls."""
+    """Milliseconds of CPU per question with this many calls."""
     draw = random.Random(0)
-    said = [" ".join(f"w{draw.randrange(2000)}" for _ in range(20)) for _ in range(600)]
-    turns = tuple(Turn(f"t{at}", "Ann", text, None) for at, text in enumerate(said))
+    texts = [sentence(draw) for _ in range(600)]
+    turns = tuple(Turn(f"t{at}", "Ann", text, None) for at, text in enumerate(texts))
     case = EvalCase("case", (Session("s", None, turns),), ())
     memory = Stub(SystemSettings(), None)
-    memory.result = " ".join(" ".join(said[: words // 20]).split()[:words])
+    memory.result = " ".join(" ".join(texts[: words // 20]).split()[:words])
     model = Calling(calls)
     reader = ToolReader(
         Watched(memory),

@@ -7,6 +7,7 @@ import importlib
 import re
 from collections import defaultdict
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,11 @@ def test_no_two_modules_have_a_public_class_of_one_name() -> None:
 
 def test_no_comprehension_and_no_conditional_expression_is_inside_another_one() -> None:
     comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    root = PAGE.parents[1]
     nested = []
-    for path in (PAGE.parents[1] / "memeval").rglob("*.py"):
+    for path in chain.from_iterable(
+        (root / name).rglob("*.py") for name in ("memeval", "perf", "docs")
+    ):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             for kind in (comprehensions, ast.IfExp):
                 if isinstance(node, kind):

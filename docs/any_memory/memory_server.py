@@ -31,8 +31,11 @@ def operate(operation, body):
 
     asked = words(body["query"])
     best = sorted(chunks.values(), key=lambda chunk: -len(asked & words(chunk["content"])))
-    shown = [{name: chunk[name] for name in ("text", "turn_ids", "time")} for chunk in best]
-    return {"results": shown[: body["top_k"]], "usage": []}
+    return {"results": list(map(result, best[: body["top_k"]])), "usage": []}
+
+
+def result(chunk):
+    return {name: chunk[name] for name in ("text", "turn_ids", "time")}
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -43,7 +43,7 @@ def list_runs(arguments: Sequence[str]) -> int:
         print_json([_as_json(run, name) for run, name in zip(runs, names, strict=True)])
         return 0
 
-    # So many characters distinguish all of these keys.
+    # The shortest beginning that tells all of these keys apart.
     keys, length = {run.key for run in runs}, SHORTEST_KEY
     while len({key[:length] for key in keys}) < len(keys):
         length += 1

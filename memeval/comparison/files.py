@@ -75,8 +75,8 @@ def comparison_markdown(comparison: Comparison) -> str:
         lines += [inline(line) + "  " for line in others]
         lines.append("")
         for pair in comparison.differences:
-            said = f"{sentence(comparison, pair)} {describe_counts(comparison, pair)}"
-            lines.append(f"- {inline(said)}")
+            finding = f"{sentence(comparison, pair)} {describe_counts(comparison, pair)}"
+            lines.append(f"- {inline(finding)}")
 
         for cells in result_tables(comparison):
             lines += ["", *_table(_one_line_cells(cells))]

@@ -210,11 +210,11 @@ def _against_baseline(
 
 def no_difference(values: list[str], differences: Sequence[Difference], unit: str) -> str:
     """`A 37.6 % · B 35.5 %: no difference shown; 3 conversations are too few, …`."""
-    said = f"{_join_names(values)}: no difference shown"
+    sentence_text = f"{_join_names(values)}: no difference shown"
     if are_too_few(differences):
         widest = widest_of(differences)
         more = larger_data(widest, unit).replace(";", ",")
-        return f"{said}; {_too_few(widest)}{more}"
+        return f"{sentence_text}; {_too_few(widest)}{more}"
 
     least = max(differences, key=lambda difference: difference.result.mde or 0.0).result
     if (
@@ -222,10 +222,10 @@ def no_difference(values: list[str], differences: Sequence[Difference], unit: st
         or least.mde <= abs(least.mean)
         or (unit == POINTS.name and least.mde >= 1)
     ):
-        return f"{said}; {detection_limit(least, unit)}"
+        return f"{sentence_text}; {detection_limit(least, unit)}"
 
     able = f"{counted(least.groups, 'conversation')} can"
-    return f"{said}; {able} show about {figure(least.mde, unit)} {_word(unit)}"
+    return f"{sentence_text}; {able} show about {figure(least.mde, unit)} {_word(unit)}"
 
 
 def widest_of(differences: Sequence[Difference]) -> ClusteredDifference:

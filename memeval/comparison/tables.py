@@ -39,9 +39,13 @@ def sentences_text(comparison: Comparison, most: int) -> str:
     lines = _wrap(filter(None, [*lead_sentences(comparison), comparison.warning]))
     # Of the corrections, only the line that differences are not corrected: the table has the rest.
     uncorrected = corrections(comparison)[-1:]
-    said = [*details(comparison, most), *dominating_conversations(comparison), *uncorrected]
-    if said:
-        lines += ["", *_wrap(said)]
+    lines_of_text = [
+        *details(comparison, most),
+        *dominating_conversations(comparison),
+        *uncorrected,
+    ]
+    if lines_of_text:
+        lines += ["", *_wrap(lines_of_text)]
 
     return "\n".join(lines) + "\n"
 

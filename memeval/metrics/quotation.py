@@ -60,8 +60,8 @@ def lines_of_turns(
         lines = [content] * len(turn_ids)
 
     for turn, line in zip(turn_ids, lines, strict=True):
-        speaker, _, said = line.partition(": ")
-        yield turn, said if speaker in speakers else line
+        speaker, _, statement = line.partition(": ")
+        yield turn, statement if speaker in speakers else line
 
 
 def _grams(words: Sequence[str], length: int) -> set[int]:

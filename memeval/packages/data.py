@@ -141,14 +141,14 @@ def unlike_records(records: list[Record], rows: PackagedRows, data: PackagedData
             *_ranks(measured.ranking),
             *_ranks(measured.shown),
         )
-        said = (
+        members = (
             dict(record.metrics),
             record.evidence_ranks,
             record.session_evidence_ranks,
             record.shown_evidence_ranks,
             record.shown_session_ranks,
         )
-        if made != said:
+        if made != members:
             yield record.question_id
 
 
@@ -164,9 +164,9 @@ def unlike_members(summary: RunSummary, records: list[Record], data: PackagedDat
     if dict(summary.facet_titles) != dict(data.dataset.facet_names):
         yield "run.json: its facet titles differ from those of the data set"
 
-    told = {note.text for note in summary.notes}
+    texts_of_notes = {note.text for note in summary.notes}
     notes = shortened_notes(remarks((*data.loaded.notes, *data.dataset.notes())))
-    if any(note.text not in told for note in notes):
+    if any(note.text not in texts_of_notes for note in notes):
         yield "run.json: a note of the data set is missing"
 
     measures = data.dataset.measures
@@ -182,14 +182,14 @@ def _is_asked(record: Record, question: EvalQuestion) -> bool:
         if getattr(record, name) != getattr(question, name):
             return False
 
-    said = (record.question, *record.gold, *record.choices)
+    record_texts = (record.question, *record.gold, *record.choices)
     texts = (question.text, *question.gold, *question.choices)
     counts = (len(record.gold), len(record.choices)) == (len(question.gold), len(question.choices))
     if not counts or dict(record.facets) != dict(question.facets):
         return False
 
-    for told, text in zip(said, texts, strict=True):
-        if told != (withheld(text) if is_withheld(told) else text):
+    for recorded, text in zip(record_texts, texts, strict=True):
+        if recorded != (withheld(text) if is_withheld(recorded) else text):
             return False
 
     return True

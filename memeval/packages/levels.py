@@ -159,8 +159,8 @@ class _Verifier:
                     f"{run.key}: its protocol differs from the one in the manifest"
                 )
 
-            told = package.environment.get("runs", {}).get(run.key)
-            if not _same_environment(told, environment_facts(run.summary, rows.usages)):
+            packed = package.environment.get("runs", {}).get(run.key)
+            if not _same_environment(packed, environment_facts(run.summary, rows.usages)):
                 level.problems.append(f"{run.key}: environment.json describes it differently")
 
         level.problems += environment_problems(package)
@@ -180,8 +180,8 @@ class _Verifier:
 
             self.data[run.key] = data
             records = self.records[run.key]
-            told = unlike_members(run.summary, records, data)
-            level.problems += [f"{run.key}: {line}" for line in told]
+            mismatch = unlike_members(run.summary, records, data)
+            level.problems += [f"{run.key}: {line}" for line in mismatch]
             unlike = list(unlike_records(records, self.rows[run.key], data))
             with_data += 1
             asked = question_ids(records)
@@ -227,10 +227,10 @@ class _Verifier:
 
             for pair, (other, p) in zip(own, compare_pairs(asked, places), strict=True):
                 result = pair.result
-                said = (result.mean, result.low, result.high, pair.adjusted_p)
+                figures = (result.mean, result.low, result.high, pair.adjusted_p)
                 again = (None,) * 4 if other is None else (other.mean, other.low, other.high, p)
                 # Only with two or more conversations: a single one has no p.
-                if result.groups > 1 and not all(map(same_figure, said, again)):
+                if result.groups > 1 and not all(map(same_figure, figures, again)):
                     level.problems.append(
                         f"the second implementation compares {pair.first} and {pair.second} "
                         "differently"

@@ -185,13 +185,13 @@ def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
             name = info.orig_filename.encode("ascii")
             sizes = (info.CRC, info.compress_size, info.file_size, len(name), 0)
             kind = (form.ZIP_VERSION, info.flag_bits, info.compress_type)
-            told = (_LOCAL, *kind, *_EPOCH_OF_DOS, *sizes)
+            expected = (_LOCAL, *kind, *_EPOCH_OF_DOS, *sizes)
             file.seek(offset)
             header = file.read(_LOCAL_HEADER.size + len(name))
             if info.header_offset != offset or header[_LOCAL_HEADER.size :] != name:
                 return False
 
-            if _LOCAL_HEADER.unpack_from(header) != told:
+            if _LOCAL_HEADER.unpack_from(header) != expected:
                 return False
 
             offset += len(header) + info.compress_size

@@ -79,16 +79,16 @@ async def dates_are_kept(of: SystemUnderTest) -> None:
 
 
 async def turn_ids_are_true(of: SystemUnderTest) -> None:
-    said = {chunk.turn_ids[0]: chunk.content.split(": ", 1)[1] for chunk in sample_chunks()}
+    text_of_turn = {chunk.turn_ids[0]: chunk.content.split(": ", 1)[1] for chunk in sample_chunks()}
     found = list(retrieved_in(await of.ask_all(await of.fill_system())))
     if not turn_ids_of(found):
         raise NotShownError("no result came with turn ids")
 
     for chunk in found:
         for turn in chunk.turn_ids:
-            expect(turn in said, f"turn id '{one_line(turn, 60)}'", "ids of stored turns")
+            expect(turn in text_of_turn, f"turn id '{one_line(turn, 60)}'", "ids of stored turns")
             expect(
-                any(words in chunk.text for words in runs_of_words(said[turn])),
+                any(words in chunk.text for words in runs_of_words(text_of_turn[turn])),
                 f"{quoted([chunk.text])} contains nothing of turn {turn}",
                 "only turns that the chunk covers",
             )

@@ -77,13 +77,13 @@ async def makes_nothing_up(of: SystemUnderTest) -> None:
     if retrieved is None:
         raise NotApplicableError("it does not show its results")
 
-    said: set[str] = set()
+    stored_words: set[str] = set()
     for stored in sample_chunks():
-        said.update(_WORD.findall(stored.text.casefold()))
+        stored_words.update(_WORD.findall(stored.text.casefold()))
 
     for chunk in retrieved:
         expect(
-            bool(chunk.turn_ids or said.intersection(_WORD.findall(chunk.text.casefold()))),
+            bool(chunk.turn_ids or stored_words.intersection(_WORD.findall(chunk.text.casefold()))),
             f"{quoted([chunk.text])} as a memory, for a word that was never stored",
             "no result; for a service's own wording, set system.no_results=...",
         )
@@ -102,5 +102,5 @@ def sentence_of(thing: str, name: str) -> str:
 def facts_case() -> EvalCase:
     """A case of all the facts, one turn for each."""
     time = datetime(2022, 2, 3, 18, 45)
-    said = zip(cycle(("Tomas", "Ilse")), starmap(sentence_of, FACTS.items()), strict=False)
-    return EvalCase("facts", (Session.of("facts", said, time=time),), (), ("Ilse", "Tomas"))
+    statements = zip(cycle(("Tomas", "Ilse")), starmap(sentence_of, FACTS.items()), strict=False)
+    return EvalCase("facts", (Session.of("facts", statements, time=time),), (), ("Ilse", "Tomas"))

@@ -67,8 +67,8 @@ async def users_do_not_mix(of: SystemUnderTest) -> None:
         "user-2": sample_chunks(sample_case(sessions=("s3",))),
     }
     chunks: list[MemoryChunk] = []
-    for user, said in users.items():
-        chunks += [replace(chunk, user=user) for chunk in said]
+    for user, own_chunks in users.items():
+        chunks += [replace(chunk, user=user) for chunk in own_chunks]
 
     await ingest(system, chunks, (), 0)
     found = {user: await _marks_of(system, user) for user in users}
@@ -125,8 +125,12 @@ def _expect_nothing_of(answers: Sequence[Answer], sessions: Sequence[str], where
         )
         for chunk in answer.retrieved or ():
             # By its words, too: a service may return texts without ids.
-            said = [other.content for other in foreign if other.content in chunk.text]
-            expect(not said, f"{quoted(said)} of a case was found {where}", "only its own texts")
+            foreign_texts = [other.content for other in foreign if other.content in chunk.text]
+            expect(
+                not foreign_texts,
+                f"{quoted(foreign_texts)} of a case was found {where}",
+                "only its own texts",
+            )
 
 
 async def same_input_same_output(of: SystemUnderTest) -> None:

@@ -186,9 +186,9 @@ class DatasetContract(DamagedFiles):
         dataset.open()
         case = next(iter(dataset.cases()))
         turns = case.turn_ids
-        said = [name for name in dataset.granularities if name in GRANULARITIES]
-        assert said and set(dataset.granularities) <= {*GRANULARITIES, SUMMARY, OBSERVATION}
-        for name in said:
+        names = [name for name in dataset.granularities if name in GRANULARITIES]
+        assert names and set(dataset.granularities) <= {*GRANULARITIES, SUMMARY, OBSERVATION}
+        for name in names:
             granularity = Granularity("chunk", 64, 8) if name == "chunk" else Granularity(name)
             kept = turn_ids_of(chunks(case, granularity))
             assert kept == turns, f"granularity={name} loses turns"

@@ -49,8 +49,8 @@ async def measure_lag(
     case = sample_case(f"lag {thing}")
     last = case.sessions[-1]
     fact = Turn(f"{last.session_id}:fact", "Ilse", sentence_of(thing, name), last.started_at)
-    told = replace(last, turns=(*last.turns, fact))
-    case = replace(case, sessions=(*case.sessions[:-1], told))
+    with_fact = replace(last, turns=(*last.turns, fact))
+    case = replace(case, sessions=(*case.sessions[:-1], with_fact))
     system = of.start(of.parts(of.model(), case_id=case.case_id))
     await Watched(system).run(ingest_calls(sample_chunks(case), {}))
 

@@ -43,9 +43,9 @@ def show(storm: Storm, *legend: str) -> tuple[list[ShownAlert], tuple[Session, .
         for device, near in storm.network.links.items():
             texts.append(f"Device {device} is linked to {', '.join(near)}.")
 
-        said = [("operator", text) for text in texts]
+        spoken = [("operator", text) for text in texts]
         start = storm.alerts[0].time.replace(second=0, microsecond=0)
-        sessions.append(Session.of("s1", said, time=start, ids="s1t"))
+        sessions.append(Session.of("s1", spoken, time=start, ids="s1t"))
 
     for _, alerts in groupby(
         storm.alerts, key=lambda alert: _window(alert.time, by_minute=storm.network is not None)

@@ -63,8 +63,8 @@ def read_case(fields: Fields, case_id: str, file: File) -> tuple[EvalCase, int, 
     turns: dict[tuple[str, str], list[str]] = {}
     for number, talk in enumerate(talks, start=1):
         messages = talk.objects("messages", f"{talk.record} messages[{{}}]")
-        said = [(message.text("speaker"), message.text("text")) for message in messages]
-        session = Session.of(f"s{number}", said)
+        spoken = [(message.text("speaker"), message.text("text")) for message in messages]
+        session = Session.of(f"s{number}", spoken)
         sessions.append(session)
         for turn in session.turns:
             turns.setdefault(_key(turn.speaker, turn.text), []).append(turn.turn_id)

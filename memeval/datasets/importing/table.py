@@ -112,11 +112,11 @@ def read_csv(
         raise UserError(f"{path} contains a NUL byte.", REPLACE)
 
     rows = text.lstrip("\n\r")
-    said = SEPARATOR.match(rows)
-    if said is None:
+    separator = SEPARATOR.match(rows)
+    if separator is None:
         delimiter = _delimiter(rows)
     else:
-        delimiter, rows = said[1], rows[said.end() :]
+        delimiter, rows = separator[1], rows[separator.end() :]
 
     log.note_conversion(f"tables with {delimiter!r} between cells")
     above = text[: len(text) - len(rows)].count("\n")

@@ -66,8 +66,8 @@ def narrate(
     past, sessions = [], []
     for number, (incident, handling) in enumerate(zip(incidents, handlings, strict=True), start=1):
         parts = _parts(rng, incident, handling)
-        said = [(SPEAKERS[part], text) for part, text in parts.items()]
-        session = Session.of(f"s{number}", said, time=incident.time, ids=f"s{number}t")
+        turns = [(SPEAKERS[part], text) for part, text in parts.items()]
+        session = Session.of(f"s{number}", turns, time=incident.time, ids=f"s{number}t")
         ids = {part: turn.turn_id for part, turn in zip(parts, session.turns, strict=True)}
         past.append(PastIncident(incident=incident, ids=ids, handling=handling))
         sessions.append(session)

@@ -158,9 +158,9 @@ def with_checkpoint(
                 "forgotten", "needs an empty list as 'answer', because a refusal is right"
             )
 
-        said = [sessions.turn_texts[turn_id] for turn_id in question.evidence]
+        texts = [sessions.turn_texts[turn_id] for turn_id in question.evidence]
         kind = RETURNED if question.category == RETURNED else DELETED
-        traces = Traces(kind=kind, deleted=forgotten, probes=(*forgotten, *said))
+        traces = Traces(kind=kind, deleted=forgotten, probes=(*forgotten, *texts))
         # The turns that contained the value are not evidence: finding them is no merit.
         return replace(question, traces=traces, evidence=())
 

@@ -394,8 +394,8 @@ class CaseBuilder:
         other = tenant_fact(self._other, self.settings)
         language = WORDS.languages[language_of(self._other, self.settings)]
         stated = fill(language.state, other, language)
-        said = ((language.user, stated), (language.assistant, language.noted[0]))
-        return Session.of("other", said, time=self.start)
+        turns = ((language.user, stated), (language.assistant, language.noted[0]))
+        return Session.of("other", turns, time=self.start)
 
     def _tenant(self) -> None:
         """Adds the question for a fact that only another user stated, in that user's own memory."""

@@ -61,14 +61,16 @@ def _golds_in(material: LintedRun, texts: Mapping[str, str]) -> Iterator[Hit]:
 
 def check_memories(material: LintedRun) -> Iterator[Finding]:
     """Finds gold in contexts and memories of a case in which nobody said it."""
-    said = {name: spaced(known_text(case)) for name, case in (material.cases or {}).items()}
+    texts_by_case = {
+        name: spaced(known_text(case)) for name, case in (material.cases or {}).items()
+    }
     stored = {name: spaced("\n".join(texts)) for name, texts in material.memories.items()}
     in_memory: list[Hit] = []
     in_context: list[Hit] = []
 
     for record in material.records:
         # The right choice is shown to the reader among the others: it is in every prompt.
-        known = said.get(record.case_id)
+        known = texts_by_case.get(record.case_id)
         if known is None or record.choices:
             continue
 

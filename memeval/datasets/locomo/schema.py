@@ -116,8 +116,8 @@ def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
             raise talk.wrong(key, f"must be written session_{number}")
 
         started_at = talk.time(f"{key}_date_time", parse_date, "1:56 pm on 8 May, 2023")
-        said = talk.objects(key, f"{one_line(case_id, SHOWN)} {key}[{{}}]")
-        turns = tuple(_turn(turn, started_at, captions) for turn in said)
+        own_turns = talk.objects(key, f"{one_line(case_id, SHOWN)} {key}[{{}}]")
+        turns = tuple(_turn(turn, started_at, captions) for turn in own_turns)
         if turns:
             yield Session(session_id=f"s{number}", started_at=started_at, turns=turns)
 

@@ -142,13 +142,13 @@ def _candidates(
 def _choices(right: str, candidates: Iterable[str]) -> list[str]:
     """The right choice and wrong ones, all different; none says that there is no answer."""
     chosen = [right]
-    said = [_words(right)]
+    chosen_words = [_words(right)]
     for answer in candidates:
         words = _words(answer)
-        is_known = any(words <= other or other <= words for other in said)
+        is_known = any(words <= other or other <= words for other in chosen_words)
         if words and not is_known and not is_refusal(answer):
             chosen.append(answer)
-            said.append(words)
+            chosen_words.append(words)
 
         if len(chosen) == CHOICES:
             break

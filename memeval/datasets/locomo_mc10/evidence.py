@@ -71,8 +71,8 @@ class Evidence(Struct, frozen=True):
 
 def _same_turns(case: EvalCase, origin: EvalCase) -> bool:
     """Whether each session of the case has the same texts as LoCoMo's session of that number."""
-    said = {session.session_id: _texts(session) for session in origin.sessions}
-    return all(said.get(session.session_id) == _texts(session) for session in case.sessions)
+    texts = {session.session_id: _texts(session) for session in origin.sessions}
+    return all(texts.get(session.session_id) == _texts(session) for session in case.sessions)
 
 
 def _texts(session: Session) -> list[str]:

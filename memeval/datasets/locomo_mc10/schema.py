@@ -122,12 +122,12 @@ def _sessions(row: Fields) -> Iterator[Session]:
             raise row.wrong("haystack_sessions", f"has no list of turns for session_{number}")
 
         time = _time(row, date)
-        said = []
+        spoken = []
         for position, turn in enumerate(turns):
-            said.append(_split_speaker(Fields.of(row.path, f"{place}[{position}]", turn)))
+            spoken.append(_split_speaker(Fields.of(row.path, f"{place}[{position}]", turn)))
 
         # LoCoMo's own turn ids, so that its evidence can be joined.
-        session = Session.of(f"s{number}", said, time=time, ids=f"D{number}:")
+        session = Session.of(f"s{number}", spoken, time=time, ids=f"D{number}:")
         yield replace(session, summary=summary.strip())
 
 

@@ -78,18 +78,18 @@ def _with_metadata(text: str, metadata: Mapping[str, Any]) -> str:
     """The content with its metadata, which could not be found otherwise: `Link down [device: sw2,
     severity: major]`.
     """
-    said = []
+    parts = []
     for name, value in metadata.items():
         if name in _PLACES or value in (None, "", [], {}):
             continue
 
         values = value if isinstance(value, list) else [value]
-        said.append(f"{name}: {', '.join(map(str, values))}")
+        parts.append(f"{name}: {', '.join(map(str, values))}")
 
-    if not said:
+    if not parts:
         return text
 
-    return f"{text} [{'; '.join(said)}]"
+    return f"{text} [{'; '.join(parts)}]"
 
 
 def _time(value: Any) -> Any:

@@ -85,8 +85,8 @@ def sessions(items: Sequence[OpsEvalItem], *, mask: bool) -> tuple[Session, ...]
 
     made = []
     for number, (topic, solutions) in enumerate(by_topic.items(), start=1):
-        said = [(topic, text) for text in solutions]
-        made.append(Session.of(f"s{number}", said, ids=f"s{number}t"))
+        turns = [(topic, text) for text in solutions]
+        made.append(Session.of(f"s{number}", turns, ids=f"s{number}t"))
 
     return tuple(made)
 

@@ -63,11 +63,11 @@ class Talk:
     def turn(self) -> str:
         """Text of a turn: one to three sentences."""
         random = self._rng.random
-        said = [self._fill(self._chat) for _ in range(1 + int(random() * 3))]
+        sentences = [self._fill(self._chat) for _ in range(1 + int(random() * 3))]
         if random() < self._share:
-            said[-1] = self._others[int(random() * len(self._others))]()
+            sentences[-1] = self._others[int(random() * len(self._others))]()
 
-        return " ".join(said)
+        return " ".join(sentences)
 
     def _fill(self, templates: Sequence[Sequence[Part]]) -> str:
         random = self._rng.random

@@ -61,8 +61,8 @@ class Artifact(Struct, frozen=True, dict=True):
     @cached_property
     def gist(self) -> str:
         """The content, if it says more than the quote and the speaker; else empty."""
-        said = set(search_terms(f"{self.speaker} {self.quote}"))
-        if said.issuperset(search_terms(self.content)):
+        terms = set(search_terms(f"{self.speaker} {self.quote}"))
+        if terms.issuperset(search_terms(self.content)):
             return ""
 
         return self.content

@@ -265,13 +265,13 @@ class Letta(MemorySystem):
 
         Of chunks with equal texts, the first one seen is assumed to be the first one said.
         """
-        said: dict[str, list[MemoryChunk]] = defaultdict(list)
+        by_text: dict[str, list[MemoryChunk]] = defaultdict(list)
         for chunk in self._chunks:
-            said[chunk.text.strip()].append(chunk)
+            by_text[chunk.text.strip()].append(chunk)
 
         seen: dict[tuple[str, int], Retrieved] = {}
         for hit in hits:
-            alike = said.get(hit.text.strip(), [])
+            alike = by_text.get(hit.text.strip(), [])
             times = sum(1 for text, _ in seen if text == hit.text)
             if times and times >= len(alike):
                 continue  # found by an earlier search

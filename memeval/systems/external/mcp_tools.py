@@ -169,8 +169,8 @@ def as_result(reply: ToolReply, nothing: str | None) -> ToolResult:
         return ToolResult(text, is_error=True)
 
     # A placeholder such as `[image: not shown]` is not a text of the server.
-    said = "\n".join(reply.texts) if parts else text
-    if reports_no_results(said, nothing):
+    shown_text = "\n".join(reply.texts) if parts else text
+    if reports_no_results(shown_text, nothing):
         return ToolResult(text, retrieved=())
 
     return ToolResult(text)

@@ -156,9 +156,9 @@ class Light(IndexedSystem[DenseIndex]):
         if not pair:
             return
 
-        said = tuple(chunk.text[:MOST_CHARACTERS] for chunk in pair)
-        facts = await self._write(FACTS, said, self.settings.fact_tokens)
-        notes = await self._write(NOTES, said, self.settings.note_tokens)
+        texts = tuple(chunk.text[:MOST_CHARACTERS] for chunk in pair)
+        facts = await self._write(FACTS, texts, self.settings.fact_tokens)
+        notes = await self._write(NOTES, texts, self.settings.note_tokens)
 
         self._pairs.append(pair)
         self._facts.append(facts or "")
