@@ -56,13 +56,13 @@ def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
     if config.label not in (label, None):
         yield f"run.json: the label is {one_line(label, 60)}, but different in config.yaml"
 
-    for name in shown.keys() ^ recorded.keys():
+    for name in sorted(shown.keys() ^ recorded.keys()):
         # The fields of a package's option are known only if the package is installed.
         if name not in shown or _is_ours(name, config):
             shorter = one_line(name, 60)
             yield f"run.json: the setting {shorter} is missing here or in config.yaml"
 
-    for name in shown.keys() & recorded.keys():
+    for name in sorted(shown.keys() & recorded.keys()):
         if recorded[name] != shown[name]:
             yield (
                 f"run.json: the setting {name} is {one_line(recorded[name], 60)}, but "
