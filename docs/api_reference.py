@@ -12,35 +12,42 @@ import memeval
 PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# Python API: reference
 
-Made from the docstrings by `python docs/api_reference.py`.
+Generated from the docstrings by `python docs/api_reference.py`.
 [The guide](python_api.md) shows how the parts are used.
 """
 
 
 def reference() -> str:
     """The whole page."""
-    names = [name for name in memeval.__all__ if not name.startswith("_")]
-    functions = [name for name in names if inspect.isfunction(getattr(memeval, name))]
-    classes = [name for name in names if inspect.isclass(getattr(memeval, name))]
+    functions, classes = [], []
+    for name in memeval.__all__:
+        member = getattr(memeval, name)
+        if name.startswith("_"):
+            continue
 
-    parts = [HEAD, "## Functions"]
-    parts += [entry(name, getattr(memeval, name), level=3) for name in functions]
-    parts += [class_entry(name, getattr(memeval, name)) for name in classes]
-    return "\n\n".join(part.strip() for part in parts) + "\n"
+        if inspect.isfunction(member):
+            functions.append(entry(name, member))
+        elif inspect.isclass(member):
+            classes.append(class_entry(name, member))
+
+    parts = [HEAD, "## Functions", *functions, *classes]
+    return "\n\n".join(map(str.strip, parts)) + "\n"
 
 
-def entry(name: str, function: Any, level: int) -> str:
-    """A function: its signature and its docstring."""
+def entry(name: str, function: Any) -> str:
+    """The signature of a function and its docstring."""
     signature = inspect.signature(function)
-    parameters = [
-        parameter.replace(annotation=_Unquoted(parameter.annotation))
-        if isinstance(parameter.annotation, str)
-        else parameter
-        for parameter in signature.parameters.values()
-    ]
+    parameters = []
+    for parameter in signature.parameters.values():
+        annotation = parameter.annotation
+        if isinstance(annotation, str):
+            annotation = _Unquoted(annotation)
+
+        parameters.append(parameter.replace(annotation=annotation))
+
     returned = _Unquoted(signature.return_annotation)
     signature = signature.replace(parameters=parameters, return_annotation=returned)
-    return f"{'#' * level} `{name}{signature}`\n\n{inspect.getdoc(function) or ''}"
+    return f"### `{name}{signature}`\n\n{inspect.getdoc(function) or ''}"
 
 
 class _Unquoted(str):
@@ -50,23 +57,25 @@ class _Unquoted(str):
     __repr__ = str.__str__
 
 
-def class_entry(name: str, kind: type[Any]) -> str:
-    """A class: its docstring, its fields, and what it defines in public."""
-    parts = [f"## `{name}`", inspect.getdoc(kind) or ""]
-    if dataclasses.is_dataclass(kind):
-        fields = dataclasses.fields(kind)
+def class_entry(name: str, class_: type[Any]) -> str:
+    """The docstring of a class, its fields, and its public members."""
+    parts = [f"## `{name}`", inspect.getdoc(class_) or ""]
+    if dataclasses.is_dataclass(class_):
+        fields = dataclasses.fields(class_)
         parts += [f"### `{field.name}: {field.type}`" for field in fields]
 
-    for member, value in vars(kind).items():
+    for member, value in vars(class_).items():
         if member.startswith("_"):
             continue
+
         if isinstance(value, property):
-            returned = inspect.signature(value.fget).return_annotation if value.fget else "Any"
+            returned = inspect.signature(value.fget).return_annotation
             parts.append(f"### `{member}: {returned}`\n\n{inspect.getdoc(value) or ''}")
         elif isinstance(value, classmethod):
-            parts.append(entry(member, value.__func__, level=3))
+            parts.append(entry(member, value.__func__))
         elif inspect.isfunction(value):
-            parts.append(entry(member, value, level=3))
+            parts.append(entry(member, value))
+
     return "\n\n".join(parts)
 
 

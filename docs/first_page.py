@@ -1,5 +1,5 @@
-"""Makes docs/images/first_page.png, the top of the page of README's first command, and board.png,
-that of a board of systems that ship, from runs.
+"""Makes docs/images/first_page.png, the top of the page that README's first command writes, and
+board.png, the top of a board of built-in systems. The systems are run for both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CONTROLS = ("bm25", "files", "full_history", "no_memory", "oracle")
 
 
 def make_page(home: Path) -> Path:
-    """The page of the comparison."""
+    """Runs a sweep; returns the page of its comparison."""
     import memeval
 
     memeval.sweep(system="rag,bm25,mem0", tracking="none", plots=False)
@@ -27,7 +27,7 @@ def make_page(home: Path) -> Path:
 
 
 def make_board(home: Path) -> Path:
-    """The first page of the board."""
+    """Runs and packs systems; returns the first page of their board."""
     import memeval
     from memeval.packages import pack
     from memeval.packages.board.collect import collect
@@ -35,18 +35,25 @@ def make_board(home: Path) -> Path:
 
     folder = home / "packages"
     folder.mkdir()
-    for names in (CONTROLS, *((system,) for system in SYSTEMS)):
-        runs = [
-            memeval.run(system=name, tracking="none", plots=False, progress=False) for name in names
-        ]
-        pack(runs, folder / f"{names[0]}.memeval", who="memeval", licence="CC0 1.0")
+
+    def run_and_pack(*systems: str) -> None:
+        runs = []
+        for system in systems:
+            run = memeval.run(system=system, tracking="none", plots=False, progress=False)
+            runs.append(run)
+
+        pack(runs, folder / f"{systems[0]}.memeval", who="memeval", licence="CC0 1.0")
+
+    run_and_pack(*CONTROLS)
+    for system in SYSTEMS:
+        run_and_pack(system)
 
     write_board(collect(folder), home / "site")
     return home / "site" / "index.html"
 
 
 def photograph(page: Path, height: int) -> bytes:
-    """What a browser shows of the page without scrolling, as PNG."""
+    """The part of the page that a browser shows without scrolling, as PNG."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

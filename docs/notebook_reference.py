@@ -12,12 +12,14 @@ PAGE = NOTEBOOK.with_suffix(".md")
 
 
 def reference() -> str:
-    """The whole page: the notebook's texts, and its code as blocks."""
+    """The whole page: the notebook's text, and its code in blocks."""
     parts = []
     for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
-        is_code = cell["cell_type"] == "code"
-        parts.append(f"```python\n{source}\n```" if is_code else source)
+        if cell["cell_type"] == "code":
+            source = f"```python\n{source}\n```"
+
+        parts.append(source)
 
     return "\n\n".join(parts) + "\n"
 

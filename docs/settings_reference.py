@@ -1,13 +1,13 @@
 """Writes docs/settings_reference.md from conf/: `python docs/settings_reference.py`.
 
-An option's file says what it is (its first comment), which fields it has, and what each is (the
-comment behind it); the code says which stage another value makes again.
+An option's file describes the option in its first comment, and each field in the comment behind it.
+The stage that another value repeats is read from the code.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,17 +20,18 @@ from memeval.config.leaves import flatten
 from memeval.config.options import built_in_classes
 from memeval.config.schema import RunConfig
 from memeval.datasets.locate import adapter_class
+from memeval.report.tables import table
 from memeval.systems.registry import built_in, settings_of
 
 CONF = Path(__file__).parents[1] / "conf"
 PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# Settings
 
-Made from `conf/` by `python docs/settings_reference.py`: every group with its options, and every field. [configuration.md](configuration.md) says how a run is composed of them.
+Generated from `conf/` by `python docs/settings_reference.py`: every group with its options, and every field. [configuration.md](configuration.md) explains how a run is composed of them.
 
 - `group=option` chooses an option, `group.field=value` changes a field. `*` marks the default option.
-- A *stage* says what another value makes again ([stages](configuration.md#stages)).
-- `null` is YAML's word for "none".
+- Another value repeats the *stage* of the field and those after it ([stages](configuration.md#stages)).
+- `null` means "none".
 """
 TITLES = {
     "dataset": "Data set",
@@ -52,12 +53,14 @@ TITLES = {
 OF_ONE_FIELD = ("top_k", "compression_turn")
 """Groups whose options are values of a field of the same name."""
 ROLES = ("llm.ingest.", "llm.judge.", "llm.draft.", "llm.draft_check.")
+NAMES = ("name", "class")
+"""Fields that identify an option, and are not settings."""
 LINE = re.compile(r"(?P<indent> *)(?P<name>\w+):(?P<value>.*?)(?: +# ?(?P<comment>.*))?")
 
 
 @dataclass(frozen=True)
 class Field:
-    """A field as one file of conf/ has it."""
+    """A field in one file of conf/."""
 
     name: str
     """Dotted, with its group."""
@@ -72,124 +75,149 @@ def reference() -> str:
     for group, title in TITLES.items():
         parts += group_entry(group, title)
 
-    fields = {field: [""] for field in fields_of(CONF / "config.yaml", "")}
-    parts += ["## Without a group", table(fields, ())]
-    return "\n\n".join(part.strip() for part in parts) + "\n"
+    fields = dict.fromkeys(fields_of(CONF / "config.yaml", ""), ())
+    parts += ["## Without a group", fields_table(fields, ())]
+    return "\n\n".join(map(str.strip, parts)) + "\n"
 
 
 def group_entry(group: str, title: str) -> Iterator[str]:
-    """A group: a table of its options, and one of the fields that they have."""
-    default = defaults().get(group)
+    """A group: a table of its options, and one of their fields."""
     yield f"## {title} (`{group}=`)"
     paths = sorted((CONF / group).glob("*.yaml"))
-    variants = [path for path in paths if "defaults" in loaded(path)]
-    # A value of a variant is said beside it: what its field is, the option behind it says.
-    is_short = bool(variants) or group in OF_ONE_FIELD
-    lines = (
-        ["| option | is | sets |", "|---|---|---|"]
-        if is_short
-        else ["| option | is |", "|---|---|"]
-    )
-    for path in paths:
-        mark = " *" if path.stem == default else ""
-        cells = [f"`{group}={path.stem}`{mark}", escaped(summary(path))]
-        if is_short:
-            sets = path in variants or group in OF_ONE_FIELD
-            cells.append("<br>".join(f"`{escaped(value)}`" for value in set_values(path) if sets))
-
-        lines.append(f"| {' | '.join(cells)} |")
-
-    yield "\n".join(lines)
     if group in OF_ONE_FIELD:
+        yield options_table(paths, paths)
         return
 
-    having: dict[Field, list[str]] = {}
-    whole = [path for path in paths if path not in variants]
-    for path in whole:
-        for field in fields_of(path, group):
-            having.setdefault(field, []).append(path.stem)
+    # Only the values of a variant are listed: its fields are those of the option that it varies.
+    variants = [path for path in paths if "defaults" in load(path)]
+    yield options_table(paths, variants)
+
+    options: dict[Field, list[str]] = {}
+    names = []
+    for path in paths:
+        if path not in variants:
+            names.append(path.stem)
+            for field in fields_of(path, group):
+                options.setdefault(field, []).append(path.stem)
 
     for field in fields_of(CONF / "common.yaml", ""):
         if field.name.startswith(f"{group}."):
-            having[field] = [path.stem for path in whole]
+            options[field] = names
 
-    yield table(having, [path.stem for path in whole])
-
-
-def table(having: Mapping[Field, list[str]], options: Iterable[str]) -> str:
-    """Fields with the options that have them; no column of options where there are none."""
-    every = list(options)
-    heads = ["field", *(["options"] if every else []), "default", "stage", "is"]
-    rows = [heads, ["---"] * len(heads)]
-    for field, names in sorted(having.items(), key=lambda pair: order(pair[0].name)):
-        shown = [named(names, every)] if every else []
-        default = f"`{escaped(field.default)}`"
-        rows.append([f"`{field.name}`", *shown, default, field.stage, escaped(field.comment)])
-
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    yield fields_table(options, names)
 
 
-def named(names: list[str], every: list[str]) -> str:
-    """The options that have a field, as short as can be."""
-    others = [name for name in every if name not in names]
+def options_table(paths: Sequence[Path], variants: Collection[Path]) -> str:
+    """A group's options, with the values that the variants among them set."""
+    lines = ["| option | is |", "|---|---|"]
+    if variants:
+        lines = ["| option | is | sets |", "|---|---|---|"]
+
+    for path in paths:
+        group = path.parent.name
+        mark = " *" if path.stem == default_option(group) else ""
+        line = f"| `{group}={path.stem}`{mark} | {escape(summary(path))} |"
+        if path in variants:
+            line += f" {'<br>'.join(set_values(path))} |"
+        elif variants:
+            line += "  |"
+
+        lines.append(line)
+
+    return "\n".join(lines)
+
+
+def fields_table(options: Mapping[Field, Sequence[str]], names: Sequence[str]) -> str:
+    """Fields with the options that have them; `names` are all options of the group, if any."""
+    header = ["field", "default", "stage", "is"]
+    if names:
+        header.insert(1, "options")
+
+    rows = []
+    for field in sorted(options, key=sort_key):
+        default = f"`{escape(field.default)}`"
+        cells = [f"`{field.name}`", default, field.stage, escape(field.comment)]
+        if names:
+            cells.insert(1, some_or_all(options[field], names))
+
+        rows.append(cells)
+
+    return "\n".join(table(header, rows, figures=False))
+
+
+def some_or_all(having: Sequence[str], names: Sequence[str]) -> str:
+    """The options that have a field, in the shorter of two ways."""
+    others = [name for name in names if name not in having]
     if not others:
         return "all"
 
-    return f"all but {', '.join(others)}" if len(others) < len(names) / 2 else ", ".join(names)
+    if len(others) < len(having) / 2:
+        return f"all but {', '.join(others)}"
+
+    return ", ".join(having)
 
 
-def order(name: str) -> tuple[int, str]:
-    """By name; but the fields of a role stay in the order of the file, behind the others."""
-    if name.startswith("llm."):
-        return next((place for place, role in enumerate(ROLES, 1) if name.startswith(role)), 0), ""
+def sort_key(field: Field) -> tuple[int, str]:
+    """Orders fields of data sets and systems by name, and others as in the file, roles last."""
+    if field.name.startswith(("dataset.", "system.")):
+        return 0, field.name
 
-    return 0, name if name.startswith(("dataset.", "system.")) else ""
+    for number, role in enumerate(ROLES, start=1):
+        if field.name.startswith(role):
+            return number, ""
+
+    return 0, ""
 
 
 def fields_of(path: Path, group: str) -> Iterator[Field]:
-    """The fields of a file, but for the names of option and class."""
+    """The settings in a file."""
     comments = comments_of(path)
-    values: Any = {
-        name: value for name, value in loaded(path).items() if name not in ("defaults", "hydra")
-    }
+    values = dict(load(path))
+    values.pop("defaults", None)
+    values.pop("hydra", None)
     for name, value in flatten(values).items():
-        if name in ("name", "class"):
+        if name in NAMES:
             continue
 
-        whole = f"{group}.{name}" if group else name
+        dotted = f"{group}.{name}" if group else name
         comment = comments.get(name, "")
-        if not comment and whole.startswith(ROLES):
+        if not comment and dotted.startswith(ROLES):
             comment = f"as `llm.{name.partition('.')[2]}`"
 
-        stage = stages(path.stem if group == "dataset" else "").get(whole) or "prepare"
-        yield Field(whole, spoken(value), comment, stage)
+        stage = stages(path.stem if group == "dataset" else "").get(dotted) or "prepare"
+        yield Field(dotted, as_yaml(value), comment, stage)
 
 
 @cache
 def comments_of(path: Path) -> dict[str, str]:
-    """What stands behind each field, by its dotted name."""
+    """The comment behind each field, by its dotted name."""
     comments: dict[str, str] = {}
-    above: list[tuple[int, str]] = []
+    parents: list[tuple[int, str]] = []
     for line in lines_of(path):
-        found = LINE.fullmatch(line)
-        if found is None:
+        match = LINE.fullmatch(line)
+        if match is None:
             continue
 
-        depth = len(found["indent"])
-        above = [(own, name) for own, name in above if own < depth]
-        above.append((depth, found["name"]))
-        comments[".".join(name for _, name in above)] = (found["comment"] or "").strip()
+        depth = len(match["indent"])
+        while parents and parents[-1][0] >= depth:
+            parents.pop()
+
+        parents.append((depth, match["name"]))
+        dotted = ".".join(name for _, name in parents)
+        comments[dotted] = (match["comment"] or "").strip()
 
     return comments
 
 
 @cache
 def stages(dataset: str = "") -> dict[str, str | None]:
-    """The stage of each field, of a data set's option those of its own fields."""
+    """The stage of each field; with a data set, only its own fields among those of data sets."""
     known = dict(field_stages(RunConfig))
-    for name in (
-        [dataset] if dataset in built_in_classes("dataset") else built_in_classes("dataset")
-    ):
+    datasets = list(built_in_classes("dataset"))
+    if dataset in datasets:
+        datasets = [dataset]
+
+    for name in datasets:
         known |= field_stages(adapter_class(name).settings_type, "dataset.")
 
     for name in built_in():
@@ -199,49 +227,61 @@ def stages(dataset: str = "") -> dict[str, str | None]:
 
 
 def summary(path: Path) -> str:
-    """What an option is: the first comment of its file."""
-    comments = (line[1:].strip() for line in lines_of(path) if line.startswith("#"))
-    return next((comment for comment in comments if not comment.startswith("@")), "")
+    """The first comment of an option's file, which describes the option."""
+    for line in lines_of(path):
+        comment = line.removeprefix("#").strip()
+        # Hydra's directives, such as `# @package _global_`, are not descriptions.
+        if line.startswith("#") and not comment.startswith("@"):
+            return comment
+
+    return ""
 
 
 def set_values(path: Path) -> Iterator[str]:
-    """`field=value` for each value of an option's file but its name and class."""
-    prefix = "" if path.parent.name in OF_ONE_FIELD else f"{path.parent.name}."
-    for name, value in flatten(loaded(path)).items():
-        if name not in ("name", "class") and not name.startswith("defaults"):
-            yield f"{prefix}{name}={spoken(value)}"
+    """`field=value` for each setting in an option's file."""
+    group = path.parent.name
+    for name, value in flatten(load(path)).items():
+        if name in NAMES or name.startswith("defaults"):
+            continue
+
+        field = name if group in OF_ONE_FIELD else f"{group}.{name}"
+        yield f"`{escape(f'{field}={as_yaml(value)}')}`"
+
+
+def default_option(group: str) -> str | None:
+    for entry in load(CONF / "config.yaml")["defaults"]:
+        if isinstance(entry, dict) and group in entry:
+            return str(entry[group])
+
+    return None
 
 
 @cache
-def loaded(path: Path) -> Any:
+def load(path: Path) -> Any:
     return OmegaConf.to_container(OmegaConf.load(path), resolve=False) or {}
-
-
-def spoken(value: Any) -> str:
-    """A value as YAML writes it."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return f"[{', '.join(map(spoken, value))}]"
-
-    return str(value)
-
-
-def defaults() -> dict[str, str]:
-    """The default option of each group."""
-    pairs = [line for line in loaded(CONF / "config.yaml")["defaults"] if isinstance(line, dict)]
-    return {group: str(option) for pair in pairs for group, option in pair.items()}
 
 
 def lines_of(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-def escaped(text: str) -> str:
-    """A text as a cell of a table may hold it."""
-    return re.sub(r"\|", r"\\|", text)
+def as_yaml(value: Any) -> str:
+    """A value as YAML writes it."""
+    if value is None:
+        return "null"
+
+    if isinstance(value, bool):
+        return str(value).lower()
+
+    if isinstance(value, list):
+        return f"[{', '.join(map(as_yaml, value))}]"
+
+    return str(value)
+
+
+def escape(text: str) -> str:
+    """A string as a cell of a table may contain it."""
+    return text.replace("|", "\\|")
 
 
 if __name__ == "__main__":

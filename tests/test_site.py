@@ -42,7 +42,7 @@ def nav() -> list[Any]:
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
-    named = list(HOOKS["_named"](nav()))
+    named = list(HOOKS["entries_of"](nav()))
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     outside = {address for address in HOOKS["OUTSIDE"].values() if address.endswith(".md")}
     assert sorted(named) == sorted(pages | outside)
@@ -89,7 +89,7 @@ def test_pattern_in_the_navigation_expands_to_remaining_pages() -> None:
     ],
 )
 def test_resources_from_other_hosts_are_found(text: str, kind: str, loaded: list[str]) -> None:
-    assert HOOKS["loaded_from_elsewhere"](text, kind) == loaded
+    assert HOOKS["external_urls"](text, kind) == loaded
 
 
 @pytest.mark.parametrize(
