@@ -6,73 +6,72 @@ Ten times the rows should take about ten times as long.
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+from typing import Any
+
+from measured import run_memeval
 
 QUESTIONS_PER_CASE = 1000
 WORDS = "tea garden walk dog paint music river train school summer book lamp".split()
+TALK = {
+    "speaker_a": "Ada",
+    "speaker_b": "Ben",
+    "session_1_date_time": "1:56 pm on 8 May, 2023",
+    "session_1": [{"speaker": "Ada", "dia_id": "D1:1", "text": "Hello."}],
+}
 
 
-def write_rows(folder: Path, rows: int) -> tuple[Path, Path]:
-    """A data set in LoCoMo's schema with `rows` questions, and a file that answers half of them
-    rightly.
+def write_data(path: Path, rows: int) -> list[dict[str, str]]:
+    """Writes a data set in LoCoMo's schema with `rows` questions; returns answers, of which every
+    other one is right.
     """
-    draw = random.Random(0)
-    talk = {
-        "speaker_a": "Ada",
-        "speaker_b": "Ben",
-        "session_1_date_time": "1:56 pm on 8 May, 2023",
-        "session_1": [{"speaker": "Ada", "dia_id": "D1:1", "text": "Hello."}],
-    }
+    rng = random.Random(0)
     samples, answers = [], []
-    for case in range(-(-rows // QUESTIONS_PER_CASE)):
+    for first in range(0, rows, QUESTIONS_PER_CASE):
+        case_id = f"case-{first // QUESTIONS_PER_CASE}"
         questions = []
-        for number in range(min(QUESTIONS_PER_CASE, rows - case * QUESTIONS_PER_CASE)):
-            gold = " ".join(draw.sample(WORDS, 3))
-            category = draw.choice([1, 2, 3, 4])
-            questions.append(
-                {
-                    "question": f"What of {number}?",
-                    "answer": gold,
-                    "category": category,
-                    "evidence": ["D1:1"],
-                }
-            )
-            said = gold if number % 2 else " ".join(draw.sample(WORDS, 4))
-            answers.append({"question_id": f"case-{case}/q{number}", "hypothesis": said})
-        samples.append({"sample_id": f"case-{case}", "conversation": talk, "qa": questions})
+        for number in range(min(QUESTIONS_PER_CASE, rows - first)):
+            question = make_question(rng, number)
+            questions.append(question)
+            answer = question["answer"] if number % 2 else " ".join(rng.sample(WORDS, 4))
+            answers.append({"question_id": f"{case_id}/q{number}", "hypothesis": answer})
 
-    data, file = folder / "data.json", folder / "answers.jsonl"
-    data.write_text(json.dumps(samples), encoding="utf-8")
-    file.write_text("".join(json.dumps(answer) + "\n" for answer in answers), encoding="utf-8")
-    return data, file
+        samples.append({"sample_id": case_id, "conversation": TALK, "qa": questions})
+
+    path.write_text(json.dumps(samples), encoding="utf-8")
+    return answers
+
+
+def make_question(rng: random.Random, number: int) -> dict[str, Any]:
+    return {
+        "question": f"What of {number}?",
+        "answer": " ".join(rng.sample(WORDS, 3)),
+        "category": rng.choice([1, 2, 3, 4]),
+        "evidence": ["D1:1"],
+    }
 
 
 def measure(rows: int) -> float:
     """Seconds of wall time for this number of rows."""
-    with tempfile.TemporaryDirectory() as name:
-        data, file = write_rows(Path(name), rows)
-        command = [
-            sys.executable,
-            "-m",
-            "memeval",
+    with tempfile.TemporaryDirectory() as home:
+        data, file = Path(home) / "data.json", Path(home) / "answers.jsonl"
+        answers = write_data(data, rows)
+        file.write_text("\n".join(map(json.dumps, answers)) + "\n", encoding="utf-8")
+        words = [
             "evaluate",
             str(file),
             "dataset=locomo",
             f"dataset.path={data}",
+            "dataset.allow_unpinned=true",
+            "judge=keyword",
+            "tracking=none",
         ]
-        command += ["dataset.allow_unpinned=true", "judge=keyword", "tracking=none"]
-        started = time.perf_counter()
-        environment = {**os.environ, "MEMEVAL_HOME": name}
-        subprocess.run(command, check=True, capture_output=True, env=environment)
-        return time.perf_counter() - started
+        return run_memeval(words, home).wall_s
 
 
 if __name__ == "__main__":
-    for count in map(int, sys.argv[1:] or ["10000", "100000"]):
-        print(f"{count:>8,} rows: {measure(count):6.1f} s")
+    for rows in map(int, sys.argv[1:] or ["10000", "100000"]):
+        print(f"{rows:>8,} rows: {measure(rows):6.1f} s")

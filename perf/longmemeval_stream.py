@@ -1,151 +1,141 @@
-"""Memory and time of a run over files in LongMemEval's schema, up to a gigabyte: memory must not
-depend on a file's size, nor the pace.
+"""Memory and time of a run over files in LongMemEval's schema, of up to a gigabyte. Neither memory
+nor the time per gigabyte may depend on the size of the file.
 
     python perf/longmemeval_stream.py [--gigabytes 0.25 0.5 1] [--folder /tmp] [overrides ...]
 
-Writes invented files (50 sessions of 10 turns an item, most of them shared between items, as in the
-real ones), runs `system=bm25` over each by the real command line, and prints items, seconds,
-processor seconds per gigabyte and peak memory. Exit status 1 if the peak reaches 1 GB, or where
-the largest file takes 1.3 times as much of the processor per gigabyte as the smallest. The files
-and all that the runs store are removed.
+Writes generated files (50 sessions of 10 turns per item; most sessions are shared between items, as
+in the real files), runs `system=bm25` over each by the command line, and prints items, seconds, CPU
+seconds per gigabyte and peak memory. The exit status is 1 if the peak reaches 1 GB, or if the
+largest file takes 1.3 times as much CPU per gigabyte as the smallest. The files and all that the
+runs store are removed.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from measured import parser_of, run_memeval
+
 SESSIONS, TURNS, SENTENCES, WORDS = 50, 10, 12, 15
 POOL = 2_000
-"""Sessions that histories share."""
+"""Number of sessions that items share."""
 TYPES = (
     "single-session-user single-session-assistant single-session-preference multi-session "
     "temporal-reasoning knowledge-update"
 ).split()
-SHARES = list(accumulate(1 / rank for rank in range(1, 20_001)))
-"""How often words occur, by Zipf's law, added up."""
+FREQUENCIES = list(accumulate(1 / rank for rank in range(1, 20_001)))
+"""Cumulative frequencies of the words, by Zipf's law."""
 GIGABYTE = 10**9
 START = datetime(2023, 1, 1, 9, 0)
+DATE = "%Y/%m/%d (%a) %H:%M"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--gigabytes", type=float, nargs="+", default=[0.25, 0.5, 1.0])
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     options, overrides = parser.parse_known_args()
+
     paces, peaks = [], []
     for gigabytes in sorted(options.gigabytes):
-        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            path = Path(folder) / "longmemeval.json"
-            items = write(path, round(gigabytes * GIGABYTE))
+        with tempfile.TemporaryDirectory(dir=options.folder) as home:
+            path = Path(home) / "longmemeval.json"
+            items = write_items(path, round(gigabytes * GIGABYTE))
             size = path.stat().st_size / GIGABYTE
-            seconds, busy, peak = run(path, Path(folder), overrides)
-        pace = f"{busy / size:6.1f} s of the processor per GB"
+            words = ["system=bm25", "dataset=longmemeval_m", f"dataset.path={path}"]
+            cost = run_memeval([*words, "tracking=none", *overrides], home)
+
+        paces.append(cost.cpu_s / size)
+        peaks.append(cost.peak_mb * 2**20)
         print(
-            f"{size:5.2f} GB, {items:5d} items: {seconds:6.1f} s, {pace}, "
-            f"peak {peak / 2**20:5.0f} MiB",
+            f"{size:5.2f} GB, {items:5d} items: {cost.wall_s:6.1f} s, "
+            f"{paces[-1]:6.1f} s of CPU per GB, peak {cost.peak_mb:5.0f} MiB",
             flush=True,
         )
-        paces.append(busy / size)
-        peaks.append(peak)
-    return 0 if max(peaks) < GIGABYTE and paces[-1] < 1.3 * paces[0] else 1
+
+    return int(max(peaks) >= GIGABYTE or paces[-1] >= 1.3 * paces[0])
 
 
-def write(path: Path, size: int) -> int:
-    """Writes whole items of at least `size` bytes in all; returns how many."""
-    draw = random.Random(7)
-    words = [
-        "".join(draw.choices("abcdefghijklmnoprstuvwyz", k=draw.randint(2, 10)))
-        for _ in range(len(SHARES))
-    ]
-    pool = [json.dumps(list(turns(draw, words))) for _ in range(POOL)]
+def write_items(path: Path, size: int) -> int:
+    """Writes whole items of at least `size` bytes in all; returns their number."""
+    writer = ItemWriter()
     count = 0
     with path.open("w", encoding="utf-8") as file:
         file.write("[")
         while file.tell() < size:
-            file.write(("," if count else "") + item(draw, words, pool, count))
+            if count:
+                file.write(",")
+
+            file.write(writer.item(count))
             count += 1
+
         file.write("]\n")
+
     return count
 
 
-def turns(draw: random.Random, words: list[str]) -> Iterator[dict[str, Any]]:
-    for number in range(TURNS):
-        yield {
-            "role": "assistant" if number % 2 else "user",
-            "content": " ".join(sentence(draw, words) for _ in range(SENTENCES)),
+class ItemWriter:
+    """Generates items, the same ones each time."""
+
+    def __init__(self) -> None:
+        self._rng = random.Random(7)
+        self._words = [self._word() for _ in FREQUENCIES]
+        self._pool = [json.dumps(self._turns()) for _ in range(POOL)]
+
+    def item(self, number: int) -> str:
+        """One item as JSON: sessions of the pool, and one of its own with a flagged turn."""
+        thing = self._words[-1 - number % len(self._words)]
+        own = self._turns()
+        statement = f"By the way, my {thing} is called {thing.title()} now. {own[0]['content']}"
+        own[0] |= {"content": statement, "has_answer": True}
+
+        picked = self._rng.sample(range(POOL), SESSIONS - 1)
+        sessions = list(map(self._pool.__getitem__, picked))
+        ids = list(map("pool_{}".format, picked))
+        index = self._rng.randrange(SESSIONS)
+        sessions.insert(index, json.dumps(own))
+        ids.insert(index, f"answer_{number}")
+        head = {
+            "question_id": f"item_{number}",
+            "question_type": TYPES[number % len(TYPES)],
+            "question": f"What is my {thing} called?",
+            "answer": thing.title(),
+            "question_date": format(START + timedelta(days=60), DATE),
+            "haystack_session_ids": ids,
+            "haystack_dates": list(session_dates()),
+            "answer_session_ids": [f"answer_{number}"],
         }
+        return f'{json.dumps(head)[:-1]}, "haystack_sessions": [{", ".join(sessions)}]}}'
+
+    def _word(self) -> str:
+        letters = self._rng.randint(2, 10)
+        return "".join(self._rng.choices("abcdefghijklmnoprstuvwyz", k=letters))
+
+    def _turns(self) -> list[dict[str, Any]]:
+        turns = []
+        for number in range(TURNS):
+            role = "assistant" if number % 2 else "user"
+            content = " ".join(self._sentence() for _ in range(SENTENCES))
+            turns.append({"role": role, "content": content})
+
+        return turns
+
+    def _sentence(self) -> str:
+        words = self._rng.choices(self._words, cum_weights=FREQUENCIES, k=WORDS)
+        return f"{' '.join(words).capitalize()}."
 
 
-def sentence(draw: random.Random, words: list[str]) -> str:
-    return f"{' '.join(draw.choices(words, cum_weights=SHARES, k=WORDS)).capitalize()}."
-
-
-def item(draw: random.Random, words: list[str], pool: list[str], number: int) -> str:
-    """One item as JSON: sessions of the pool, and one with a flagged turn."""
-    kind, thing = TYPES[number % len(TYPES)], words[-1 - number % len(words)]
-    own = list(turns(draw, words))
-    own[0] |= {
-        "content": f"By the way, my {thing} is called {thing.title()} now. {own[0]['content']}",
-        "has_answer": True,
-    }
-    picked = draw.sample(range(len(pool)), SESSIONS - 1)
-    sessions, ids = [pool[index] for index in picked], [f"pool_{index}" for index in picked]
-    place = draw.randrange(SESSIONS)
-    sessions.insert(place, json.dumps(own))
-    ids.insert(place, f"answer_{number}")
-    dates = [f"{START + timedelta(hours=13 * day):%Y/%m/%d (%a) %H:%M}" for day in range(SESSIONS)]
-    head = {
-        "question_id": f"item_{number}",
-        "question_type": kind,
-        "question": f"What is my {thing} called?",
-        "answer": thing.title(),
-        "question_date": f"{START + timedelta(days=60):%Y/%m/%d (%a) %H:%M}",
-        "haystack_session_ids": ids,
-        "haystack_dates": dates,
-        "answer_session_ids": [f"answer_{number}"],
-    }
-    return f'{json.dumps(head)[:-1]}, "haystack_sessions": [{", ".join(sessions)}]}}'
-
-
-def run(path: Path, home: Path, overrides: list[str]) -> tuple[float, float, int]:
-    """Seconds, processor seconds and peak memory in bytes of a run's process."""
-    command = [
-        sys.executable,
-        "-m",
-        "memeval",
-        "system=bm25",
-        "dataset=longmemeval_m",
-        f"dataset.path={path}",
-        "tracking=none",
-        *overrides,
-    ]
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        command,
-        env={**os.environ, "MEMEVAL_HOME": str(home)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stderr is not None
-    said = process.stderr.read().decode()
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        sys.exit(said)
-    return time.perf_counter() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+def session_dates() -> Iterator[str]:
+    for number in range(SESSIONS):
+        yield format(START + timedelta(hours=13 * number), DATE)
 
 
 if __name__ == "__main__":

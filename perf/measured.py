@@ -1,32 +1,57 @@
-"""What the measurements share: the scripted endpoint, and what a command took."""
+"""Functions that the measurements share: options, endpoints, commands and LoCoMo's file."""
 
 from __future__ import annotations
 
+import argparse
+import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.request import urlopen
 
-TESTS = Path(__file__).parents[1] / "tests"
-"""Holds the scripted endpoint."""
+import aiohttp
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from doubles.endpoint import ScriptedEndpoint
+
+SCRIPTED_ENDPOINT = str(Path(__file__).parents[1] / "tests" / "scripted_endpoint.py")
+Body = Mapping[str, Any]
+Reply = Callable[[Body], str | Mapping[str, Any]]
+
+
+def parser_of(doc: str | None, **defaults: float | str) -> argparse.ArgumentParser:
+    """A parser with one option per default: `latency=0.2` adds `--latency`, which takes a float."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, default in defaults.items():
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=type(default), default=default)
+
+    return parser
 
 
 @contextmanager
-def serve(latency_s: float) -> Iterator[str]:
-    """The scripted endpoint in a process of its own, where each call takes `latency_s`; yields its
-    address.
+def serve(latency_s: float, script: str | None = None) -> Iterator[str]:
+    """Runs an endpoint in a separate process, where each call takes `latency_s`; yields its URL.
+
+    `script` calls `serve_replies` if it is started with `--serve`; without it, the scripted
+    endpoint of the tests is started.
     """
-    words = [str(TESTS / "scripted_endpoint.py"), "--latency", str(latency_s)]
+    words = [script, "--serve"] if script else [SCRIPTED_ENDPOINT]
+    command = [sys.executable, *words, "--latency", str(latency_s)]
     with subprocess.Popen(
-        [sys.executable, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as endpoint:
         assert endpoint.stdout is not None and endpoint.stdin is not None
         try:
@@ -35,51 +60,98 @@ def serve(latency_s: float) -> Iterator[str]:
             endpoint.stdin.close()
 
 
-def stats_of(address: str) -> dict[str, Any]:
-    """What the endpoint saw: requests, the most at once, seconds from the first to the last."""
-    stats: dict[str, Any] = json.load(urlopen(f"{address}/stats"))
+def serve_replies(reply: Reply, latency_s: float) -> None:
+    """Prints the endpoint's URL, and serves these replies until standard input ends."""
+    with ScriptedEndpoint(reply, latency_s=latency_s) as endpoint:
+        print(endpoint.base_url, flush=True)
+        sys.stdin.read()
+
+
+def stats_of(url: str) -> dict[str, Any]:
+    """An endpoint's `requests`, `peak` (most at once) and `seconds` (first to last request)."""
+    stats: dict[str, Any] = json.load(urlopen(f"{url}/stats"))
     return stats
 
 
+async def send_requests(url: str, bodies: Iterable[Body], slots: int) -> None:
+    """Sends chat requests in a bare aiohttp loop, at most `slots` at once."""
+    waiting = iter(bodies)
+
+    async def work(session: aiohttp.ClientSession) -> None:
+        for body in waiting:
+            async with session.post(f"{url}/chat/completions", json=body) as reply:
+                await reply.json()
+
+    connector = aiohttp.TCPConnector(limit=slots)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        await asyncio.gather(*(work(session) for _ in range(slots)))
+
+
 @dataclass(frozen=True)
-class Timed:
-    """What a command and its children took."""
+class CommandCost:
+    """Time and memory of a command and its child processes."""
 
     wall_s: float
     cpu_s: float
     peak_mb: float
     """Of the largest of its processes."""
-    said: str
-    """On standard error."""
+    stderr: str
 
 
-def run_timed(words: Sequence[str], home: str) -> Timed:
-    """Runs `python -m memeval` with these words in a home; ends the script where it fails."""
-    began = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as said:
-        process = start(words, home, said)
+def run_memeval(words: Sequence[str], home: str) -> CommandCost:
+    """Runs `python -m memeval` with these words; ends the script if it fails."""
+    started = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as stderr:
+        process = start_memeval(words, home, stderr)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        wall_s = time.perf_counter() - began
-        said.seek(0)
-        text = said.read()
+        wall_s = time.perf_counter() - started
+        stderr.seek(0)
+        messages = stderr.read()
 
     if process.returncode:
-        raise SystemExit(f"exit status {process.returncode}: {' '.join(words)}\n{text}")
+        raise SystemExit(f"exit status {process.returncode}: {' '.join(words)}\n{messages}")
 
-    return Timed(
+    return CommandCost(
         wall_s=wall_s,
         cpu_s=usage.ru_utime + usage.ru_stime,
         peak_mb=usage.ru_maxrss / 1024,
-        said=text,
+        stderr=messages,
     )
 
 
-def start(words: Sequence[str], home: str, said: Any) -> subprocess.Popen[bytes]:
-    """Starts `python -m memeval` with these words; `said` gets what it says on standard error."""
+def start_memeval(words: Sequence[str], home: str, stderr: IO[Any]) -> subprocess.Popen[bytes]:
+    """Starts `python -m memeval` with these words and this `MEMEVAL_HOME`."""
     return subprocess.Popen(
         [sys.executable, "-m", "memeval", *words],
         env={**os.environ, "MEMEVAL_HOME": home, "OPENAI_API_KEY": "test"},
         stdout=subprocess.DEVNULL,
-        stderr=said,
+        stderr=stderr,
     )
+
+
+def show_ideal(stats: Mapping[str, Any], latency_s: float, slots: int, ideal_s: float) -> None:
+    print(
+        f"{stats['requests']} calls of {latency_s * 1e3:.0f} ms over {slots} connections "
+        f"(peak {stats['peak']}): ideal {ideal_s:.2f} s"
+    )
+
+
+def show_ratios(seconds: Mapping[str, float], ideal_s: float) -> None:
+    """Prints times in seconds and as multiples of the ideal."""
+    for label, value in seconds.items():
+        print(f"{label:26}  {value:6.2f} s  {value / ideal_s:5.2f} x ideal")
+
+
+def locomo_sessions(talk: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Date and turns of each session of a conversation in LoCoMo's file, in order."""
+    names = filter(re.compile(r"session_\d+").fullmatch, talk)
+    for name in sorted(names, key=lambda name: int(name.removeprefix("session_"))):
+        yield talk[f"{name}_date_time"], talk[name]
+
+
+def locomo_evidence(question: Mapping[str, Any]) -> Iterator[str]:
+    """Turn ids of a question's evidence in LoCoMo's file, with misspelt ids corrected."""
+    for text in question["evidence"]:
+        for session, turn in re.findall(r"D:?(\d+):(\d+)", text):
+            yield f"D{int(session)}:{int(turn)}"

@@ -2,96 +2,93 @@
 
     MEMEVAL_DATA_DIR=... python perf/mem0_ingest.py [granularity ...]
 
-An endpoint on loopback replies to each extraction with one memory per line of the new messages, at
-most three. The counts are those that the endpoint saw, by memeval's offline tokenizer: tokens of
-other models differ by a few per cent, and another model names other memories.
+An endpoint on loopback replies to each extraction with one memory per new message, at most three.
+The figures count what the endpoint received, in tokens of memeval's offline tokenizer. Counts of
+other tokenizers differ by a few per cent, and another model extracts other memories.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
+
+from measured import Body, ScriptedEndpoint, run_memeval
 
 from memeval.llm.tokens import count_tokens
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-from doubles.endpoint import ScriptedEndpoint
+from memeval.report.tables import table
 
 MARK = "## New Messages\n"
-"""What tells mem0's extraction from other requests."""
-MOST = 3
-"""Memories that a reply names at most."""
-NAMED_WORDS = 15
-"""Words of a memory."""
+"""Only the extraction's requests contain it."""
+MOST_MEMORIES = 3
+"""Per reply."""
+WORDS_PER_MEMORY = 15
 
 
 def main() -> None:
-    print("| granularity | chunks | calls | tokens sent | per call | replied | embedded |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
-    for granularity in sys.argv[1:] or ("turn", "round"):
-        print(measure(granularity))
+    header = ["granularity", "chunks", "calls", "tokens sent", "per call", "replied", "embedded"]
+    rows = map(measure, sys.argv[1:] or ["turn", "round"])
+    print("\n".join(table(header, rows)))
 
 
-def reply(body: Mapping[str, Any]) -> str:
-    """The memories of an extraction; a word in reply to a question."""
-    text = str(body["messages"][-1]["content"])
-    if MARK not in text:
+def prompt_of(body: Body) -> str:
+    return str(body["messages"][-1]["content"])
+
+
+def reply(body: Body) -> str:
+    """The memories of an extraction; one word in reply to a question."""
+    prompt = prompt_of(body)
+    if MARK not in prompt:
         return "nothing"
 
-    new = text.split(MARK)[1].split("\n##", maxsplit=1)[0]
-    said = [line for line in new.splitlines() if re.search(r"\w", line)][:MOST]
-    memories = [
-        {"id": str(number), "text": " ".join(line.split()[:NAMED_WORDS]), "attributed_to": "user"}
-        for number, line in enumerate(said)
-    ]
+    messages = prompt.split(MARK)[1].split("\n##", maxsplit=1)[0]
+    lines = list(filter(re.compile(r"\w").search, messages.splitlines()))
+    memories = []
+    for number, line in enumerate(lines[:MOST_MEMORIES]):
+        text = " ".join(line.split()[:WORDS_PER_MEMORY])
+        memories.append({"id": str(number), "text": text, "attributed_to": "user"})
+
     return json.dumps({"memory": memories})
 
 
-def measure(granularity: str) -> str:
+def measure(granularity: str) -> list[str]:
     """A row of the table."""
     with ScriptedEndpoint(reply) as endpoint, tempfile.TemporaryDirectory() as home:
-        command = [
-            *(sys.executable, "-m", "memeval", "prepare"),
-            *("system=mem0", "dataset=locomo", "dataset.limit_cases=1"),
+        words = [
+            "prepare",
+            "system=mem0",
+            "dataset=locomo",
+            "dataset.limit_cases=1",
             f"granularity={granularity}",
-            *("llm=openai", "llm.model=scripted", f"llm.base_url={endpoint.base_url}"),
-            *("embedder=openai", "embedder.model=scripted"),
+            "llm=openai",
+            "llm.model=scripted",
+            f"llm.base_url={endpoint.base_url}",
+            "embedder=openai",
+            "embedder.model=scripted",
             f"embedder.base_url={endpoint.base_url}",
         ]
-        environment = {"MEMEVAL_HOME": home, "OPENAI_API_KEY": "of the measurement"}
-        subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True)
-        chats = [body for path, body in endpoint.requests if path.endswith("/chat/completions")]
-        texts = [
-            text
-            for path, body in endpoint.requests
-            if path.endswith("/embeddings")
-            for text in body["input"]
-        ]
+        run_memeval(words, home)
 
-    chunks = sum(MARK in str(body["messages"][-1]["content"]) for body in chats)
-    sent = sum(
-        count_tokens(str(message["content"])) for body in chats for message in body["messages"]
-    )
-    replied = sum(count_tokens(reply(body)) for body in chats)
-    embedded = sum(map(count_tokens, texts))
-    cells = [
-        granularity,
-        f"{chunks:,}",
-        f"{len(chats):,}",
-        f"{sent:,}",
-        f"{sent / len(chats):,.0f}",
-        f"{replied:,}",
-        f"{embedded:,}",
-    ]
-    return f"| {' | '.join(cells)} |"
+    return [granularity, *figures(endpoint.requests)]
+
+
+def figures(requests: Iterable[tuple[str, Body]]) -> list[str]:
+    """Chunks, calls and tokens of the requests of one ingest."""
+    calls = chunks = sent = replied = embedded = 0
+    for path, body in requests:
+        if path.endswith("/embeddings"):
+            embedded += sum(map(count_tokens, body["input"]))
+        elif path.endswith("/chat/completions"):
+            calls += 1
+            chunks += MARK in prompt_of(body)
+            replied += count_tokens(reply(body))
+            for message in body["messages"]:
+                sent += count_tokens(str(message["content"]))
+
+    counts = [chunks, calls, sent, round(sent / calls), replied, embedded]
+    return list(map("{:,}".format, counts))
 
 
 if __name__ == "__main__":

@@ -1,23 +1,22 @@
-"""How much more memory a sweep of 27 cells takes than its largest cell: three systems times three
+"""How much more memory a sweep of 27 runs takes than its largest run: three systems times three
 `top_k` times three judges over LoCoMo, with 385 questions each.
 
     MEMEVAL_DATA_DIR=... python perf/memory.py [--systems bm25 rag no_memory] [--latency 0.02]
 
-Each system's cell with the largest `top_k` runs alone first, in a home of its own, and then the
-sweep. Printed are the peak of the main process (resident), and that of all its processes together,
-where what several share counts once (proportional, looked at every 0.2 s). Linux only.
+First each system's run with the largest `top_k` runs alone, in its own home, and then the sweep.
+Printed are the peak of the main process (resident), and the peak of all its processes together, in
+which shared memory counts once (proportional, sampled every 0.2 s). Linux only.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from measured import serve, start
+from measured import parser_of, serve, start_memeval
 
 EVERY_S = 0.2
 DATA = ("dataset=locomo", "dataset.limit_questions=42", "llm=openai")
@@ -34,69 +33,74 @@ class Peaks:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--latency", type=float, default=0.02)
+    parser = parser_of(__doc__, latency=0.02)
     parser.add_argument("--systems", nargs="+", default=["bm25", "rag", "no_memory"])
     options = parser.parse_args()
 
-    with serve(options.latency) as address:
-        shared = [*DATA, f"llm.base_url={address}", "llm.max_concurrency=64"]
-        cells = {system: peaks([*ALONE, f"system={system}", *shared]) for system in options.systems}
-        sweep = peaks([*SWEEP, f"system={','.join(options.systems)}", *shared])
+    largest = Peaks(main_mb=0, all_mb=0)
+    with serve(options.latency) as url:
+        shared = [*DATA, f"llm.base_url={url}", "llm.max_concurrency=64"]
+        for system in options.systems:
+            run = measure(system, [*ALONE, f"system={system}", *shared])
+            largest = Peaks(
+                main_mb=max(largest.main_mb, run.main_mb), all_mb=max(largest.all_mb, run.all_mb)
+            )
 
-    largest = Peaks(
-        main_mb=max(cell.main_mb for cell in cells.values()),
-        all_mb=max(cell.all_mb for cell in cells.values()),
-    )
-    for name, cell in [*cells.items(), ("sweep", sweep)]:
-        print(f"{name:12} main process {cell.main_mb:6.0f} MB, all processes {cell.all_mb:6.0f} MB")
+        sweep = measure("sweep", [*SWEEP, f"system={','.join(options.systems)}", *shared])
 
     print(
-        f"sweep / largest cell: main process {sweep.main_mb / largest.main_mb:.2f}, "
+        f"sweep / largest run: main process {sweep.main_mb / largest.main_mb:.2f}, "
         f"all processes {sweep.all_mb / largest.all_mb:.2f}"
     )
 
 
-def peaks(words: Sequence[str]) -> Peaks:
-    """Runs the words in an empty home, and watches its processes."""
+def measure(label: str, words: Sequence[str]) -> Peaks:
+    """Runs the words in an empty home, and prints the peaks of its processes."""
     main_mb = all_mb = 0.0
-    with tempfile.TemporaryDirectory() as home, tempfile.TemporaryFile() as said:
-        process = start(words, home, said)
+    with tempfile.TemporaryDirectory() as home, tempfile.TemporaryFile() as stderr:
+        process = start_memeval(words, home, stderr)
         while process.poll() is None:
-            main_mb = max(main_mb, _value(process.pid, "status", "VmHWM"))
-            tree = [process.pid, *_descendants(process.pid)]
-            all_mb = max(all_mb, sum(_value(pid, "smaps_rollup", "Pss") for pid in tree))
+            main_mb = max(main_mb, _megabytes(process.pid, "status", "VmHWM"))
+            tree_mb = 0.0
+            for pid in [process.pid, *_descendants(process.pid)]:
+                tree_mb += _megabytes(pid, "smaps_rollup", "Pss")
+
+            all_mb = max(all_mb, tree_mb)
             time.sleep(EVERY_S)
 
         if process.returncode:
-            said.seek(0)
-            raise SystemExit(said.read().decode())
+            stderr.seek(0)
+            raise SystemExit(stderr.read().decode())
 
+    print(f"{label:12} main process {main_mb:6.0f} MB, all processes {all_mb:6.0f} MB", flush=True)
     return Peaks(main_mb=main_mb, all_mb=all_mb)
 
 
-def _value(pid: int, file: str, name: str) -> float:
-    """A figure in MB from a file below /proc; 0 where the process is gone."""
+def _megabytes(pid: int, file: str, field: str) -> float:
+    """A field of a file below /proc, in MB; 0 if the process has ended."""
     try:
         lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
     except OSError:
         return 0.0
 
-    values = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
-    return int(values[0]) / 1024 if values else 0.0
+    for line in lines:
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) / 1024
+
+    return 0.0
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    listed: list[str] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):  # a thread may have started it
+    """Ids of a process's children, their children, and so on."""
+    children: list[str] = []
+    # Each thread has its own list of the processes that it started.
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
-            listed += task.read_text().split()
+            children += task.read_text().split()
         except OSError:
             continue
 
-    for child in map(int, listed):
+    for child in map(int, children):
         yield child
         yield from _descendants(child)
 

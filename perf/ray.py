@@ -1,20 +1,20 @@
-"""How the throughput grows with the workers of a Ray cluster of this machine, where calls wait for
-a slow endpoint: one cell of many small cases, of which each worker has some open at once.
+"""How throughput grows with the workers of a Ray cluster on this machine when calls wait for a
+slow endpoint: one run of many small cases, of which each worker has several open at once.
 
     python perf/ray.py [--workers 1 2 4] [--latency 1.0] [--cases 8] [--number 160] [overrides ...]
 
-Calls a second are those between the first call and the last, as the endpoint saw them; the whole
-process also starts the cluster. The endpoint runs in a process of its own.
+Calls per second are those between the first call and the last, as the endpoint counts them. The
+time of the whole process includes the start of the cluster. The endpoint runs in a separate
+process.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 
-from measured import run_timed, serve, stats_of
+from measured import parser_of, run_memeval, serve, stats_of
 
-CELL = (
+RUN = (
     "-m",
     "dataset=synthetic",
     "dataset.tokens=600",
@@ -30,42 +30,34 @@ CELL = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, latency=1.0, cases=8)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
-    parser.add_argument("--latency", type=float, default=1.0)
-    parser.add_argument("--cases", type=int, default=8)
-    parser.add_argument("--number", type=int, default=160, help="cases of the cell")
+    parser.add_argument("--number", type=int, default=160, help="cases of the run")
     options, overrides = parser.parse_known_args()
 
-    first = None
+    rate_of_one = None
     for workers in options.workers:
         words = [
+            *RUN,
             f"dataset.n_cases={options.number}",
             f"hydra.launcher.workers={workers}",
             f"hydra.launcher.cases={options.cases}",
             *overrides,
         ]
-        calls, seconds, peak, wall_s = measure(words, options.latency)
-        rate = calls / seconds
-        first = first or rate / workers
+        with serve(options.latency) as url, tempfile.TemporaryDirectory() as home:
+            cost = run_memeval([*words, f"llm.base_url={url}"], home)
+            stats = stats_of(url)
+
+        rate = stats["requests"] / stats["seconds"]
+        rate_of_one = rate_of_one or rate / workers
+        share_of_ideal = rate * options.latency / (workers * options.cases)
         print(
-            f"{workers} workers: {calls} calls in {seconds:.1f} s, {rate:.1f} a second, "
-            f"{rate / first / workers:.2f} of {workers} x one; "
-            f"{rate * options.latency / (workers * options.cases):.2f} of the ideal; "
-            f"peak {peak}; whole process {wall_s:.1f} s",
+            f"{workers} workers: {stats['requests']} calls in {stats['seconds']:.1f} s, "
+            f"{rate:.1f} per second, {rate / rate_of_one / workers:.2f} of {workers} x one worker; "
+            f"{share_of_ideal:.2f} of the ideal; peak {stats['peak']}; "
+            f"whole process {cost.wall_s:.1f} s",
             flush=True,
         )
-
-
-def measure(words: list[str], latency_s: float) -> tuple[int, float, int, float]:
-    """Calls, seconds between the first and the last, most at once, and seconds in all."""
-    with serve(latency_s) as address, tempfile.TemporaryDirectory() as home:
-        timed = run_timed([*CELL, f"llm.base_url={address}", *words], home)
-        stats = stats_of(address)
-
-    return stats["requests"], stats["seconds"], stats["peak"], timed.wall_s
 
 
 if __name__ == "__main__":

@@ -6,24 +6,28 @@
     python perf/same_figures.py compare before.json after.json
 
 Runs every system and every judge on the data sets that ship, offline and at the scripted endpoint,
-and conv-26 of LoCoMo if it is there. Kept of each run: its key, every metric but times, every field
-of its records but times, and what it retrieved. `--quick` runs the demo set alone. The exit status
-is 1 if anything differs.
+and conv-26 of LoCoMo if it exists. The file holds, for each run: its key, every metric but times,
+every field of its records but times, and the chunks that it retrieved. `--quick` only runs the demo
+set. The exit status is 1 if anything differs.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from measured import ScriptedEndpoint, parser_of
+
+if TYPE_CHECKING:
+    from memeval import Run
 
 PORT = 18417
 """Fixed, because the endpoint's URL is part of the keys."""
@@ -43,21 +47,19 @@ AT_ENDPOINT = [
 ]
 
 TIMES = ("latency_ms/", "duration_s", "retry_wait_s", "times.")
-"""Beginnings of the names of what differs between two runs of the same code."""
+"""How names of figures begin that differ between two runs of the same code."""
 TIME_OF_OPERATION = "/ms"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     make = commands.add_parser("make", help="run everything and write the figures to a file")
     make.add_argument("file", type=Path)
     make.add_argument("--quick", action="store_true")
-    both = commands.add_parser("compare", help="print the differences between two files")
-    both.add_argument("before", type=Path)
-    both.add_argument("after", type=Path)
+    compare = commands.add_parser("compare", help="print the differences between two files")
+    compare.add_argument("before", type=Path)
+    compare.add_argument("after", type=Path)
     options = parser.parse_args()
     if options.command == "make":
         options.file.write_text(json.dumps(figures(options.quick), indent=1, sort_keys=True))
@@ -66,89 +68,84 @@ def main() -> int:
     before, after = json.loads(options.before.read_text()), json.loads(options.after.read_text())
     lines = list(differences(before, after))
     print("\n".join(lines) or f"the same: {len(before)} runs")
-    return 1 if lines else 0
+    return int(bool(lines))
 
 
 def figures(quick: bool) -> dict[str, Any]:
-    """Runs the sweeps in a new home, and returns the figures of each run, by its settings."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from doubles.endpoint import ScriptedEndpoint
-
-    sweeps = QUICK if quick else OFFLINE
-    if not quick and os.environ.get("MEMEVAL_DATA_DIR"):
-        sweeps = sweeps + LOCOMO
-
+    """Runs the sweeps in a new home; returns the figures of each run by its settings."""
     with tempfile.TemporaryDirectory() as home:
-        for words in sweeps:
-            _run(words, home)
+        if quick:
+            run_sweeps(QUICK, home)
+            return dict(figures_of_runs(home))
 
-        if not quick:
-            with ScriptedEndpoint(port=PORT) as endpoint:
-                os.environ["OPENAI_BASE_URL"] = endpoint.base_url
-                for words in AT_ENDPOINT:
-                    _run(words, home)
+        run_sweeps(OFFLINE, home)
+        if os.environ.get("MEMEVAL_DATA_DIR"):
+            run_sweeps(LOCOMO, home)
 
-        return dict(_runs(home))
+        with ScriptedEndpoint(port=PORT) as endpoint:
+            os.environ["OPENAI_BASE_URL"] = endpoint.base_url
+            run_sweeps(AT_ENDPOINT, home)
 
-
-def _run(words: list[str], home: str) -> None:
-    """Runs one sweep; a status of 1 says that a run is invalid, which is a figure like others."""
-    began = time.monotonic()
-    finished = subprocess.run(
-        [sys.executable, "-m", "memeval", "-m", *words, "tracking=none"],
-        env={
-            **os.environ,
-            "MEMEVAL_HOME": home,
-            "OPENAI_API_KEY": "test",
-            "MEMEVAL_PLOTS": "false",
-        },
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    if finished.returncode > 1:
-        raise SystemExit(f"exit status {finished.returncode}: {words}\n{finished.stderr}")
-
-    print(f"{time.monotonic() - began:6.1f} s  {' '.join(words)}", file=sys.stderr)
+        return dict(figures_of_runs(home))
 
 
-def _runs(home: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def run_sweeps(sweeps: list[list[str]], home: str) -> None:
+    """Runs sweeps, and prints their times; ends the script if one can't be run."""
+    own = {"MEMEVAL_HOME": home, "OPENAI_API_KEY": "test", "MEMEVAL_PLOTS": "false"}
+    for words in sweeps:
+        started = time.monotonic()
+        finished = subprocess.run(
+            [sys.executable, "-m", "memeval", "-m", *words, "tracking=none"],
+            env={**os.environ, **own},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        # 1 means that a run is invalid, which both versions must agree on.
+        if finished.returncode > 1:
+            raise SystemExit(f"exit status {finished.returncode}: {words}\n{finished.stderr}")
+
+        print(f"{time.monotonic() - started:6.1f} s  {' '.join(words)}", file=sys.stderr)
+
+
+def figures_of_runs(home: str) -> Iterator[tuple[str, dict[str, Any]]]:
     import memeval
 
     os.environ["MEMEVAL_HOME"] = home
     for run in memeval.load_runs():
-        records = run.records()
-        # Compared below, as `retrieved()` serves it.
-        columns = [name for name in records.columns if name != "retrieved"]
-        kept = [name for name in columns if not name.startswith(TIMES)]
         settings = json.dumps(run.params, sort_keys=True, default=str)
-        yield (
-            f"{run.name} {_digest(settings)}",
-            {
-                "key": run.key,
-                "metrics": {
-                    name: value
-                    for name, value in run.metrics.items()
-                    if not name.startswith(TIMES) and not name.endswith(TIME_OF_OPERATION)
-                },
-                "records": {
-                    name: _digest(records[name].to_json(date_format="iso")) for name in kept
-                },
-                "retrieved": _digest(run.retrieved().to_json(date_format="iso")),
-            },
-        )
+        yield f"{run.name} {digest(settings)}", figures_of(run)
 
 
-def _digest(text: str) -> str:
+def figures_of(run: Run) -> dict[str, Any]:
+    """A run's key and metrics, and digests of its records by field."""
+    metrics = {name: value for name, value in run.metrics.items() if not is_time(name)}
+    table = run.records()
+    # `retrieved` is compared below, as `retrieved()` serves it.
+    fields = [name for name in table if name != "retrieved" and not name.startswith(TIMES)]
+    records = {name: digest(table[name].to_json(date_format="iso")) for name in fields}
+    retrieved = digest(run.retrieved().to_json(date_format="iso"))
+    return {"key": run.key, "metrics": metrics, "records": records, "retrieved": retrieved}
+
+
+def is_time(metric: str) -> bool:
+    return metric.startswith(TIMES) or metric.endswith(TIME_OF_OPERATION)
+
+
+def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def differences(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
-    """One line for each figure that differs, and for each run that only one of the two has."""
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """One line per figure that differs, and per run that only one of the files has."""
     for name in sorted(before.keys() | after.keys()):
-        if name not in after or name not in before:
-            yield f"{name}: only {'before' if name in before else 'after'}"
+        if name not in after:
+            yield f"{name}: only before"
+            continue
+
+        if name not in before:
+            yield f"{name}: only after"
             continue
 
         for part in ("key", "retrieved"):
@@ -156,14 +153,15 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
                 yield f"{name}: {part} {before[name][part]} -> {after[name][part]}"
 
         for part in ("metrics", "records"):
-            yield from _unlike(f"{name}: {part}", before[name][part], after[name][part])
+            for line in different_values(before[name][part], after[name][part]):
+                yield f"{name}: {part} {line}"
 
 
-def _unlike(where: str, before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
+def different_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name, "absent"), after.get(name, "absent")
         if old != new:
-            yield f"{where} {name}: {old} -> {new}"
+            yield f"{name}: {old} -> {new}"
 
 
 if __name__ == "__main__":

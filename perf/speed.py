@@ -1,40 +1,39 @@
-"""Whether a question takes more work than it did: the gate of `make speed`.
+"""Whether a question takes more work than before: the gate of `make speed`.
 
     python perf/speed.py [--runs 1]
 
-Questions are answered and judged at the scripted endpoint, which runs in another process. Counted
-are the bytecodes that Python executes for them, as a ratio to those of a bare aiohttp loop that
-sends as many requests. Processor time would be nearer to what is meant, but on a busy machine its
-ratio swings by a tenth and more; this one by less than a hundredth. Work inside of C, such as
-numpy's, is not counted. The exit status is 1 above `MOST` times the committed ratio.
+Questions are answered and judged at the scripted endpoint, which runs in a separate process. The
+script counts the bytecodes that Python executes for them, and divides by those of a bare aiohttp
+loop that sends as many requests. The ratio of CPU times would be a better measure, but it varies by
+a tenth and more on a busy machine; the ratio of bytecodes varies by less than a hundredth. Work in
+C, such as numpy's, is not counted. The exit status is 1 above `MOST` times the committed ratio.
 
-After a change that makes memeval quicker, or slower on purpose, commit the new ratio.
+Commit the new ratio after a change that makes memeval faster, or slower on purpose.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import sys
 import tempfile
 from collections.abc import Callable
+from itertools import repeat
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
-from measured import serve
+from measured import parser_of, send_requests, serve
 
 if TYPE_CHECKING:
     from memeval.pipeline.open.cell import Cell
 
 COMMITTED = 5.30
-"""Bytecodes of the questions, in those of as many bare requests, on Python 3.11."""
+"""Bytecodes of the questions per bytecode of as many bare requests, on Python 3.11."""
 MOST = 1.15
 SLOTS = 64
 CASES, QUESTIONS = 4, 120
-"""Conversations, and questions of all of them."""
+"""Number of conversations, and of all their questions."""
 CALLS_PER_QUESTION = 2
 BODY = {
     "model": "bare",
@@ -49,29 +48,24 @@ BODY = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--runs", type=int, default=1)
-    options = parser.parse_args()
-
-    with tempfile.TemporaryDirectory() as home, serve(0.0) as address:
+    options = parser_of(__doc__, runs=1).parse_args()
+    with tempfile.TemporaryDirectory() as home, serve(0.0) as url:
         os.environ |= {"MEMEVAL_HOME": home, "OPENAI_API_KEY": "test"}
         os.environ.pop("MEMEVAL_DATA_DIR", None)
         data = write_data(Path(home))
         # The first of each loads modules and fills their caches.
-        answer_questions(open_cell_of(data, address, 0))
-        send_requests(address)
-        ratios = [compare(data, address, number) for number in range(1, options.runs + 1)]
+        answer_questions(compose(data, url, 0))
+        send_bare_requests(url)
+        ratios = [measure(data, url, number) for number in range(1, options.runs + 1)]
 
-    return 1 if min(ratios) > MOST * COMMITTED else 0
+    return int(min(ratios) > MOST * COMMITTED)
 
 
-def compare(data: Path, address: str, number: int) -> float:
-    """The bytecodes of questions in those of their bare requests."""
-    cell = open_cell_of(data, address, number)
+def measure(data: Path, url: str, number: int) -> float:
+    """Bytecodes of the questions per bytecode of their bare requests."""
+    cell = compose(data, url, number)
     ours = bytecodes(lambda: answer_questions(cell))
-    bare = bytecodes(lambda: send_requests(address))
+    bare = bytecodes(lambda: send_bare_requests(url))
     ratio = ours / bare
     print(
         f"a question takes {ratio:.2f} x the bytecodes of its bare requests "
@@ -81,7 +75,7 @@ def compare(data: Path, address: str, number: int) -> float:
 
 
 def bytecodes(work: Callable[[], object]) -> int:
-    """How many bytecodes this thread executes for `work`."""
+    """Number of bytecodes that this thread executes for `work`."""
     count = 0
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
@@ -103,19 +97,19 @@ def bytecodes(work: Callable[[], object]) -> int:
 
 
 def write_data(home: Path) -> Path:
-    """A file of generated conversations: they are not generated again for each cell."""
+    """Writes generated conversations to a file, so that they are generated once for all runs."""
     from memeval.datasets.locate import build
     from memeval.datasets.synthetic.file import write_cases
 
-    path, asked = home / "generated.json", QUESTIONS // CASES
-    dataset = build("synthetic", home, tokens=5000, n_cases=CASES, questions_per_case=asked)
+    path, per_case = home / "generated.json", QUESTIONS // CASES
+    dataset = build("synthetic", home, tokens=5000, n_cases=CASES, questions_per_case=per_case)
     with path.open("w", encoding="utf-8") as file:
         write_cases(dataset.cases(), file)
 
     return path
 
 
-def open_cell_of(data: Path, address: str, number: int) -> Cell:
+def compose(data: Path, url: str, number: int) -> Cell:
     from memeval.api.running import compose_cell
 
     return compose_cell(
@@ -125,37 +119,24 @@ def open_cell_of(data: Path, address: str, number: int) -> Cell:
             "system=bm25",
             "llm=openai",
             "judge=llm",
-            # Replies are kept by what was sent: each cell has another model.
+            # Replies are cached by request, so each run has another model.
             f"llm.model=number-{number}",
-            f"llm.base_url={address}",
+            f"llm.base_url={url}",
             f"llm.max_concurrency={SLOTS}",
         ]
     )
 
 
 def answer_questions(cell: Cell) -> None:
-    """Works on a cell, from reading its data to its last row."""
+    """Runs a cell, from reading its data to its last row."""
     from memeval.pipeline.execute.progress import Silent
     from memeval.pipeline.execute.run import CellRun
 
     asyncio.run(CellRun(cell, Silent()).run(lambda _: None))
 
 
-def send_requests(address: str) -> None:
-    asyncio.run(request(f"{address}/chat/completions", QUESTIONS * CALLS_PER_QUESTION))
-
-
-async def request(url: str, count: int) -> None:
-    waiting = iter(range(count))
-
-    async def work(session: aiohttp.ClientSession) -> None:
-        for _ in waiting:
-            async with session.post(url, json=BODY) as reply:
-                await reply.json()
-
-    connector = aiohttp.TCPConnector(limit=SLOTS)
-    async with aiohttp.ClientSession(connector=connector) as session:
-        await asyncio.gather(*(work(session) for _ in range(SLOTS)))
+def send_bare_requests(url: str) -> None:
+    asyncio.run(send_requests(url, repeat(BODY, QUESTIONS * CALLS_PER_QUESTION), SLOTS))
 
 
 if __name__ == "__main__":

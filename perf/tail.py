@@ -3,20 +3,20 @@ endpoint on loopback.
 
     MEMEVAL_DATA_DIR=... python perf/tail.py [--latency 0.2] [--times 3] [--runs 1,9,27]
 
-Printed for each number of runs, from the fastest of several times: seconds from the last verdict on
-disk until the last run's summary, report and MLflow run, the comparison's plots, MLflow's view of
-the sweep, and the end of the process. Each time has a home of its own, so its store is new.
+Printed for each number of runs, from the fastest of several invocations: seconds from the last
+verdict on disk to the last run's summary, its report and its MLflow run, to the comparison's table,
+page and plots, to MLflow's view of the sweep, and to the end of the process. Each invocation has
+its own home, so its store is new.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from measured import run_timed, serve
+from measured import parser_of, run_memeval, serve
 
 SWEEPS = {
     1: ("system=bm25", "top_k=5", "dataset.limit_questions=null"),
@@ -35,32 +35,31 @@ STEPS = {
     "page": "sweeps/*/comparison.html",
     "plots": "sweeps/*/*.svg",
 }
-"""What each step leaves in the folder of outputs."""
+"""Files that each step writes below the folder of outputs."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--latency", type=float, default=0.2)
-    parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--runs", default="1,9,27")
+    parser = parser_of(__doc__, latency=0.2, times=3, runs="1,9,27")
     options, overrides = parser.parse_known_args()
-
     for runs in map(int, options.runs.split(",")):
-        tails = []
-        for _ in range(options.times):
-            with serve(options.latency) as address, tempfile.TemporaryDirectory() as home:
-                words = ["-m", "dataset=locomo", *SWEEPS[runs], "llm=openai", "judge=llm"]
-                words += [f"llm.base_url={address}", "llm.max_concurrency=64", *overrides]
-                timed = run_timed(words, home)
-                tails.append(steps_of(Path(home)))
-                print(f"  {runs} runs in {timed.wall_s:.1f} s: {shown(tails[-1])}", flush=True)
-
-        print(f"{runs} runs, fastest: {shown(min(tails, key=lambda tail: tail['end']))}")
+        tails = [measure(runs, options.latency, overrides) for _ in range(options.times)]
+        fastest = min(tails, key=lambda tail: tail["end"])
+        print(f"{runs} runs, fastest: {seconds_of(fastest)}")
 
 
-def steps_of(home: Path) -> Mapping[str, float]:
+def measure(runs: int, latency_s: float, overrides: Sequence[str]) -> Mapping[str, float]:
+    """Runs a sweep, and prints and returns the times of its steps."""
+    with serve(latency_s) as url, tempfile.TemporaryDirectory() as home:
+        endpoint = ["llm=openai", "judge=llm", f"llm.base_url={url}", "llm.max_concurrency=64"]
+        words = ["-m", "dataset=locomo", *SWEEPS[runs], *endpoint, *overrides]
+        cost = run_memeval(words, home)
+        steps = times_of_steps(Path(home))
+
+    print(f"  {runs} runs in {cost.wall_s:.1f} s: {seconds_of(steps)}", flush=True)
+    return steps
+
+
+def times_of_steps(home: Path) -> Mapping[str, float]:
     """Seconds from the last verdict to the end of each step."""
     ended = time.time()
     outputs = home / "outputs"
@@ -76,8 +75,8 @@ def newest(folder: Path, pattern: str) -> float:
     return max(times, default=float("nan"))
 
 
-def shown(steps: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {seconds:.2f}" for name, seconds in steps.items())
+def seconds_of(steps: Mapping[str, float]) -> str:
+    return ", ".join(map("{} {:.2f}".format, steps.keys(), steps.values()))
 
 
 if __name__ == "__main__":

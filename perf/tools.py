@@ -1,5 +1,5 @@
-"""What the loop of tools takes of the processor for each tool call: the model and the tool reply at
-once, and the step is kept in the row.
+"""CPU time of the tool loop per tool call, with a model and a tool that reply immediately, and with
+the step stored in the row.
 
     python perf/tools.py [--questions 200] [--result-words 200]
 
@@ -8,7 +8,6 @@ The figure is the slope between questions with 2 and with 10 calls. The target i
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import random
@@ -17,6 +16,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from measured import parser_of
 
 from memeval.llm.contract import Completion, Prompt, ToolCall, ToolPrompt
 from memeval.llm.model import LanguageModel
@@ -39,35 +40,24 @@ TARGET_MS = 3.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--questions", type=int, default=200)
-    parser.add_argument("--result-words", type=int, default=200)
-    options = parser.parse_args()
+    options = parser_of(__doc__, questions=200, result_words=200).parse_args()
 
     # The first questions import and compile what all need.
     measure(FEW, 5, options.result_words)
-    few, many = (measure(calls, options.questions, options.result_words) for calls in (FEW, MANY))
-    each = (many - few) / (MANY - FEW)
-    print(f"{each:.2f} ms of CPU per tool call (target: {TARGET_MS:g})")
-    raise SystemExit(int(each > TARGET_MS))
-
-
-def sentence(draw: random.Random) -> str:
-    """Twenty random words."""
-    return " ".join(f"w{draw.randrange(2000)}" for _ in range(20))
+    few_ms = measure(FEW, options.questions, options.result_words)
+    many_ms = measure(MANY, options.questions, options.result_words)
+    call_ms = (many_ms - few_ms) / (MANY - FEW)
+    print(f"{call_ms:.2f} ms of CPU per tool call (target: {TARGET_MS:g})")
+    raise SystemExit(int(call_ms > TARGET_MS))
 
 
 def measure(calls: int, questions: int, words: int) -> float:
-    """Milliseconds of CPU per question with this many calls."""
-    draw = random.Random(0)
-    texts = [sentence(draw) for _ in range(600)]
-    turns = tuple(Turn(f"t{at}", "Ann", text, None) for at, text in enumerate(texts))
-    case = EvalCase("case", (Session("s", None, turns),), ())
+    """Milliseconds of CPU per question with this many calls, whose results have `words` words."""
+    rng = random.Random(0)
+    sentences = [random_sentence(rng) for _ in range(600)]
     memory = Stub(SystemSettings(), None)
-    memory.result = " ".join(" ".join(texts[: words // 20]).split()[:words])
-    model = Calling(calls)
+    memory.result = " ".join(" ".join(sentences[: words // 20]).split()[:words])
+    model = CallingModel(calls)
     reader = ToolReader(
         Watched(memory),
         reader=CellReader(model, load_builtin("answer_short"), "short", 0),
@@ -76,29 +66,46 @@ def measure(calls: int, questions: int, words: int) -> float:
         limits=LIMITS,
         seed=0,
     )
-
-    async def run(texts: TextStore) -> None:
-        known = CaseTurns.of(case)
-        for number in range(questions):
-            question = EvalQuestion(f"q{number}", f"What is w{number}?", "c", ("x",))
-            row = await ask(
-                Watched(memory),
-                question,
-                known,
-                texts,
-                service=ServiceWatch(None),
-                tool_reader=reader,
-            )
-            assert row.hypothesis == "done", row.error
-
+    case = case_of(sentences)
     with tempfile.TemporaryDirectory() as folder, TextStore(Path(folder) / "texts.jsonl") as texts:
-        began = time.process_time()
-        asyncio.run(run(texts))
-        return (time.process_time() - began) / questions * 1e3
+        started = time.process_time()
+        asyncio.run(answer(questions, case, texts, memory, reader))
+        return (time.process_time() - started) / questions * 1e3
 
 
-class Calling(LanguageModel):
-    """Makes so many calls one after the other, then answers."""
+def random_sentence(rng: random.Random) -> str:
+    """Twenty random words."""
+    return " ".join(f"w{rng.randrange(2000)}" for _ in range(20))
+
+
+def case_of(sentences: Sequence[str]) -> EvalCase:
+    """One session with a turn per sentence."""
+    turns = []
+    for number, sentence in enumerate(sentences):
+        turns.append(Turn(f"t{number}", "Ann", sentence, None))
+
+    return EvalCase("case", (Session("s", None, tuple(turns)),), ())
+
+
+async def answer(
+    questions: int, case: EvalCase, texts: TextStore, memory: MemorySystem, reader: ToolReader
+) -> None:
+    """Answers questions with the tools, one after the other."""
+    turns = CaseTurns.of(case)
+    for number in range(questions):
+        row = await ask(
+            Watched(memory),
+            EvalQuestion(f"q{number}", f"What is w{number}?", "c", ("x",)),
+            turns,
+            texts,
+            service=ServiceWatch(None),
+            tool_reader=reader,
+        )
+        assert row.hypothesis == "done", row.error
+
+
+class CallingModel(LanguageModel):
+    """Makes a number of calls one after the other, then answers."""
 
     name = "calling"
     deterministic = True
@@ -109,8 +116,9 @@ class Calling(LanguageModel):
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         assert isinstance(prompt, ToolPrompt)
         usage = Usage(role, self.name, "stub", 1, 1)
-        # A client would serialise them.
+        # As a client would before it sends them.
         json.dumps(prompt.messages())
+
         made = sum(len(message.get("tool_calls", ())) for message in prompt.exchange)
         if made >= self._calls:
             return Completion("done", usage, latency_s=0.0)
@@ -120,7 +128,7 @@ class Calling(LanguageModel):
 
 
 class Stub(MemorySystem):
-    """A memory whose only tool returns one text, of which nobody says whose turns it shows."""
+    """A memory whose only tool always returns the same text, and not the turns it is from."""
 
     in_thread = False
     result = ""
