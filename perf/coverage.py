@@ -1,21 +1,24 @@
-"""Whether the statistics keep what they promise: intervals and detectable differences, on made-up
-cells whose truth is known.
+"""How often intervals cover the truth, and how often detectable differences are shown, in simulated
+comparisons whose truth is known.
 
     python perf/coverage.py [--runs 4000]
 
-It prints the tables of docs/statistics.md and, with --picture, draws docs/images/statistics.svg.
+Prints the tables of docs/statistics.md, and with `--picture docs/images/statistics.svg` draws the
+first.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 
+from memeval.report.tables import table
 from memeval.statistics.clusters import clustered_mean
 from memeval.statistics.differences import detectable_difference
 from memeval.statistics.flips import flip_test
@@ -35,70 +38,75 @@ SPREAD = 0.45
 """Standard deviation of the difference on one question."""
 DESIGN_EFFECTS = (1.0, 2.0, 3.0, 4.0)
 SHARES: Sequence[tuple[Sequence[int], float]] = (
-    *((SIZES, share) for share in (0.05, 0.35, 0.90, 0.97)),
+    (SIZES, 0.05),
+    (SIZES, 0.35),
+    (SIZES, 0.90),
+    (SIZES, 0.97),
     ((31, 31, 31), 0.97),
     ((31,) * 5, 0.97),
 )
 CORRELATION = 0.03
-"""Of two questions of one conversation, in the simulated shares."""
+"""Between two questions of one conversation, in the simulated shares."""
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Shares of the simulated comparisons, in per cent."""
+class Rates:
+    """How often something was true in the simulated comparisons, in per cent."""
 
     covered: float
-    """The flips' interval held the true difference."""
+    """The interval by flips contained the true difference."""
     covered_t: float
     """An interval by Student's t and the clustered error did."""
     covered_naive: float
-    """The interval of independent questions did."""
+    """An interval that treats questions as independent did."""
     power: float
-    """The flips show a true difference of the size of the MDE."""
+    """A true difference as large as the MDE was shown."""
 
 
 def between_variance(effect: float, sizes: Sequence[int]) -> float:
     """The variance between conversations that gives a design effect.
 
-    The variance of the mean is SPREAD²/N + τ²·Σ n²/N², which is to be `effect` times SPREAD²/N.
+    The variance of the mean is SPREAD²/N + τ²·Σ n²/N², which must be `effect` times SPREAD²/N.
     """
-    total = sum(sizes)
-    return (effect - 1) * SPREAD**2 * total / sum(size**2 for size in sizes)
+    squares = sum(size**2 for size in sizes)
+    return (effect - 1) * SPREAD**2 * sum(sizes) / squares
 
 
 def simulate(
     effect: float, runs: int, rng: np.random.Generator, conversations: Sequence[int] = SIZES
-) -> Kept:
-    """Many comparisons of two cells under one design effect, without a difference."""
+) -> Rates:
+    """Simulates comparisons of two runs without a true difference, under one design effect."""
     sizes = np.array(conversations)
     groups, total = len(sizes), sizes.sum()
     tau = sqrt(between_variance(effect, conversations))
     clusters = np.repeat(np.arange(groups), sizes)
-    shown = detectable_difference(SPREAD * sqrt(effect / total), groups) or 0.0
+    mde = detectable_difference(SPREAD * sqrt(effect / total), groups) or 0.0
     t = quantile(groups - 1, 0.975)
     counts = np.zeros(4)
 
     for _ in range(runs):
-        noise = rng.normal(0, SPREAD, total) + rng.normal(0, tau, groups)[clusters]
-        sums, mean = np.bincount(clusters, noise), noise.mean()
-        se = sqrt(groups / (groups - 1) * np.square(sums - sizes * mean).sum()) / total
-        found = flip_test(sums.tolist(), sizes.tolist())
-        moved = flip_test((sums + shown * sizes).tolist(), sizes.tolist())
-        assert found.low is not None and found.high is not None and moved.low is not None
+        differences = rng.normal(0, SPREAD, total) + rng.normal(0, tau, groups)[clusters]
+        sums, mean = np.bincount(clusters, differences), differences.mean()
+        clustered_se = sqrt(groups / (groups - 1) * np.square(sums - sizes * mean).sum()) / total
+        naive_se = differences.std(ddof=1) / sqrt(total)
+
+        without = flip_test(sums.tolist(), sizes.tolist())
+        with_mde = flip_test((sums + mde * sizes).tolist(), sizes.tolist())
+        assert without.low is not None and without.high is not None and with_mde.low is not None
         counts += [
-            found.low <= 0 <= found.high,
-            abs(mean) <= t * se,
-            abs(mean) <= 1.96 * noise.std(ddof=1) / sqrt(total),
-            moved.low > 0,
+            without.low <= 0 <= without.high,
+            abs(mean) <= t * clustered_se,
+            abs(mean) <= 1.96 * naive_se,
+            with_mde.low > 0,
         ]
 
-    return Kept(*(100 * counts / runs))
+    return Rates(*(100 * counts / runs))
 
 
 def simulate_share(
     share: float, conversations: Sequence[int], runs: int, rng: np.random.Generator
 ) -> float:
-    """In per cent, how often the interval of a share holds the truth."""
+    """How often the interval of a share contains the truth, in per cent."""
     scale = 1 / CORRELATION - 1
     clusters = np.repeat(np.arange(len(conversations)), conversations).tolist()
     covered = 0
@@ -108,15 +116,15 @@ def simulate_share(
         for rate, size in zip(rates, conversations, strict=True):
             values += (rng.random(size) < rate).astype(float).tolist()
 
-        found = clustered_mean(values, clusters, is_share=True)
-        assert found and found.low is not None and found.high is not None
-        covered += found.low <= share <= found.high
+        mean = clustered_mean(values, clusters, is_share=True)
+        assert mean and mean.low is not None and mean.high is not None
+        covered += mean.low <= share <= mean.high
 
     return 100 * covered / runs
 
 
-def draw(kept: Sequence[Kept], path: Path) -> None:
-    """Coverage of the two intervals against the design effect."""
+def draw(rates: Sequence[Rates], path: Path) -> None:
+    """Draws the coverage of two intervals against the design effect."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -125,8 +133,8 @@ def draw(kept: Sequence[Kept], path: Path) -> None:
     FigureCanvasSVG(figure)
     axes = figure.subplots()
     axes.axhline(95, color="#999999", linewidth=1, linestyle="--")
-    axes.plot(DESIGN_EFFECTS, [row.covered for row in kept], "o-", color="#0072B2")
-    axes.plot(DESIGN_EFFECTS, [row.covered_naive for row in kept], "s-", color="#D55E00")
+    axes.plot(DESIGN_EFFECTS, list(map(attrgetter("covered"), rates)), "o-", color="#0072B2")
+    axes.plot(DESIGN_EFFECTS, list(map(attrgetter("covered_naive"), rates)), "s-", color="#D55E00")
     axes.annotate("by flipping conversations", (2.0, 97.0), color="#0072B2", fontsize=9)
     axes.annotate("questions taken for independent", (2.1, 85.5), color="#D55E00", fontsize=9)
     axes.set_xticks(DESIGN_EFFECTS)
@@ -141,46 +149,40 @@ def draw(kept: Sequence[Kept], path: Path) -> None:
         figure.savefig(path, metadata={"Date": None})
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A table in Markdown."""
-    yield f"| {' | '.join(header)} |"
-    yield f"|{' ---: |' * len(header)}"
-    yield from (f"| {' | '.join(row)} |" for row in rows)
+def row(label: str, rates: Rates) -> list[str]:
+    """A row of a table of rates."""
+    figures = [rates.covered, rates.covered_t, rates.covered_naive, rates.power]
+    return [label, *map("{:.1f} %".format, figures)]
 
 
-def shown(name: str, kept: Kept) -> list[str]:
-    """A row of a table."""
-    figures = [kept.covered, kept.covered_t, kept.covered_naive, kept.power]
-    return [name, *(f"{figure:.1f} %" for figure in figures)]
+def show(title: str, labels: Iterable[str], rates: Sequence[Rates]) -> None:
+    """Prints a table of rates."""
+    header = [title, "interval by flips", "t interval", "naive interval", "power at the MDE"]
+    print(*table(header, map(row, labels, rates), leading=0), "", sep="\n")
 
 
 def main() -> None:
-    """Prints the tables, and draws the first where asked to."""
+    """Prints the tables, and draws the first if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=4000)
     parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
 
     rng = np.random.default_rng(20_260_101)
-    names = ["interval by flips", "t interval", "naive interval", "power at the MDE"]
-    kept = [simulate(effect, options.runs, rng) for effect in DESIGN_EFFECTS]
-    rows = [shown(f"{effect:.0f}", row) for effect, row in zip(DESIGN_EFFECTS, kept, strict=True)]
-    print(*table(["design effect", *names], rows), "", sep="\n")
+    by_effect = [simulate(effect, options.runs, rng) for effect in DESIGN_EFFECTS]
+    show("design effect", map("{:.0f}".format, DESIGN_EFFECTS), by_effect)
 
-    rows = []
-    for name, sizes in CONVERSATIONS.items():
-        rows.append(shown(name, simulate(2.0, options.runs, rng, sizes)))
-
-    print(*table(["conversations", *names], rows), "", sep="\n")
+    by_sizes = [simulate(2.0, options.runs, rng, sizes) for sizes in CONVERSATIONS.values()]
+    show("conversations", CONVERSATIONS, by_sizes)
 
     rows = []
     for sizes, share in SHARES:
         covered = simulate_share(share, sizes, options.runs, rng)
         rows.append([f"{len(sizes)}", f"{100 * share:.0f} %", f"{covered:.1f} %"])
 
-    print(*table(["conversations", "accuracy", "interval"], rows), sep="\n")
+    print(*table(["conversations", "accuracy", "interval"], rows, leading=0), sep="\n")
     if options.picture:
-        draw(kept, options.picture)
+        draw(by_effect, options.picture)
 
 
 if __name__ == "__main__":

@@ -3,15 +3,14 @@ tf-idf.
 
     python perf/embedding_width.py DATA_DIR/locomo/locomo10.json [WIDTH ...]
 
-One document per turn (`{speaker}: {text}`), exact cosine search within the conversation, questions
-of categories 1-4 with evidence.
+A document is a turn (`{speaker}: {text}`). The search is an exact cosine search within the
+conversation, for the questions of categories 1-4 with evidence.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -20,12 +19,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measured import locomo_evidence, locomo_sessions
 from numpy.typing import NDArray
 
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 
 DEPTH = 5
 WIDTHS = (512, 1024, 2048, 4096, 8192, 16384)
+
+
+Similarity = Callable[["Conversation"], NDArray[Any]]
+"""Similarity of a conversation's questions (rows) to its turns (columns)."""
 
 
 @dataclass(frozen=True)
@@ -38,36 +42,36 @@ class Conversation:
 
 
 def conversation(raw: dict[str, Any]) -> Conversation:
-    """The turns in order of sessions, and the questions whose repaired evidence exists."""
-    talk = raw["conversation"]
-    numbers = sorted(int(key[8:]) for key in talk if re.fullmatch(r"session_\d+", key))
-    turns = [turn for number in numbers for turn in talk[f"session_{number}"]]
-    place = {turn["dia_id"]: position for position, turn in enumerate(turns)}
-    found = Conversation([f"{turn['speaker']}: {turn['text']}" for turn in turns], [], [])
-    for item in raw["qa"]:
-        ids = {
-            f"D{int(a)}:{int(b)}"
-            for text in item["evidence"]
-            for a, b in re.findall(r"D:?(\d+):(\d+)", text)
-        }
-        positions = {place[name] for name in ids if name in place}
-        if item["category"] != 5 and positions:
-            found.questions.append(item["question"])
-            found.evidence.append(positions)
-    return found
+    """The turns in order of sessions, and the questions with evidence that exists."""
+    case = Conversation([], [], [])
+    positions: dict[str, int] = {}
+    for _, turns in locomo_sessions(raw["conversation"]):
+        for turn in turns:
+            positions[turn["dia_id"]] = len(case.turns)
+            case.turns.append(f"{turn['speaker']}: {turn['text']}")
+
+    for question in raw["qa"]:
+        ids = positions.keys() & set(locomo_evidence(question))
+        if question["category"] != 5 and ids:
+            case.questions.append(question["question"])
+            case.evidence.append(set(map(positions.__getitem__, ids)))
+
+    return case
 
 
 def recall(similarity: NDArray[Any], evidence: Sequence[set[int]]) -> list[float]:
     """Per question, the share of its evidence among the `DEPTH` most similar turns."""
     best = np.argsort(-similarity, axis=1, kind="stable")[:, :DEPTH]
-    return [
-        len(wanted & set(row.tolist())) / len(wanted)
-        for row, wanted in zip(best, evidence, strict=True)
-    ]
+    shares = []
+    for row, positions in zip(best, evidence, strict=True):
+        found = positions & set(row.tolist())
+        shares.append(len(found) / len(positions))
+
+    return shares
 
 
-def hashed(width: int) -> Callable[[Conversation], NDArray[Any]]:
-    """Similarity of questions (rows) to turns (columns) by our embedder."""
+def hashed_similarity(width: int) -> Similarity:
+    """Similarity by our embedder."""
 
     def similarity(case: Conversation) -> NDArray[Any]:
         embedder = CharTfidfEmbedder(width).fitted(case.turns)
@@ -78,8 +82,8 @@ def hashed(width: int) -> Callable[[Conversation], NDArray[Any]]:
     return similarity
 
 
-def unhashed(case: Conversation) -> NDArray[Any]:
-    """The same by scikit-learn, one column per n-gram."""
+def unhashed_similarity(case: Conversation) -> NDArray[Any]:
+    """Similarity by scikit-learn, with one dimension per n-gram."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True)
@@ -89,32 +93,38 @@ def unhashed(case: Conversation) -> NDArray[Any]:
 
 
 def query_ms(width: int, case: Conversation) -> float:
-    """Milliseconds to embed one question, the median over the conversation."""
+    """Milliseconds to embed one question: the median over the conversation."""
     embedder = CharTfidfEmbedder(width).fitted(case.turns)
     times = []
     for question in case.questions:
-        start = time.perf_counter()
+        started = time.perf_counter()
         asyncio.run(embedder.embed([question]))
-        times.append(time.perf_counter() - start)
+        times.append(time.perf_counter() - started)
+
     return 1000 * float(np.median(times))
 
 
+def measure(cases: Sequence[Conversation], similarity: Similarity) -> str:
+    """Mean recall over all questions, and the seconds that it took."""
+    started = time.perf_counter()
+    scores = []
+    for case in cases:
+        scores += recall(similarity(case), case.evidence)
+
+    return f"{np.mean(scores):9.4f} {time.perf_counter() - started:7.2f}"
+
+
 def main(path: str, widths: Sequence[int]) -> None:
-    cases = [conversation(raw) for raw in json.loads(Path(path).read_text(encoding="utf-8"))]
-    methods: list[tuple[str, Callable[[Conversation], NDArray[Any]]]] = [("unhashed", unhashed)]
-    methods += [(str(width), hashed(width)) for width in widths]
-    print(
-        f"{sum(len(case.questions) for case in cases)} questions, "
-        f"{sum(len(case.turns) for case in cases)} turns"
-    )
+    cases = list(map(conversation, json.loads(Path(path).read_text(encoding="utf-8"))))
+    questions = sum(len(case.questions) for case in cases)
+    turns = sum(len(case.turns) for case in cases)
+    print(f"{questions} questions, {turns} turns")
     print(f"{'width':>9} {'recall@5':>9} {'all, s':>7} {'query, ms':>10}")
-    for label, similarity in methods:
-        start = time.perf_counter()
-        scores = [score for case in cases for score in recall(similarity(case), case.evidence)]
-        taken = time.perf_counter() - start
-        query = f"{query_ms(int(label), cases[0]):10.2f}" if label.isdigit() else f"{'':>10}"
-        print(f"{label:>9} {np.mean(scores):9.4f} {taken:7.2f} {query}")
+    print(f"{'unhashed':>9} {measure(cases, unhashed_similarity)}")
+    for width in widths:
+        results = measure(cases, hashed_similarity(width))
+        print(f"{width:>9} {results} {query_ms(width, cases[0]):10.2f}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], [int(word) for word in sys.argv[2:]] or WIDTHS)
+    main(sys.argv[1], list(map(int, sys.argv[2:])) or WIDTHS)

@@ -1,6 +1,6 @@
-"""What publishing costs: the cold start, and one cell of 1,540 records. `python perf/tracking.py`
+"""What publishing costs: the cold start, and one run of 1,540 records. `python perf/tracking.py`
 
-Times are of this machine and of what else it does; the ratios between them are what to watch.
+Times depend on the machine and its other work; the ratios between them are what matters.
 """
 
 from __future__ import annotations
@@ -20,54 +20,60 @@ RECORDS = 1540
 
 
 @contextmanager
-def timed(what: str) -> Iterator[None]:
-    """Prints how long a step took, and what of it this process computed."""
-    started, computed = time.perf_counter(), time.process_time()
+def timed(step: str) -> Iterator[None]:
+    """Prints how long a step took, and the CPU time that this process spent on it."""
+    started, cpu_started = time.perf_counter(), time.process_time()
     yield
-    seconds = f"{time.perf_counter() - started:7.2f} s"
-    print(f"{what:58} {seconds}, {time.process_time() - computed:6.2f} s of CPU", flush=True)
+    wall_s, cpu_s = time.perf_counter() - started, time.process_time() - cpu_started
+    print(f"{step:58} {wall_s:7.2f} s, {cpu_s:6.2f} s of CPU", flush=True)
+
+
+def write_run(root: Path, system: str) -> Path:
+    return write_folder(root / "runs", summary(system), RECORDS)
 
 
 def in_process(root: Path) -> None:
-    """Each step on its own."""
+    """Times each step by itself."""
     with timed("import MLflow"):
-        import memeval.tracking.log
+        from memeval.tracking.log import log_run, open_early
         from memeval.tracking.store import prepare_store
+
     with timed("make a fresh store (migrations)"):
         store = prepare_store(root)
+
     with timed("open the store"):
-        memeval.tracking.log.open_early(store)
+        open_early(store)
+
     with timed("import matplotlib, load fonts"):
         from memeval.report.markdown import write_report
         from memeval.report.plots.draw import warm_up
 
         warm_up()
-    for place, system in enumerate(CONTEXT):
-        folder = write_folder(root / "runs", summary(system), RECORDS)
-        if place in {0, len(CONTEXT) - 1}:
-            which = "first" if place == 0 else "seventh"
-            with timed(f"report and plots, {which} cell"):
-                write_report(folder)
-            with timed(f"log {RECORDS:,} records, {which} cell"):
-                memeval.tracking.log.log_run(folder, store)
-        else:
+
+    for number, system in enumerate(CONTEXT, start=1):
+        folder = write_run(root, system)
+        with timed(f"report and plots, run {number}"):
             write_report(folder)
-            memeval.tracking.log.log_run(folder, store)
-    with timed("log the same cell again"):
-        memeval.tracking.log.log_run(folder, store)
+
+        with timed(f"log {RECORDS:,} records, run {number}"):
+            log_run(folder, store)
+
+    with timed("log the same run again"):
+        log_run(folder, store)
 
 
 def by_publisher(root: Path) -> None:
-    """As the pipeline does it."""
+    """Times the steps as a sweep does them."""
     from memeval.config.filing import Filing
     from memeval.runs.publish.publisher import Publisher
 
-    folders = [write_folder(root / "runs", summary(system), RECORDS) for system in ("bm25", "rag")]
+    first, second = write_run(root, "bm25"), write_run(root, "rag")
     with closing(Publisher(root)) as publisher:
-        with timed("publisher, cold: from its start to the first cell"):
-            assert publisher.publish(folders[0], Filing()).result().error is None
-        with timed("publisher, warm: one cell, report included"):
-            assert publisher.publish(folders[1], Filing()).result().error is None
+        with timed("publisher, cold: from its start to the first run"):
+            assert publisher.publish(first, Filing()).result().error is None
+
+        with timed("publisher, warm: one run, report included"):
+            assert publisher.publish(second, Filing()).result().error is None
 
 
 if __name__ == "__main__":

@@ -131,15 +131,14 @@ def test_beats_bm25_on_locomo(data_dir: Path) -> None:
     """Evidence recall@5 over turns: BM25 has .435, unhashed tf-idf .485."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "perf"))
     try:
-        from embedding_width import conversation, hashed, recall
+        from embedding_width import conversation, hashed_similarity, recall
     finally:
         sys.path.pop(0)
     cases = [
         conversation(raw)
         for raw in json.loads((data_dir / "locomo" / "locomo10.json").read_text(encoding="utf-8"))
     ]
-    scores = [
-        score for case in cases for score in recall(hashed(DEFAULT_WIDTH)(case), case.evidence)
-    ]
+    similarity = hashed_similarity(DEFAULT_WIDTH)
+    scores = [score for case in cases for score in recall(similarity(case), case.evidence)]
     assert len(scores) == 1536
     assert np.mean(scores) > 0.475
