@@ -134,7 +134,9 @@ def sparse_rows(rng: np.random.Generator, count: int, width: int) -> Any:
 class SilentReader:
     """Reads nothing, because only the memory is timed."""
 
-    async def answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
+    async def answer(
+        self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
+    ) -> ReaderReply:
         return ReaderReply("", None, 0)
 
 
@@ -225,13 +227,13 @@ def locomo() -> None:
     questions = sum(len(case.questions) for case in cases)
     print(f"\nLoCoMo, without the reader: {sum(map(len, turns))} turns, {questions} questions")
     print(
-        f"{'system':<16} {'ingest s':>8} {'questions s':>12} {'ms per question':>15} "
+        f"{'system':<20} {'ingest s':>8} {'questions s':>12} {'ms per question':>15} "
         f"{'recall@5':>8} {'@10':>6} {'@20':>6}"
     )
     for name in ("no_memory", "oracle", "long_context", "bm25", "dense", "rag", "mem0"):
         asyncio.run(measure_system(cases, turns, name))
 
-    asyncio.run(measure_system(cases, turns, "rag", rerank="lexical"))
+    asyncio.run(measure_system(cases, turns, "rag", reranker="lexical"))
     asyncio.run(measure_system(cases, turns, "mem0", threshold=0.0))
 
 
@@ -259,7 +261,7 @@ async def measure_system(
     words = [name, *map("{}={}".format, settings.keys(), settings.values())]
     recall = [mean_recall(questions, answers, depth) for depth in DEPTHS]
     print(
-        f"{' '.join(words):<16} {ingest_s:>8.2f} {answer_s:>12.2f} "
+        f"{' '.join(words):<20} {ingest_s:>8.2f} {answer_s:>12.2f} "
         f"{1000 * answer_s / len(questions):>14.2f}    {' '.join(recall)}",
         flush=True,
     )
