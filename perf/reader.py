@@ -230,7 +230,7 @@ def fit(cases: Sequence[Sequence[Item]], penalty: float = 0.001) -> dict[str, fl
     examples = []
     for item in chain.from_iterable(cases[::2]):
         for context in FITTED_CONTEXTS:
-            examples += example_of(item, context)
+            examples += examples_of(item, context)
 
     features = np.concatenate([example.features for example in examples])
     f1 = np.concatenate([example.f1 for example in examples])
@@ -276,7 +276,7 @@ def loss_of(
     return loss
 
 
-def example_of(item: Item, context: str) -> Iterator[Example]:
+def examples_of(item: Item, context: str) -> Iterator[Example]:
     """The spans of a question in a context; nothing if it has none, or is not answered by one."""
     # The right answer to a question of category 5 is a refusal.
     if item.category == 5:
