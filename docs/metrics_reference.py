@@ -207,8 +207,10 @@ def as_markdown(docstring: str) -> str:
 
 
 def _escape(part: str) -> str:
-    is_code = part.startswith("`")
-    return part if is_code else re.sub(r"([_<|]|(?<!\w)\*(?!\w))", r"\\\1", part)
+    if part.startswith("`"):
+        return part
+
+    return re.sub(r"([_<|]|(?<!\w)\*(?!\w))", r"\\\1", part)
 
 
 if __name__ == "__main__":
