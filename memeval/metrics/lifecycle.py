@@ -28,7 +28,12 @@ from memeval.metrics.metric import (
 )
 from memeval.records import Traces
 from memeval.results import Record
-from memeval.statistics.clusters import CONFIDENCE, cluster_sums, weighted_mean
+from memeval.statistics.clusters import (
+    CONFIDENCE,
+    cluster_sums,
+    effective_count,
+    weighted_mean,
+)
 from memeval.statistics.means import scored_mean
 from memeval.statistics.proportions import wilson_ends
 from memeval.statistics.student import two_sided_quantile
@@ -188,16 +193,20 @@ def life_measures(records: Sequence[Record]) -> dict[str, float | None]:
 
 
 def _measured(records: Sequence[Record], name: str) -> tuple[list[float], list[str], list[float]]:
-    """The values of a metric, with the case and the weight of each record that has one."""
-    values, cases, weights = [], [], []
+    """The values of a metric, each the mean over the repeats of a question, with the case and the
+    weight of each question that has one.
+    """
+    columns: dict[str, list[float]] = {}
+    asked: dict[str, Record] = {}
     for record in records:
         value = record.metrics.get(name)
         if value is not None:
-            values.append(value)
-            cases.append(record.case_id)
-            weights.append(record.weight)
+            columns.setdefault(record.question_id, []).append(value)
+            asked[record.question_id] = record
 
-    return values, cases, weights
+    values = [sum(column) / len(column) for column in columns.values()]
+    cases = [record.case_id for record in asked.values()]
+    return values, cases, [record.weight for record in asked.values()]
 
 
 def _selective_forgetting(records: Sequence[Record]) -> dict[str, float | None]:
@@ -221,7 +230,7 @@ def _selective_forgetting(records: Sequence[Record]) -> dict[str, float | None]:
         assert share is not None, "both are measured"
         independent += factor**2 * share * (1 - share) / count
         for case_id, residual in residuals.items():
-            influence[case_id] += factor * residual / count
+            influence[case_id] += factor * residual
 
     groups = len(influence)
     if groups > 1:
@@ -240,26 +249,32 @@ def _selective_forgetting(records: Sequence[Record]) -> dict[str, float | None]:
 def _share(
     records: Sequence[Record], name: str
 ) -> tuple[float | None, float, Mapping[Hashable, float]]:
-    """A share over the records that have it, how many these are, and Σ w (x - share) by case."""
+    """A share over the questions that have it, how many these are under the weights of a sample,
+    and Σ w (x - share) / Σ w by case.
+    """
     values, cases, weights = _measured(records, name)
     if not values:
         return None, 0.0, {}
 
-    share = weighted_mean(values, weights)
-    return share, sum(weights), cluster_sums(values, cases, share, weights)
+    share, total = weighted_mean(values, weights), sum(weights)
+    residuals = cluster_sums(values, cases, share, weights)
+    own = {case_id: residual / total for case_id, residual in residuals.items()}
+    return share, effective_count(weights), own
 
 
 def leak_sentence(records: Sequence[Record]) -> str:
     """How many deleted facts were found: `3 of 40 deleted facts were still found when asked for
     directly: 7.5 % [2.6, 19.9]`. Empty if no memory was searched for one.
     """
-    values, cases, _ = _measured(records, f"{LEAK}/{PROBE}")
-    result = scored_mean(values, cases)
+    name = f"{LEAK}/{PROBE}"
+    result = scored_mean(*_measured(records, name))
     if result is None:
         return ""
 
+    values = [record.metrics.get(name) for record in records]
+    searched = len(values) - values.count(None)
     sentence = (
-        f"{values.count(1.0)} of {len(values)} deleted facts were still found when asked for "
+        f"{values.count(1.0)} of {searched} deleted facts were still found when asked for "
         f"directly: {percent(result.mean)} %"
     )
     ends = interval(result.low, result.high)
@@ -274,6 +289,7 @@ def _rate(
     return Metric(
         name,
         averaged=False,
+        all_categories=True,
         more_is_better=more_is_better,
         of_record=lambda record: record.metrics.get(name),
         columns=dict.fromkeys(tables, heading),

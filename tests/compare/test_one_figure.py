@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 from made_runs import Scores, made_run
+from msgspec.structs import replace as replace_member
 
 from memeval import api
 from memeval.cli.show import run_lines
@@ -31,10 +33,12 @@ from memeval.report.markdown import report
 from memeval.report.page import write_page
 from memeval.results import RECORDS_FILE, read_records
 from memeval.results.run import Run
+from memeval.results.steps import AgentStep, StepCall
 from memeval.statistics.differences import ClusteredDifference
 from memeval.tracking import payload
 
 ACCURACY = metric_named("accuracy")
+CALL = StepCall(name="search", arguments="a", result="r", tokens=1)
 
 
 def measured_run(runs: Path, name: str, scores: Scores) -> Run:
@@ -101,6 +105,32 @@ def test_run_with_unreadable_verdicts_has_one_accuracy(pair: list[Run]) -> None:
         assert sum(scored) / len(scored) != pytest.approx(metrics["accuracy"], abs=1e-6)
         f1 = compare_runs(pair, metric_named("f1")).run(run.key).result
         assert f1 is not None and f1.mean == pytest.approx(metrics["token_f1"])
+
+
+@pytest.mark.parametrize("name", ["breach_rate", "tool_calls"])
+def test_metric_of_all_categories_has_one_figure(name: str, tmp_path: Path) -> None:
+    draw, runs, headline = Random(3), tmp_path / "runs", frozenset({1})
+    run = measured_run(runs, "weak", two_repeats(draw, 0.25))
+    rows = []
+    for record in read_records(run.folder / RECORDS_FILE):
+        # In one of two repeats only, so that the interval depends on how these are averaged.
+        rate, steps = float(draw.random() < 0.3), (AgentStep(calls=(CALL,) * draw.randint(0, 3)),)
+        rows.append(replace_member(record, metrics={"breach_rate": rate}, steps=steps))
+
+    lines = [json.dumps(row.to_json()) + "\n" for row in rows]
+    (run.folder / RECORDS_FILE).write_text("".join(lines), encoding="utf-8")
+    own = [[row for row in rows if row.repeat == number] for number in range(2)]
+    repeats = [measure_repeat(rows_of_repeat, [], headline) for rows_of_repeat in own]
+    metrics = measure_cell(repeats, rows, headline)
+    categories = measure_categories(rows, repeats, headline)
+    summary = replace(run.summary, metrics=metrics, categories=categories)
+
+    result = compare_runs([Run(run.folder, summary)], metric_named(name)).runs[0].result
+    assert result is not None and result.count == len(own[0])
+    assert result.mean == pytest.approx(metrics[name])
+    if name == "breach_rate":
+        ends = metrics[f"{name}_ci95_low"], metrics[f"{name}_ci95_high"]
+        assert (result.low, result.high) == pytest.approx(ends)
 
 
 def test_the_figure_of_a_run_is_the_same_everywhere(pair: list[Run], tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from memeval.metrics.lifecycle import AnswerOutcome, life_measures, outcome, trace_metrics
 from memeval.records import Traces
@@ -255,6 +256,12 @@ def test_selective_forgetting_has_the_interval_of_its_varying_part() -> None:
     assert found["selective_forgetting"] == pytest.approx(1 - due.mean)
     assert due.high is not None
     assert found["selective_forgetting_ci95_low"] == pytest.approx(1 - due.high)
+
+    # Each question of a sample stands for ten, which makes no figure more certain.
+    sure = [row for case in range(4) for row in measured([1, 1], [0, 0], case)]
+    for rows in (leaks, sure):
+        sample = [replace(row, weight=10.0) for row in rows]
+        assert life_measures(sample) == pytest.approx(life_measures(rows))
 
     # One case shows no spread, and a kind that was not probed has no figure.
     alone = life_measures(measured([1], [0], 0))

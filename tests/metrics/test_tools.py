@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memeval.metrics.tools import METRICS, evidence_seen
+from memeval.pipeline.measure.figures import measure_cell, measure_repeat
 from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.spending import measure_tools
 from memeval.results import IngestRow, Record
@@ -19,7 +20,8 @@ def call(*turns: str, name: str = "search", fault: str | None = None) -> StepCal
 
 def record(*calls: StepCall, **more: object) -> Record:
     steps = (AgentStep(calls=calls), AgentStep())
-    return Record("q", steps=steps, evidence=("t1", "t2"), **more)  # type: ignore[arg-type]
+    members = {"question_id": "q", "steps": steps, "evidence": ("t1", "t2"), **more}
+    return Record(**members)  # type: ignore[arg-type]
 
 
 def test_tool_metrics_of_a_question() -> None:
@@ -48,6 +50,7 @@ def test_tool_metrics_of_a_repeat() -> None:
     second = record(
         call("t1", "t2"),
         call(name="nothing", fault="unknown_tool"),
+        question_id="r",
         times=StepTimes(tools_ms=(4.0, None)),
         metrics={"write_recall": 0.0},
     )
@@ -65,6 +68,8 @@ def test_tool_metrics_of_a_repeat() -> None:
         "writes": 8.0,
         "write_items": 8.0,
         "write_kept": 0.25,
+    }
+    due = {
         "steps": 2.0,
         "tool_calls": 1.5,
         "tool_errors": 0.5,
@@ -73,9 +78,21 @@ def test_tool_metrics_of_a_repeat() -> None:
         "evidence_seen": 0.75,
         "write_recall": 0.5,
     }
+    # Also of questions that are not in the accuracy.
+    measured = measure_repeat([first, second], rows, frozenset({"other"}))
+    assert {name: measured[name] for name in due} == due
 
     # One memory that cannot say what it stores makes the total unknown.
     rows.append(Ingest("d", 0, IngestRow("d", 1, 0, written=wrote), ()))
     figures = measure_tools([], rows)
     assert figures["write_items"] is None
     assert figures["write_kept"] is None
+
+
+def test_tool_metrics_of_repeats_are_averaged_by_question() -> None:
+    """As in a comparison: a question that failed in one repeat has the weight of any other."""
+    first, failed = record(call(), call()), Record("q", repeat=1)
+    second = [record(call(), question_id="r", repeat=repeat) for repeat in range(2)]
+    repeats = [measure_repeat(own, []) for own in ([first, second[0]], [failed, second[1]])]
+    assert [repeat["tool_calls"] for repeat in repeats] == [1.5, 1.0]
+    assert measure_cell(repeats, [first, failed, *second])["tool_calls"] == 1.5

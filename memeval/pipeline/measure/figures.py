@@ -12,6 +12,7 @@ from memeval.metrics.metric import Metric
 from memeval.metrics.registry import metrics as all_metrics
 from memeval.metrics.retrieval import retrieval_of
 from memeval.metrics.stored import stored_measures
+from memeval.metrics.tools import METRICS as OF_TOOLS
 from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.spending import (
     UNKNOWN_IF_IMPORTED,
@@ -73,7 +74,6 @@ def measure_repeat(
         metrics |= dict.fromkeys(UNKNOWN_IF_IMPORTED)
 
     metrics |= measure_tools(records, ingests) | measure_operations(ingests)
-    metrics |= life_measures(records)
     stored = [(ingest.case_id, ingest.row.stored) for ingest in ingests if ingest.row.stored]
     return metrics | stored_measures(stored)
 
@@ -112,7 +112,8 @@ def _means(records: Sequence[Record], headline: Headline) -> Metrics:
         if metric.all_categories:
             metrics[metric.name] = mean_of(metric, records)
 
-    return metrics | _retrieval(records) | _retrieval_by_category(records)
+    metrics |= _retrieval(records) | _retrieval_by_category(records)
+    return metrics | _tool_use(records) | life_measures(records)
 
 
 def measure_cell(
@@ -306,6 +307,13 @@ def _refusal_rate(records: Sequence[Record]) -> float | None:
     from memeval.metrics.refusal import is_refusal
 
     return _mean_of(answers, lambda record: float(is_refusal(record.hypothesis or "")))
+
+
+def _tool_use(records: Sequence[Record]) -> Metrics:
+    """Means of the use of tools over all questions; those that were not measured are left out."""
+    of_questions = [metric for metric in OF_TOOLS if metric.is_of_questions]
+    means = {metric.name: mean_of(metric, records) for metric in of_questions}
+    return {name: value for name, value in means.items() if value is not None}
 
 
 def _retrieval(records: Sequence[Record]) -> Metrics:

@@ -1,4 +1,4 @@
-"""Spending of a run: tokens, calls, money and time; and its tool use."""
+"""Spending of a run: tokens, calls, money and time; and what its tools took and wrote."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from statistics import quantiles
 
-from memeval.metrics.tools import METRICS
 from memeval.pipeline.measure.records import Ingest
 from memeval.records import OperationKind, Role, Usage
 from memeval.results import Record
@@ -150,16 +149,8 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 
 def measure_tools(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
-    """The figures of `memeval.metrics.tools`, and the latency of each tool."""
-    metrics = _latencies(records) | measure_writes(ingests)
-    weights = [record.weight for record in records]
-    for metric in METRICS:
-        if metric.is_of_questions:
-            value = mean(map(metric.of_question, records), weights)
-            if value is not None:
-                metrics[metric.name] = value
-
-    return metrics
+    """What a model wrote, and the latency of each tool."""
+    return _latencies(records) | measure_writes(ingests)
 
 
 def _latencies(records: Sequence[Record]) -> Metrics:
