@@ -193,3 +193,20 @@ def test_max_retries_still_works_with_a_deprecation_warning(memeval: Command) ->
         assert endpoint.count(CHAT) == 3
     assert "llm.max_retries is deprecated" in done.stderr
     assert "llm.patience_s" in done.stderr
+
+
+def test_own_metrics_of_an_earlier_repeat_are_reported_and_sound(
+    memeval: Command, tmp_path: Path
+) -> None:
+    """No reply of the last repeat can be read, so that it has no accuracy by position."""
+
+    def reply(body: Any) -> str:
+        return "(a)" if body.get("seed") == 0 else "no idea"
+
+    with ScriptedEndpoint(reply) as endpoint:
+        words = (*model(endpoint), "judge=accuracy", "dataset=demo_personamem", "num_runs=2")
+        memeval(*words, "min_coverage=0")
+        assert endpoint.requests[-1][1]["seed"] == 1
+
+    assert "accuracy_at_position/0" in summary(tmp_path)["protocol_metrics"]
+    assert ": sound" in memeval("verify").stdout

@@ -148,9 +148,8 @@ def summarise(
     for number, repeat in enumerate(finished.repeats):
         own_rows = [row for row in rows if row.repeat == number]
         own_ingests = [row for row in ingest_rows if row.seed == repeat.seed]
-        protocol = cell.dataset.measures(own_rows)
         measured = measure_repeat(own_rows, own_ingests, headline, imported=cell.is_imported)
-        repeats.append(measured | dict(protocol))
+        repeats.append(measured | dict(cell.dataset.measures(own_rows)))
 
     figures = measure(repeats, rows, headline, has_score=has_score(cell))
     coverage = figures.metrics["coverage"]
@@ -165,7 +164,8 @@ def summarise(
         tags=tags(cell) | _tags_of_rows(cell, rows, ingest_rows),
         metrics=figures.metrics | {"duration_s": finished.seconds},
         categories=figures.categories,
-        protocol_metrics=tuple(protocol),
+        # Of all repeats: one of them may have no reply that a metric needs.
+        protocol_metrics=tuple(cell.dataset.measures(rows)),
         facets=figures.facets,
         facet_titles=dict(cell.dataset.facet_names),
         repeats=tuple(_repeat_results(finished, figures.repeats)),
