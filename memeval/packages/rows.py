@@ -11,6 +11,7 @@ from memeval.errors import UserError
 from memeval.packages.form import ANSWERS, INGESTS, TEXTS, VERDICTS
 from memeval.packages.read import Package
 from memeval.pipeline.execute.rows import is_about
+from memeval.pipeline.execute.timeline import unasked_checkpoints
 from memeval.pipeline.verify.sound import FolderCheck
 from memeval.records import Usage
 from memeval.results import AnswerRow, IngestRow, Record, VerdictRow
@@ -83,8 +84,9 @@ class PackagedRows:
         if self.places[VERDICTS] != [place for place in asked if place in judged]:
             yield f"{VERDICTS} contains rows of other questions, or in a different order"
 
-        made, cases = self.places[INGESTS], {record.case_id for record in records}
-        if len(made) != len(set(made)) or None in [case_of_ingest(name, cases) for _, name in made]:
+        made, unasked = self.places[INGESTS], unasked_checkpoints(records)
+        cases = [case_of_ingest(name, unasked) for _, name in made]
+        if len(made) != len(set(made)) or None in cases:
             yield f"{INGESTS} contains rows of other conversations, or duplicates"
 
         if self.others:

@@ -32,6 +32,7 @@ from memeval.packages.form import (
 from memeval.packages.rows import references, usages_of
 from memeval.packages.signing import sign
 from memeval.pipeline.execute.rows import answer_digest
+from memeval.pipeline.execute.timeline import unasked_checkpoints
 from memeval.pipeline.measure.records import rows_digest, rows_of_run
 from memeval.pipeline.verify.sound import OTHER_PRICES, WITHOUT_ROWS, verify_run
 from memeval.records import Usage
@@ -280,11 +281,7 @@ class _Repeat:
         answers_name = f"answers/{keys['answer']}.jsonl"
         verdicts_name = f"verdicts/{keys['judge']}.jsonl"
         outputs = run.folder.resolve().parent.parent
-        ids, cases = [], set()
-        for record in records:
-            ids.append(record.question_id)
-            cases.add(record.case_id)
-
+        ids = [record.question_id for record in records]
         read = partial(rows_of_run, ids=ids, summary=run.summary)
         answers = read(outputs / answers_name, answers_header, answer_or_ingest).rows
         verdicts = read(outputs / verdicts_name, verdicts_header, VerdictRow.from_json).rows
@@ -293,9 +290,10 @@ class _Repeat:
         self.answers = [row for row in map(answers.get, ids) if isinstance(row, AnswerRow)]
         self.verdicts = list(filter(None, map(verdicts.get, ids)))
         self.ingests: list[IngestRow] = []
+        unasked = unasked_checkpoints(records)
         for row in answers.values():
             # The file may also contain rows of other runs' conversations.
-            if isinstance(row, IngestRow) and case_of_ingest(row.id, cases) is not None:
+            if isinstance(row, IngestRow) and case_of_ingest(row.id, unasked) is not None:
                 self.ingests.append(row)
 
         answer_rows, verdict_rows = self._clean_rows()

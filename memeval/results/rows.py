@@ -296,14 +296,16 @@ class IngestRow(Struct, frozen=True, omit_defaults=True):
         return {"id": self.id, "status": Status.OK.value, **as_plain(self)}
 
 
-def case_of_ingest(row_id: str, cases: Container[str]) -> str | None:
-    """The case in `cases` whose ingest a row describes, whole or up to a checkpoint; else None."""
+def case_of_ingest(row_id: str, unasked: Mapping[str, Container[str]]) -> str | None:
+    """The case whose ingest a row describes, whole or up to a checkpoint; None if it is not in
+    `unasked`, which has the checkpoints of each case at which nothing was asked, or if it is one.
+    """
     name = row_id.removeprefix(INGEST_PREFIX)
-    for case in (name, name.rpartition("@")[0]):
-        if case in cases:
-            return case
+    if name in unasked:
+        return name
 
-    return None
+    case, _, checkpoint = name.rpartition("@")
+    return case if case in unasked and checkpoint not in unasked[case] else None
 
 
 def check_health(health: IngestHealth | None) -> None:

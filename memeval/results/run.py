@@ -169,7 +169,7 @@ class Run:
         return [
             written
             for name, written in self._written_by_seed[record.seed].items()
-            if case_of_ingest(name, [record.case_id]) is not None
+            if case_of_ingest(name, {record.case_id: ()}) is not None
         ]
 
     def texts_of(self, record: Record) -> Texts | None:

@@ -42,6 +42,24 @@ def test_a_run_with_checkpoints_is_sound(memeval: Command, tmp_path: Path) -> No
     assert ": sound" in memeval("verify").stdout
 
 
+def test_a_run_at_fewer_checkpoints_than_another_is_sound(memeval: Command, tmp_path: Path) -> None:
+    """Both have the same file of answers, with the ingests up to all checkpoints."""
+    every, some = (
+        figures(
+            memeval,
+            tmp_path,
+            *("dataset.limit_cases=1", f"dataset.limit_questions={count}"),
+            system="bm25",
+        )
+        for count in ("null", 2)
+    )
+    assert some["latency_ms/ingest/p95"] != every["latency_ms/ingest/p95"]
+    assert memeval("verify").stdout.count(": sound") == 2
+
+    memeval("pack", "-o", str(tmp_path / "both.memeval"))
+    assert "problem" not in memeval("verify", str(tmp_path / "both.memeval")).stdout
+
+
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("channel", ["conversation", "operation", "both"])

@@ -6,7 +6,8 @@ A case whose questions are all asked at the end is one part without operations.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +29,7 @@ from memeval.records import (
     Query,
     format_time,
 )
-from memeval.results.record import TimelineEvent
+from memeval.results.record import Record, TimelineEvent
 from memeval.results.rows import OperationDone
 from memeval.text.shown import counted, one_line
 from memeval.text.value_search import values_in
@@ -40,6 +41,8 @@ USER, OTHER_USER = "user-1", "user-2"
 Write = Callable[[Sequence[MemoryChunk]], Awaitable[None]]
 END = "end"
 """Name of the checkpoint after all sessions."""
+_BEFORE_TIME = " · "
+"""Between a session and its time in the text of an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,7 @@ def timeline_events(
     for session in case.sessions:
         shown = session.session_id
         if session.started_at:
-            shown += f" · {format_time(session.started_at)}"
+            shown += f"{_BEFORE_TIME}{format_time(session.started_at)}"
 
         yield TimelineEvent("session", shown)
         for position, operation in enumerate(case.operations):
@@ -155,6 +158,30 @@ def timeline_events(
 
         if session.session_id == last:
             yield TimelineEvent("asked", "the question is asked")
+
+
+def unasked_checkpoints(records: Iterable[Record]) -> dict[str, set[str]]:
+    """For each case of some records, the checkpoints at which none of them asks.
+
+    Another run with more questions may have the same file of answers, with the ingests up to these.
+    """
+    checkpoints: dict[str, set[str]] = defaultdict(set)
+    asked: dict[str, set[str]] = defaultdict(set)
+    for record in records:
+        latest: set[str] = set()
+        checkpoints[record.case_id].add(END)
+        for event in record.timeline:
+            if event.kind == "session":
+                # With its time or without: an event only has both together.
+                latest = {event.text, event.text.rpartition(_BEFORE_TIME)[0]}
+                checkpoints[record.case_id] |= latest
+            elif event.kind == "asked":
+                asked[record.case_id] |= latest
+
+        if not record.timeline or record.timeline[-1].kind == "asked":
+            asked[record.case_id].add(END)
+
+    return {case: names - asked[case] for case, names in checkpoints.items()}
 
 
 def _operation_event(operation: EvalOperation, done: OperationDone | None) -> TimelineEvent:

@@ -22,6 +22,7 @@ from memeval.config.identity import IdentityInputs, keys, run_key
 from memeval.config.resolve import read_config
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.pipeline.execute.rows import usages_of
+from memeval.pipeline.execute.timeline import unasked_checkpoints
 from memeval.pipeline.measure.records import Ingest, members_of_rows, rows_digest, rows_of_run
 from memeval.pipeline.verify.figures import figure_problems, note_problems
 from memeval.pipeline.verify.settings import setting_problems, tag_problems, witness_problems
@@ -251,18 +252,14 @@ class FolderCheck:
         for number, repeat in enumerate(repeats):
             own_records = [record for record in records if record.repeat == number]
             self._circumstances(summary, repeat, own_records)
-            ids, cases = [], set()
-            for record in own_records:
-                ids.append(record.question_id)
-                cases.add(record.case_id)
-
+            ids = [record.question_id for record in own_records]
             answers = self._file("answer", repeat, answer_or_ingest, ids, summary)
             verdicts = self._file("judge", repeat, VerdictRow.from_json, ids, summary)
             self.answers.append(answers)
             self.verdicts.append(verdicts)
             # A run from a package has another key here, and its rows contain the original one.
             run_key = summary.tags.get(PACKAGE_RUN, summary.run_key)
-            self._keep_ingests(answers, repeat["seed"], run_key, cases)
+            self._keep_ingests(answers, repeat["seed"], run_key, own_records)
             if answers and verdicts:
                 differing = [
                     record.question_id
@@ -298,7 +295,7 @@ class FolderCheck:
         answers: SoundRows[AnswerRow | IngestRow] | None,
         seed: int,
         run_key: str,
-        cases: set[str],
+        records: list[Record],
     ) -> None:
         if answers is None:
             self.ingests = None
@@ -306,8 +303,9 @@ class FolderCheck:
             return
 
         # A run with more conversations may have the same answer key, and so the same file.
+        unasked = unasked_checkpoints(records)
         for row in answers.rows.values():
-            case = case_of_ingest(row.id, cases)
+            case = case_of_ingest(row.id, unasked)
             if case is not None and isinstance(row, IngestRow):
                 self.ingests.append(Ingest(case, seed, row, usages_of(row, run_key)))
 
