@@ -144,7 +144,7 @@ def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
 
 
 def probability(p: float | None) -> str:
-    """A p as `.008`, `<.001` or `1`."""
+    """A p as `.008`, `<.001` or `1`; `>.050` if it would look like the .05 that it exceeds."""
     if p is None:
         return NONE
     if p < 0.001:
@@ -152,4 +152,5 @@ def probability(p: float | None) -> str:
     if p >= 0.9995:
         return "1"
 
-    return f"{p:.3f}".lstrip("0")
+    text = f"{p:.3f}".lstrip("0")
+    return f">{text}" if p > 0.05 and text == ".050" else text

@@ -73,7 +73,15 @@ def test_signed_figure_with_its_unit(value: float | None, unit: str, said: str) 
 
 
 @pytest.mark.parametrize(
-    ("p", "said"), [(None, "–"), (0.0004, "<.001"), (0.0625, ".062"), (1.0, "1")]
+    ("p", "said"),
+    [
+        (None, "–"),
+        (0.0004, "<.001"),
+        (102 / 2048, ".050"),
+        (103 / 2048, ">.050"),
+        (0.0625, ".062"),
+        (1.0, "1"),
+    ],
 )
 def test_probabilities(p: float | None, said: str) -> None:
     assert formats.probability(p) == said
