@@ -13,7 +13,9 @@ from memeval.metrics.metric import PAGE, POINTS, REPORT, SHOW, TABLE, Metric, Un
 from memeval.results import Record
 from memeval.results.steps import StepCall
 
-EACH = Unit("per question", short=decimals, full=decimals)
+STEPS, CALLS, ERRORS = (
+    Unit(name, short=decimals, full=decimals) for name in ("steps", "calls", "errors")
+)
 COUNTED = Unit("count")
 WRITE_RECALL = "write_recall"
 OPTIONAL = (TABLE, PAGE, SHOW, REPORT)
@@ -53,7 +55,7 @@ def _read_metric(
     read: Callable[[Record], float | None],
     title: str,
     *,
-    unit: Unit = EACH,
+    unit: Unit,
     places: tuple[str, ...] = (PAGE,),
     more_is_better: bool = False,
     hint: str = "",
@@ -93,11 +95,26 @@ def _write_metric(name: str, title: str, unit: Unit = COUNTED) -> Metric:
 
 METRICS = (
     _read_metric(
-        "steps", lambda record: float(len(record.steps)), "steps", hint="replies per question"
+        "steps",
+        lambda record: float(len(record.steps)),
+        "steps",
+        unit=STEPS,
+        hint="replies per question",
     ),
-    _read_metric("tool_calls", _count, "tool calls", places=(TABLE, PAGE), hint="per question"),
     _read_metric(
-        "tool_errors", _errors, "tool errors", hint="calls without a result, per question"
+        "tool_calls",
+        _count,
+        "tool calls",
+        unit=CALLS,
+        places=(TABLE, PAGE),
+        hint="per question",
+    ),
+    _read_metric(
+        "tool_errors",
+        _errors,
+        "tool errors",
+        unit=ERRORS,
+        hint="calls without a result, per question",
     ),
     _read_metric(
         "without_call",

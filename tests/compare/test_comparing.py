@@ -30,6 +30,7 @@ from memeval.results.judge import JudgeIdentity
 from memeval.results.own_prices import FIGURES_CODE
 from memeval.results.prices import total_cost_usd
 from memeval.results.run import Run
+from memeval.results.steps import AgentStep, StepCall
 
 
 @pytest.fixture
@@ -193,6 +194,17 @@ def test_metric_that_is_not_a_share_is_reported_per_question(tmp_path: Path) -> 
     ]
     text = one_line_of(compared(runs, "latency"))
     assert "quick is lower than slow in latency_ms per question by 1,000 ms" in text
+
+
+def test_counts_of_tools_name_what_they_count(tmp_path: Path) -> None:
+    call = StepCall(name="search", arguments="a", result="r", tokens=1)
+    runs = [
+        made_run(tmp_path, name, strong(10, 2), of_records={"steps": (AgentStep(calls=calls),)})
+        for name, calls in (("busy", (call,) * 3), ("idle", (call,)))
+    ]
+    text = one_line_of(compared(runs, "tool_calls"))
+    assert "idle is lower than busy in tool_calls per question by 2 calls" in text
+    assert text.startswith("tool_calls, in calls, against busy")
 
 
 def test_common_is_not_flagged_if_all_questions_are_shared(tmp_path: Path) -> None:

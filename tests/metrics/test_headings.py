@@ -7,7 +7,7 @@ import pytest
 from memeval.metrics.metric import PAGE, POINTS, REPORT, SHOW, TABLE, TILE, Metric
 from memeval.metrics.registry import metrics
 from memeval.metrics.retrieval import paper_title
-from memeval.metrics.tools import COUNTED, EACH
+from memeval.metrics.tools import CALLS, COUNTED
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_rate_is_shown_only_if_it_has_a_heading() -> None:
 
 def test_metrics_have_their_units() -> None:
     units = [metrics()[name].unit for name in ("tool_calls", "writes", "without_call")]
-    assert units == [EACH, COUNTED, POINTS]
+    assert units == [CALLS, COUNTED, POINTS]
 
 
 def test_metrics_shown_only_if_measured_are_marked_optional() -> None:
