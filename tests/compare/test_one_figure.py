@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
-from made_runs import Scores, made_run
+from made_runs import Scores, in_conversations, made_run
 from msgspec.structs import replace as replace_member
 
 from memeval import api
@@ -31,9 +32,10 @@ from memeval.pipeline.measure.figures import measure_categories, measure_cell, m
 from memeval.report.comparison import comparison_csv, comparison_markdown
 from memeval.report.markdown import report
 from memeval.report.page import write_page
-from memeval.results import RECORDS_FILE, read_records
+from memeval.results import RECORDS_FILE, Record, read_records
 from memeval.results.run import Run
 from memeval.results.steps import AgentStep, StepCall
+from memeval.runs.forecast.outlook import outlook_for
 from memeval.statistics.differences import ClusteredDifference
 from memeval.tracking import payload
 
@@ -54,6 +56,11 @@ def measured_run(runs: Path, name: str, scores: Scores) -> Run:
     summary = replace(run.summary, metrics=metrics, categories=measure_categories(records, repeats))
     summary.write(run.folder)
     return Run(run.folder, summary)
+
+
+def write_rows(run: Run, rows: Iterable[Record]) -> None:
+    lines = [json.dumps(row.to_json()) + "\n" for row in rows]
+    (run.folder / RECORDS_FILE).write_text("".join(lines), encoding="utf-8")
 
 
 def two_repeats(draw: Random, share: float) -> dict[str, list[float | None]]:
@@ -117,8 +124,7 @@ def test_metric_of_all_categories_has_one_figure(name: str, tmp_path: Path) -> N
         rate, steps = float(draw.random() < 0.3), (AgentStep(calls=(CALL,) * draw.randint(0, 3)),)
         rows.append(replace_member(record, metrics={"breach_rate": rate}, steps=steps))
 
-    lines = [json.dumps(row.to_json()) + "\n" for row in rows]
-    (run.folder / RECORDS_FILE).write_text("".join(lines), encoding="utf-8")
+    write_rows(run, rows)
     own = [[row for row in rows if row.repeat == number] for number in range(2)]
     repeats = [measure_repeat(rows_of_repeat, [], headline) for rows_of_repeat in own]
     metrics = measure_cell(repeats, rows, headline)
@@ -199,6 +205,31 @@ def test_a_difference_is_the_same_everywhere(pair: list[Run], tmp_path: Path) ->
     assert shown in gate_markdown(gate, before, pair[1], ACCURACY, GateRules())
     content = gate_json(gate, before, pair[1], ACCURACY, GateRules())
     assert (content["difference"]["low"], content["p"]) == (result.low, result.p)
+
+
+@pytest.mark.parametrize("is_even", [False, True], ids=["sample", "one in each conversation"])
+def test_a_plan_expects_the_smallest_difference_of_a_comparison(
+    is_even: bool, tmp_path: Path
+) -> None:
+    draw, made = Random(4), []
+    for name, share in (("weak", 0.3), ("good", 0.5)):
+        scores: Scores = {asked: pair[:1] for asked, pair in two_repeats(draw, share).items()}
+        if is_even:
+            scores = in_conversations([2 + (name == "good")] * 8)
+
+        run = made_run(tmp_path, name, scores)
+        rows = []
+        for record in read_records(run.folder / RECORDS_FILE):
+            weight = 1.0 if is_even else 9.0 * int(record.category)
+            rows.append(replace_member(record, weight=weight))
+
+        write_rows(run, rows)
+        made.append(run)
+
+    result = compare_runs(made, ACCURACY).differences[0].result
+    outlook = outlook_for("locomo", questions=result.count, cases=result.groups, runs=tmp_path)
+    assert outlook.difference == pytest.approx(result.mde)
+    assert result.mde is not None and result.mde < 1
 
 
 def small_data(draw: Random, folder: Path) -> list[Run]:

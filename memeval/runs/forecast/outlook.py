@@ -11,7 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memeval.comparison.finding import finished_runs
-from memeval.comparison.scores import RunScores, cases_of, read_scores
+from memeval.comparison.scores import (
+    RunScores,
+    cases_of,
+    deltas_of,
+    read_scores,
+    weights_of,
+)
 from memeval.config.paths import outputs_dir
 from memeval.errors import MemevalError
 from memeval.metrics.registry import metric_named
@@ -145,11 +151,12 @@ def _spreads(runs: Sequence[Run]) -> Iterator[_Spread]:
 
     for first, second in combinations(scores, 2):
         shared = first.common(second)
-        clusters = cases_of(first, shared)
-        differences = [first.values[question] - second.values[question] for question in shared]
-        clustered, independent = clustered_se(differences, clusters), independent_se(differences)
+        clusters, weights = cases_of(first, shared), weights_of(first, shared)
+        differences = deltas_of(first.values, second.values, shared)
+        clustered = clustered_se(differences, clusters, weights)
+        independent = independent_se(differences, weights)
         # Runs that agree on every question show no spread, which is not evidence of a small one.
-        if not clustered or not independent:
+        if clustered is None or not independent:
             continue
 
         yield _Spread(
