@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from memeval.metrics.formats import coverage_percent
 from memeval.results import NoteKind, RunSummary
 from memeval.runs.display.terminal import drawing_stream, folded
 from memeval.runs.invocation import DoneCell, Invocation
@@ -191,7 +192,8 @@ def _why_invalid(summary: RunSummary) -> str:
     what = f"{scored} of {sum(summary.statuses.values())} records have a score"
     share = summary.metrics.get("coverage")
     if share is not None:
-        what += f" ({100 * share:.1f} %, min_coverage={summary.params.get('min_coverage')})"
+        least = summary.params.get("min_coverage")
+        what += f" ({coverage_percent(share)} %, min_coverage={least})"
 
     reasons = [note.text.rstrip(".") for note in summary.notes_of(NoteKind.NO_SCORE)]
     return f"{what}: {'; '.join(reasons) or ', '.join(lost)}"

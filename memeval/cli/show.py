@@ -14,7 +14,15 @@ from memeval.cli.parser import RUN, Parser
 from memeval.comparison.tables import WIDTH, align
 from memeval.errors import UserError
 from memeval.metrics.accuracy import corrected_text
-from memeval.metrics.formats import NONE, count, dollars, milliseconds, percent, with_interval
+from memeval.metrics.formats import (
+    NONE,
+    count,
+    coverage_percent,
+    dollars,
+    milliseconds,
+    percent,
+    with_interval,
+)
 from memeval.metrics.metric import SHOW, with_interval_of
 from memeval.metrics.registry import texts_at
 from memeval.records import Role
@@ -81,7 +89,7 @@ def run_lines(run: Run) -> Iterator[str]:
         "corrected accuracy": corrected_text(summary) or NONE,
         "re-run std": percent(get("accuracy_std")),
         "questions": count(get("n_questions")),
-        "coverage": percent(get("coverage")),
+        "coverage": coverage_percent(get("coverage")),
         **texts_at(SHOW, summary),
     }.items():
         if value:

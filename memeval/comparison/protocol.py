@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from memeval.comparison.scores import RunScores
-from memeval.metrics.formats import percent
+from memeval.metrics.formats import coverage_percent, percent
 from memeval.metrics.metric import DOLLARS, Metric
 from memeval.results import (
     JudgeIdentity,
@@ -75,8 +75,8 @@ def reasons_against(
 
 
 def low_coverage(coverage: float | None) -> str:
-    """`97.1 %, below 99 %`."""
-    shown = "not known" if coverage is None else f"{percent(coverage)} %"
+    """`97.1 %, below 99.0 %`."""
+    shown = "not known" if coverage is None else f"{coverage_percent(coverage)} %"
     return f"{shown}, below {percent(MIN_COVERAGE)} %"
 
 

@@ -6,6 +6,7 @@ A value that was not measured is a dash or a word, never a zero.
 from __future__ import annotations
 
 from decimal import Decimal
+from math import floor
 
 NONE = "–"
 
@@ -21,6 +22,15 @@ def decimals(value: float | None, digits: int = 1, *, factor: float = 1.0) -> st
 def percent(value: float | None, digits: int = 1) -> str:
     """A share in [0, 1] in per cent, without the sign: `54.0`."""
     return decimals(value, digits, factor=100)
+
+
+def coverage_percent(coverage: float | None, digits: int = 1) -> str:
+    """A coverage in per cent, rounded down: below a minimum, it never looks like the minimum."""
+    if coverage is None:
+        return NONE
+
+    # The addition is for products, and means over repeats, just below the exact one.
+    return percent(floor(1000 * coverage + 1e-9) / 1000, digits)
 
 
 def span(low: float | None, high: float | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memeval.metrics.accuracy import corrected_text
-from memeval.metrics.formats import NONE, count, percent
+from memeval.metrics.formats import NONE, count, coverage_percent, percent
 from memeval.metrics.metric import TABLE, with_interval_of
 from memeval.metrics.registry import texts_at
 from memeval.report.categories import Titles, columns_of, rows_of, titles_of
@@ -304,7 +304,7 @@ def figures(
         RERUN_STD: "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
         **{name: percent(share) for name, share in shares.items()},
         **texts_at(TABLE, summary),
-        COVERAGE: percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
+        COVERAGE: coverage_percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
     }
 
 

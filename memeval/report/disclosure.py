@@ -4,7 +4,7 @@ context, and the error.
 
 from __future__ import annotations
 
-from memeval.metrics.formats import NONE, count, interval, percent
+from memeval.metrics.formats import NONE, count, coverage_percent, interval, percent
 from memeval.results import RunSummary, is_imported
 from memeval.text.shown import one_line
 
@@ -143,5 +143,5 @@ def _error(summary: RunSummary) -> str:
 
     return (
         f"95 % interval over conversations {bounds}; re-run std {deviation}; "
-        f"coverage {percent(get('coverage'))} %"
+        f"coverage {coverage_percent(get('coverage'))} %"
     )

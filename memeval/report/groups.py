@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memeval.metrics.accuracy import deviation
-from memeval.metrics.formats import count, interval, percent
+from memeval.metrics.formats import count, coverage_percent, interval, percent
 from memeval.metrics.metric import REPEATS, SECTION, SECTION_BY_CATEGORY
 from memeval.metrics.registry import metrics_at
 from memeval.metrics.retrieval import CUTOFFS
@@ -104,7 +104,7 @@ def repeats_section(summary: RunSummary) -> list[str]:
     rows = []
     for row in summary.repeats:
         figures = [metric.unit.full(metric.of_figures(row.metrics)) for metric in columns]
-        coverage = percent(row.metrics.get("coverage"))
+        coverage = coverage_percent(row.metrics.get("coverage"))
         rows.append((str(row.repeat), str(row.seed), *figures, coverage))
 
     return ["## Repeats", "", *table(header, rows)]

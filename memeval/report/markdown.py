@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memeval.metrics.accuracy import corrected_text, deviation
-from memeval.metrics.formats import NONE, count, interval, percent, span
+from memeval.metrics.formats import NONE, count, coverage_percent, interval, percent, span
 from memeval.metrics.metric import REPORT
 from memeval.metrics.registry import texts_at
 from memeval.report.disclosure import disclosures
@@ -111,7 +111,7 @@ def banner(summary: RunSummary) -> list[str]:
             minimum = f" of {inline(value)}"
             break
 
-    coverage = percent(summary.metrics.get("coverage"))
+    coverage = coverage_percent(summary.metrics.get("coverage"))
 
     return [
         f"> **INVALID.** Only {coverage} % of the answers were scored, below the "
@@ -141,7 +141,7 @@ def headline(summary: RunSummary) -> list[str]:
     rows += [
         ("std over repeats, points", deviation(summary, get("accuracy_std"))),
         ("questions", questions),
-        ("coverage", f"{percent(get('coverage'))} %"),
+        ("coverage", f"{coverage_percent(get('coverage'))} %"),
     ]
     # With full coverage both bounds are the accuracy itself.
     if get("coverage") not in {None, 1.0}:

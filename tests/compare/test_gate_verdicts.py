@@ -173,7 +173,11 @@ def test_bless_refuses_a_run_without_a_must_pass_question(tmp_path: Path) -> Non
         ({"params": {"dataset.labels": "corrected"}}, "different labels"),
         ({"dataset": "demo"}, "different data set: locomo in the baseline, demo now"),
         ({"metrics": {"coverage": 0.98}}, "coverage is 98.0 %"),
-        ({"valid": False}, "coverage is"),
+        ({"metrics": {"coverage": 1524 / 1540}}, "coverage is 98.9 %, below 99.0 %"),
+        (
+            {"valid": False, "params": {"min_coverage": 1}},
+            "coverage is 100.0 %, below min_coverage=1",
+        ),
         ({"tags": {"nothing_found": "true"}}, "no question got any context from the memory"),
         ({"tags": {"only": "wrong:abc"}}, "so it has no score"),
         ({"of_records": {"weight": 2.0}}, "different weights of 20 questions"),

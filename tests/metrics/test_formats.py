@@ -85,3 +85,16 @@ def test_signed_figure_with_its_unit(value: float | None, unit: str, said: str) 
 )
 def test_probabilities(p: float | None, said: str) -> None:
     assert formats.probability(p) == said
+
+
+def test_coverage_below_a_minimum_never_looks_like_it() -> None:
+    """Of 1,540 questions, 16 without a score are too many."""
+    shares = (1, 1539 / 1540, 0.99, 1524 / 1540, (0.985 + 0.987) / 2, None)
+    assert list(map(formats.coverage_percent, shares)) == [
+        "100.0",
+        "99.9",
+        "99.0",
+        "98.9",
+        "98.6",
+        "–",
+    ]

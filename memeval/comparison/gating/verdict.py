@@ -11,6 +11,7 @@ from msgspec import Struct
 from memeval.comparison.gating.baseline import LABELS, Baseline, judge_of
 from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, low_coverage, other_judge
 from memeval.comparison.scores import RunScores, cases_of, deltas_of, weights_of
+from memeval.metrics.formats import coverage_percent
 from memeval.metrics.metric import Metric
 from memeval.results import is_same_judge
 from memeval.results.run import Run
@@ -212,8 +213,11 @@ def not_sound(run: Run) -> Iterator[str]:
         )
     elif summary.found_nothing:
         yield "no question got any context from the memory"
-    elif coverage is None or coverage < MIN_COVERAGE or not summary.valid:
+    elif coverage is None or coverage < MIN_COVERAGE:
         yield f"coverage is {low_coverage(coverage)}"
+    elif not summary.valid:
+        least = one_line(summary.params.get("min_coverage"))
+        yield f"coverage is {coverage_percent(coverage)} %, below min_coverage={least}"
     if "only" in summary.tags:
         yield f"the run asked only {one_line(summary.tags['only'])}, so it has no score"
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from memeval.metrics.formats import (
     NONE,
     count,
+    coverage_percent,
     figure,
     interval,
     percent,
@@ -160,6 +161,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "percent": percent,
+        "coverage": coverage_percent,
         "count": count,
         "figure": figure,
         "p": probability,
