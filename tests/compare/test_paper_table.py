@@ -14,10 +14,13 @@ from typing import Any
 import pytest
 from made_runs import example, in_conversations, made_run
 
+from memeval.comparison.build import compare_runs
 from memeval.comparison.paper.build import paper_table
+from memeval.comparison.paper.differences import difference_table
 from memeval.comparison.paper.formats import FORMATS
 from memeval.comparison.paper.records import PaperTable
 from memeval.errors import UserError
+from memeval.metrics.registry import metric_named
 from memeval.results import FEWEST_SESSIONS
 from memeval.results.judge import JudgeIdentity
 from memeval.results.run import Run
@@ -35,6 +38,15 @@ def column(table: PaperTable, name: str) -> list[tuple[str, str, bool]]:
     """Text, letters and boldness of each row."""
     (found,) = [one for one in table.columns if one.name == name]
     return [(cell.text, cell.letters, cell.is_best) for cell in found.cells]
+
+
+def test_differences_mark_what_their_note_explains(tmp_path: Path) -> None:
+    """All conversations differ by one question: the clustered error is 0."""
+    runs = cells(tmp_path, low=[2] * 8, high=[3] * 8)
+    table = difference_table([compare_runs(runs, metric_named("accuracy"))])
+    (mde,) = (column.cells[0].text for column in table.columns if column.name == "MDE")
+    assert mde.endswith("*")
+    assert any(note.startswith("*: the MDE") for note in table.notes)
 
 
 def test_the_best_is_bold_only_if_each_difference_is_shown(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from made_runs import example, made_run
 from memeval.comparison.build import compare_runs
 from memeval.comparison.files import comparison_markdown, differences_csv
 from memeval.comparison.page import difference_row, page_content
+from memeval.comparison.paper.differences import difference_table
 from memeval.comparison.tables import comparison_text
 from memeval.metrics.registry import metric_named
 from memeval.results.rows import SentMessage
@@ -43,6 +44,8 @@ def test_runs_with_the_same_prompts_are_named_and_not_shown_as_0(tmp_path: Path)
         cells = [cell for row in rows for cell in row.replace("|", " ").split()]
         assert cells.count("same") >= 2 and not {"0.0", "0", "+0.0"}.intersection(cells)
 
+    table = difference_table([comparison])
+    assert [column.cells[0].text for column in table.columns] == ["20", "same", "–", "–", "–"]
     page = page_content(comparison, 2)
     assert page is not None and page.differences[0].same_prompts
     assert difference_row(comparison, difference).name.endswith("(same prompts)")

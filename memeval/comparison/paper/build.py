@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from memeval.comparison.build import compare_runs
-from memeval.comparison.paper.records import PaperCell, PaperColumn, PaperTable
+from memeval.comparison.paper.records import NOT_MEASURED, PaperCell, PaperColumn, PaperTable
 from memeval.comparison.records import ComparedRun, Comparison, are_too_few
 from memeval.comparison.sentences import detection_limit, interval, widest_of
 from memeval.comparison.words import dominating_conversations, refusal_lines
 from memeval.errors import UserError, unknown
-from memeval.metrics.formats import NONE, count, figure
+from memeval.metrics.formats import count, figure
 from memeval.metrics.formats import interval as interval_of_shares
 from memeval.metrics.metric import POINTS, Metric
 from memeval.metrics.registry import metric_named
@@ -28,7 +28,6 @@ CATEGORIES = "categories"
 """The word for one column per category."""
 USUAL = ("accuracy", CATEGORIES, "f1", "recall@10", "context", "cost", "latency")
 """Default columns, each if a run has it."""
-NOT_MEASURED = PaperCell(value=None, text=NONE)
 
 
 def paper_table(

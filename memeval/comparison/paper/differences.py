@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memeval.comparison.paper.records import PaperCell, PaperColumn, PaperTable
+from memeval.comparison.paper.records import NOT_MEASURED, PaperCell, PaperColumn, PaperTable
 from memeval.comparison.records import Comparison, Difference
 from memeval.comparison.sentences import interval
 from memeval.comparison.tables import SAME, pair_label
@@ -22,12 +22,10 @@ def difference_table(comparisons: Sequence[Comparison]) -> PaperTable:
         for difference in comparison.differences:
             pair = pair_label(comparison, difference)
             names.append((f"{comparison.metric}, {comparison.unit}", pair))
-            size, mde = difference.result.count, difference.result.mde
+            size = difference.result.count
             columns["n"].append(PaperCell(size, count(size)))
-            columns["Δ"].append(_delta(comparison, difference))
-            columns["p"].append(_probability(difference.p))
-            columns["adj."].append(_probability(difference.adjusted_p))
-            columns["MDE"].append(PaperCell(mde, figure(mde, comparison.unit)))
+            for title, cell in _difference_cells(comparison, difference).items():
+                columns[title].append(cell)
 
     return PaperTable(
         headings=("metric", "run"),
@@ -40,20 +38,23 @@ def difference_table(comparisons: Sequence[Comparison]) -> PaperTable:
     )
 
 
-def _delta(comparison: Comparison, difference: Difference) -> PaperCell:
+def _difference_cells(comparison: Comparison, difference: Difference) -> dict[str, PaperCell]:
     result, unit = difference.result, comparison.unit
     # 0.0 would look like something that was measured.
     if difference.same_prompts:
-        return PaperCell(None, SAME)
+        return {"Δ": PaperCell(None, SAME)} | dict.fromkeys(("p", "adj.", "MDE"), NOT_MEASURED)
 
-    return PaperCell(
+    delta = PaperCell(
         value=result.mean,
         low=result.low,
         high=result.high,
         text=figure(result.mean, unit, signed=True),
         interval=interval(result, unit),
     )
-
-
-def _probability(p: float | None) -> PaperCell:
-    return PaperCell(p, probability(p))
+    mark = "*" if result.mde_from_independent else ""
+    return {
+        "Δ": delta,
+        "p": PaperCell(difference.p, probability(difference.p)),
+        "adj.": PaperCell(difference.adjusted_p, probability(difference.adjusted_p)),
+        "MDE": PaperCell(result.mde, figure(result.mde, unit) + mark),
+    }

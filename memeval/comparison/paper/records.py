@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from memeval.metrics.formats import NONE
+
 
 class PaperCell(Struct, frozen=True):
     """One figure of one run."""
@@ -23,6 +25,9 @@ class PaperCell(Struct, frozen=True):
     """Rows that share a letter within a column can't be told apart; empty if nothing was tested."""
     is_best: bool = False
     """Whether it is better than every other row, and each of these differences is shown."""
+
+
+NOT_MEASURED = PaperCell(value=None, text=NONE)
 
 
 class PaperColumn(Struct, frozen=True):
