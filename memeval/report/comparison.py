@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 from memeval.metrics.accuracy import corrected_text
@@ -45,6 +46,8 @@ UNBOUNDED = 100_000
 """A width that any table fits."""
 LONGEST_WORD = 9
 """Length of the longest word in a header that is not broken: `questions`, `retrieval`."""
+OTHER_COLUMNS = (QUESTIONS, ACCURACY, CORRECTED, RERUN_STD, COVERAGE, "flags")
+"""Columns of a table that are neither of a metric nor of a category."""
 REFUSALS = {"adversarial": "refusals right"}
 """Headers of categories whose right answer is a refusal, by the names that data sets give them."""
 
@@ -286,8 +289,9 @@ def figures(
     # Retrieval is measured on all questions, accuracy on those of the headline.
     asked = "n_records" if summary.only_retrieves else "n_questions"
     shares: dict[str, float | None] = {}
-    by_title = rows_of(summary, categories)
-    for title, short in shorten(columns_of(categories)).items():
+    by_title, of_metrics = rows_of(summary, categories), texts_at(TABLE, summary)
+    taken = {*OTHER_COLUMNS, *of_metrics, *abilities}
+    for title, short in shorten(columns_of(categories), taken).items():
         shares[short] = None
         if title in by_title:
             shares[short] = by_title[title].accuracy
@@ -303,7 +307,7 @@ def figures(
         CORRECTED: corrected_text(summary) or NONE,
         RERUN_STD: "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
         **{name: percent(share) for name, share in shares.items()},
-        **texts_at(TABLE, summary),
+        **of_metrics,
         COVERAGE: coverage_percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
     }
 
@@ -331,11 +335,11 @@ def abilities_of(summaries: Sequence[RunSummary]) -> list[str]:
     return list(dict.fromkeys([*known, *values]))
 
 
-def shorten(names: Sequence[str]) -> dict[str, str]:
+def shorten(names: Sequence[str], taken: Container[str] = ()) -> dict[str, str]:
     """Headers of categories, without the words that all of them begin with.
 
     `factconsolidation_mh_6k` and similar names become `mh 6k`, and `adversarial` becomes `refusals
-    right`.
+    right`. No two are equal, and none is in `taken`.
     """
     words = {}
     for name in names:
@@ -351,7 +355,13 @@ def shorten(names: Sequence[str]) -> dict[str, str]:
 
             shared += 1
 
-    return {name: " ".join(parts[shared:]) for name, parts in words.items()}
+    headers = {name: " ".join(parts[shared:]) for name, parts in words.items()}
+    counts = Counter(headers.values())
+    for name, header in headers.items():
+        if counts[header] > 1 or header in taken:
+            headers[name] = f"category {name}"
+
+    return headers
 
 
 def fold(header: str) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 from sample_runs import CONTEXT, summary
 
 from memeval.report.comparison import (
+    cells,
     comparison_csv,
     comparison_markdown,
     comparison_table,
@@ -274,8 +275,23 @@ def test_headers_drop_the_common_prefix_and_break_long_words() -> None:
     }
     assert shorten(["single-hop", "single"]) == {"single-hop": "single hop", "single": "single"}
     assert shorten(["multi_hop"]) == {"multi_hop": "multi hop"}
+    alike = ["multi_hop", "multi-hop"]
+    assert shorten(alike) == {name: f"category {name}" for name in alike}
     assert fold("contradiction") == "contr-\nadict-\nion"
     assert fold("temporal hop") == "temporal\nhop"
+
+
+@pytest.mark.parametrize("name", ["questions", "context", "F1", "coverage", "flags"])
+def test_category_named_like_a_column_has_its_own(name: str) -> None:
+    """People name the categories of their own data."""
+    cell = summary()
+    named = replace(cell, categories=(replace(cell.categories[0], name=name, accuracy=0.125),))
+    settings, header, (row,) = cells([named])
+    figures = dict(zip(header[settings:], row[settings:], strict=True))
+    assert figures.pop(f"category {name}") == "12.5"
+    _, other_header, (other_row,) = cells([replace(named, categories=())])
+    other = dict(zip(other_header[settings:], other_row[settings:], strict=True))
+    assert figures == other
 
 
 def test_abilities_have_columns_in_the_data_sets_order() -> None:
