@@ -13,6 +13,7 @@ from memeval.metrics.positions import READ, UNREAD, position_bias
 from memeval.records import ChoiceLabels
 from memeval.report.tables import table
 from memeval.results import Record, read_records
+from memeval.statistics.means import mean
 
 UNPARSED = "unparsed"
 SHARE_OF_ALL = "of all, %"
@@ -28,6 +29,8 @@ class Confusion(Struct, frozen=True):
     """Replies that could be read, by (right, chosen)."""
     unparsed: Mapping[int, int]
     """Replies that could not be read, by the right position."""
+    bias: float | None
+    """Mean of `position_bias` over the repeats, as in the run's figures."""
 
     def rows(self) -> list[list[int]]:
         """Replies by right position, and in each row by chosen position.
@@ -41,15 +44,6 @@ class Confusion(Struct, frozen=True):
 
         return rows
 
-    @property
-    def bias(self) -> float | None:
-        """`position_bias` over all replies that could be read."""
-        pairs: list[tuple[int, int]] = []
-        for pair, number in self.chosen.items():
-            pairs += [pair] * number
-
-        return position_bias(pairs)
-
 
 def read_confusion(path: Path) -> Confusion | None:
     """The matrix of a file of records.
@@ -58,6 +52,7 @@ def read_confusion(path: Path) -> Confusion | None:
     """
     chosen: Counter[tuple[int, int]] = Counter()
     unparsed: Counter[int] = Counter()
+    by_repeat: dict[int, list[tuple[int, int]]] = {}
     positions = 0
 
     for record in _numbered_records(path):
@@ -67,11 +62,13 @@ def read_confusion(path: Path) -> Confusion | None:
             unparsed[right] += 1
         elif record.status is READ and record.chosen:
             chosen[right, record.chosen[0]] += 1
+            by_repeat.setdefault(record.repeat, []).append((right, record.chosen[0]))
 
     if not positions:
         return None
 
-    return Confusion(positions=positions, chosen=chosen, unparsed=unparsed)
+    bias = mean(map(position_bias, by_repeat.values()))
+    return Confusion(positions=positions, chosen=chosen, unparsed=unparsed, bias=bias)
 
 
 def _numbered_records(path: Path) -> Iterator[Record]:
@@ -106,7 +103,8 @@ def confusion_section(matrix: Confusion) -> list[str]:
         "share of the replies whose right choice is at that position, `chosen, %` the share of "
         "those that chose it; neither is an accuracy. Position bias "
         f"{percent(matrix.bias)} %: the total variation distance between the shares of chosen and "
-        "of right positions, 0 if each position is chosen as often as it is right."
+        "of right positions, 0 if each position is chosen as often as it is right; of several "
+        "repeats, the mean."
     )
 
     return ["## Positions", "", *table(header, lines), "", explanation]

@@ -3,9 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from sample_records import record, verdict, write_records
 from sample_runs import summary, write_folder
 
+from memeval.metrics.positions import position_measures
 from memeval.records import ChoiceLabels, Label, Status
 from memeval.report.confusion import confusion_section, read_confusion
 from memeval.report.markdown import write_report
@@ -50,6 +52,18 @@ def test_replies_are_counted_by_right_and_chosen_position(tmp_path: Path) -> Non
     assert matrix is not None
     assert matrix.rows() == [[2, 0, 0, 1, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 1]]
     assert matrix.bias == pytest.approx(0.25)
+
+
+def test_position_bias_of_repeats_is_the_run_s_figure(tmp_path: Path) -> None:
+    """The mean over repeats, not that of all replies together."""
+    repeats = [
+        [replace(row, repeat=number) for row in rows]
+        for number, rows in enumerate((RECORDS, [choosing(2, 0), choosing(3, 3)]))
+    ]
+    matrix = read_confusion(written(tmp_path, (*repeats[0], *repeats[1])))
+    figures = [position_measures(rows)["position_bias"] for rows in repeats]
+    assert figures == [0.25, 0.5]
+    assert matrix is not None and matrix.bias == pytest.approx(0.375)
 
 
 def test_table_has_a_row_per_position_and_a_column_for_unparsed_replies(
