@@ -56,22 +56,32 @@ def reasons_against(
         text = other_judge(summary.judge, other.judge) + _same_model(summary, other)
         yield Note(NoteKind.JUDGE, text)
 
-    for run in (summary, other):
-        if run.found_nothing:
-            text = f"no question of {one_line(run.name)} got any context from its memory"
-            yield Note(NoteKind.NOTHING_FOUND, text)
+    yield from _reasons_of_run(summary, metric)
+    yield from _reasons_of_run(other, metric)
 
-        if metric.unit is DOLLARS and has_other_prices(run.tags):
-            yield Note(
-                NoteKind.PRICES,
-                f"{one_line(run.name)} has other prices than those in force: repeat its command, "
-                f"or name its price file in {PRICES_VARIABLE}",
-            )
 
-        coverage = run.metrics.get("coverage")
-        if coverage is None or coverage < MIN_COVERAGE:
-            text = f"coverage of {one_line(run.name)} is {low_coverage(coverage)}"
-            yield Note(NoteKind.COVERAGE, text)
+def _reasons_of_run(run: RunSummary, metric: Metric) -> Iterator[Note]:
+    """The reasons that a run gives by itself."""
+    if run.found_nothing:
+        text = f"no question of {one_line(run.name)} got any context from its memory"
+        yield Note(NoteKind.NOTHING_FOUND, text)
+
+    # Of questions that a run got wrong, it has none right, and any other run some.
+    if "only" in run.tags and (metric.judged or metric.is_main):
+        text = f"{one_line(run.name)} asked only {one_line(run.tags['only'])}, so it has no score"
+        yield Note(NoteKind.ONLY, text)
+
+    if metric.unit is DOLLARS and has_other_prices(run.tags):
+        yield Note(
+            NoteKind.PRICES,
+            f"{one_line(run.name)} has other prices than those in force: repeat its command, "
+            f"or name its price file in {PRICES_VARIABLE}",
+        )
+
+    coverage = run.metrics.get("coverage")
+    if coverage is None or coverage < MIN_COVERAGE:
+        text = f"coverage of {one_line(run.name)} is {low_coverage(coverage)}"
+        yield Note(NoteKind.COVERAGE, text)
 
 
 def low_coverage(coverage: float | None) -> str:

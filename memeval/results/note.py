@@ -36,6 +36,8 @@ class NoteKind(StrEnum):
     LABELS = "labels"
     JUDGE = "judge"
     COVERAGE = "coverage"
+    ONLY = "only"
+    """A run asked only the questions that a run got wrong, and so has no score."""
     PRICES = "prices"
     """The costs of a run have other prices than those in force."""
 

@@ -99,6 +99,7 @@ REFUSED = [
     ({"judge": JudgeIdentity("keyword", threshold=0.7)}, "judge", "keyword (threshold=0.7)"),
     ({"metrics": {"coverage": 0.98}}, "coverage", "coverage of A"),
     ({"metrics": {}}, "coverage", "is not known, below 99.0 %"),
+    ({"tags": {"only": "wrong:abc"}}, "only", "asked only wrong:abc, so it has no score"),
     ({"dataset": "demo"}, "dataset", "different data sets: demo, locomo"),
 ]
 
