@@ -97,6 +97,8 @@ def _correct_by_ppi(
         [float(labels[answer.key]) for answer in labelled],
         verdicts_of(labelled),
         verdicts_of(others),
+        questions=[answer.question_id for answer in labelled],
+        unlabelled_questions=[answer.question_id for answer in others],
         clusters=clusters,
         unlabelled_clusters=other_clusters,
         weights=weights_of(labelled),
@@ -110,13 +112,24 @@ def _by_labels_only(
     labels: Mapping[AnswerKey, bool],
     cluster: Cluster | None,
 ) -> Calibration:
-    """The mean of the labels: if each answer has one, no judge is needed."""
-    clusters: Sequence[Hashable] = range(len(answers))
-    if cluster:
-        clusters = list(map(cluster, answers))
+    """The mean of the labels: if each answer has one, no judge is needed.
 
-    values = [float(labels[answer.key]) for answer in answers]
-    result = clustered_mean(values, clusters, weights_of(answers), is_share=True)
+    Repeats of a question are averaged first, as in the accuracy.
+    """
+    repeats: dict[str, list[JudgedAnswer]] = {}
+    for answer in answers:
+        repeats.setdefault(answer.question_id, []).append(answer)
+
+    clusters: Sequence[Hashable] = range(len(repeats))
+    if cluster:
+        clusters = [cluster(own[0]) for own in repeats.values()]
+
+    values, weights = [], []
+    for own in repeats.values():
+        values.append(sum(labels[answer.key] for answer in own) / len(own))
+        weights.append(sum(weights_of(own)))
+
+    result = clustered_mean(values, clusters, weights, is_share=True)
     assert result is not None, "there are answers"
 
     return replace(

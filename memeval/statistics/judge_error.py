@@ -26,6 +26,8 @@ def prediction_powered_mean(
     judged_unlabelled: Sequence[float],
     power: float | None = None,
     *,
+    questions: Sequence[Hashable] | None = None,
+    unlabelled_questions: Sequence[Hashable] | None = None,
     clusters: Sequence[Hashable] | None = None,
     unlabelled_clusters: Sequence[Hashable] | None = None,
     weights: Sequence[float] | None = None,
@@ -40,9 +42,10 @@ def prediction_powered_mean(
 
     With clusters the two parts are not independent, since both come from the same conversations:
     the influence of each conversation is summed over both parts, λ(Ŷ_u - mean)/N and (Y - λŶ -
-    mean)/n, and Var = G/(G-1) Σ_g (Σ influence)², never below that of independent answers. With the
-    weights of a sample, all means are weighted, and n is (Σ w)²/Σ w². Raises `ValueError` if there
-    are no labels, no further verdicts, or fewer than two clusters.
+    mean)/n, and Var = G/(G-1) Σ_g (Σ influence)², never below that of independent answers, or of
+    independent `questions`: repeats of a question are not independent. With the weights of a
+    sample, all means are weighted, and n is (Σ w)²/Σ w². Raises `ValueError` if there are no
+    labels, no further verdicts, or fewer than two clusters.
 
     Source: Angelopoulos, Duchi & Zrnic, PPI++ (arXiv 2311.01453).
     """
@@ -58,8 +61,11 @@ def prediction_powered_mean(
     scaled = [power * guess for guess in judged_unlabelled]
     mean = weighted_mean(scaled, others) + weighted_mean(rectifier, own)
     influences = [*_influences(scaled, others), *_influences(rectifier, own)]
-    variance = sum(influence**2 for influence in influences)
+    answers: Sequence[Hashable] = range(len(influences))
+    if questions is not None and unlabelled_questions is not None:
+        answers = [*unlabelled_questions, *questions]
 
+    variance = sum(total**2 for total in cluster_sums(influences, answers).values())
     if clusters is not None and unlabelled_clusters is not None:
         sums = cluster_sums(influences, [*unlabelled_clusters, *clusters]).values()
         if len(sums) < 2:

@@ -32,6 +32,7 @@ from memeval.results.files import file_digest
 from memeval.results.judge import JudgeIdentity
 from memeval.results.run import Run
 from memeval.statistics.judge_error import prediction_powered_mean
+from memeval.statistics.means import scored_mean
 from memeval.text.shipped import shipped_path
 from memeval.tracking import payload
 
@@ -120,6 +121,29 @@ def test_standard_error_is_clustered_by_conversation(home: Path, command: Comman
     assert result["se"] != pytest.approx(0.1308614913444651)
     half = 2.7764451051977987 * result["se"]
     assert result["low"] == pytest.approx(result["accuracy"] - half)
+
+
+def test_repeats_make_labels_no_more_certain_than_the_accuracy(
+    home: Path, command: Command
+) -> None:
+    """Each answer is labelled as judged, so that both figures are the same."""
+    scores = {f"c{number % 8}/q{number}": [float(number < 8)] * 3 for number in range(16)}
+    run = made_run(home / "outputs" / "runs", "own", scores)
+    path = home / "labels.jsonl"
+    rows = [
+        {
+            "run": run.key,
+            "question_id": answer.question_id,
+            "repeat": answer.repeat,
+            "label": ("wrong", "right")[bool(answer.right)],
+        }
+        for answer in scored_answers(run)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    result = json.loads(command("judge", "calibrate", run.key, "--labels", path, "--json")[1])
+    accuracy = scored_mean([own[0] for own in scores.values()], [*range(8), *range(8)])
+    assert accuracy is not None and result["labels"] == 48
+    assert (result["low"], result["high"]) == pytest.approx((accuracy.low, accuracy.high))
 
 
 def test_estimated_error_of_zero_gives_no_interval(home: Path, command: Command) -> None:

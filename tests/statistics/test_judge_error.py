@@ -65,6 +65,16 @@ def test_ppi_error_is_never_below_that_of_independent_answers() -> None:
     assert found.se == plain.se > 0
 
 
+def test_ppi_repeats_of_a_question_add_no_information() -> None:
+    once = prediction_powered_mean(Y, GUESSED, UNLABELLED, 0.5)
+    thrice = prediction_powered_mean(
+        *(3 * Y, 3 * GUESSED, 3 * UNLABELLED, 0.5),
+        questions=3 * list(range(10)),
+        unlabelled_questions=3 * list(range(10, 50)),
+    )
+    assert (thrice.mean, thrice.se) == pytest.approx((once.mean, once.se))
+
+
 def test_ppi_weight_of_2_equals_counting_an_answer_twice() -> None:
     """Answers with weight 2 equal twice as many answers with weight 1."""
     heavy = [2.0 if index % 2 else 1.0 for index in range(40)]
