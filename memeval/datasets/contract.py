@@ -206,8 +206,7 @@ class Dataset(ABC):
             if named is not None:
                 chosen = tuple(question for question in chosen if question.question_id in wanted)
 
-            # A case that has no questions anyway is kept: the filters did not empty it.
-            if not chosen and (whole.questions or named is not None):
+            if not chosen:
                 continue
 
             yield replace(whole, questions=chosen[: self.settings.limit_questions])
@@ -218,7 +217,8 @@ class Dataset(ABC):
 
         if side is not None and count == 0:
             raise UserError(
-                f"dataset.split={side}: data set '{self.info.name}' has no cases in this split",
+                f"dataset.split={side}: data set '{self.info.name}' has no cases to ask about "
+                "in this split",
                 "use:  dataset.split=all",
             )
 

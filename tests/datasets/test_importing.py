@@ -700,6 +700,22 @@ def test_benchmark_files_keep_their_questions(tmp_path: Path, name: str) -> None
     assert "cases of --case or --windows" in refused.value.hints[-1]
 
 
+def test_benchmark_files_are_imported_whole(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[2] / "data" / "demo"
+    rows = json.loads((folder / "memae.json").read_text())
+    cases = imported(tmp_path / "bench.json", folder / "memae.json")
+    assert len(cases) == len(rows)
+    assert [len(case["questions"]) for case in cases] == [len(row["questions"]) for row in rows]
+
+    cases = imported(tmp_path / "long.json", folder / "longmemeval.json")
+    asked = [question for case in cases for question in case["questions"]]
+    assert [bool(one["answer"]) for one in asked] == ["_abs" not in one["id"] for one in asked]
+
+    first, *others = json.loads((folder / "demo.json").read_text())
+    source = write(tmp_path / "unasked.json", [first | {"qa": []}, *others])
+    assert imported(tmp_path / "locomo.json", source)[0]["case_id"] == first["sample_id"]
+
+
 def test_windows_are_disjoint_in_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = export_zip(
         tmp_path / "export.zip",

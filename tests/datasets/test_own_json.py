@@ -231,6 +231,25 @@ def test_drafted_questions_are_asked_on_request_and_rejected_ones_never(tmp_path
     with pytest.raises(UserError, match=r"unreviewed drafts \(1\)"):
         read(path)
 
+    path = write(tmp_path, case(questions=questions[3:]))
+    for status in ("reviewed", "all"):
+        with pytest.raises(UserError, match=r"all questions were rejected \(1\)"):
+            read(path, status=status)
+
+
+def test_a_case_without_a_question_to_ask_is_left_out_and_does_not_count(tmp_path: Path) -> None:
+    draft = {"question": "Who?", "answer": "x", "status": "drafted"}
+    cases = [
+        case(case_id="unasked", questions=[]),
+        case(case_id="drafts", questions=[draft]),
+        case(case_id="asked"),
+        case(case_id="last"),
+    ]
+    path = write(tmp_path, cases)
+    assert [found.case_id for found in read(path)] == ["asked", "last"]
+    assert [found.case_id for found in read(path, limit_cases=1)] == ["asked"]
+    assert [found.case_id for found in read(path, limit_cases=1, status="all")] == ["drafts"]
+
 
 FAULTY = {
     "a field": (asked(evidense=["t"]), "field 'evidense' is not in the schema; did you mean"),
@@ -467,9 +486,28 @@ def test_check_summarizes_the_file(capsys: pytest.CaptureFixture[str], tmp_path:
 
     empty = write(tmp_path, case(questions=[]))
     assert data(["check", str(empty)]) == 0
-    assert "no questions yet" in capsys.readouterr().out
+    assert "no questions yet: a run needs at least one\nwrite or draft" in capsys.readouterr().out
     with pytest.raises(UserError, match="contains no questions"):
         read(empty)
+
+
+def test_check_says_which_questions_a_run_does_not_ask(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    own, draft, rejected = (
+        {"question": "Who?", "answer": "x", "status": status}
+        for status in (None, "drafted", "rejected")
+    )
+    path = write(tmp_path, case(questions=[own, draft, rejected]))
+    assert data(["check", str(path)]) == 0
+    checked = capsys.readouterr().out
+    assert "by a run: 1 draft\n  not asked by a run: 1 rejected question\n" in checked
+    assert "run it:" in checked
+
+    path = write(tmp_path, case(questions=[draft, rejected]))
+    assert data(["check", str(path)]) == 0
+    assert "run it" not in (checked := capsys.readouterr().out)
+    assert f"review them:  python -m memeval data review {path}" in checked
 
 
 def test_check_lists_all_mistakes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -35,11 +35,13 @@ def read_benchmark(
             f"{path}: a file of {name} must be the only input.", "unpack it, and use only that file"
         )
 
-    dataset = build(DATA_SETS[name], path.parent, path=str(path), allow_unpinned=True)
+    # MemoryAgentBench otherwise reads one of the splits in the file.
+    dataset = build(DATA_SETS[name], path.parent, path=str(path), allow_unpinned=True, split="all")
     dataset.open()
     messages: list[Message] = []
     questions: list[tuple[str, dict[str, Any]]] = []
-    for case in dataset.cases():
+    # A case without questions is imported, too: they may still be written.
+    for case in dataset.read():
         messages += _messages(case, log)
         for question in case.questions:
             fields = _question(question, case, dataset)
@@ -72,10 +74,13 @@ def _question(question: EvalQuestion, case: EvalCase, dataset: Dataset) -> dict[
     fields: dict[str, Any] = {
         "id": question.question_id.removeprefix(f"{case.case_id}/"),
         "question": question.text,
-        "answer": list(question.gold),
+        "answer": [],
         "category": NOT_IN_CATEGORY.sub("_", name)[:60],
     }
-    # An empty list of answers makes a refusal right; an empty list of evidence means nothing.
+    # Without answers a refusal is right: LongMemEval's gold then only says why.
+    if question.answerable:
+        fields["answer"] = list(question.gold)
+
     if question.evidence:
         fields["evidence"] = list(question.evidence)
     if question.choices:
