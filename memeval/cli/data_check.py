@@ -5,8 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from memeval.datasets.json.reader import OwnReader
+from memeval.datasets.json.reader import DRAFTED, REJECTED, OwnReader
 from memeval.errors import UserError
+from memeval.text.shipped import location_of
 from memeval.text.shown import all_counted, counted, one_line
 
 MOST_CATEGORIES = 20
@@ -38,12 +39,13 @@ def check(path: Path) -> int:
 
 
 def lines(reader: OwnReader) -> list[str]:
-    """Summary of a file without mistakes, and how to run it."""
+    """Summary of a file without mistakes, and how to run it, or what it lacks for a run."""
     counts = reader.counts
     shown = {noun: counts[noun] for noun in ("cases", "sessions", "turns", "questions")}
     described = [f"{reader.path}: {all_counted(shown)}", f"  name: {reader.name}"]
     if not counts["questions"]:
-        return [*described, "  no questions yet: prepare needs none, but a run needs at least one"]
+        described.append("  no questions yet: a run needs at least one")
+        return [*described, f"write or draft some:  {location_of('docs/own_data.md')}"]
 
     categories = reader.categories.most_common(MOST_CATEGORIES)
     named = ", ".join(f"{one_line(name, 60)} {count:,}" for name, count in categories)
@@ -55,5 +57,13 @@ def lines(reader: OwnReader) -> list[str]:
         number = counted(unanswerable, "question")
         described.append(f"  the right answer is a refusal: {number}")
 
+    drafted, rejected = reader.statuses[DRAFTED], reader.statuses[REJECTED]
+    for count, noun in ((drafted, "draft"), (rejected, "rejected question")):
+        if count:
+            described.append(f"  not asked by a run: {counted(count, noun)}")
+
     described += [f"  {note}" for note in reader.notes()]
+    if drafted + rejected == counts["questions"]:
+        return [*described, f"review them:  python -m memeval data review {reader.path}"]
+
     return [*described, f"run it:  python -m memeval dataset=json dataset.path={reader.path}"]

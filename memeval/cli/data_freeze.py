@@ -175,7 +175,7 @@ def _difference(outlook: Outlook) -> str:
 def _check_questions(count: int, path: Path) -> None:
     if not count:
         raise UserError(
-            f"{path} has no questions.",
+            f"{path} has no questions to ask.",
             f"write questions, or import a table of them:  {location_of('docs/own_data.md')}",
         )
 

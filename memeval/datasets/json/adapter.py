@@ -74,7 +74,7 @@ class OwnJson(OwnFile):
         )
 
     def _check_asks_something(self, reader: OwnReader) -> None:
-        drafted = reader.statuses[DRAFTED]
+        drafted, rejected = reader.statuses[DRAFTED], reader.statuses[REJECTED]
         if reader.counts["questions"]:
             return
         if drafted and self.settings.status != "all":
@@ -82,6 +82,12 @@ class OwnJson(OwnFile):
                 f"{self.path}: all remaining questions are unreviewed drafts ({drafted:,}).",
                 f"review them:    python -m memeval data review {self.path}",
                 "or ask them anyway: dataset.status=all",
+            )
+
+        if rejected:
+            raise UserError(
+                f"{self.path}: all questions were rejected ({rejected:,}).",
+                f"decide again:  python -m memeval data review {self.path}",
             )
 
         raise UserError(
