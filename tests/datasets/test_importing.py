@@ -700,6 +700,26 @@ def test_benchmark_files_keep_their_questions(tmp_path: Path, name: str) -> None
     assert "cases of --case or --windows" in refused.value.hints[-1]
 
 
+@pytest.mark.parametrize("cut", [["--case", "user"], ["--case", "all"], ["--windows", "2"]])
+def test_sessions_and_ids_may_be_counted_from_1_in_each_conversation_of_a_table(
+    tmp_path: Path, cut: list[str]
+) -> None:
+    rows = [["user_id", "conversation", "session", "id", "speaker", "text", "time"]]
+    for conversation in ("a", "b"):
+        for session in ("1", "2"):
+            time = f"2024-05-0{session} 09:00"
+            rows.append(["u", conversation, session, "1", "user", f"{conversation}{session}", time])
+            rows.append(["u", conversation, session, "2", "agent", "Right.", ""])
+
+    rows[2][-1] = rows[1][-1]
+    rows[4][-1] = rows[3][-1]
+    source = write(tmp_path / "counted.csv", table(rows))
+    cases = imported(tmp_path / "mine.json", source, *cut)
+    sessions = [session for case in cases for session in case["sessions"]]
+    texts = [tuple(turn["text"] for turn in session["turns"]) for session in sessions]
+    assert sorted(texts) == [(name, "Right.") for name in ("a1", "a2", "b1", "b2")]
+
+
 def test_benchmark_files_are_imported_whole(tmp_path: Path) -> None:
     folder = Path(__file__).parents[2] / "data" / "demo"
     rows = json.loads((folder / "memae.json").read_text())

@@ -18,6 +18,8 @@ from memeval.text.shown import one_line
 
 LEAST_GLOBAL = 16
 """Minimum length of an id that is assumed to be unique across conversations."""
+SCOPES = ("conversation", "session", "thread")
+"""Keys of the messages among which a shorter id is unique."""
 ALL = "all"
 """Value of `by` that groups everything into one case."""
 NO_ZONE = "times without a zone as UTC, because others in the case have one"
@@ -211,9 +213,12 @@ def _sessions(messages: Sequence[Message], log: ImportLog) -> list[list[Message]
     sessions: dict[str, list[Message]] = {}
     for message in messages:
         given = message.message_id or ""
-        # A short id such as 1 is unique only within its conversation.
-        scope = "" if len(given) >= LEAST_GLOBAL else message.keys.get("conversation", "")
-        known = (scope, given, message.speaker, message.text)
+        # A short id such as 1 is unique only within its conversation, or only within its session.
+        scope: tuple[str, ...] = ()
+        if len(given) < LEAST_GLOBAL:
+            scope = tuple(message.keys.get(name, "") for name in SCOPES)
+
+        known = (*scope, given, message.speaker, message.text)
         if given and known in seen:
             log.leave_out("messages seen before")
             continue

@@ -196,11 +196,13 @@ def read_table(
             if cells.get(name):
                 keys[name] = key_of(cells[name])
 
-        session = cells.get("session") or cells.get("thread") or cells.get("conversation") or ""
+        # Sessions may be counted from 1 in each conversation.
+        session = cells.get("session") or cells.get("thread")
+        names = filter(None, (cells.get("conversation"), session))
         yield Message(
             speaker=log.clean(cells["speaker"]),
             text=log.clean(cells["text"]),
-            session=session or str(table.path),
+            session="\n".join(names) or str(table.path),
             keys={name: value for name, value in keys.items() if value},
             time=read_time(cells.get("time"), log, date_format),
             message_id=key_of(cells.get("id")) or None,
