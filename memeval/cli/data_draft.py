@@ -85,7 +85,10 @@ def draft(chosen: Namespace) -> int:
     with RunDisplay(f"draft {path.name}") as progress:
         drafting = run_loop(_run(job, progress))
 
-    _note_dropped(path, drafting, adds=chosen.action == "grow")
+    # If nothing was left to propose, the counts of the command that did it stay.
+    if drafting.proposals:
+        _note_dropped(path, drafting, adds=chosen.action == "grow")
+
     for line in _report(drafting, path):
         print(line)
 

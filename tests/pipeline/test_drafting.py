@@ -280,6 +280,11 @@ def test_without_a_model_simple_questions_are_drafted(memeval: Command, tmp_path
     form = re.compile(r'Which (number|date) fills the gap in what .+ said: ".*….*"\?')
     assert all(form.fullmatch(question["question"]) for question in drafted)
 
+    # Nothing is left to do: the counts of the dropped drafts stay, and so do the file's bytes.
+    before = path.read_bytes()
+    assert "2 already existed" in memeval("data", "draft", str(path), "--n", "2").stdout
+    assert path.read_bytes() == before
+
 
 def test_question_drafted_meanwhile_by_another_command_is_kept(
     memeval: Command, tmp_path: Path
