@@ -11,6 +11,12 @@ import pytest
 from conftest_pipeline import Command, records, without_times
 from served_examples import ScriptedMemory
 
+from memeval.datasets.locate import build
+from memeval.pipeline.execute.metrics import measure_answer
+from memeval.pipeline.execute.turns import CaseTurns
+from memeval.records import Status
+from memeval.results.rows import AnswerRow
+
 SET = ("dataset=demo_lifecycle", "tracking=none")
 HERE = Path(__file__).parent
 
@@ -453,6 +459,26 @@ def test_own_file_with_operations_is_measured(memeval: Command, tmp_path: Path) 
     saved = tmp_path.glob("data/prepared/*/*/*/memory.json")
     ends = {json.loads(path.read_text(encoding="utf-8"))["case_id"] for path in saved}
     assert ends == {"ben@s1", "ben@s2", "ben@end"}
+
+
+def test_a_chosen_answer_gives_the_value_of_its_choice(tmp_path: Path) -> None:
+    question = {
+        "question": "Where?",
+        "answer": "7 Harbour Row",
+        "stale": ["14 Quarry Lane"],
+        "choices": ["14 Quarry Lane", "7 Harbour Row"],
+    }
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps(OWN | {"questions": [question]}), encoding="utf-8")
+    dataset = build("json", Path("/nowhere"), path=str(path))
+    (case,) = dataset.read()
+    shares = []
+    for reply in ("B", "A", "I do not know."):
+        row = AnswerRow(id="ben/q0", status=Status.OK, hypothesis=reply, seen={})
+        found = measure_answer(row, case.questions[0], CaseTurns.of(case), dataset).metrics
+        shares.append((found["known_rate/answer"], found["stale_rate/answer"]))
+
+    assert shares == [(1, 0), (0, 1), (0, 0)]
 
 
 FORGETEVAL = [

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from memeval.datasets.contract import Dataset
 from memeval.errors import MemevalError, UserError
+from memeval.judges.accuracy import read_choices
 from memeval.metrics.lifecycle import AFTER, trace_metrics
 from memeval.metrics.retrieval import EvidenceRanks, ranks_of
 from memeval.pipeline.execute.turns import CaseTurns
@@ -38,7 +39,8 @@ def measure_answer(
 
     if question.traces is not None and row.seen is not None:
         after = question.facets.get(AFTER, "")
-        metrics |= trace_metrics(row.hypothesis, row.seen, question.traces, after=after)
+        answer = _answer_text(row, question)
+        metrics |= trace_metrics(answer, row.seen, question.traces, after=after)
 
     if row.ranking is None:
         return Measured(metrics)
@@ -53,6 +55,15 @@ def measure_answer(
     return Measured(
         metrics=metrics, ranking=ranks_of(ranking, question.evidence, turns.session_of), shown=shown
     )
+
+
+def _answer_text(row: AnswerRow, question: EvalQuestion) -> str | None:
+    """The answer with the texts of the choices that it names, which may be only a letter."""
+    if row.hypothesis is None or not question.choices:
+        return row.hypothesis
+
+    chosen = read_choices(question, row.hypothesis) or ()
+    return "\n".join([row.hypothesis, *map(question.choices.__getitem__, chosen)])
 
 
 def _own_metrics(
