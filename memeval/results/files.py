@@ -137,6 +137,17 @@ def reading(path: str | Path, *hints: str, end: str = "") -> Iterator[None]:
         raise UserError(reason, *hints) from error
 
 
+def stamp_of(file: Path | int) -> tuple[int, ...]:
+    """Values that change with every write of a file, given by its path or an open descriptor.
+
+    Raises `UserError` if it does not exist.
+    """
+    with reading(str(file), end="."):
+        status = os.fstat(file) if isinstance(file, int) else file.stat()
+
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
 def append_whole(descriptor: int, line: bytes, path: Path) -> int:
     """Appends a whole line to an open file, or nothing of it; returns the offset of the line.
 

@@ -184,7 +184,7 @@ def test_file_named_like_a_builtin_data_set_gets_another_name(tmp_path: Path) ->
 
 def test_json_lines_are_read_one_case_at_a_time(tmp_path: Path) -> None:
     path = write(tmp_path, lines(case(), case(case_id="south")), "own.jsonl")
-    dataset = opened(path)
+    dataset = build("json", Path("/nowhere"), path=str(path))
     cases = dataset.cases()
     assert next(cases).case_id == "north"
     # Lines after the first case are not read yet, so damage the second one now.
@@ -249,6 +249,30 @@ def test_a_case_without_a_question_to_ask_is_left_out_and_does_not_count(tmp_pat
     assert [found.case_id for found in read(path)] == ["asked", "last"]
     assert [found.case_id for found in read(path, limit_cases=1)] == ["asked"]
     assert [found.case_id for found in read(path, limit_cases=1, status="all")] == ["drafts"]
+
+
+@pytest.mark.parametrize("name", ["own.json", "own.jsonl"])
+def test_a_file_that_changes_after_it_was_opened_is_refused(tmp_path: Path, name: str) -> None:
+    cases = [case(), case(case_id="south", meta="x" * 20_000), case(case_id="west")]
+    content = lines(*cases) if name == "own.jsonl" else cases
+    path = write(tmp_path, content, name)
+    dataset = opened(path)
+    assert [found.case_id for found in dataset.cases()] == ["north", "south", "west"]
+
+    other = write(tmp_path, lines(*cases, case(case_id="east")), "other")
+    reading = dataset.cases()
+    next(reading)
+    if name == "own.jsonl":
+        path.write_bytes(other.read_bytes())
+        with pytest.raises(UserError, match="was changed while this command used it"):
+            list(reading)
+    else:
+        # As an editor saves: whoever has the old file open reads it to the end.
+        other.replace(path)
+        assert [found.case_id for found in reading] == ["south", "west"]
+
+    with pytest.raises(UserError, match="was changed while this command used it"):
+        list(dataset.cases())
 
 
 FAULTY = {

@@ -21,6 +21,7 @@ from memeval.datasets.own import OwnFile
 from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.records import EvalCase
+from memeval.results.files import stamp_of
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class OwnJson(OwnFile):
     settings_type: ClassVar[type[DatasetSettings]] = OwnJsonSettings
     manifest: FrozenManifest | None = None
     """Manifest of a frozen data set, once it is open; None for other files."""
+    _stamp: tuple[int, ...] | None = None
+    """Stamp of the file, once it is open: the digest in the keys is that of the same bytes."""
 
     def open(self) -> LoadedDataset:
         """Checks the whole file, and counts its contents."""
@@ -52,6 +55,7 @@ class OwnJson(OwnFile):
         elif not self.path.is_file():
             raise missing(self.info, self.path)
 
+        self._stamp = stamp_of(data_file(self.path))
         reader = self._reader()
         reader.check()
         reader.mistakes.refuse()
@@ -102,12 +106,12 @@ class OwnJson(OwnFile):
 
     def _reader(self) -> OwnReader:
         left_out = {REJECTED} if self.settings.status == "all" else {DRAFTED, REJECTED}
-        return OwnReader(data_file(self.path), left_out=frozenset(left_out))
+        path = data_file(self.path)
+        return OwnReader(path, left_out=frozenset(left_out), stamp=self._stamp)
 
     def read(self) -> Iterator[EvalCase]:
         reader = self._reader()
         for case in reader.cases():
-            # The file may have changed since it was checked.
             reader.mistakes.refuse()
             yield case
 

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from memeval.datasets.json.reader import META, Layout, OwnReader
 from memeval.errors import UserError
 from memeval.records import EvalCase
-from memeval.results.files import as_json, json_line, reading, write_atomically
+from memeval.results.files import as_json, json_line, reading, stamp_of, write_atomically
 from memeval.text.shown import one_line
 
 DROPPED = "dropped_drafts"
@@ -128,14 +128,6 @@ def dropped_counts(header: Mapping[str, Any]) -> Counter[str]:
                 counts[one_line(why, 100)] = count
 
     return counts
-
-
-def stamp_of(path: Path) -> tuple[int, ...]:
-    """Values that change with every write. Raises `UserError` if the file does not exist."""
-    with reading(path, end="."):
-        status = path.stat()
-
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 @contextmanager

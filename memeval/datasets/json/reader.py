@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from msgspec import Struct, field
 
@@ -37,7 +37,7 @@ from memeval.datasets.json.operations import (
 )
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion, Session
-from memeval.results.files import file_digest, reading
+from memeval.results.files import file_digest, reading, stamp_of
 from memeval.text.shipped import location_of
 
 META = "meta"
@@ -86,6 +86,8 @@ class OwnReader(Struct, dict=True):
     """Number of questions by status; those without a status are not counted."""
     left_out: frozenset[str] = frozenset()
     """Statuses of questions that are checked, but left out of the cases."""
+    stamp: tuple[int, ...] | None = None
+    """Stamp of the file as it was checked; a file that changed since is refused. None: any."""
     stated_name: str | None = None
     """The data set's name in the file; None if it has none."""
     layout: Layout = Layout.OBJECT
@@ -145,15 +147,26 @@ class OwnReader(Struct, dict=True):
             file.seek(0)
             # A first line that is a whole object means JSON Lines, unless it contains all cases.
             if isinstance(first, dict) and "cases" not in first:
-                yield from self._lines(file)
+                for located in self._lines(file):
+                    self._refuse_change(file)
+                    yield located
+
                 return
 
             content = file.read()
+            self._refuse_change(file)
 
         if not content.removeprefix(b"\xef\xbb\xbf").strip():
             raise UserError(f"{self.path} is empty.", REPLACE)
 
         yield from self._cases_in(parse_json(content, self.path, unique_fields))
+
+    def _refuse_change(self, file: BinaryIO) -> None:
+        if self.stamp is not None and stamp_of(file.fileno()) != self.stamp:
+            raise UserError(
+                f"{self.path} was changed while this command used it.",
+                "repeat the command, which reads the changed file",
+            )
 
     def _lines(self, file: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
         """One case per line; the first line may name the data set instead."""

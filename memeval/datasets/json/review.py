@@ -13,11 +13,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from memeval.datasets.json.document import OwnDocument, lock_file, stamp_of
+from memeval.datasets.json.document import OwnDocument, lock_file
 from memeval.datasets.json.reader import ACCEPTED, DRAFTED, META, REJECTED
 from memeval.datasets.json.versions import named_questions
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion
+from memeval.results.files import stamp_of
 
 OPEN, CHANGED = "open", "changed"
 """States of a question that its reviewer has not decided, or that changed since the decision."""
