@@ -61,8 +61,9 @@ class DatasetSettings:
         # A sample of a selection can't be weighted to represent all questions.
         cuts = {
             "dataset.limit_questions": self.limit_questions,
-            "dataset.question_ids": self.question_ids,
+            # First: it sets question_ids.
             "dataset.only": self.only,
+            "dataset.question_ids": self.question_ids,
         }
         for name, value in cuts.items():
             if self.sample is not None and value is not None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memeval.datasets.sampling import PoolQuestion, Sample, allocate, draw
+from memeval.datasets.settings import DatasetSettings
 from memeval.errors import UserError
 from memeval.statistics.clusters import clustered_mean
 
@@ -127,3 +128,8 @@ def test_every_category_gets_its_share(counts: dict[int, int], size: int) -> Non
     assert all(1 <= sizes[category] <= count for category, count in counts.items())
     if size >= 2 * len(counts):
         assert all(sizes[category] >= min(2, count) for category, count in counts.items())
+
+
+def test_a_sample_of_the_questions_that_a_run_got_wrong_is_refused_by_its_setting() -> None:
+    with pytest.raises(UserError, match=r"but dataset\.only excludes some"):
+        DatasetSettings(sample=9, only="wrong:16e712a2", question_ids=("demo-1/q0",))
