@@ -720,6 +720,28 @@ def test_sessions_and_ids_may_be_counted_from_1_in_each_conversation_of_a_table(
     assert sorted(texts) == [(name, "Right.") for name in ("a1", "a2", "b1", "b2")]
 
 
+def test_folders_of_a_coding_agent_are_cases_however_they_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ann/work", "bob/work"):
+        write(tmp_path / "logs" / name / "a.jsonl", agent_lines(name, 1))
+
+    cases = imported(tmp_path / "tree.json", tmp_path / "logs")
+    assert [case["case_id"] for case in cases] == ["logs/ann/work", "logs/bob/work"]
+
+    monkeypatch.chdir(tmp_path / "logs" / "ann" / "work")
+    for number, words in enumerate((["."], ["a.jsonl"])):
+        (case,) = imported(tmp_path / f"{number}.json", *words)
+        assert case["case_id"] == "work"
+
+    write(Path("own.json"), {"cases": []})
+    for folder, shown in ((".", "own.json"), ("../work", "../work/own.json")):
+        with pytest.raises(UserError, match=f"^{shown} already has the format") as refused:
+            data(["import", folder, "--into", str(tmp_path / "x.json")])
+
+        assert refused.value.hints == (f"check it:  python -m memeval data check {shown}",)
+
+
 def test_benchmark_files_are_imported_whole(tmp_path: Path) -> None:
     folder = Path(__file__).parents[2] / "data" / "demo"
     rows = json.loads((folder / "memae.json").read_text())

@@ -242,7 +242,11 @@ class _Reader(Struct):
             channel = file.folder or file.stem
             self.messages += read_slack(records, channel, file.stem, self.names, self.log)
         elif form == "agent":
-            folder = file.folder or file.path.parent.name or file.stem
+            # Folders in different places may have the same name.
+            folder = str(PurePosixPath(file.name).parent)
+            if folder == ".":
+                folder = file.path.resolve().parent.name or file.stem
+
             for message in read_agent(records, self._label(file), self.log):
                 keys = {**message.keys, "folder": folder}
                 self.messages.append(replace(message, keys=keys))

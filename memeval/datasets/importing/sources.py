@@ -57,15 +57,9 @@ class SourceFile(Struct, frozen=True):
     """Path that the user named: of a file, an archive or a folder."""
     name: str
     """Path within the archive or folder, with slashes, else the file's name; never opened."""
+    shown_path: Path
+    """The path as messages show it."""
     read: Callable[[], bytes]
-
-    @property
-    def shown_path(self) -> Path:
-        """The path as messages show it."""
-        if self.path.name == self.name:
-            return self.path
-
-        return self.path / one_line(self.name)
 
     @property
     def stem(self) -> str:
@@ -159,19 +153,24 @@ def _files(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFile]:
 
 
 def _single_file(path: Path, budget: _Budget) -> SourceFile:
-    return SourceFile(path=path, name=path.name, read=partial(_read_file, path, budget))
+    read = partial(_read_file, path, budget)
+    return SourceFile(path=path, name=path.name, shown_path=path, read=read)
 
 
 def _folder_files(folder: Path, budget: _Budget) -> list[SourceFile]:
     files = []
+    # Of `.` and `..`, only the resolved path has a name.
+    folder_name = folder.resolve().name
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         if path.is_symlink() or not path.is_file() or _is_hidden(name.as_posix()):
             continue
 
         # The folder's own name distinguishes the logs of several folders.
-        named = f"{folder.name}/{name.as_posix()}"
-        files.append(SourceFile(path=folder, name=named, read=partial(_read_file, path, budget)))
+        named = f"{folder_name}/{name.as_posix()}"
+        shown = folder / one_line(name.as_posix())
+        read = partial(_read_file, path, budget)
+        files.append(SourceFile(path=folder, name=named, shown_path=shown, read=read))
         if len(files) > MOST_FILES:
             raise UserError(f"{folder} contains more than {MOST_FILES:,} files.")
 
@@ -200,7 +199,8 @@ def _archive_files(path: Path, budget: _Budget, stack: ExitStack) -> list[Source
         name = entry.filename.replace("\\", "/")
         if not _is_hidden(name):
             read = partial(_read_entry, archive, entry, path, budget)
-            files.append(SourceFile(path=path, name=name, read=read))
+            shown = path / one_line(name)
+            files.append(SourceFile(path=path, name=name, shown_path=shown, read=read))
 
     if not files:
         raise UserError(f"{path} contains no files.")
