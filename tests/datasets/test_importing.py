@@ -720,6 +720,22 @@ def test_sessions_and_ids_may_be_counted_from_1_in_each_conversation_of_a_table(
     assert sorted(texts) == [(name, "Right.") for name in ("a1", "a2", "b1", "b2")]
 
 
+def test_the_time_of_a_conversation_dates_its_first_message_if_no_message_has_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dated = {"role": "user", "content": "Hi.", "timestamp": "2024-05-06T08:00:00Z"}
+    undated = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Yo."}]
+    records = [
+        {"id": "a", "created_at": "2024-05-06T10:00:00Z", "messages": undated},
+        {"id": "b", "created_at": "2024-05-06T10:00:00Z", "messages": [*undated, dated]},
+    ]
+    cases = imported(tmp_path / "mine.json", write(tmp_path / "chats.json", records))
+    times = [[turn.get("time") for turn in case["sessions"][0]["turns"]] for case in cases]
+    assert times == [["2024-05-06T10:00:00Z", None], [None, None, "2024-05-06T08:00:00Z"]]
+    said = capsys.readouterr().out
+    assert "read: 1 conversation by the time of the whole, because no message has one" in said
+
+
 def test_folders_of_a_coding_agent_are_cases_however_they_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from memeval.datasets.importing.message import (
     ASSISTANT,
@@ -143,6 +146,7 @@ def _conversation(
         keys["user"] = user
 
     title = log.clean(record.get("title") or record.get("name")) or None
+    started = _own_time(record, messages, log)
     kept = 0
     for message in messages:
         if not isinstance(message, dict):
@@ -151,10 +155,24 @@ def _conversation(
 
         for turn in _turns(message, session, keys, title, log):
             kept += 1
-            yield turn
+            yield replace(turn, time=started) if started and kept == 1 else turn
 
     if not kept:
         log.leave_out("conversations without text")
+
+
+def _own_time(
+    record: Mapping[str, Any], messages: Sequence[Any], log: ImportLog
+) -> datetime | None:
+    """The time of a conversation whose messages have none; it becomes that of its first turn."""
+    if any(_first_time(as_dict(message)) is not None for message in messages):
+        return None
+
+    time = read_time(_first_time(record), log)
+    log.note_conversion(
+        "conversations by the time of the whole, because no message has one", time is not None
+    )
+    return time
 
 
 def _turns(
