@@ -46,7 +46,7 @@ def freeze(chosen: Namespace) -> int:
     """Writes a version of a file: data, manifest and datasheet, without rejected questions and
     without drafts that were not accepted.
     """
-    source = Path(chosen.file)
+    source = _resolve_path(chosen.file)
     reader, written = read_checked(source)
     _check_questions(reader.counts["questions"], source)
     # Questions that a person wrote, and accepted ones.

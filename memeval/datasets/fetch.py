@@ -159,19 +159,19 @@ def verify(
     `settings` select which part of it. Raises `UserError` if it is missing or does not parse.
     """
     given = {"allow_unpinned": True, **(settings or {})}
+    dataset = build(info.name, folder, **given) if has_adapter(info.name) else None
     path, digest = None, ""
     if info.file:
-        path = Path(given.get("path") or locate(info, folder))
+        path = dataset.path if dataset else Path(given.get("path") or locate(info, folder))
         if not path.exists():
             raise missing(info, path)
         if path.is_file():
             digest = file_digest(path)
 
-    if not has_adapter(info.name):
+    if dataset is None:
         unlike = tuple(_unlike(info, path, digest, info.files))
         return Verification(path=path, sha256=digest, right=not unlike, problems=unlike)
 
-    dataset = build(info.name, folder, **given)
     problems = list(_unlike(info, path, digest, dataset.files_read()))
     loaded = dataset.open()
     read = counts(dataset.read())

@@ -110,6 +110,8 @@ def test_a_frozen_data_set_is_found_by_its_name(
     dataset = build("json", tmp_path, path="helpdesk@2")
     assert dataset.open().version == "2"
     assert data(["diff", "helpdesk@2", str(DEMO)]) == 0
+    assert data(["verify", "json", "dataset.path=helpdesk@2"]) == 0
+    assert data(["freeze", "helpdesk@2", "--version", "3"]) == 0
 
 
 def test_edited_frozen_data_set_is_refused(tmp_path: Path) -> None:
