@@ -637,6 +637,15 @@ def test_excel_file_is_imported(tmp_path: Path) -> None:
     book.save(source)
     (case,) = imported(tmp_path / "mine.json", source)
     assert case["sessions"][0]["turns"][0]["time"] == "2024-05-08T00:00:00"
+    # A date that is an answer has no time of day.
+    book = openpyxl.Workbook()
+    for row in (["question", "answer"], ["When?", datetime(2024, 5, 8)]):
+        book.active.append(row)
+
+    book.save(tmp_path / "asked.xlsx")
+    (case,) = imported(tmp_path / "both.json", source, tmp_path / "asked.xlsx")
+    assert case["questions"][0]["answer"] == ["2024-05-08"]
+
     cut = write(tmp_path / "cut.xlsx", source.read_bytes()[:3000])
     with pytest.raises(UserError, match=r"cut\.xlsx"):
         data(["import", str(cut), "--into", str(tmp_path / "x.json")])

@@ -328,5 +328,8 @@ def _is_western(text: str) -> bool:
 def _cell(value: object) -> str:
     if value is None:
         return ""
+    # A date without a time of day is read as midnight.
+    if isinstance(value, datetime):
+        return value.isoformat().removesuffix("T00:00:00")
 
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    return str(value)
