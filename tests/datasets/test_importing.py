@@ -745,6 +745,14 @@ def test_the_time_of_a_conversation_dates_its_first_message_if_no_message_has_on
     assert "read: 1 conversation by the time of the whole, because no message has one" in said
 
 
+@pytest.mark.parametrize("name", ["conversations", "data", "chats"])
+def test_a_list_of_conversations_may_be_a_field_among_others(tmp_path: Path, name: str) -> None:
+    chat = {"id": "a", "messages": [{"role": "user", "content": "Hi."}]}
+    export = {"object": "list", "version": 2, "exported_at": 5, "has_more": False, name: [chat]}
+    (case,) = imported(tmp_path / "mine.json", write(tmp_path / "export.json", export))
+    assert (case["case_id"], texts(case)) == ("a", [("user", "Hi.")])
+
+
 def test_folders_of_a_coding_agent_are_cases_however_they_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memeval.datasets.importing.message import ImportLog, as_dict
+from memeval.datasets.importing.forms import recognise
+from memeval.datasets.importing.message import ImportLog, as_dict, as_list
 from memeval.datasets.io.fields import parse_json
 
 BAD_LINES = "lines that can't be read as JSON"
@@ -33,12 +34,10 @@ def records_of(content: bytes, path: Path, log: ImportLog) -> list[Any]:
         return value
 
     # The list of conversations may be wrapped in an object.
-    if isinstance(value, dict) and len(value) <= 3:
-        for name in ("conversations", "data", "chats"):
-            inner = value.get(name)
-            # A conversation of ShareGPT is such an object, too.
-            if isinstance(inner, list) and not any("from" in as_dict(item) for item in inner):
-                return inner
+    for name in ("conversations", "data", "chats"):
+        inner = as_list(as_dict(value).get(name))
+        if recognise(inner) is not None:
+            return inner
 
     return [value]
 
