@@ -829,6 +829,27 @@ def test_overlapping_sessions_and_mixed_time_zones_are_read(
     ]
 
 
+@pytest.mark.parametrize("times", [("2024-05-06", "07/05/2024"), ("06/05/2024", "2024-05-07")])
+def test_only_messages_or_only_questions_may_need_the_date_format(
+    tmp_path: Path, times: tuple[str, str]
+) -> None:
+    said, asked = times
+    files = (
+        write(tmp_path / "turns.csv", table([["role", "text", "time"], ["Ida", "Hi.", said]])),
+        write(tmp_path / "asked.csv", table([["question", "answer", "time"], ["Who?", "", asked]])),
+    )
+    (case,) = imported(tmp_path / "mine.json", *files, "--date-format", "%d/%m/%Y")
+    assert case["sessions"][0]["turns"][0]["time"] == "2024-05-06T00:00:00"
+    assert case["questions"][0]["time"].startswith("2024-05-07")
+
+    chat = write(tmp_path / "chat.json", [{"role": "user", "content": "Hi."}])
+    rows = [["question", "answer", "time"], ["Who?", "", "2024-05-07"]]
+    iso = write(tmp_path / "iso.csv", table(rows))
+    assert imported(tmp_path / "iso.json", chat, iso, "--date-format", "%Y-%m-%d")
+    with pytest.raises(UserError, match="no time matches --date-format '%d/%m/%Y'"):
+        data(["import", str(chat), str(iso), "--into", "x.json", "--date-format", "%d/%m/%Y"])
+
+
 def test_question_times_use_the_date_format_of_messages(tmp_path: Path) -> None:
     sent = {"role": "user", "content": "I live in Bonn", "timestamp": "2024-05-06T10:00:00Z"}
     chat = write(tmp_path / "chat.json", {"messages": [sent]})

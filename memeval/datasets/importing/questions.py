@@ -7,7 +7,7 @@ from typing import Any
 
 from memeval.datasets.importing.message import ImportLog
 from memeval.datasets.importing.table import RawTable
-from memeval.datasets.importing.times import format_of, iso_text, iso_time, read_time
+from memeval.datasets.importing.times import BY_FORMAT, format_of, iso_text, iso_time, read_time
 from memeval.datasets.io.fields import Fields, quoted
 from memeval.datasets.io.questions import QUESTION_FIELDS
 from memeval.errors import UserError
@@ -52,6 +52,10 @@ def read_questions(
 
     location = f"{table.path}: column 'time'"
     date_format = format_of([_cell(row, "time") for row in rows], location, date_format)
+    if date_format is not None:
+        # It is in use, even if all times that it fits are in ISO 8601, too, and stay as they are.
+        log.note_conversion(BY_FORMAT.format(date_format), 0)
+
     return [(_cell(row, "case_id"), dict(_question(row, date_format, log))) for row in rows]
 
 

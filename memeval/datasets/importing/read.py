@@ -22,9 +22,11 @@ from memeval.datasets.importing.questions import by_case, read_questions
 from memeval.datasets.importing.slack import is_slack_file, read_names, read_slack
 from memeval.datasets.importing.sources import JSON, ZIP_MARK, SourceFile, is_workbook, open_sources
 from memeval.datasets.importing.table import read_csv, read_excel, read_table
+from memeval.datasets.importing.times import BY_FORMAT
 from memeval.datasets.io.fields import ARCHIVES
 from memeval.errors import UserError
 from memeval.text.personal import Redactor
+from memeval.text.shown import one_line
 
 CONVERSATIONS = re.compile(r"conversations([-_ (].*|\d+)?\.json")
 USERS = "users.json"
@@ -185,17 +187,23 @@ class _Reader(Struct):
             raise UserError(f"{paths[0]} contains no messages. {left_out}".strip())
 
         form = next(iter(self.forms))
+        self._check_settings(form)
+        self.log.leave_out("files of unknown format", len(self.unknown))
+        return form
+
+    def _check_settings(self, form: str) -> None:
+        """Raises `UserError` for settings of another format, and for a date format of no time."""
+        date_format = self.options.date_format
         given = []
         if self.options.columns:
             given.append("--map")
         # A table of questions may have dates, next to messages in any format.
-        if self.options.date_format and not self.questions:
+        if date_format and not self.questions:
             given.append("--date-format")
         if given and form != "table":
             raise UserError(f"{given[0]} is for tables, but this is {FORMS[form].title}.")
-
-        self.log.leave_out("files of unknown format", len(self.unknown))
-        return form
+        if date_format and BY_FORMAT.format(date_format) not in self.log.conversions:
+            raise UserError(f"no time matches --date-format '{one_line(date_format, 60)}'.")
 
     def _read_table(self, content: bytes, file: SourceFile) -> bool:
         """Reads a table; False if the file is not a table, or the user names another format."""

@@ -15,6 +15,7 @@ UNITS = ((1e11, 1.0, "seconds"), (1e14, 1e3, "milliseconds"), (1e17, 1e6, "micro
 """Units of a count since 1970, each with upper bound and divisor: 1e11 seconds is the year 5138."""
 NANOSECONDS = 1e9
 UNREADABLE = "times that could not be read (their messages are kept)"
+BY_FORMAT = "timestamps as {}"
 EARLIEST, LATEST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 LEAST_YEAR = 1000
 """Earlier years have fewer digits, and are typing errors."""
@@ -35,23 +36,27 @@ def read_time(value: Any, log: ImportLog, date_format: str | None = None) -> dat
     if time is None:
         log.leave_out(UNREADABLE, example=f"{quoted(value)}; for tables, use --date-format")
     elif date_format:
-        log.note_conversion(f"timestamps as {date_format}")
+        log.note_conversion(BY_FORMAT.format(date_format))
 
     return time
 
 
 def format_of(values: Iterable[str], location: str, date_format: str | None = None) -> str | None:
     """The format of a column of dates: the given one, or one detected from dates with day and month
-    in figures. None for other columns.
+    in figures. None for other columns, such as those in ISO 8601.
 
-    Raises `UserError` if the given format fits no date, or if day and month can't be told apart.
+    Raises `UserError` if the given format fits no other date, or if day and month can't be told
+    apart.
     """
     texts = list(filter(None, map(str.strip, values)))
     if date_format is not None:
-        if texts and not any(_by_format(text, date_format) for text in texts):
-            raise UserError(f"{location}: no time matches --date-format; one is {quoted(texts[0])}")
+        if any(_by_format(text, date_format) for text in texts):
+            return date_format
+        # Messages and questions may have different forms: only one of them needs the given one.
+        if all(map(iso_time, texts)):
+            return None
 
-        return date_format
+        raise UserError(f"{location}: no time matches --date-format; one is {quoted(texts[0])}")
 
     dates = list(filter(None, map(DAY_AND_MONTH.fullmatch, texts)))
     if not dates or 2 * len(dates) < len(texts):
