@@ -808,6 +808,20 @@ def test_windows_are_disjoint_in_time(tmp_path: Path, capsys: pytest.CaptureFixt
         data(["import", str(source), "--into", str(tmp_path / "x.json"), "--windows", "61"])
 
 
+def test_a_window_does_not_cut_off_a_first_message_without_a_time(tmp_path: Path) -> None:
+    rows = [
+        ["conversation", "speaker", "text", "time"],
+        ["late", "user", "l1", "2025-01-01"],
+        ["late", "agent", "l2", ""],
+        ["early", "user", "e1", ""],
+        ["early", "agent", "e2", "2024-01-01"],
+    ]
+    source = write(tmp_path / "turns.csv", table(rows))
+    cases = imported(tmp_path / "mine.json", source, "--windows", "2")
+    assert [[text for _, text in texts(case)] for case in cases] == [["e1", "e2"], ["l1", "l2"]]
+    assert "time" not in cases[0]["sessions"][0]["turns"][0]
+
+
 def test_overlapping_sessions_and_mixed_time_zones_are_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

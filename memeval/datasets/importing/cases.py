@@ -9,6 +9,8 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
+from msgspec.structs import replace
+
 from memeval.datasets.grouping import group
 from memeval.datasets.importing.message import ImportLog, Message
 from memeval.datasets.importing.times import iso_time
@@ -63,7 +65,7 @@ def cut_windows(
             f"--windows must be from 1 to {len(messages):,}, the number of messages, not {count:,}"
         )
 
-    timed = _with_times(messages)
+    timed = _with_session_times(messages)
     if all(time == datetime.min for time, _ in timed):
         log.note_conversion(
             "messages in the order of the file, because no time is known", len(messages)
@@ -200,6 +202,24 @@ def _with_times(messages: Iterable[Message]) -> list[tuple[datetime, Message]]:
         timed.append((latest, message))
 
     return timed
+
+
+def _with_session_times(messages: Sequence[Message]) -> list[tuple[datetime, Message]]:
+    """Like `_with_times`, but a first message of a session without a time takes the first time
+    of its session instead of that of a message of another session.
+    """
+    starts: dict[str, datetime] = {}
+    for message in messages:
+        if message.time is not None:
+            starts.setdefault(message.session, message.time)
+
+    dated = []
+    for message in messages:
+        start = starts.pop(message.session, None)
+        dated.append(message if message.time is not None else replace(message, time=start))
+
+    times = _with_times(dated)
+    return [(time, message) for (time, _), message in zip(times, messages, strict=True)]
 
 
 def _first_timed(session: Sequence[Message]) -> Message:
