@@ -48,15 +48,15 @@ def cases_of(run: Run, wanted: set[str], data: str | None = None) -> Iterator[Ev
 
 
 def _dataset(run: Run, data: str | None) -> Dataset:
-    from memeval.config.options import class_path
+    from memeval.config.options import built_in_classes
     from memeval.datasets.json.frozen import is_frozen
     from memeval.datasets.locate import build
-    from memeval.datasets.registry import has_adapter
 
     settings = _settings(run)
     name, path = str(settings.pop("name", None)), str(settings.pop("path", None) or "")
     named_class = settings.pop("class", None)
-    if not has_adapter(name) or named_class not in (None, class_path("dataset", name)):
+    own_class = built_in_classes("dataset").get(name)
+    if own_class is None or named_class not in (None, own_class):
         raise UserError(
             f"data set '{one_line(name)}' is not one of memeval's own, and memeval imports no "
             "other class to read a run"

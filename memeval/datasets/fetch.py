@@ -175,6 +175,10 @@ def verify(
     problems = list(_unlike(info, path, digest, dataset.files_read()))
     loaded = dataset.open()
     read = counts(dataset.read())
+    # A data set of a package may bring its file along with its class.
+    if path is None and loaded.path.is_file():
+        path = loaded.path
+
     part = excerpt_of(info, digest)
     if not part:
         for noun, count in dataset.expected_counts().items():

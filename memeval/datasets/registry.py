@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from memeval.config.options import Registry, built_in_classes
+from memeval.config.options import Registry, built_in_classes, class_path
 from memeval.config.plugins import plugins
 from memeval.datasets.contract import Dataset, DatasetInfo
 from memeval.errors import UserError, unknown
@@ -75,8 +75,8 @@ def dataset_info(name: str) -> DatasetInfo:
 
 
 def has_adapter(name: str) -> bool:
-    """Whether memeval has a class that reads the data set, and so can run it."""
-    return name in built_in_classes(GROUP)
+    """Whether a class reads the data set, memeval's own or a package's, so that it can be run."""
+    return class_path(GROUP, name) is not None
 
 
 def writable() -> list[str]:

@@ -53,6 +53,17 @@ def test_packages_run_by_name(site: Path, tmp_path: Path) -> None:
     assert run["valid"] and run["metrics"]["accuracy"] is not None
 
 
+def test_data_set_of_a_package_is_read_by_verify(site: Path, tmp_path: Path) -> None:
+    verified = completed(tmp_path, "data", "verify", "my_dataset", PYTHONPATH=str(site)).out
+    assert verified.startswith(f"{site / 'my_dataset' / 'cases.json'}: sha256 ")
+    assert "read: 2 cases, 2 sessions, 6 turns, 5 questions" in verified
+
+    (tmp_path / "broken.json").write_text("[{}]")
+    words = ("data", "verify", "my_dataset", f"dataset.path={tmp_path / 'broken.json'}")
+    refused = memeval(tmp_path, *words, PYTHONPATH=str(site))
+    assert refused.status == 2 and "record 0: field 'id' is missing" in refused.err
+
+
 @pytest.mark.slow
 def test_packages_run_by_name_through_the_api(site: Path, tmp_path: Path) -> None:
     code = (
