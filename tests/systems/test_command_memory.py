@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,15 @@ from served_examples import EXAMPLES, QUESTION, Under, asked, program
 from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
+from memeval.pipeline.execute.ingest import call_method, ingest
 from memeval.pipeline.open.system_source import SystemSource
-from memeval.records import Answer
+from memeval.records import Answer, Query, Retrieved
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external import program as started
 from memeval.systems.external.command import CommandMemory, CommandSettings, Process
 from memeval.systems.external.program import describe_status
 from memeval.testing.contract import MemorySystemContract
+from memeval.testing.sample import sample_chunks
 from memeval.testing.under_test import SystemUnderTest, play
 
 FAULTY = Path(__file__).with_name("faulty_program.py")
@@ -72,6 +75,20 @@ def test_program_that_died_is_restarted_and_given_the_case_again(tmp_path: Path)
     answer, ledger = asked(faulty(tmp_path, "dies once"))
     assert len(answer.retrieved or ()) == 3
     assert "repeated after: it ended with status 3" in ledger.remarks[TRIED_AGAIN]
+
+
+def test_program_that_died_is_given_both_users_of_a_shared_store_again(tmp_path: Path) -> None:
+    found: list[Retrieved] = []
+
+    async def search(of: SystemUnderTest) -> None:
+        system = of.start(of.parts(of.model()))
+        first, second = sample_chunks()[:2]
+        said = [replace(first, user="user-2"), replace(second, user="user-1")]
+        await ingest(system, said, (), retain=1)
+        found.extend(await call_method(system, system.probe, Query("cedar"), 20))
+
+    asyncio.run(play(search, faulty(tmp_path, "dies once")))
+    assert [result.text for result in found] == [chunk.text for chunk in sample_chunks()[:2]]
 
 
 @pytest.mark.slow

@@ -112,8 +112,10 @@ class CommandService(Service):
 
     async def _ask(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         if operation == "reset":
-            # An emptied memory needs none of the operations before.
-            self._history.clear()
+            # An emptied memory needs none of its operations before; those of the other user of a
+            # shared store remain.
+            namespace = body["namespace"]
+            self._history = [sent for sent in self._history if sent[1]["namespace"] != namespace]
 
         if self._process is None:
             # The data of the previous process is gone as well: the new one is sent the case again.
