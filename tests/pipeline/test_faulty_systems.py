@@ -170,6 +170,12 @@ def test_failed_questions_are_asked_again(
     assert {row["status"] for row in rows} == {"ok"}
 
 
+def test_failed_answers_have_no_retrieval_time() -> None:
+    summary, rows = played("AnswersNone")
+    assert {row["status"] for row in rows} == {"answer_failed"}
+    assert not [name for name in summary.metrics if name.startswith("latency_ms/retrieval")]
+
+
 def test_system_that_answers_itself_has_no_note_about_the_reader() -> None:
     summary, _ = played("Sound")
     assert not any("extractive reader" in note.text for note in summary.notes)

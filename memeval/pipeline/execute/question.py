@@ -97,7 +97,10 @@ def _answer_times(row: AnswerRow, ledger: Ledger) -> StepTimes:
         wait_s=round(ledger.wait_s, 3),
     )
     if row.status is not Status.OK:
-        return replace(times, answer_ms=None, model_ms=None)
+        times = replace(times, answer_ms=None, model_ms=None)
+    # What failed may be the retrieval: a refused search is over at once.
+    if row.status is Status.ANSWER_FAILED:
+        times = replace(times, retrieval_ms=None)
 
     return times
 
