@@ -17,6 +17,8 @@ for line in sys.stdin:
     reply = {"id": request["id"], "usage": []}
     if operation == "ingest":
         chunks += request["chunks"]
+        if fault == "dies once":
+            reply["usage"] = {"prompt_tokens": 7, "completion_tokens": 0}
 
     if operation == "search":
         first = not mark.exists()

@@ -22,7 +22,7 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.execute.ingest import call_method, ingest
 from memeval.pipeline.open.system_source import SystemSource
-from memeval.records import Answer, Query, Retrieved
+from memeval.records import Answer, Query, Retrieved, Role
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external import program as started
 from memeval.systems.external.command import CommandMemory, CommandSettings, Process
@@ -75,6 +75,7 @@ def test_program_that_died_is_restarted_and_given_the_case_again(tmp_path: Path)
     answer, ledger = asked(faulty(tmp_path, "dies once"))
     assert len(answer.retrieved or ()) == 3
     assert "repeated after: it ended with status 3" in ledger.remarks[TRIED_AGAIN]
+    assert [usage.prompt_tokens for usage in ledger.usages if usage.role is Role.INGEST] == [7, 7]
 
 
 def test_program_that_died_is_given_both_users_of_a_shared_store_again(tmp_path: Path) -> None:

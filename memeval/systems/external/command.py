@@ -13,8 +13,9 @@ from typing import Any
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import current_ledger
 from memeval.llm.transport import encode, time_limit
+from memeval.records import Role
 from memeval.systems.base import RUNTIME
-from memeval.systems.external import remote
+from memeval.systems.external import remote, wire
 from memeval.systems.external.program import CaseHome, Program, ProgramError, ProgramSettings
 from memeval.systems.external.served import (
     AnsweringSettings,
@@ -24,7 +25,6 @@ from memeval.systems.external.served import (
     files_of,
     note_noise,
 )
-from memeval.systems.external.wire import CHANGES
 from memeval.text.shown import one_line
 
 MOST_NOISE = 10_000
@@ -123,12 +123,16 @@ class CommandService(Service):
             program = await Program.start(self._home.words(), self._home.variables(), EXAMPLE)
             self._process = Process(program)
             for earlier, earlier_body in self._history:
-                await self._process.ask(earlier, earlier_body, self._settings.request_timeout_s)
+                timeout_s = self._settings.request_timeout_s
+                again = await self._process.ask(earlier, earlier_body, timeout_s)
+                # A program that calls a model pays for the case again.
+                if earlier != "reset":
+                    current_ledger().usages += wire.read_usages(again, Role.INGEST)
 
         reply = await self._process.ask(operation, body, self._settings.request_timeout_s)
         # Only successful operations are repeated to the next process. The operation that failed is
         # sent again by `call`.
-        if operation in ("reset", "ingest", *CHANGES):
+        if operation in ("reset", "ingest", *wire.CHANGES):
             self._history.append((operation, body))
 
         return reply
