@@ -23,7 +23,7 @@ from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.measure.provenance import DATA, data_tags
 from memeval.pipeline.measure.records import write_recall
 from memeval.pipeline.measure.run_notes import shortened_notes
-from memeval.pipeline.open.code import is_built_in
+from memeval.pipeline.open.code import OtherMetrics, is_built_in
 from memeval.pipeline.open.opening import open_dataset
 from memeval.pipeline.verify.figures import figure_problems
 from memeval.records import EvalCase, EvalQuestion
@@ -121,9 +121,11 @@ def _read(config: RunConfig) -> PackagedData:
     return data
 
 
-def unlike_records(records: list[Record], rows: PackagedRows, data: PackagedData) -> Iterator[str]:
+def unlike_records(
+    records: list[Record], rows: PackagedRows, data: PackagedData, others: OtherMetrics
+) -> Iterator[str]:
     """Ids of the records whose question, gold or figures differ from those made from the data and
-    the rows.
+    the rows; figures of `others` are not compared.
     """
     for record in records:
         question = data.questions.get(record.question_id)
@@ -136,13 +138,19 @@ def unlike_records(records: list[Record], rows: PackagedRows, data: PackagedData
         measured = measure_answer(row, question, data.turns[record.case_id], data.dataset)
         part = id_until(data.cases[record.case_id], question)
         memory = rows.ingests.get((record.repeat, ingest_id(part)))
+        figures = {**measured.metrics, **write_recall(memory, question)}
+        recorded = dict(record.metrics)
+        for name in {*figures, *recorded}:
+            if others.include(name, figures):
+                recorded[name] = figures[name] = None
+
         made = (
-            {**measured.metrics, **write_recall(memory, question)},
+            figures,
             *_ranks(measured.ranking),
             *_ranks(measured.shown),
         )
         members = (
-            dict(record.metrics),
+            recorded,
             record.evidence_ranks,
             record.session_evidence_ranks,
             record.shown_evidence_ranks,

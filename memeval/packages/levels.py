@@ -28,6 +28,7 @@ from memeval.packages.register import register_problems, signed_words
 from memeval.packages.rows import PackagedRows, text_problems
 from memeval.packages.signing import signer_of
 from memeval.pipeline.execute.judging import judge_answer
+from memeval.pipeline.open.code import OtherMetrics
 from memeval.pipeline.verify.figures import same_figure
 from memeval.pipeline.verify.sound import FolderCheck, name_ids
 from memeval.results import JudgeIdentity, Record
@@ -182,7 +183,8 @@ class _Verifier:
             records = self.records[run.key]
             mismatch = unlike_members(run.summary, records, data)
             level.problems += [f"{run.key}: {line}" for line in mismatch]
-            unlike = list(unlike_records(records, self.rows[run.key], data))
+            others = OtherMetrics.of(run.summary.tags.get(FIGURES_CODE, ""))
+            unlike = list(unlike_records(records, self.rows[run.key], data, others))
             with_data += 1
             asked = question_ids(records)
             missing = [name for name in data.questions if name not in asked]

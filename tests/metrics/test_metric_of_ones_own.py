@@ -17,6 +17,10 @@ from memeval.errors import UserError
 from memeval.metrics import registry
 from memeval.metrics.metric import PAGE, REPORT, SHOW, TABLE, TAGS, TILE, Metric, Unit
 from memeval.metrics.registry import metric_named
+from memeval.packages import pack
+from memeval.packages.levels import Checks, verify_package
+from memeval.pipeline.open.code import OtherMetrics
+from memeval.pipeline.verify.sound import verify_run
 from memeval.records import EvalQuestion
 from memeval.report.comparison import cells, comparison_csv, comparison_markdown
 from memeval.report.page.build import page_data
@@ -154,6 +158,30 @@ def test_finished_run_is_measured_again_for_a_new_metric(
     assert again.key == runs[0].key
     assert again.metrics["fabricated"] == runs[0].metrics["invented_words"]
     assert "invented_words" not in again.metrics
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_run_is_sound_where_other_metrics_are_added(
+    is_here: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    added = {INVENTED.name: INVENTED, LETTERS.name: LETTERS}
+    monkeypatch.setattr(registry, "_ADDED", {} if is_here else added)
+    run = memeval.run(*SMALL, system="bm25", progress=False)
+    package = pack([run], tmp_path / "own.memeval").path
+
+    monkeypatch.setattr(registry, "_ADDED", added if is_here else {})
+    verified = verify_run(run.folder)
+    assert verified.problems == ()
+    lacking = "added metrics (invented_words, letters): they are not installed here"
+    assert (lacking in verified.unchecked) is not is_here
+    assert not any(level.problems for level in verify_package(package, Checks(data=True)))
+
+
+def test_run_cannot_hide_a_figure_as_that_of_an_added_metric() -> None:
+    others = OtherMetrics.of("0123abcd accuracy=my_metrics:right@45 letters=my_metrics:letters@45")
+    assert not others.include("accuracy/temporal", {"accuracy/temporal"})
+    assert others.include("letters/temporal", {"accuracy/temporal"})
 
 
 def test_failing_metric_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memeval.config.identity import Digests
 from memeval.config.plugins import packages_of
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, RunConfig
 from memeval.config.sources import code_identity
 from memeval.metrics.registry import added_metrics
+from memeval.results.own_prices import without_prices
 
 _MODELS = {
     "extractive": "memeval.llm.extractive",
@@ -41,6 +46,8 @@ _BUILDS = (
     "memeval.pipeline.execute.memory_build",
 )
 """Modules that build memories."""
+_ADDED = re.compile(r"(\S+)=(\S+)")
+"""Name and code of an added metric in the identity of the figures' code."""
 _LOOK_UPS = (
     "memeval.datasets.fetch",
     "memeval.datasets.locate",
@@ -123,12 +130,39 @@ def figures_code(dataset: type) -> str:
         within=("memeval.metrics", "memeval.datasets", "memeval.text.words"),
         outside=_LOOK_UPS,
     )
+    return " ".join([ours, *_code_of_added_metrics()])
+
+
+def _code_of_added_metrics() -> list[str]:
     added = []
     for metric in added_metrics():
         sources = [metric.of_answer, metric.of_record]
         added += [f"{metric.name}={class_identity(source)}" for source in sources if source]
 
-    return " ".join([ours, *added])
+    return added
+
+
+class OtherMetrics(Struct, frozen=True):
+    """The added metrics, such as those of packages, in which a run and this process differ."""
+
+    here: frozenset[str]
+    """Names of those that this process has, and the run lacks or has by other code."""
+    run: frozenset[str]
+    """Names of those that the run says it has, and this process lacks."""
+
+    @classmethod
+    def of(cls, code: str) -> OtherMetrics:
+        """`code` is the run's `figures_code`."""
+        of_run = set(_ADDED.findall(without_prices(code)))
+        own = set(_ADDED.findall(" ".join(_code_of_added_metrics())))
+        here = frozenset(name for name, _ in own - of_run)
+        return cls(here=here, run=frozenset(name for name, _ in of_run - own) - here)
+
+    def include(self, figure: str, computed: Container[str]) -> bool:
+        """Whether a figure of a run is one of theirs; `computed` are the figures computed here."""
+        name = figure.partition("/")[0].removesuffix("_std")
+        # A run may say anything, but can't hide a figure that is computed here.
+        return name in self.here or (name in self.run and figure not in computed)
 
 
 def class_identity(identified: Any) -> str:

@@ -13,7 +13,9 @@ from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.run_notes import notes_of_rows, shortened_notes
 from memeval.pipeline.measure.selection import Figures, measure
 from memeval.pipeline.measure.spending import UNKNOWN_IF_IMPORTED, Metrics
+from memeval.pipeline.open.code import OtherMetrics
 from memeval.results import CategoryResult, Record, RunSummary, is_imported
+from memeval.results.own_prices import FIGURES_CODE
 from memeval.text.shown import one_line, some_of
 
 Measures = Callable[[Sequence[Record]], Mapping[str, float | None]]
@@ -61,7 +63,12 @@ def figure_problems(
     if not has_prices:
         skipped.append(PRICE_PREFIX)
 
-    compare = partial(_differences, others=others, skipped_prefixes=tuple(skipped))
+    compare = partial(
+        _differences,
+        others=others,
+        skipped_prefixes=tuple(skipped),
+        other_metrics=OtherMetrics.of(summary.tags.get(FIGURES_CODE, "")),
+    )
     differences = list(compare("", summary.metrics, figures.metrics))
     for repeat, own_metrics in zip(summary.repeats, figures.repeats, strict=True):
         differences += compare(f"repeat {repeat.repeat}: ", repeat.metrics, own_metrics)
@@ -124,12 +131,18 @@ def _differences(
     prefix: str,
     recorded: Mapping[str, float | None],
     computed: Metrics,
+    *,
     others: Collection[str],
     skipped_prefixes: tuple[str, ...],
+    other_metrics: OtherMetrics,
 ) -> Iterator[str]:
-    """Skips `others` and names with one of `skipped_prefixes`: they are not computed here."""
+    """Skips `others`, names with one of `skipped_prefixes`, and those of `other_metrics`: they are
+    not computed here.
+    """
     for name in dict.fromkeys((*computed, *recorded)):
         if name in others or name.startswith(skipped_prefixes):
+            continue
+        if other_metrics.include(name, computed):
             continue
 
         value = computed.get(name)

@@ -24,6 +24,7 @@ from memeval.pipeline.execute.memory import read_manifest
 from memeval.pipeline.execute.rows import usages_of
 from memeval.pipeline.execute.timeline import unasked_checkpoints
 from memeval.pipeline.measure.records import Ingest, members_of_rows, rows_digest, rows_of_run
+from memeval.pipeline.open.code import OtherMetrics
 from memeval.pipeline.verify.figures import figure_problems, note_problems
 from memeval.pipeline.verify.settings import setting_problems, tag_problems, witness_problems
 from memeval.results import (
@@ -42,7 +43,7 @@ from memeval.results import (
 from memeval.results.calibration import calibration_problem
 from memeval.results.fields import as_plain, as_read, read_json
 from memeval.results.files import memory_folders
-from memeval.results.own_prices import has_other_prices
+from memeval.results.own_prices import FIGURES_CODE, has_other_prices
 from memeval.results.rows import answer_or_ingest, case_of_ingest
 from memeval.results.store import Parse, R, SoundRows
 from memeval.results.summary import PACKAGE_RUN, PACKAGE_TAG
@@ -163,6 +164,11 @@ class FolderCheck:
         if summary.protocol_metrics:
             names = ", ".join(one_line(name, 40) for name in summary.protocol_metrics[:MOST_NAMED])
             self.unchecked.append(f"the data set's own metrics ({names} …): they need its file")
+
+        lacking = OtherMetrics.of(summary.tags.get(FIGURES_CODE, "")).run
+        if lacking:
+            names = some_of([one_line(name, 40) for name in sorted(lacking)], MOST_NAMED)
+            self.unchecked.append(f"added metrics ({names}): they are not installed here")
 
     def _add_figure_problems(self, problems: Iterable[str]) -> None:
         for problem in problems:
