@@ -44,6 +44,8 @@ RESERVED_PARAMETERS = {
 """Parameters of a request that `extra_body` must not contain, and the settings to use instead."""
 EMBEDDER_LIMIT, RERANKER_LIMIT = 8, 16
 """Default limits of concurrent requests at an address that no other role calls."""
+BUILT_IN_MODELS = ("extractive", "mock", "openai")
+"""The kinds of models that memeval has; any other is that of a package."""
 OFFLINE_READER = "extractive"
 """The option of the group `llm` that is not a language model."""
 _LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -75,6 +77,12 @@ def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
 def called_roles(llm: LlmConfig, roles: Sequence[str] = ROLES) -> list[str]:
     """The given roles whose model is behind an endpoint."""
     return [role for role in roles if settings_of_role(llm, role).name == "openai"]
+
+
+def package_models(llm: LlmConfig, roles: Sequence[str] = ROLES) -> list[str]:
+    """Names of the models of packages that the given roles call."""
+    names = (settings_of_role(llm, role).name for role in roles)
+    return [name for name in dict.fromkeys(names) if name not in BUILT_IN_MODELS]
 
 
 def lowest_limit(config: RunConfig) -> int | None:

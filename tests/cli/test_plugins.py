@@ -267,6 +267,29 @@ def test_model_and_prompt_of_a_package_run(tmp_path: Path) -> None:
     assert unknown.status == 2 and "Did you mean: parrot" in unknown.told
 
 
+DEAR = """
+from memeval.llm.mock import MockModel
+
+
+class Dear(MockModel):
+    async def complete(self, prompt, *, role, seed=0):
+        raise AssertionError("it was called")
+"""
+
+
+def test_model_of_a_package_is_counted_in_a_plan_without_a_call(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    parts = {"memeval.models": {"dear": "dear_model:Dear"}}
+    install(site, "dear-model", parts, {"dear_model.py": DEAR})
+    words = ("system=bm25", "llm=dear", "judge=llm", *SMALL)
+    plan = completed(tmp_path, "plan", *words, PYTHONPATH=str(site)).out
+    assert re.search(r"^answer +dear ", plan, re.M) and re.search(r"^judge +dear ", plan, re.M)
+    assert "cost unknown" in plan
+
+    refused = memeval(tmp_path, *words, "budget.calls=9", PYTHONPATH=str(site))
+    assert refused.status == 2 and "a budget can't be enforced with llm=dear" in refused.told
+
+
 def test_plan_and_check_accept_systems_of_packages(run: Command) -> None:
     planned = run("plan", "-m", "system=echo_last", "system.last=1,2", *SMALL)
     assert re.search(r"^runs +2 +0 +2$", planned.out, re.MULTILINE)

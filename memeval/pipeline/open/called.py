@@ -12,6 +12,7 @@ from memeval.config.roles import (
     INGEST,
     JUDGE,
     called_roles,
+    package_models,
     section_of_role,
     settings_of_role,
 )
@@ -54,6 +55,11 @@ def called_models(cell: Cell, more: Sequence[str] = ()) -> Iterator[CalledModel]
     for path, part in (("embedder", config.embedder), ("reranker", config.reranker)):
         if part.base_url and part.name not in OFFLINE:
             yield CalledModel(path, str(part.model), part.base_url, f"{path}.base_url")
+
+
+def calls_package_models(cell: Cell) -> bool:
+    """Whether the cell calls a model of a package."""
+    return bool(package_models(cell.config.llm, _roles(cell)))
 
 
 def options_of_addresses(cell: Cell) -> dict[str, str]:
@@ -115,6 +121,12 @@ def check_budget(cell: Cell, more: Sequence[str] = ()) -> None:
         raise UserError(
             f"a budget can't be enforced with system={cell.config.system['name']}: its server "
             "makes the calls",
+            "leave the budget out",
+        )
+
+    for name in package_models(cell.config.llm, (*_roles(cell), *more)):
+        raise UserError(
+            f"a budget can't be enforced with llm={name}: the model's package makes the calls",
             "leave the budget out",
         )
 

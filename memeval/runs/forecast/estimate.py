@@ -17,6 +17,7 @@ from memeval.pipeline.execute.memories import MemorySource
 from memeval.pipeline.execute.progress import Silent
 from memeval.pipeline.execute.repeat import Repeat, first_error
 from memeval.pipeline.execute.unit import ANSWER_ROW, VERDICT_ROW, Message, SentRows, SentTexts
+from memeval.pipeline.open.called import calls_package_models
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.system_source import SystemSource
@@ -148,7 +149,9 @@ class Estimator:
 
     def _open_repeats(self) -> Iterator[OpenRepeat]:
         for planned in self._plan.open_cells:
-            if not planned.reach or not self._can_imagine(planned.cell):
+            if not self._can_imagine(planned.cell):
+                continue
+            if not planned.reach and not calls_package_models(planned.cell):
                 continue
 
             for seed in planned.cell.seeds:

@@ -7,6 +7,7 @@ replies can't be known: they are made up, in the form that each prompt asks for.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import sqlite3
 import threading
 from collections import Counter
@@ -19,6 +20,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memeval.config.paths import cache_dir
+from memeval.config.roles import BUILT_IN_MODELS, settings_of_role
 from memeval.config.schema import ReaderConfig, RunConfig, WriterConfig
 from memeval.llm.cache import Cache
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
@@ -26,7 +28,8 @@ from memeval.llm.cache_file import connect_to_read
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.endpoint import MOST_BYTES, Endpoint, EndpointReply, EndpointSettings
 from memeval.llm.metering import Ledger, current_ledger
-from memeval.llm.model import LanguageModel
+from memeval.llm.model import LanguageModel, MeteredModel
+from memeval.llm.openai import OpenAIModel
 from memeval.llm.reply import read_chat
 from memeval.llm.tokens import count_tokens
 from memeval.pipeline.execute.case_work import CaseWork
@@ -34,7 +37,7 @@ from memeval.pipeline.execute.memories import MemorySource
 from memeval.pipeline.execute.source import CaseAnswers
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections
-from memeval.pipeline.open.models import Models
+from memeval.pipeline.open.models import Models, sampling_of
 from memeval.records import EvalCase, Role
 from memeval.results import VerdictRow
 from memeval.results.prices import provider_of
@@ -290,7 +293,28 @@ class ImaginedModels(Models):
         super().__init__(config, origin, None, connections)
 
     def _model(self, role: str) -> LanguageModel:
-        return _RoleRecorder(super()._model(role))
+        settings = settings_of_role(self._config.llm, role)
+        if settings.name in BUILT_IN_MODELS:
+            return _RoleRecorder(super()._model(role))
+
+        # A package's model would really be called: an imagined endpoint stands in for it.
+        address = f"llm={settings.name}"
+        called = dataclasses.replace(
+            settings, model=settings.model or settings.name, base_url=address
+        )
+        endpoint = self.endpoint(
+            EndpointSettings(
+                base_url=address,
+                api_key="",
+                max_concurrency=settings.max_concurrency,
+                timeout_s=settings.timeout_s,
+                patience_s=settings.patience_s,
+            )
+        )
+        # A cache of the cell's own: cells do not share the replies of such a model.
+        cache = self.cache(f"{settings.name}-{self.origin}")
+        model = OpenAIModel(endpoint, sampling_of(called, role), cache, self.origin)
+        return _RoleRecorder(MeteredModel(model))
 
 
 class _RoleRecorder(LanguageModel):
