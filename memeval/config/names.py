@@ -9,7 +9,7 @@ from typing import Any
 
 from memeval.config.overrides import INTEGER_GROUPS
 from memeval.config.paths import conf_dir
-from memeval.config.served import package_fields, package_options
+from memeval.config.served import chosen_options, package_fields
 from memeval.errors import UserError
 from memeval.text.shown import some_of
 from memeval.text.yaml_files import load_yaml
@@ -43,9 +43,11 @@ def known_names() -> Mapping[str, list[str]]:
 
 
 def options_with_field(name: str, words: Iterable[str]) -> Sequence[str]:
-    """The options that have the field `name`: memeval's own, and those that the words choose."""
+    """The options that have the field `name`: memeval's own, by their files alone, and those that
+    the words choose, by the files that these build on, too.
+    """
     choices = frozenset(without_marks(word) for word in words if "=" in word)
-    return [*known_names().get(name, ()), *package_options(name, choices)]
+    return [*known_names().get(name, ()), *chosen_options(name, choices)]
 
 
 def without_marks(word: str) -> str:

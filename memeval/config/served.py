@@ -37,7 +37,6 @@ from memeval.config.plugins import (
     SWEEP,
     Plugin,
     option_file,
-    own_file,
     plugin,
     plugins,
     read_yaml,
@@ -99,8 +98,8 @@ def describe(group: str, part: Plugin) -> str:
 
 
 @cache
-def package_options(name: str, words: frozenset[str]) -> tuple[str, ...]:
-    """The options of packages and classes that `words` choose and that have the field `name`."""
+def chosen_options(name: str, words: frozenset[str]) -> tuple[str, ...]:
+    """The options that `words` choose and that have the field `name`, their own or inherited."""
     group, _, field = name.partition(".")
     owners: list[str] = []
     for word in sorted(words):
@@ -109,8 +108,9 @@ def package_options(name: str, words: frozenset[str]) -> tuple[str, ...]:
             continue
 
         for option in map(str.strip, values.split(",")):
-            is_own = own_file(group, option) is not None
-            if not is_own and field in _field_names(group, option):
+            names = _field_names(group, option)
+            # A field may have fields itself: `system.tools` has `system.tools.deny`.
+            if any(f"{known}.".startswith(f"{field}.") for known in names):
                 owners.append(f"{group}={option}")
 
     return tuple(owners)

@@ -153,6 +153,17 @@ def test_each_cell_equals_its_own_composition(
         assert repr(plain(fields)) == repr(fields_alone), words
 
 
+def test_a_field_is_set_for_all_options_that_have_it(
+    loader: ConfigLoader, master: DictConfig
+) -> None:
+    names = ("mem0", "mem0_verbatim", "bm25")
+    jobs = [[f"system={name}", "system.threshold=0.5"] for name in names]
+    composer = SweepComposer(loader, master, jobs)
+    systems = [plain(composer.compose(words, 0)[0])["system"] for words in jobs]
+    # mem0_verbatim inherits it from mem0.
+    assert [system.get("threshold") for system in systems] == [0.5, 0.5, None]
+
+
 PRODUCT = (
     ("system=bm25", "system=cogcanvas_nograph"),
     ("dataset=demo", "dataset=demo_beam", "dataset=synthetic"),
