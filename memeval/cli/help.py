@@ -101,7 +101,7 @@ def _print_plugin(group: str, name: str) -> None:
 
             fields = []
             for field, value in (served_fields(group, name) or {}).items():
-                if field != "name":
+                if field not in ("name", "class"):
                     shown = json.dumps(value).strip('"')
                     fields.append(f"{field}={shown}")
 

@@ -81,11 +81,13 @@ def served_fields(group: str, option: str) -> dict[str, Any] | None:
     provider = plugin(group, option)
     if provider is None or provider.path is None:
         return None
-    if group in _SCHEMAS:
-        return {"name": option, **_settings(group, None)}
+    part = None
+    if group not in _SCHEMAS:
+        part = import_named(provider.path, group, f"{group} '{option}' of {provider.package}")
 
-    part = import_named(provider.path, group, f"{group} '{option}' of {provider.package}")
-    return {"name": option, **_settings(group, part)}
+    # The class, too, as in memeval's own files: an option that builds on this one inherits it.
+    own_class = {"class": provider.path} if group in GROUPS else {}
+    return {"name": option, **own_class, **_settings(group, part)}
 
 
 def describe(group: str, part: Plugin) -> str:

@@ -102,9 +102,9 @@ def shown_fields(run: Command, *words: str) -> str:
 @pytest.mark.parametrize(
     ("words", "fields"),
     [
-        (["system=echo_last"], "name: echo_last last: 3"),
-        (["system=echo_last", "system.last=5"], "name: echo_last last: 5"),
-        (["system=echo_five"], "name: echo_five last: 5"),
+        (["system=echo_last"], f"name: echo_last class: {CLASS} last: 3"),
+        (["system=echo_last", "system.last=5"], f"name: echo_last class: {CLASS} last: 5"),
+        (["system=echo_five"], f"name: echo_five class: {CLASS} last: 5"),
         ([f"system.class={CLASS}"], f"name: EchoLast class: {CLASS} last: 3"),
         ([f"system.class={CLASS}", "system.last=4"], f"name: EchoLast class: {CLASS} last: 4"),
         ([f"+system.class={CLASS}", "+system.last=4"], f"name: EchoLast class: {CLASS} last: 4"),
@@ -120,6 +120,17 @@ def test_run_by_name_records_digest_and_version(run: Command, site: Path, tmp_pa
     (summary,) = runs(tmp_path)
     assert summary["params"]["system"] == "echo_last" and summary["params"]["system.last"] == 2
     assert re.search(rf'"{CLASS}@[0-9a-f]{{64}} echo-memory 1\.2"', json.dumps(summary["identity"]))
+
+
+def test_file_of_ones_own_builds_on_an_option_of_a_package(run: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "conf" / "system"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text(
+        "defaults: [echo_last, _self_]\nname: mine\nlast: 2\n", encoding="utf-8"
+    )
+    run("--config-dir", str(folder.parent), "system=mine", "plots=false", *SMALL)
+    (summary,) = runs(tmp_path)
+    assert (summary["params"]["system"], summary["params"]["system.last"]) == ("mine", 2)
 
 
 @pytest.mark.slow
