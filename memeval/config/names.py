@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from memeval.config.overrides import INTEGER_GROUPS
@@ -42,12 +43,14 @@ def known_names() -> Mapping[str, list[str]]:
     return names
 
 
-def options_with_field(name: str, words: Iterable[str]) -> Sequence[str]:
+def options_with_field(
+    name: str, words: Iterable[str], folders: tuple[Path, ...] = ()
+) -> Sequence[str]:
     """The options that have the field `name`: memeval's own, by their files alone, and those that
-    the words choose, by the files that these build on, too.
+    the words choose, by the files that these build on, too. `folders` are the user's.
     """
     choices = frozenset(without_marks(word) for word in words if "=" in word)
-    return [*known_names().get(name, ()), *chosen_options(name, choices)]
+    return [*known_names().get(name, ()), *chosen_options(name, choices, folders)]
 
 
 def without_marks(word: str) -> str:
@@ -68,7 +71,7 @@ def unknown_name(key: str) -> UserError:
     """The error for an unknown group or field, with options that have it or the nearest names."""
     known = known_names()
     package_names = package_fields(key.partition(".")[0])
-    if owners := known.get(key):
+    if owners := known.get(key) or package_names.get(key):
         listed = some_of(owners, 3)
         return UserError(
             f"'{key}' is a field of {listed} only", f"for example:  {owners[0]} {key}=...", HELP

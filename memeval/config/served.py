@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
@@ -100,8 +100,12 @@ def describe(group: str, part: Plugin) -> str:
 
 
 @cache
-def chosen_options(name: str, words: frozenset[str]) -> tuple[str, ...]:
-    """The options that `words` choose and that have the field `name`, their own or inherited."""
+def chosen_options(
+    name: str, words: frozenset[str], folders: tuple[Path, ...] = ()
+) -> tuple[str, ...]:
+    """The options that `words` choose and that have the field `name`, their own or inherited;
+    `folders` are the user's.
+    """
     group, _, field = name.partition(".")
     owners: list[str] = []
     for word in sorted(words):
@@ -110,7 +114,7 @@ def chosen_options(name: str, words: frozenset[str]) -> tuple[str, ...]:
             continue
 
         for option in map(str.strip, values.split(",")):
-            names = _field_names(group, option)
+            names = _field_names(group, option, folders)
             # A field may have fields itself: `system.tools` has `system.tools.deny`.
             if any(f"{known}.".startswith(f"{field}.") for known in names):
                 owners.append(f"{group}={option}")
@@ -118,20 +122,26 @@ def chosen_options(name: str, words: frozenset[str]) -> tuple[str, ...]:
     return tuple(owners)
 
 
-def package_fields(group: str) -> list[str]:
-    """The fields of all options that packages provide for a group, by dotted name."""
-    names: set[str] = set()
-    for option in plugins(group):
+def package_fields(group: str) -> Mapping[str, Sequence[str]]:
+    """The fields of all options that packages provide for a group, with these options."""
+    owners: dict[str, list[str]] = {}
+    for option in sorted(plugins(group)):
         # An option that can't be imported is reported when it is chosen.
         with suppress(UserError):
-            names |= {f"{group}.{field}" for field in _field_names(group, option)}
+            for field in sorted(_field_names(group, option)):
+                owners.setdefault(f"{group}.{field}", []).append(f"{group}={option}")
 
-    return sorted(names)
+    return owners
 
 
-def _field_names(group: str, option: str) -> Collection[str]:
-    """The fields of an option, including inherited ones."""
+def _field_names(group: str, option: str, folders: Sequence[Path] = ()) -> Collection[str]:
+    """The fields of an option, including inherited ones; `folders` are the user's."""
     file = _file(group, option)
+    for folder in folders:
+        own = folder / group / f"{option}.yaml"
+        if file is None and own.is_file():
+            file = own
+
     if file is None:
         return served_fields(group, option) or ()
 
@@ -139,7 +149,7 @@ def _field_names(group: str, option: str) -> Collection[str]:
     names = set(flatten(loaded))
     for base in loaded.get("defaults", ()):
         if isinstance(base, str) and base not in ("_self_", option):
-            names |= set(_field_names(group, base))
+            names |= set(_field_names(group, base, folders))
 
     return names
 

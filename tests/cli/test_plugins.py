@@ -128,9 +128,11 @@ def test_file_of_ones_own_builds_on_an_option_of_a_package(run: Command, tmp_pat
     (folder / "mine.yaml").write_text(
         "defaults: [echo_last, _self_]\nname: mine\nlast: 2\n", encoding="utf-8"
     )
-    run("--config-dir", str(folder.parent), "system=mine", "plots=false", *SMALL)
-    (summary,) = runs(tmp_path)
-    assert (summary["params"]["system"], summary["params"]["system.last"]) == ("mine", 2)
+    words = ("system=mine,bm25", "system.last=1,2", "plots=false", *SMALL)
+    run("--config-dir", str(folder.parent), "-m", *words)
+    params = [summary["params"] for summary in runs(tmp_path)]
+    swept = {(found["system"], found.get("system.last")) for found in params}
+    assert swept == {("mine", 1), ("mine", 2), ("bm25", None)}
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, product
+from pathlib import Path
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -18,6 +19,8 @@ from memeval.config.names import options_with_field, without_marks
 from memeval.config.overrides import INTEGER_GROUPS
 from memeval.runs.compose.composition import Composition, Fields, ParsedOverride, SeparateOptions
 
+FILE = "file://"
+"""Beginning of a path of Hydra's that is a folder of a user's."""
 MANY = 12
 """Number of compositions of a sweep after which the others are assembled."""
 
@@ -35,6 +38,7 @@ class SweepComposer:
         self._loader, self._master = loader, master
         self._options = frozenset(map(without_marks, chain.from_iterable(jobs)))
         """All overrides of the sweep, some of which choose options: `llm=openai`."""
+        self._folders = _user_folders(loader)
         self._parser = OverridesParser.create()
         self._words: dict[str, ParsedOverride] = {}
         self._compositions: dict[tuple[str, ...], Composition | None] = {}
@@ -95,7 +99,10 @@ class SweepComposer:
         kept = []
         for word in overrides:
             name = word.partition("=")[0]
-            owners = options_with_field(name, self._options) if "." in name else ()
+            owners: Sequence[str] = ()
+            if "." in name:
+                owners = options_with_field(name, self._options, self._folders)
+
             choice = chosen.get(name.partition(".")[0])
             is_foreign = choice not in owners and not self._options.isdisjoint(owners)
             if choice is None or not is_foreign:
@@ -187,6 +194,12 @@ def _integer(override: Override) -> int | None:
         return int(text) or None
 
     return None
+
+
+def _user_folders(loader: ConfigLoader) -> tuple[Path, ...]:
+    """The folders of options that were given with `--config-dir`."""
+    paths = [element.path or "" for element in loader.get_search_path().get_path()]
+    return tuple(Path(path.removeprefix(FILE)) for path in paths if path.startswith(FILE))
 
 
 def _may_share(words: Sequence[ParsedOverride]) -> bool:

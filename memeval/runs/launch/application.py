@@ -53,9 +53,9 @@ _PLAIN = re.compile(r"(?!hydra)(\+sweep=)?[a-z]")
 def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
     """Hydra's application for these arguments: composes their runs, passes each to `run_job`."""
     check_overrides(list(arguments))
-    for option, folder in pairwise(arguments):
-        if option in CONFIG_DIR:
-            check_folder(Path(folder))
+    user_folders = _user_folders(arguments)
+    for user_folder in user_folders:
+        check_folder(user_folder)
 
     # Otherwise Hydra prints errors in its own words, and ends the process itself.
     os.environ["HYDRA_FULL_ERROR"] = "1"
@@ -66,7 +66,7 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
     if not is_single:
         # A single run takes the last of two overrides, as commands do. In a sweep, both were meant.
         check_given_once(arguments)
-        words = _for_cells_alone(words)
+        words = _for_cells_alone(words, user_folders)
 
     # `hydra.main` reads its arguments only from there.
     sys.argv = ["memeval", *words]
@@ -94,8 +94,7 @@ def _is_single_run(arguments: Sequence[str]) -> bool:
 
 def _asks_for_cells(sweep: str, arguments: Sequence[str]) -> bool:
     """Whether the file of a sweep makes it one without `-m`."""
-    folders = [Path(folder) for option, folder in pairwise(arguments) if option in CONFIG_DIR]
-    user_files = [folder / "sweep" / f"{sweep}.yaml" for folder in folders]
+    user_files = [folder / "sweep" / f"{sweep}.yaml" for folder in _user_folders(arguments)]
     modes = []
     for file in [*user_files, sweep_file(sweep)]:
         if file is not None and file.is_file():
@@ -105,7 +104,12 @@ def _asks_for_cells(sweep: str, arguments: Sequence[str]) -> bool:
     return RunMode.MULTIRUN.name in modes
 
 
-def _for_cells_alone(words: Sequence[str]) -> list[str]:
+def _user_folders(arguments: Sequence[str]) -> tuple[Path, ...]:
+    """The folders with the user's own options."""
+    return tuple(Path(folder) for option, folder in pairwise(arguments) if option in CONFIG_DIR)
+
+
+def _for_cells_alone(words: Sequence[str], folders: tuple[Path, ...]) -> list[str]:
     """A sweep's overrides. Fields of a group without a fixed option become a choice of one value:
     Hydra would set others in the cells' shared composition, too, whose option may lack the field.
     """
@@ -115,8 +119,9 @@ def _for_cells_alone(words: Sequence[str]) -> list[str]:
     for word in words:
         name, _, value = word.partition("=")
         group, dot, _ = name.partition(".")
-        is_for_cells = bool(dot) and group not in fixed and bool(options_with_field(name, words))
-        if is_for_cells and _ONE_VALUE.fullmatch(value):
+        is_for_cells = bool(dot) and group not in fixed
+        is_known = is_for_cells and bool(options_with_field(name, words, folders))
+        if is_known and _ONE_VALUE.fullmatch(value):
             cells.append(f"{name}=choice({value})")
         else:
             cells.append(word)
