@@ -153,15 +153,22 @@ def test_each_cell_equals_its_own_composition(
         assert repr(plain(fields)) == repr(fields_alone), words
 
 
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        # The second of each inherits it, and the third lacks it.
+        ("system.threshold", ("mem0", "mem0_verbatim", "bm25")),
+        ("llm.temperature", ("openai", "groq", "extractive")),
+    ],
+)
 def test_a_field_is_set_for_all_options_that_have_it(
-    loader: ConfigLoader, master: DictConfig
+    path: str, names: Sequence[str], loader: ConfigLoader, master: DictConfig
 ) -> None:
-    names = ("mem0", "mem0_verbatim", "bm25")
-    jobs = [[f"system={name}", "system.threshold=0.5"] for name in names]
+    group, _, field = path.partition(".")
+    jobs = [[f"{group}={name}", f"{path}=0.5"] for name in names]
     composer = SweepComposer(loader, master, jobs)
-    systems = [plain(composer.compose(words, 0)[0])["system"] for words in jobs]
-    # mem0_verbatim inherits it from mem0.
-    assert [system.get("threshold") for system in systems] == [0.5, 0.5, None]
+    composed = [plain(composer.compose(words, 0)[0])[group] for words in jobs]
+    assert [option.get(field) for option in composed] == [0.5, 0.5, None]
 
 
 PRODUCT = (
