@@ -56,6 +56,15 @@ def test_first_search_uses_the_rare_words() -> None:
     assert arguments(prompt(SEARCH)) == ("search_memory", {"query": " ".join(words)})
 
 
+def test_search_has_all_arguments_that_its_tool_requires() -> None:
+    numbers = {"limit": {"type": "integer"}, "depth": {"type": "integer", "maximum": 3}}
+    schema = object_schema(
+        required=["limit", "query", "depth"], query={"type": "string"}, **numbers, more={}
+    )
+    _, given = arguments(prompt({**SEARCH, "parameters": schema}))
+    assert given == {"query": " ".join(rare_words(QUESTION)), "limit": 10, "depth": 3}
+
+
 def test_grep_pattern_contains_the_rare_words() -> None:
     name, given = arguments(prompt(LIST, GREP))
     assert name == "grep"

@@ -21,6 +21,8 @@ from memeval.llm.extractive.words import STOP_WORDS
 MOST_SEARCHES = 3
 MOST_WORDS = 6
 """Maximum words of one search."""
+FEW = 10
+"""A number that a tool requires, if its schema allows it: mostly that of results."""
 _SEARCHES = re.compile(r"search|find|query|grep|recall|retrieve|look", re.IGNORECASE)
 _PATTERN = re.compile(r"pattern|regex", re.IGNORECASE)
 DONE = "done"
@@ -87,13 +89,13 @@ def _search(prompt: ToolPrompt, question: str) -> ToolCall | None:
     if not words:
         return None
 
-    name, argument = tool
+    name, argument, others = tool
     query = " ".join(words)
     # A pattern matches any of the words.
     if _PATTERN.search(argument):
         query = "|".join(map(re.escape, words))
 
-    arguments = json.dumps({argument: query}, ensure_ascii=False)
+    arguments = json.dumps({argument: query, **others}, ensure_ascii=False)
     if arguments in searches:
         return None
 
@@ -106,8 +108,12 @@ def rare_words(text: str) -> list[str]:
     return list(dict.fromkeys(words))[:MOST_WORDS]
 
 
-def _search_among(tools: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
-    """The tool to search with, and its argument for the words; None if there is none."""
+def _search_among(
+    tools: Sequence[Mapping[str, Any]],
+) -> tuple[str, str, Mapping[str, Any]] | None:
+    """The tool to search with, its argument for the words, and the others that it needs; None if
+    there is no such tool.
+    """
     first = None
     for tool in tools:
         argument = _text_argument(tool)
@@ -115,12 +121,33 @@ def _search_among(tools: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
             continue
 
         name = str(tool["name"])
+        call = (name, argument, _other_arguments(tool, argument))
         if _SEARCHES.search(name):
-            return name, argument
+            return call
 
-        first = first or (name, argument)
+        first = first or call
 
     return first
+
+
+def _other_arguments(tool: Mapping[str, Any], argument: str) -> dict[str, Any]:
+    """Values of the other arguments that a tool requires, such as a number of results."""
+    parameters = mapping_of(without_references(tool.get("parameters")))
+    properties = mapping_of(parameters.get("properties"))
+    others = {}
+    for name in names_in(parameters.get("required")):
+        if name == argument:
+            continue
+
+        schema = mapping_of(properties.get(name))
+        others[name] = fill_schema(schema, name, note="", label="")
+        least, most = schema.get("minimum"), schema.get("maximum")
+        if schema.get("type") == "integer":
+            others[name] = min(FEW, most) if isinstance(most, int) else FEW
+            if isinstance(least, int):
+                others[name] = max(others[name], least)
+
+    return others
 
 
 def _text_argument(tool: Mapping[str, Any]) -> str | None:
