@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from memeval.api.arguments import check_types
 from memeval.api.notebook import Table, first_lines, list_html, paper_cells, table_html
-from memeval.api.selecting import Selection, run_word, select_run, select_runs
+from memeval.api.selecting import Selection, check_other_run, run_word, select_run, select_runs
 from memeval.comparison.build import compare_runs
 from memeval.comparison.files import differences_csv
 from memeval.comparison.finding import check_records, named_run, run_among, usual_metric
@@ -188,6 +188,7 @@ def _with_baseline(baseline: str, selection: Selection) -> tuple[list[Run], int]
     runs = selection.chosen
     first = run_among(baseline, runs) or named_run(baseline, selection.known)
     keys = [run.key for run in runs]
+    check_other_run(first, dict(zip(keys, runs, strict=True)))
     if first.key in keys:
         return runs, keys.index(first.key)
 

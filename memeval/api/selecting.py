@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -50,7 +51,7 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
 
     A word is the name of a run, or a filter `name=value`. Without words, all runs match. A
     run that is named twice is chosen once. Raises `UserError` if a word names no run or several,
-    and if nothing matches.
+    if nothing matches, and for two folders with the same run.
     """
     folder = outputs_dir() / "runs"
     known = finished_runs(folder, report_damage)
@@ -66,6 +67,7 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
     for word in words:
         if word not in filters:
             run = named_run(word, known)
+            check_other_run(run, chosen)
             chosen[run.key] = run
 
     named = frozenset(chosen)
@@ -79,10 +81,22 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
                 "all runs of this home:  python -m memeval list",
             )
 
-        newest = matching if last is None else matching[-last:]
-        chosen.update((run.key, run) for run in newest)
+        for run in matching if last is None else matching[-last:]:
+            check_other_run(run, chosen)
+            chosen[run.key] = run
 
     return Selection(known, list(chosen.values()), named)
+
+
+def check_other_run(run: Run, chosen: Mapping[str, Run]) -> None:
+    """Raises `UserError` if a run of the same key was chosen from another folder."""
+    other = chosen.get(run.key, run)
+    if run.folder.resolve() != other.folder.resolve():
+        raise UserError(
+            f"{one_line(other.folder)} and {one_line(run.folder)} have the same settings and the "
+            "same key, so they can't be used together",
+            "use:  one of them",
+        )
 
 
 def _values_here(filters: Sequence[str], known: Sequence[Run]) -> list[str]:
@@ -100,8 +114,8 @@ def _values_here(filters: Sequence[str], known: Sequence[Run]) -> list[str]:
 
 
 def run_word(run: Run | str | Path) -> str:
-    """Name of a run on the command line."""
-    return run.key if isinstance(run, Run) else str(run)
+    """Name of a run on the command line: its folder, as another home may have its key, too."""
+    return str(run.folder if isinstance(run, Run) else run)
 
 
 def select_run(run: Run | str | Path, command: str) -> tuple[Run, list[Run]]:
@@ -127,7 +141,9 @@ def select_one(run: Run | str | Path, command: str) -> Selection:
 
 
 def _filters(words: Sequence[str], known: Sequence[Run]) -> list[str]:
-    """The words that are filters: `name=value`, unless it is the name or the label of a run."""
+    """The words that are filters: `name=value`, unless it is the name, the label or the folder of
+    a run.
+    """
     if "=" not in "".join(words):
         return []
 
@@ -144,6 +160,9 @@ def _filters(words: Sequence[str], known: Sequence[Run]) -> list[str]:
         # The name of a setting contains no space; `rag k=10` is the beginning of a label.
         if not sign or word in names or " " in setting or without_warning(word) in shown:
             continue
+        with suppress(OSError, ValueError):
+            if Path(word, RUN_FILE).is_file():
+                continue
 
         filters.append(word)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from made_runs import example, made_run
 
-from memeval.api.selecting import select_runs
+from memeval.api.comparing import compare
+from memeval.api.selecting import select_run, select_runs
 from memeval.comparison.finding import (
     earliest_time,
     finished_runs,
@@ -167,6 +168,33 @@ def test_labels_with_an_equals_sign_are_not_taken_for_filters(
         select_runs(["rag k"])
     with pytest.raises(UserError, match="unknown run 'rag k=7'"):
         select_runs(["rag k=7"])
+
+
+def test_a_folder_names_a_run_of_another_home_even_if_this_home_has_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path / "home"))
+    own = made_run(tmp_path / "home" / "outputs" / "runs", "bm25", example("A"))
+    other = made_run(tmp_path / "lr=0.1" / "runs", "bm25", example("A"))
+    rag = made_run(tmp_path / "lr=0.1" / "runs", "rag", example("B"))
+    assert own.key == other.key
+    assert [run.folder for run in select_runs([str(other.folder)]).chosen] == [other.folder]
+    assert select_run(other, "explain")[0].folder == other.folder
+
+    (comparison,) = compare(other, rag)
+    assert [run.key for run in comparison.runs] == [other.key, rag.key]
+    for words in (
+        [str(own.folder), str(other.folder)],
+        [str(other.folder), own.key],
+        [str(other.folder), "system=bm25"],
+    ):
+        with pytest.raises(UserError, match="the same settings and the same key"):
+            select_runs(words)
+
+    with pytest.raises(UserError, match="the same settings and the same key"):
+        compare(own, rag, baseline=other)
+
+    assert len(select_runs([str(own.folder), own.key, "system=bm25"]).chosen) == 1
 
 
 def test_unknown_name_without_alternatives_says_there_are_none() -> None:
