@@ -19,9 +19,9 @@ from memeval.config.checks import check_address
 from memeval.config.integers import option_value
 from memeval.config.names import unknown_name
 from memeval.config.options import class_path
-from memeval.config.overrides import INTEGER_GROUPS
+from memeval.config.overrides import GROUPS, INTEGER_GROUPS
 from memeval.config.paths import conf_dir
-from memeval.config.plugins import plugin
+from memeval.config.plugins import own_file, plugin
 from memeval.config.roles import (
     OFFLINE_READER,
     OTHERS,
@@ -281,7 +281,12 @@ def _explain_type_error(error: OmegaConfBaseException) -> UserError:
 
 
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
-    """Raises `UserError` for a choice that is a list or that a config file silently overrides."""
+    """Raises `UserError` for a choice that is a list, that a config file silently overrides, or
+    that is made by `name` and so leaves the class of another option.
+    """
+    for group in GROUPS:
+        _check_class(group, getattr(config, group))
+
     chosen = dict(text.lstrip("+").split("=", 1) for text in overrides if "=" in text)
     for folder in filter(Path.is_dir, conf_dir().iterdir()):
         group = folder.name
@@ -304,6 +309,20 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
                 f"{group}={option} has no effect: a config file sets {group}: {value}",
                 f'in that file, use:  defaults: [override /{group}: "{value}"]',
             )
+
+
+def _check_class(group: str, values: Any) -> None:
+    """Raises `UserError` for a built-in class under the name of an option with another class."""
+    if not isinstance(values, dict):
+        values = {"name": values.name, "class": values.class_}
+
+    # The option's own class was removed.
+    name, path = values.get("name"), values.get("class")
+    if path and path.startswith("memeval.") and own_file(group, name):
+        raise UserError(
+            f"{group}.name={name} does not choose {group}={name}: the class would still be {path}",
+            f"use:  {group}={name}",
+        )
 
 
 def read_config(path: Path) -> RunConfig:

@@ -23,6 +23,7 @@ from memeval.config.schema import RunConfig
 from memeval.config.settings import NOT_SETTINGS, read_settings
 from memeval.datasets.locate import adapter_class
 from memeval.errors import UserError
+from memeval.runs.compose.config import compose_config
 
 
 def resolved(**values: Any) -> RunConfig:
@@ -213,6 +214,28 @@ def test_config_file_must_agree_with_a_chosen_option() -> None:
             match=r"top_k=\w+ has no effect: a config file sets top_k: 20",
         ):
             check_choices(RunConfig(top_k=20), [choice])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["system.name=rag"], "system.name=rag does not choose system=rag"),
+        (["system={name: rag}"], "system.name=rag does not choose system=rag"),
+        (["embedder={name: openai}"], "embedder.name=openai does not choose embedder=openai"),
+        (["reranker=lexical", "reranker.name=none"], "does not choose reranker=none"),
+        (["judge=keyword", "judge.name=contains"], "does not choose judge=contains"),
+    ],
+)
+def test_a_name_does_not_give_an_option_the_class_of_another(
+    words: list[str], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        compose_config(words)
+
+
+def test_a_name_without_a_class_chooses_and_a_new_name_is_allowed() -> None:
+    assert compose_config(["judge.name=contains"]).judge.class_ is None
+    assert compose_config(["system=rag", "system.name=mine"]).system["name"] == "mine"
 
 
 FILES = sorted(
