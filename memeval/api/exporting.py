@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from memeval.api.arguments import check_types
 from memeval.api.selecting import select_run
 from memeval.comparison.finding import check_records
 from memeval.config.paths import outputs_dir
@@ -37,6 +38,7 @@ class Export:
     """The licence of these texts."""
 
 
+@check_types
 def export(
     run: Run | str | Path, to: str, *, output: str | Path | None = None, with_texts: bool = False
 ) -> Export:

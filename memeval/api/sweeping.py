@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memeval.api.arguments import check_types
 from memeval.api.comparing import Comparisons
 from memeval.api.finished import FinishedRun
 from memeval.api.notebook import LONGEST_LINE, Table, first_lines, list_html, runs_html
@@ -62,6 +63,7 @@ class Sweep:
         runs = counted(len(self.runs), "run")
         return f"Sweep of {runs}{failed}: {one_line(self.folder.name, LONGEST_LINE)}"
 
+    @check_types
     def table(
         self,
         columns: Sequence[str] = (),

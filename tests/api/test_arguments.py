@@ -63,6 +63,15 @@ def run(home: Path) -> typed_memeval.Run:
         (lambda run: memeval.judge_probe(items=3), "or a list of strings or paths, not 3"),
         (lambda run: memeval.explain(3, "claim"), "explain: run must be"),
         (lambda run: run.table(3), "table: columns must be a list of strings, not 3"),
+        (
+            lambda run: memeval.Sweep([run], [], (), run.folder).table("accuracy,f1"),
+            "table: columns must be a list of strings, not 'accuracy,f1'",
+        ),
+        (lambda run: memeval.export([run], "hf"), "export: run must be a finished run"),
+        (
+            lambda run: memeval.export(run, "hf", output=3),
+            "output must be a string or a path or None",
+        ),
         (lambda run: run.context(3), "unknown question '3'."),
         (
             lambda run: run.prompt(run.records()["question_id"][0], 5),
