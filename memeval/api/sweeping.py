@@ -36,7 +36,7 @@ class Sweep:
     """A sweep that has ended."""
 
     runs: Sequence[FinishedRun]
-    """The finished runs, in the sweep's order."""
+    """The finished runs, in the sweep's order; cells that no setting distinguishes are one run."""
     failures: Sequence[FailedCell]
     """Cells that could not be run, and why."""
     comparisons: Comparisons
@@ -271,10 +271,12 @@ def _conclude(invocation: Invocation) -> Sweep:
         conclusion.write(draws=True)
         conclusion.log()
 
-    folders = [Path(cell.folder) for cell in conclusion.cells]
-    runs = [FinishedRun(*pair) for pair in zip(folders, conclusion.summaries, strict=True)]
+    runs: dict[str, FinishedRun] = {}
+    for cell, summary in zip(conclusion.cells, conclusion.summaries, strict=True):
+        runs[summary.run_key] = FinishedRun(Path(cell.folder), summary)
+
     return Sweep(
-        runs=runs,
+        runs=list(runs.values()),
         failures=invocation.failed_cells(),
         comparisons=Comparisons(conclusion.comparisons),
         folder=invocation.folder,

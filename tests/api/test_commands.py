@@ -40,6 +40,13 @@ def test_sweep_has_its_runs_and_their_comparisons(swept: memeval.Sweep) -> None:
     }
 
 
+def test_cells_that_no_setting_distinguishes_are_one_run_of_a_sweep(home: Path) -> None:
+    """cogcanvas has a top_k of its own."""
+    swept = memeval.sweep(*SMALL, system="cogcanvas,bm25", top_k=[3, 9], progress=False)
+    assert [run.params["top_k"] for run in swept.runs] == [15, 3, 9]
+    assert len(swept.table(["accuracy"]).content.names) == len(swept.to_pandas()) == 3
+
+
 def test_comparisons_become_a_table_of_differences(swept: memeval.Sweep) -> None:
     table = swept.comparisons.to_pandas()
     (whole,) = table[table["scope"] == "all"].to_dict("records")
