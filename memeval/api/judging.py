@@ -100,6 +100,13 @@ def imported_run(
     if ranked and options:
         raise UserError(f"{RANKED} takes neither {ONLY_LISTED} nor {JUDGED_BY}NAME")
 
+    for word in overrides:
+        if word.lstrip("+").startswith(("system=", "system.")):
+            raise UserError(
+                f"{one_line(word, 60)} has no effect: the file takes the place of a system",
+                "leave it out for evaluate",
+            )
+
     config = _compose(overrides)
     if config.num_runs != 1 and not ranked:
         raise UserError(

@@ -349,6 +349,11 @@ MISTAKES = [
     mistake("evaluate {no_hypothesis.jsonl}", "no_hypothesis.jsonl, line 1: hypothesis is missing"),
     mistake("evaluate {no_id.jsonl}", "no_id.jsonl, line 2: question_id is missing"),
     mistake("evaluate {a_list.jsonl}", "a_list.jsonl, line 1: not an object"),
+    mistake(
+        "evaluate {sound.jsonl} system=rag",
+        "system=rag has no effect: the file takes the place of a system",
+        way_out="leave it out for evaluate",
+    ),
     mistake("evaluate {sound.jsonl} num_runs=2", "num_runs must be 1 for evaluate"),
     mistake(
         "evaluate {sound.jsonl} judge=keywrod", "unknown judge 'keywrod'", "Did you mean: keyword?"
