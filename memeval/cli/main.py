@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -45,6 +46,8 @@ COMMANDS = {
 }
 OWN_HELP = COMMANDS.keys() - {"run", "plan", "prepare", "evaluate"}
 """Commands that describe their own arguments; the others take those of a run."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of an output that can't be written, such as a file on a full disk."""
 HELP = ("help", "-h", "--help")
 
 
@@ -56,15 +59,10 @@ def run_command(arguments: list[str]) -> int:
     guard()
 
     try:
-        if _answer_help(arguments):
-            return 0
-
-        name, rest = _split_command(arguments)
-        if name != "data":  # data sets are public, and may be shared on a machine
-            private_umask()
-
-        with refusing_long_names():
-            return _load_command(name)(rest)
+        status = 0 if _answer_help(arguments) else _run_named(arguments)
+        # Here, so that a failure is reported: Python flushes at exit.
+        sys.stdout.flush()
+        return status
     except UserError as error:
         report_error(error)
         return 2
@@ -82,11 +80,27 @@ def run_command(arguments: list[str]) -> int:
         from memeval.runs.interrupt import exit_status
 
         return exit_status()
-    except BrokenPipeError:
-        # The reader of the pipe has closed it, as with `| head`: at exit, Python would flush and
-        # fail again.
+    except OSError as error:
+        # The reader of a pipe may close it, as with `| head`.
+        is_closed = isinstance(error, BrokenPipeError)
+        if not is_closed and (error.filename or error.errno not in _FULL):
+            raise
+
+        # At exit, Python would flush and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not is_closed:
+            print(f"memeval: the output can't be written: {error.strerror}", file=sys.stderr)
+
         return 1
+
+
+def _run_named(arguments: list[str]) -> int:
+    name, rest = _split_command(arguments)
+    if name != "data":  # data sets are public, and may be shared on a machine
+        private_umask()
+
+    with refusing_long_names():
+        return _load_command(name)(rest)
 
 
 def _load_command(name: str) -> Callable[[Sequence[str]], int]:

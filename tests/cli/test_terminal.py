@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +31,29 @@ def test_terminal_lines_are_wrapped_between_words(monkeypatch: pytest.MonkeyPatc
         f"  {path}",
     ]
     assert folded(text, io.StringIO()) == text
+
+
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("redirected", "status", "message"),
+    [
+        (">/dev/full", 1, "memeval: the output can't be written: No space left on device\n"),
+        (">&-", 0, ""),
+        ("<&- >/dev/null 2>&-", 0, ""),
+        ("| true", 0, ""),
+    ],
+)
+def test_output_that_can_not_be_written_ends_in_one_line(
+    buffered: str, redirected: str, status: int, message: str
+) -> None:
+    if "/dev/full" in redirected and not Path("/dev/full").exists():
+        pytest.skip("no /dev/full on this machine")
+
+    ended = subprocess.run(
+        ["sh", "-c", f"{shlex.quote(sys.executable)} -m memeval --help {redirected}"],
+        env={**os.environ, "PYTHONUNBUFFERED": buffered},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (status, message)

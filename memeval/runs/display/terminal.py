@@ -5,10 +5,12 @@ control sequence.
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sys
 import textwrap
 import traceback
+from pathlib import Path
 from typing import Any, TextIO
 
 from memeval.errors import UserError
@@ -61,9 +63,15 @@ def guard() -> None:
     environment.
     """
     keep_environment()
+    # A caller may close a standard stream (`2>&-`). Standard input comes first: each of these files
+    # gets the lowest free number.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - kept open
+
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is not None and not isinstance(stream, GuardedStream):
+        if not isinstance(stream, GuardedStream):
             setattr(sys, name, GuardedStream(stream))
 
     logging.setLogRecordFactory(_record)
