@@ -13,6 +13,7 @@ from memeval.api.threads import await_thread, composing, in_thread
 from memeval.config.overrides import MULTIRUN
 from memeval.config.paths import conf_dir
 from memeval.errors import UserError
+from memeval.runs.compose.words import reorder_arguments
 from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def single_run_words(overrides: Sequence[str], settings: Mapping[str, Any]) -> l
             'use:  memeval.sweep(system="bm25,rag")',
         )
 
-    return [*overrides, *as_overrides(settings)]
+    return [*reorder_arguments(overrides), *as_overrides(settings)]
 
 
 def run_here(words: Sequence[str], *, progress: bool) -> FinishedRun:

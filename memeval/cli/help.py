@@ -62,7 +62,8 @@ def print_help(topic: str | None = None) -> None:
     elif topic in groups:
         _print_group(topic)
     else:
-        raise unknown("topic of --help", topic, [*groups, FIELDS, SWEEPS, ALL])
+        topics = [*groups, FIELDS, SWEEPS, ALL]
+        raise unknown("topic of --help", topic, topics, "a command's arguments:  COMMAND --help")
 
 
 def is_topic(word: str) -> bool:

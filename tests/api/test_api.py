@@ -70,6 +70,16 @@ def test_override_that_is_not_a_string_is_refused() -> None:
         memeval.run(["system=bm25"])  # type: ignore[arg-type]
 
 
+def test_options_of_the_command_line_work_or_are_refused(
+    home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    memeval.run(*SMALL, system="no_memory", progress=False)
+    memeval.run(*SMALL, "--fresh=judge", system="no_memory")
+    assert "answer 4/4 (4 reused), judge 4/4\n" in capfd.readouterr().err
+    with pytest.raises(UserError, match=r"unknown option '--frehs'\. Did you mean: --fresh"):
+        memeval.run(*SMALL, "--frehs", system="bm25")
+
+
 def test_finished_run_is_reused(run: memeval.Run) -> None:
     again = memeval.run(*SMALL, "system=bm25", "top_k=3", progress=False)
     assert (again.key, again.metrics) == (run.key, run.metrics)

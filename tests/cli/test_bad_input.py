@@ -124,6 +124,11 @@ MISTAKES = [
     mistake("llm.name=gpt", "unknown llm.name 'gpt'", way_out="memeval --help llm"),
     mistake("runn", "unknown command 'runn'", "Did you mean: run?", way_out="memeval --help"),
     mistake("--mutirun system=bm25", "unknown option '--mutirun'", "Did you mean: --multirun"),
+    mistake("--hlep", "unknown option '--hlep'. Did you mean: --help"),
+    mistake("--stats=3 system=bm25", "--stats takes no value"),
+    mistake(
+        "help compare", "unknown topic of --help 'compare'", way_out="arguments:  COMMAND --help"
+    ),
     mistake("data fetch lokomo", "unknown data set 'lokomo'", "Did you mean: locomo"),
     mistake(
         f"data stats {__file__}",

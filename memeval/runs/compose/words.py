@@ -72,4 +72,8 @@ def _unknown_option(word: str, after: str) -> UserError:
             f"use:  {names[0]}={value or after or '...'}",
         )
 
-    return unknown("option", option, {*VALUED, *FLAGS, "--fresh", KEEP_GOING, STATISTICS})
+    known = {*VALUED, *FLAGS, "--help", "--fresh", KEEP_GOING, STATISTICS}
+    if option in known and value:
+        return UserError(f"{option} takes no value")
+
+    return unknown("option", option, known - {option})
