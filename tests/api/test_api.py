@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import subprocess
 import sys
 from datetime import datetime, timedelta
@@ -13,6 +14,7 @@ import pytest
 import memeval
 from memeval.api import as_overrides
 from memeval.errors import UserError
+from memeval.pipeline.open.code import class_identity
 from memeval.report.flags import session_flags
 from memeval.runs.compose.config import compose_config
 
@@ -78,6 +80,46 @@ def test_options_of_the_command_line_work_or_are_refused(
     assert "answer 4/4 (4 reused), judge 4/4\n" in capfd.readouterr().err
     with pytest.raises(UserError, match=r"unknown option '--frehs'\. Did you mean: --fresh"):
         memeval.run(*SMALL, "--frehs", system="bm25")
+
+
+OWN_SYSTEM = """
+import memeval
+from memeval.records import Retrieved
+
+class Notes(memeval.RecallSystem):
+    def reset(self): self.chunks = []
+    def ingest(self, chunk): self.chunks.append(chunk)
+    def recall(self, query, depth):
+        return [Retrieved(chunk.text, chunk.turn_ids) for chunk in self.chunks[FIRST:][:depth]]
+"""
+
+
+def test_edited_class_is_refused_until_it_is_imported_again(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise, the answers of the old class would be stored under the key of the new one."""
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "edited_notes.py"
+
+    def recall(first: str) -> float | None:
+        file.write_text(OWN_SYSTEM.replace("FIRST", first), encoding="utf-8")
+        made = memeval.run(*SMALL, system={"class": "edited_notes:Notes"}, progress=False)
+        return made.metrics["recall_at_10"]
+
+    before = recall("0")
+    with pytest.raises(UserError, match="edited_notes:Notes was imported before its file was edit"):
+        recall("10_000")
+
+    importlib.reload(sys.modules["edited_notes"])
+    assert before and recall("10_000") == 0.0
+
+
+def test_class_without_a_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a notebook, a redefined class would be taken for the first one."""
+    notes = type("Notes", (memeval.RecallSystem,), {"__module__": "__main__"})
+    monkeypatch.delattr(sys.modules["__main__"], "__file__")
+    with pytest.raises(UserError, match="__main__:Notes is not in a file"):
+        class_identity(notes)
 
 
 def test_finished_run_is_reused(run: memeval.Run) -> None:

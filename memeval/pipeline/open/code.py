@@ -8,6 +8,7 @@ import re
 from collections.abc import Container
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -15,6 +16,7 @@ from memeval.config.identity import Digests
 from memeval.config.plugins import packages_of
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, RunConfig
 from memeval.config.sources import code_identity
+from memeval.errors import UserError
 from memeval.metrics.registry import added_metrics
 from memeval.results.own_prices import without_prices
 
@@ -61,6 +63,10 @@ _LOOK_UPS = (
     "memeval.systems.registry",
 )
 """Modules that look others up by name: an entry for one data set does not affect another."""
+
+
+_imported_as: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+"""sha256 of the file of each custom class when it was first used."""
 
 
 def stage_code(
@@ -166,7 +172,11 @@ class OtherMetrics(Struct, frozen=True):
 
 
 def class_identity(identified: Any) -> str:
-    """`module:Class`; for a custom class also the sha256 of its file, and its package's version."""
+    """`module:Class`; for a custom class also the sha256 of its file, and its package's version.
+
+    Raises `UserError` if the class is not that of the file: the file was edited since, or there is
+    none, as in a notebook.
+    """
     if not hasattr(identified, "__qualname__"):
         identified = type(identified)  # an object that can be called
 
@@ -177,9 +187,22 @@ def class_identity(identified: Any) -> str:
     try:
         source = Path(inspect.getfile(identified)).read_bytes()
     except (OSError, TypeError):
-        return name  # a class in C, or one defined in an interactive session
+        if identified.__module__ == "__main__":
+            raise UserError(
+                f"{name} is not in a file, so a change of it would go unnoticed",
+                "in a notebook, write it to a file:  %%writefile my_module.py",
+            ) from None
 
-    identity = f"{name}@{hashlib.sha256(source).hexdigest()}"
+        return name  # a class in C
+
+    digest = hashlib.sha256(source).hexdigest()
+    if _imported_as.setdefault(identified, digest) != digest:
+        raise UserError(
+            f"{name} was imported before its file was edited",
+            "restart Python, or import it again:  importlib.reload(my_module)",
+        )
+
+    identity = f"{name}@{digest}"
     packages = packages_of(identified.__module__)
     return f"{identity} {packages}" if packages else identity
 
