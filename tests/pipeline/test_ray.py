@@ -233,6 +233,7 @@ def test_ctrl_c_finishes_calls_and_keeps_results(
         said, _ = process.communicate(timeout=60)
         assert process.returncode == 130 and "Traceback" not in said, said
         assert time.monotonic() - began < 20
+        assert "0 replies lost" in said
         finish(start(tmp_path, *words))
         assert repeated(endpoint) == 0, "calls under way were finished"
 

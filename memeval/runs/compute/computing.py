@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from msgspec import Struct
+
 from memeval.config.paths import cache_dir
 from memeval.errors import WorldError
+from memeval.llm.in_flight import in_flight
 from memeval.pipeline.execute.lane import Lane
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.execute.stores import Stores
@@ -31,6 +34,15 @@ earlier cells are no longer needed.
 
 _send_of_unit: ContextVar[Send] = ContextVar("_send_of_unit")
 """Callback that sends the messages of the unit under way: units of one cell share a run."""
+
+
+class State(Struct, frozen=True):
+    """The model calls of a process."""
+
+    loads: Loads
+    under_way: int
+    sent: int
+    lost: int
 
 
 class UnitComputer:
@@ -80,9 +92,10 @@ class UnitComputer:
         if self._lane is not None:
             self._lane.connections.share(processes, position)
 
-    def loads(self) -> Loads:
-        """How much the endpoints are used."""
-        return {} if self._lane is None else self._lane.connections.own_loads()
+    def state(self) -> State:
+        """The model calls of this process, and how much it uses the endpoints."""
+        loads = {} if self._lane is None else self._lane.connections.own_loads()
+        return State(loads, in_flight.under_way, in_flight.sent, in_flight.lost)
 
     async def aclose(self) -> None:
         """Closes the connections."""

@@ -21,13 +21,10 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
-from msgspec import Struct
-
 from memeval.errors import WorldError
 from memeval.llm.in_flight import in_flight
 from memeval.pipeline.execute.unit import Message, WorkUnit
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.connections import Loads
 from memeval.process import started
 from memeval.runs.compute.computing import ENDING_S, FAILED, MESSAGE, UnitComputer
 from memeval.runs.loop import run_loop
@@ -44,15 +41,6 @@ STATE_S = 0.5
 """Seconds between two reports of the state."""
 LEAVING_S = 3.0
 """How long a process may take to release what it holds, at the end."""
-
-
-class State(Struct, frozen=True):
-    """The model calls of the process."""
-
-    loads: Loads
-    under_way: int
-    sent: int
-    lost: int
 
 
 def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: int) -> NoReturn:
@@ -175,9 +163,8 @@ class _OrderServer:
             self._send_state()
 
     def _send_state(self) -> None:
-        loads = self._units.loads()
-        if loads:
-            state = State(loads, in_flight.under_way, in_flight.sent, in_flight.lost)
+        state = self._units.state()
+        if state.loads:
             self._send(0, STATE, state)
 
     def _send(self, number: int, kind: str, content: Any) -> None:

@@ -15,10 +15,9 @@ from memeval.llm.in_flight import in_flight
 from memeval.pipeline.execute.unit import WorkUnit
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import figures_code
-from memeval.pipeline.open.connections import Loads
 from memeval.process.private import private_umask
 from memeval.results.own_prices import without_prices
-from memeval.runs.compute.computing import DONE, FAILED, MESSAGE, UnitComputer
+from memeval.runs.compute.computing import DONE, FAILED, MESSAGE, State, UnitComputer
 from memeval.runs.display.terminal import guard
 from memeval.runs.environment import set_environment
 from memeval.runs.loop import run_loop
@@ -70,9 +69,9 @@ class Computer:
         """Computes a unit: sends its messages, and its end."""
         send(await self._units.compute(unit, lambda message: send((MESSAGE, message))))
 
-    def loads(self) -> Loads:
-        """How much the endpoints are used."""
-        return self._units.loads()
+    def state(self) -> State:
+        """The model calls of this process, and how much it uses the endpoints."""
+        return self._units.state()
 
     @staticmethod
     def is_end(content: Any) -> bool:

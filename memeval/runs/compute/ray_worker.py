@@ -72,8 +72,8 @@ class Worker:
         return _begin_reply()
 
     async def compute(self, number: int, unit: Any) -> AsyncIterator[tuple[list[Any], Any]]:
-        """Yields the messages of a unit as soon as it sends them, with how much the process uses
-        the endpoints; the last message is the unit's end.
+        """Yields the messages of a unit as soon as it sends them, with the process's state; the
+        last message is the unit's end.
 
         `number` identifies the unit for `stop`.
         """
@@ -94,7 +94,7 @@ class Worker:
                     contents.append(queue.get_nowait())
 
                 is_over = self._computer.is_end(contents[-1])
-                yield contents, self._computer.loads()
+                yield contents, self._computer.state()
         finally:
             del self._tasks[number]
 
@@ -104,9 +104,14 @@ class Worker:
         if task is not None:
             task.cancel()
 
-    async def finish(self, most_s: float) -> None:
-        """Waits for model calls in progress; no new ones start."""
+    async def state(self) -> Any:
+        """The model calls of the process."""
+        return self._computer.state()
+
+    async def finish(self, most_s: float) -> Any:
+        """Waits for model calls in progress; no new ones start. Returns the state after that."""
         await self._run(self._computer.finish(most_s))
+        return self._computer.state()
 
     async def leave(self) -> None:
         """Releases what the process holds: connections and leases of requests."""

@@ -33,7 +33,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads, free_slots
 from memeval.process import started
 from memeval.runs.compute import ray_worker
-from memeval.runs.compute.computing import DONE, ENDING_S, FAILED
+from memeval.runs.compute.computing import DONE, ENDING_S, FAILED, State
 from memeval.runs.compute.ray_computing import Start
 from memeval.runs.plan import PlannedCell
 from memeval.text.shown import one_line
@@ -145,14 +145,32 @@ class _WorkerHandle:
         self.open_count = 0
         """Number of its open units."""
         self.loads: Loads = {}
+        self._calls = OtherProcess(self._finish)
+        in_flight.elsewhere.append(self._calls)
 
-    def note(self, loads: Loads) -> None:
-        """Stores the worker's loads, with times converted to this process's clock."""
-        for load in loads.values():
+    def note(self, state: State) -> None:
+        """Stores the worker's state, with times converted to this process's clock."""
+        for load in state.loads.values():
             if load.began is not None:
                 load.began, load.ended = load.began + self._ahead_s, load.ended + self._ahead_s
 
-        self.loads = loads
+        self.loads = state.loads
+        self._calls.under_way, self._calls.sent = state.under_way, state.sent
+        self._calls.lost = state.lost
+
+    async def _finish(self, most_s: float) -> None:
+        """Waits for the model calls that the worker has in progress; no new ones start."""
+        await asyncio.wait({_task(self._note_finish(most_s))}, timeout=most_s)
+
+    async def _note_finish(self, most_s: float) -> None:
+        # First how many calls there are, which the user is told.
+        self.note(await self.actor.state.remote())
+        self.note(await self.actor.finish.remote(most_s))
+
+    def leave(self) -> None:
+        """Counts the calls of a worker that is gone."""
+        if self._calls in in_flight.elsewhere:
+            in_flight.leave(self._calls)
 
 
 class RayWorkers:
@@ -191,8 +209,6 @@ class RayWorkers:
         self._starting: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._error: Exception | None = None
-        self._calls = OtherProcess(self._finish)
-        in_flight.elsewhere.append(self._calls)
 
     def takes(self, planned: PlannedCell) -> bool:
         """Whether a cell's units are computed by workers."""
@@ -300,6 +316,7 @@ class RayWorkers:
         if worker in self._workers:
             self._workers.remove(worker)
             free_slots(worker.loads)
+            worker.leave()
             self.say(f"a Ray worker died ({death}): other workers take over its open cases")
 
         self._start_missing()
@@ -336,8 +353,8 @@ class RayWorkers:
         failure: Exception | None = None
         try:
             async for reference in stream:
-                contents, loads = await reference
-                worker.note(loads)
+                contents, state = await reference
+                worker.note(state)
                 for kind, content in contents:
                     if kind in (DONE, FAILED):
                         if failure is not None or kind == FAILED:
@@ -359,12 +376,6 @@ class RayWorkers:
 
         raise _DiedError("its stream ended early")
 
-    async def _finish(self, most_s: float) -> None:
-        """Waits for model calls that the workers have in progress; no new ones start."""
-        finishing = [_task(_value(worker.actor.finish.remote(most_s))) for worker in self._workers]
-        if finishing:
-            await asyncio.wait(finishing, timeout=most_s)
-
     async def stop(self) -> None:
         """Stops the workers: they first release what they hold."""
         starting = list(self._starting)
@@ -381,7 +392,9 @@ class RayWorkers:
 
     def close(self) -> None:
         """Disconnects from the cluster."""
-        in_flight.leave(self._calls)
+        for worker in self._all_workers:
+            worker.leave()
+
         self._cluster.close()
 
 
