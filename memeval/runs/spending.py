@@ -92,7 +92,7 @@ def confirm_cost(plan: Plan) -> None:
     if not bounds:
         return
 
-    from memeval.runs.forecast.forecast import forecast
+    from memeval.runs.forecast.forecast import find_unread_store, forecast
 
     bound = min(bounds)
     estimate = run_loop(forecast(plan)).estimate
@@ -103,6 +103,9 @@ def confirm_cost(plan: Plan) -> None:
 
     cost = "at an unknown cost" if usd is None else f"for about ${dollars(usd)}"
     what = f"this would make {estimate.calls:,} calls {cost}"
+    if store := find_unread_store(plan):
+        what += f", less what {store} already has"
+
     if not sys.stdin.isatty():
         raise UserError(
             f"{what}: confirm_above_usd={bound:g} asks for confirmation, but there is no terminal",

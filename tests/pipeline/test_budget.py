@@ -192,6 +192,15 @@ def test_cost_above_confirm_above_usd_is_refused_without_a_terminal(memeval: Com
     assert "there is no terminal" in refused.stderr
 
 
+def test_confirmation_says_that_a_store_may_have_results(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint() as endpoint:
+        shared = f"store.memories=file://{tmp_path}/shared"
+        done = memeval(*asking(endpoint), shared, "confirm_above_usd=0.0001", check=False)
+
+    assert done.returncode == 2
+    assert "less what store.memories already has" in done.stderr
+
+
 def test_cost_of_a_fresh_stage_needs_confirmation(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         words = ("system=bm25", *SMALL, *MODEL, f"llm.base_url={endpoint.base_url}")

@@ -55,13 +55,20 @@ async def forecast(plan: Plan, *, exact: bool = False) -> Forecast:
     )
 
 
-def check_stores_are_read(plan: Plan) -> None:
-    """Raises `UserError` for a store whose finished work the plan could not see."""
+def find_unread_store(plan: Plan) -> str | None:
+    """The setting of a store whose finished work a forecast does not see, if any."""
     for planned in plan.cells:
         for name in ("url", "memories"):
             if getattr(planned.cell.config.store, name):
-                raise UserError(
-                    f"plan reads the files of the home, not store.{name}",
-                    f"leave store.{name} out: the plan then covers everything that this home has "
-                    "not finished",
-                )
+                return f"store.{name}"
+
+    return None
+
+
+def check_stores_are_read(plan: Plan) -> None:
+    """Raises `UserError` for a store whose finished work the plan could not see."""
+    if store := find_unread_store(plan):
+        raise UserError(
+            f"plan reads the files of the home, not {store}",
+            f"leave {store} out: the plan then covers everything that this home has not finished",
+        )
