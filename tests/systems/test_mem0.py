@@ -272,6 +272,24 @@ def test_scores_do_not_depend_on_earlier_questions(build: Builder) -> None:
     assert driver.ask(Query("What is the puppy called?")) == first
 
 
+def test_equal_memories_are_found_in_order_even_after_some_were_deleted(
+    build: Builder, folder: Path
+) -> None:
+    driver = build("mem0", threshold=0.0, top_k=9)
+    chunks = conversation()
+    greeting = replace(chunks[0], content="Ann: Good morning.")
+    equal = [replace(greeting, turn_ids=(f"D3:{number}",)) for number in range(100)]
+    driver.remember([*chunks, *equal])
+    assert driver.call("forget", ForgetRequest(words="", about="Biscuit")) == 2
+    driver.call("save", folder)
+    again = build("mem0", threshold=0.0, top_k=9)
+    again.call("load", folder)
+
+    for asked in (driver, again):
+        found = asked.ask(Query("Good morning.")).retrieved or ()
+        assert [entry.turn_ids for entry in found] == [chunk.turn_ids for chunk in equal[:9]]
+
+
 def test_missing_library_is_refused_with_an_install_hint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

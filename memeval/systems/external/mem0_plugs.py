@@ -55,7 +55,8 @@ class UnitQdrant(Qdrant):  # type: ignore[misc]
     The dot product is used in place of the cosine, which is the same for unit vectors. Under the
     cosine, local Qdrant normalises all stored vectors again, in place, at each search, and scores
     depend on earlier searches. A filter by user is dropped if all memories pass it, as checking
-    each memory takes half of the time of a search.
+    each memory takes half of the time of a search. Equal scores are in the order of insertion:
+    local Qdrant's own order differs between a store that was built and one that was loaded.
     """
 
     keeps_users = False
@@ -64,7 +65,18 @@ class UnitQdrant(Qdrant):  # type: ignore[misc]
     def create_col(
         self, vector_size: int, on_disk: bool, distance: Distance = Distance.DOT
     ) -> None:
+        self._positions: dict[str, int] = {}
         super().create_col(vector_size, on_disk, distance)
+
+    def insert(
+        self,
+        vectors: list[list[float]],
+        payloads: list[dict[str, Any]] | None = None,
+        ids: list[str] | None = None,
+    ) -> None:
+        super().insert(vectors, payloads, ids)
+        for name in ids or range(len(vectors)):
+            self._positions.setdefault(str(name), len(self._positions))
 
     def search(
         self,
@@ -77,8 +89,17 @@ class UnitQdrant(Qdrant):  # type: ignore[misc]
         if not self.keeps_users:
             kept.pop("user_id", None)
 
-        hits: list[Any] = super().search(query, vectors, top_k, kept or None)
-        return hits
+        count = top_k + 1
+        while True:
+            hits: list[Any] = super().search(query, vectors, count, kept or None)
+            # Of several memories with the lowest score, any may be among the first.
+            if len(hits) < count or hits[-1].score < hits[top_k - 1].score:
+                break
+
+            count *= 2
+
+        hits.sort(key=lambda hit: (-hit.score, self._positions[str(hit.id)]))
+        return hits[:top_k]
 
 
 def plug_in(*, entities: bool) -> None:
