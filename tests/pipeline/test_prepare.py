@@ -169,6 +169,13 @@ def test_failed_case_is_named_and_tried_again_by_the_same_command(memeval: Comma
         assert "1 built" in memeval("prepare", *thinking(endpoint)).stdout
 
 
+def test_memories_of_checkpoints_are_prepared_for_a_run(memeval: Command) -> None:
+    words = ("dataset=demo_lifecycle", "dataset.limit_cases=1", "system=bm25", "tracking=none")
+    assert "memories: 4 built" in memeval("prepare", *words).stdout
+    assert "memories: 4 found" in memeval("prepare", *words).stdout
+    assert "prepare 4/4 (4 reused)" in memeval(*words).stderr
+
+
 def test_prepare_refuses_several_configurations(memeval: Command) -> None:
     refused = memeval("prepare", "-m", *SMALL, "system=rag,bm25", check=False)
     assert refused.returncode == 2

@@ -1,4 +1,4 @@
-"""Prepare: builds and saves the memory of each case, for later runs; asks no questions."""
+"""Prepare: builds and saves the memories of each case, for later runs; asks no questions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from memeval.llm.metering import totals
 from memeval.pipeline.execute.builder import Builder
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.repeat import first_error
+from memeval.pipeline.execute.timeline import cases_until, ids_until
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.open.called import run_with_breaker
 from memeval.pipeline.open.cell import Cell
@@ -56,19 +57,15 @@ async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:
     # Repeats with the same memory key share their memories: one seed per key is enough.
     seeds = list({cell.keys(seed).prepare: seed for seed in cell.seeds}.values())
 
-    def leave(_: object) -> None:
-        window.leave(1)
-        progress.done("prepare")
-
     try:
         async with asyncio.TaskGroup() as group:
             for case in cell.dataset.cases():
                 for seed in seeds:
                     # Before the task: the tasks of a large file would keep all its cases in memory.
                     await window.enter(1)
-                    progress.expect("prepare", 1)
-                    task = group.create_task(_prepare_case(builder, case, seed, prepared))
-                    task.add_done_callback(leave)
+                    progress.expect("prepare", len(ids_until(case)))
+                    work = _prepare_case(builder, case, seed, prepared=prepared, progress=progress)
+                    group.create_task(work).add_done_callback(lambda _: window.leave(1))
     except BaseExceptionGroup as errors:
         raise first_error(errors) from errors
     finally:
@@ -78,7 +75,16 @@ async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:
     return prepared
 
 
-async def _prepare_case(builder: Builder, case: EvalCase, seed: int, prepared: Prepared) -> None:
+async def _prepare_case(
+    builder: Builder, case: EvalCase, seed: int, *, prepared: Prepared, progress: Progress
+) -> None:
+    """Prepares the memory of a case, or those of its checkpoints: each continues an earlier one."""
+    for part in cases_until(case):
+        await _prepare_memory(builder, part, seed, prepared)
+        progress.done("prepare")
+
+
+async def _prepare_memory(builder: Builder, case: EvalCase, seed: int, prepared: Prepared) -> None:
     try:
         memory = await builder.memory(case, seed)
     except (asyncio.CancelledError, StorageError, UserError):
