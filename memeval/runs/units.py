@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, STAGES
 from memeval.pipeline.execute.repeat import answers_header, verdicts_header
 from memeval.pipeline.execute.rows import is_final
+from memeval.pipeline.execute.timeline import ids_until
 from memeval.pipeline.open.cell import Cell
 from memeval.records import EvalCase
 from memeval.results import AnswerRow, IngestRow, VerdictRow
@@ -40,16 +41,16 @@ class CaseCache:
         return self._cases[key][1]
 
     def ids_of(self, cell: Cell) -> tuple[frozenset[str], frozenset[str]]:
-        """The ids of the cases and of the questions that a cell asks about."""
+        """The ids of the memories and of the questions that a cell asks about."""
         cases, key = self.of(cell), id(cell.dataset)
         if key not in self._ids:
-            case_ids: set[str] = set()
+            memories: set[str] = set()
             questions: set[str] = set()
             for case in cases:
-                case_ids.add(case.case_id)
+                memories.update(ids_until(case))
                 questions.update(question.question_id for question in case.questions)
 
-            self._ids[key] = frozenset(case_ids), frozenset(questions)
+            self._ids[key] = frozenset(memories), frozenset(questions)
 
         return self._ids[key]
 
@@ -91,7 +92,7 @@ class StageUnits(Struct):
     """The units of a stage."""
 
     asked: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Ids of cases or questions by the key of the stage."""
+    """Ids of memories or questions by the key of the stage."""
     done: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def add(self, key: str, ids: frozenset[str], done: frozenset[str]) -> None:
@@ -121,20 +122,20 @@ class Units:
     def add(self, planned: PlannedCell) -> None:
         """Adds the units of a cell. Units that another cell shares are counted once."""
         cell = planned.cell
-        cases, questions = self.cases.ids_of(cell)
+        memories, questions = self.cases.ids_of(cell)
         for seed in cell.seeds:
             keys = cell.keys(seed)
             if planned.is_finished:
-                prepared, answered, judged = cases, questions, questions
+                prepared, answered, judged = memories, questions, questions
             else:
-                prepared = self._prepared(cell, seed, cases)
+                prepared = self._prepared(cell, seed, memories)
                 answered, judged = self._rows(cell, seed, questions)
 
-            self.by_stage[PREPARE].add(keys.prepare, cases, prepared)
+            self.by_stage[PREPARE].add(keys.prepare, memories, prepared)
             self.by_stage[ANSWER].add(keys.answer, questions, answered)
             self.by_stage[JUDGE].add(keys.judge, questions, judged)
 
-    def _prepared(self, cell: Cell, seed: int, cases: Collection[str]) -> frozenset[str]:
+    def _prepared(self, cell: Cell, seed: int, memories: Collection[str]) -> frozenset[str]:
         if _is_fresh(cell, PREPARE):
             return frozenset()
 
@@ -142,7 +143,7 @@ class Units:
         if not folder.is_dir():
             return frozenset()
 
-        saved = [case for case in cases if (folder / digest_name(case) / MANIFEST).is_file()]
+        saved = [name for name in memories if (folder / digest_name(name) / MANIFEST).is_file()]
         return frozenset(saved)
 
     def _rows(

@@ -158,6 +158,16 @@ def test_plan_of_a_stopped_sweep_counts_the_remaining_calls(memeval: Command) ->
         assert endpoint.count() == 7 + left
 
 
+def test_saved_memories_of_checkpoints_count_as_finished(memeval: Command) -> None:
+    words = ("dataset=demo_lifecycle", "dataset.limit_cases=1", "system=bm25")
+    before = planned(memeval, *words)["units"]["prepare"]
+    memeval("prepare", *words)
+    after = planned(memeval, *words)["units"]["prepare"]
+    # The memory of the case is saved at each of its four checkpoints.
+    assert before == {"all": 4, "finished": 0}
+    assert after == {"all": 4, "finished": 4}
+
+
 def test_plan_without_json_is_readable_text(memeval: Command) -> None:
     # Another launcher and its settings make no difference.
     ray = ("hydra/launcher=ray", "hydra.launcher.workers=2")
