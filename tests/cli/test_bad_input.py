@@ -437,6 +437,12 @@ def test_keep_going_is_not_suggested_if_all_cells_are_invalid(home: Path) -> Non
     assert done.err.endswith("  nothing was run: 2 of 2 runs can't be started\n")
 
 
+def test_keep_going_is_refused_with_a_launcher_that_does_not_have_it(home: Path) -> None:
+    done = memeval(home, *MIXED, "--keep-going", "hydra/launcher=basic")
+    assert done.status == 2
+    assert "--keep-going does not work with hydra/launcher=basic" in done.err.splitlines()[0]
+
+
 @pytest.mark.slow
 def test_keep_going_runs_the_valid_cells(home: Path) -> None:
     before = kept(home)

@@ -18,6 +18,8 @@ FLAGS = frozenset(
 )
 KEEP_GOING, STATISTICS = "--keep-going", "--stats"
 """memeval's own options; `VALUED` and `FLAGS` are Hydra's. No others but `--fresh` are valid."""
+KEEPS_GOING = "hydra.launcher.keep_going=true"
+"""The override that `--keep-going` stands for."""
 
 
 def split_values(arguments: Sequence[str]) -> list[str]:
@@ -46,7 +48,7 @@ def reorder_arguments(arguments: Sequence[str]) -> list[str]:
         elif word == "--fresh" or word.startswith("--fresh="):
             overrides.append(f"fresh={word.partition('=')[2] or PREPARE}")
         elif word == KEEP_GOING:
-            overrides.append("hydra.launcher.keep_going=true")
+            overrides.append(KEEPS_GOING)
         elif word.startswith("-"):
             options.append(word)
             if word.split("=", 1)[0] not in VALUED | FLAGS:

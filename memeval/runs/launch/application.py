@@ -29,8 +29,9 @@ from memeval.config.overrides import MULTIRUN, check_given_once
 from memeval.config.paths import conf_dir
 from memeval.config.plugins import check_folder
 from memeval.config.served import register
+from memeval.errors import UserError
 from memeval.runs.compose.errors import explaining_config_errors
-from memeval.runs.compose.words import reorder_arguments
+from memeval.runs.compose.words import KEEP_GOING, KEEPS_GOING, reorder_arguments
 from memeval.runs.invocation import begin_invocation
 from memeval.runs.job import is_repeated, run_job
 from memeval.runs.launch.launcher import planning
@@ -53,6 +54,7 @@ _PLAIN = re.compile(r"(?!hydra)(\+sweep=)?[a-z]")
 def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
     """Hydra's application for these arguments: composes their runs, passes each to `run_job`."""
     check_overrides(list(arguments))
+    _check_keep_going(arguments)
     user_folders = _user_folders(arguments)
     for user_folder in user_folders:
         check_folder(user_folder)
@@ -149,6 +151,16 @@ def foreign_launcher(words: Sequence[str]) -> str | None:
             return word
 
     return None
+
+
+def _check_keep_going(arguments: Sequence[str]) -> None:
+    """Raises `UserError` for `--keep-going` with a launcher that does not have it."""
+    launcher = foreign_launcher(arguments)
+    if launcher and KEEPS_GOING in arguments:
+        raise UserError(
+            f"{KEEP_GOING} does not work with {launcher}",
+            "leave it out, or use:  hydra/launcher=memeval or hydra/launcher=ray",
+        )
 
 
 def compose_plan(words: Sequence[str]) -> tuple[Plan, Start]:
