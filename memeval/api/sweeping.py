@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -192,14 +192,16 @@ def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
     Raises `UserError`, and `RefusedError` if runs can't be made.
     """
     from memeval.runs.forecast.forecast import check_stores_are_read, forecast
+    from memeval.runs.invocation import Invocation
     from memeval.runs.loop import run_loop
 
     # Hydra's output for a plan is discarded.
     with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
         plan, _ = _compose(words, Path(folder))
+        failures = Invocation(Path(folder)).failed_cells()
 
     check_stores_are_read(plan)
-    return run_loop(forecast(plan, exact=exact))
+    return replace(run_loop(forecast(plan, exact=exact)), failures=failures)
 
 
 def _words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
@@ -227,6 +229,7 @@ def _words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
 
 def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
     from memeval.runs.batch import run_plan
+    from memeval.runs.compose.words import KEEPS_GOING
     from memeval.runs.display.sweep import SweepDisplay
     from memeval.runs.invocation import new_invocation
     from memeval.runs.job import check_writable, is_repeated
@@ -241,7 +244,7 @@ def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
     check_writable()
     invocation = new_invocation(list(filter(is_repeated, words)))
     if keep_going:
-        words = [*words, "hydra.launcher.keep_going=true"]
+        words = [*words, KEEPS_GOING]
 
     with _refusals_as_mistakes():
         plan, start = _compose(words, invocation.folder)

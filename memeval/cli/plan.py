@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from memeval.api.sweeping import forecast_of
-from memeval.cli.run import report_refusal
+from memeval.cli.run import report_once, report_refusal
 from memeval.errors import RefusedError
 from memeval.runs.display.terminal import folded
 from memeval.runs.forecast.forecast import Forecast
@@ -33,7 +33,8 @@ def plan(arguments: Sequence[str]) -> int:
 
         print(folded("\n".join(plan_lines(result)), sys.stdout))
 
-    return 0
+    report_once(result.failures)
+    return max((failure.status for failure in result.failures), default=0)
 
 
 def as_json(result: Forecast) -> dict[str, Any]:

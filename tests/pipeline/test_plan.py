@@ -177,6 +177,14 @@ def test_plan_without_json_is_readable_text(memeval: Command) -> None:
     assert "Nothing was run." in shown
 
 
+def test_plan_names_the_runs_that_keep_going_leaves_out(memeval: Command) -> None:
+    words = ("-m", "--keep-going", "system=bm25", "top_k=3,0", *SMALL)
+    done = memeval("plan", *words, "--json", check=False)
+    assert done.returncode == memeval(*words, check=False).returncode == 2
+    assert json.loads(done.stdout)["cells"]["all"] == 1
+    assert "not '0'" in done.stderr
+
+
 def test_unknown_option_is_refused_as_by_a_run(memeval: Command) -> None:
     done = memeval("plan", "system=bm52", *SMALL, check=False)
     assert done.returncode == 2

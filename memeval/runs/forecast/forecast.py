@@ -11,6 +11,7 @@ from memeval.errors import UserError
 from memeval.runs.forecast.estimate import Estimator
 from memeval.runs.forecast.outlook import Outlook, look_ahead
 from memeval.runs.forecast.totals import Estimate
+from memeval.runs.invocation import FailedCell
 from memeval.runs.plan import Plan
 from memeval.runs.units import StageUnits, Units
 from memeval.text.shown import counted
@@ -26,6 +27,8 @@ class Forecast:
     """By stage."""
     estimate: Estimate
     outlooks: Sequence[Outlook]
+    failures: Sequence[FailedCell] = ()
+    """Runs that can't be made, and why, if the others may run without them."""
 
     def __repr__(self) -> str:
         runs = f"{counted(self.cells, 'run')}, {self.finished_cells:,} finished"
