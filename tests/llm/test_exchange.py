@@ -123,6 +123,12 @@ def test_work_of_other_threads_counts_as_processor_use() -> None:
             "memeval's CPU is the bottleneck",
         ),
         (
+            331.0,
+            1.0,
+            "100 % of the 32 request slots in use, memeval's CPU 10 %: "
+            "the endpoint is the bottleneck",
+        ),
+        (
             64.0,
             1.0,
             "20 % of the 32 request slots in use, memeval's CPU 10 %: neither is the bottleneck",
