@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
 from memeval.config import options
 from memeval.config.settings import read_settings
+from memeval.errors import UserError
 from memeval.systems.base import MemorySystem, SystemContext, SystemSettings
 
 OPTIONS = "system"
@@ -20,8 +22,22 @@ def built_in() -> list[str]:
 
 
 def system_class(name: str, class_path: str | None = None) -> type[MemorySystem]:
-    """The class of a system; `class_path` (`package.module:Class`) overrides the name."""
-    return SYSTEMS.load(name, class_path)
+    """The class of a system; `class_path` (`package.module:Class`) overrides the name.
+
+    Raises `UserError` if there is none, or if its settings lack those of every system.
+    """
+    system = SYSTEMS.load(name, class_path)
+    declared = system.settings_type
+    # Anything that is not a dataclass is refused where the settings are read.
+    if is_dataclass(declared) and not issubclass(declared, SystemSettings):
+        raise UserError(
+            f"the settings type of this system, {declared.__module__}:{declared.__qualname__}, "
+            "must be a subclass of SystemSettings",
+            f"from memeval.systems.base import SystemSettings; class {declared.__name__}"
+            "(SystemSettings): ...",
+        )
+
+    return system
 
 
 def settings_of(name: str, class_path: str | None = None) -> type[SystemSettings]:

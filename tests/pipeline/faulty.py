@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
@@ -464,6 +465,15 @@ class SettingsNoClass(Sound):
 
 class SettingsPlain(Sound):
     settings_type = dict  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class OwnSettings:
+    last: int = 5
+
+
+class SettingsOwn(Sound):
+    settings_type = OwnSettings  # type: ignore[assignment]
 
 
 class StyleUnknown(Sound):

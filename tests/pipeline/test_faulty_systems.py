@@ -206,6 +206,7 @@ def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
         ("faulty:TakesNoParts", "can't be created from (settings, parts)"),
         ("faulty:SettingsNoClass", "settings type of this system must be a dataclass"),
         ("faulty:SettingsPlain", "settings type of this system must be a dataclass"),
+        ("faulty:SettingsOwn", "faulty:OwnSettings, must be a subclass of SystemSettings"),
         ("faulty:StyleUnknown", "baroque"),
         ("faulty:StyleRaises", "in answer_style: KeyError"),
         ("faulty:WordingsUnknown", "nothing_such"),
