@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import linecache
 import subprocess
 import sys
 from datetime import datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,12 +117,28 @@ def test_edited_class_is_refused_until_it_is_imported_again(
     assert before and recall("10_000") == 0.0
 
 
-def test_class_without_a_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a notebook, a redefined class would be taken for the first one."""
-    notes = type("Notes", (memeval.RecallSystem,), {"__module__": "__main__"})
+def defined_in(cell: str, filename: str) -> type:
+    """The class of a cell, defined as IPython does."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(cell, filename, "exec"), names)
+    notes: type = names["Notes"]
+    return notes
+
+
+def test_class_in_a_notebook_is_identified_by_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A redefined class has another key; one whose source is unknown is refused."""
     monkeypatch.delattr(sys.modules["__main__"], "__file__")
-    with pytest.raises(UserError, match="__main__:Notes is not in a file"):
-        class_identity(notes)
+    seen = []
+    for first in ("0", "10_000"):
+        cell, filename = OWN_SYSTEM.replace("FIRST", first), f"ipykernel_1/{first}.py"
+        lines = cell.splitlines(keepends=True)
+        monkeypatch.setitem(linecache.cache, filename, (len(cell), None, lines, filename))
+        seen.append(class_identity(defined_in(cell, filename)))
+        assert seen[-1] == f"__main__:Notes@{sha256(cell.encode()).hexdigest()}"
+
+    assert seen[0] != seen[1]
+    with pytest.raises(UserError, match="__main__:Notes has no source"):
+        class_identity(defined_in(OWN_SYSTEM.replace("FIRST", "0"), "<stdin>"))
 
 
 def test_finished_run_is_reused(run: memeval.Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import linecache
 import re
 from collections.abc import Container
 from pathlib import Path
@@ -174,26 +175,28 @@ class OtherMetrics(Struct, frozen=True):
 def class_identity(identified: Any) -> str:
     """`module:Class`; for a custom class also the sha256 of its file, and its package's version.
 
-    Raises `UserError` if the class is not that of the file: the file was edited since, or there is
-    none, as in a notebook.
+    For a class in a notebook, it is the sha256 of the cell. Raises `UserError` if the class is not
+    that of the file because the file was edited since, and if no source is found.
     """
     if not hasattr(identified, "__qualname__"):
         identified = type(identified)  # an object that can be called
 
     name = f"{identified.__module__}:{identified.__qualname__}"
-    if is_built_in(identified):
+    if name.startswith("memeval."):
         return name
 
     try:
         source = Path(inspect.getfile(identified)).read_bytes()
     except (OSError, TypeError):
-        if identified.__module__ == "__main__":
-            raise UserError(
-                f"{name} is not in a file, so a change of it would go unnoticed",
-                "in a notebook, write it to a file:  %%writefile my_module.py",
-            ) from None
+        if identified.__module__ != "__main__":
+            return name  # a class in C
 
-        return name  # a class in C
+        source = _cell_source(identified)
+        if not source:
+            raise UserError(
+                f"{name} has no source, so a change of it would go unnoticed",
+                "write it to a file, and import it from there",
+            ) from None
 
     digest = hashlib.sha256(source).hexdigest()
     if _imported_as.setdefault(identified, digest) != digest:
@@ -218,3 +221,10 @@ def class_digests(stage: str, name: str, identified: type[Any] | None) -> Digest
 def is_built_in(identified: Any) -> bool:
     """Whether a class or a function is one of memeval's own."""
     return bool(identified.__module__.split(".")[0] == "memeval")
+
+
+def _cell_source(identified: Any) -> bytes:
+    """The cell of a notebook that defines a class or function; empty if it is not known."""
+    members = [identified, *vars(identified).values()]
+    codes = [member.__code__ for member in members if inspect.isfunction(member)]
+    return "".join(linecache.getlines(codes[0].co_filename)).encode() if codes else b""
