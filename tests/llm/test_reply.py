@@ -89,6 +89,20 @@ def test_invalid_usage_is_estimated_and_noted(usage: Any) -> None:
     assert notes == (ODD_USAGE,)
 
 
+@pytest.mark.parametrize(
+    ("total", "completion"), [(7 + 200, 200), (7 + 2, 2), (3, 2), (None, 2), ("207", 2), (-1, 2)]
+)
+def test_thinking_that_is_counted_only_in_the_total_is_part_of_the_reply(
+    total: Any, completion: int
+) -> None:
+    usage = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": total}
+    counts, notes = usage_of(usage, ASKED, "Paris")
+
+    assert (counts["prompt_tokens"], counts["completion_tokens"]) == (7, completion)
+    assert not counts["estimated"]
+    assert notes == ()
+
+
 @pytest.mark.parametrize("usage", [None, {}])
 def test_missing_usage_is_estimated_without_a_note(usage: Any) -> None:
     counts, notes = usage_of(usage, ASKED, "Paris")

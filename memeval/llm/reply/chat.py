@@ -237,6 +237,9 @@ def usage_of(
 
     if completion is None:
         completion = count_tokens(text)
+    elif not estimated:
+        # xAI and Gemini count thinking only in the total. It is billed like the rest of the reply.
+        completion = max(completion, (count_of(reported.get("total_tokens")) or 0) - prompt)
 
     counts = {
         "prompt_tokens": prompt,
