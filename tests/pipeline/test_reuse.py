@@ -59,6 +59,19 @@ def test_new_top_k_reuses_vectors_and_memories(memeval: Command) -> None:
         assert texts == len({text for path, body in endpoint.requests for text in body["input"]})
 
 
+def test_repeats_embed_once_and_are_billed_once(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint() as endpoint:
+        embedder = ("embedder=openai", f"embedder.base_url={endpoint.base_url}")
+        memeval(*model(endpoint), *embedder, "system=dense", "num_runs=2")
+        texts = [text for path, body in endpoint.requests for text in body.get("input", ())]
+
+    metrics = summary(tmp_path)["metrics"]
+    assert len(texts) == len(set(texts)), "the second repeat reads the vectors from the cache"
+    assert metrics["cost_usd/embed"] == pytest.approx(metrics["cost_usd_uncached/embed"] / 2)
+    assert metrics["cost_usd/answer"] == metrics["cost_usd_uncached/answer"]
+    memeval("verify")
+
+
 @pytest.mark.slow
 def test_memory_with_a_model_is_built_once_for_all_top_k(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:

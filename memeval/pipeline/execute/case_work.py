@@ -18,7 +18,7 @@ from memeval.pipeline.execute.metrics import Measured, measure_answer
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.question import failed_answer
 from memeval.pipeline.execute.repeat import Repeat, ingest_id
-from memeval.pipeline.execute.rows import answer_digest, is_about, is_final, usages_of
+from memeval.pipeline.execute.rows import Bill, answer_digest, is_about, is_final
 from memeval.pipeline.execute.source import AnswerSource, CaseAnswers
 from memeval.pipeline.execute.timeline import cases_until
 from memeval.pipeline.execute.turns import CaseTurns
@@ -52,6 +52,7 @@ class CaseWork:
         self.progress: Progress = progress
         self._connections = connections
         self._make_source, self._given_judge = source, judge
+        self._bill = Bill(cell.run_key)
         self._unread = 0
         self._notes: list[str] = []
 
@@ -146,7 +147,7 @@ class CaseWork:
             # Stored only if the health differs: otherwise each load of the memory would add a row.
             written = ingested.written and ingested.written.by_reference(repeat.texts.put)
             repeat.answers.append(replace(ingested, id=ingest_id(case.case_id), written=written))
-            self.progress.spent(usages_of(ingested, self.cell.run_key))
+            self.progress.spent(self._bill.usages_of(ingested))
 
         return answers
 
@@ -205,7 +206,7 @@ class CaseWork:
     def _keep_answer(self, repeat: Repeat, row: AnswerRow) -> AnswerRow:
         """Stores an answer and returns its row: a failed one if the answer can't be stored."""
         row = replace(row, origin=self.cell.run_key)
-        self.progress.spent(row.usage)
+        self.progress.spent(self._bill.usages_of(row))
         # An answer that can't be stored fails its question, not the run.
         try:
             stored = repeat.answers.append(row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from memeval.records import Status, Usage
+from memeval.records import Role, Status, Usage
 from memeval.results.rows import AnswerRow, IngestRow
 from memeval.results.verdict_row import VerdictRow
 from memeval.text.names import text_digest
@@ -15,13 +15,29 @@ RETRYABLE = frozenset(
 """Statuses that the same command tries again."""
 
 
-def usages_of(row: AnswerRow | IngestRow | VerdictRow, run_key: str) -> tuple[Usage, ...]:
-    """A row's usages as the run counts them: usages paid for by another run count as cached."""
-    # Costs are what this run paid: sums over runs then count each call once.
-    if row.origin == run_key:
-        return row.usage
+class Bill:
+    """Tells who paid for the usages in the rows of a run, each repeat's rows passed once."""
 
-    return tuple(replace(usage, cached=True) for usage in row.usage)
+    def __init__(self, run_key: str) -> None:
+        self._run_key = run_key
+        self._embedded: dict[str, set[Usage]] = {}
+        """What other repeats embedded and reranked, by the id of the row."""
+
+    def usages_of(self, row: AnswerRow | IngestRow | VerdictRow) -> tuple[Usage, ...]:
+        """A row's usages; those paid for by another run, or in another repeat, count as cached."""
+        # Costs are what this run paid: sums over runs then count each call once.
+        if row.origin != self._run_key:
+            return tuple(replace(usage, cached=True) for usage in row.usage)
+
+        # These requests have no seed: the same one in another repeat is read from the cache.
+        own = {usage for usage in row.usage if usage.role is Role.EMBED}
+        others = self._embedded.setdefault(row.id, set())
+        repeated = own & others
+        others |= own
+
+        return tuple(
+            replace(usage, cached=True) if usage in repeated else usage for usage in row.usage
+        )
 
 
 def is_final(row: AnswerRow | VerdictRow | None) -> bool:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from memeval.metrics.tools import WRITE_RECALL
 from memeval.pipeline.execute.metrics import Measured
 from memeval.pipeline.execute.repeat import Finished, Repeat, ingest_id, ingest_ids
-from memeval.pipeline.execute.rows import usages_of
+from memeval.pipeline.execute.rows import Bill
 from memeval.pipeline.execute.timeline import id_until, operations_done, timeline_events
 from memeval.pipeline.open.cell import Cell
 from memeval.records import EvalCase, EvalQuestion, Status, Usage
@@ -32,17 +32,18 @@ class Ingest(Struct, frozen=True):
     seed: int
     row: IngestRow
     usage: tuple[Usage, ...]
-    """As this run counts them: usages paid for by another run count as cached."""
+    """As the run counts them: those paid for by another run or an earlier repeat as cached."""
 
 
 def records(cell: Cell, finished: Finished) -> Iterator[Record]:
     """All records of a cell's run."""
+    bill = Bill(cell.run_key)
     for number, repeat in enumerate(finished.repeats):
         for case in finished.cases:
             done = operations_done(case, partial(_done_until, repeat)) if case.operations else {}
             for question in case.questions:
                 timeline = tuple(timeline_events(case, question, done))
-                yield _record(cell, repeat, number, case, question, timeline=timeline)
+                yield _record(cell, repeat, number, case, question, bill=bill, timeline=timeline)
 
 
 def _done_until(repeat: Repeat, case_id: str) -> Sequence[OperationDone]:
@@ -57,6 +58,7 @@ def _record(
     case: EvalCase,
     question: EvalQuestion,
     *,
+    bill: Bill,
     timeline: tuple[TimelineEvent, ...],
 ) -> Record:
     answer = repeat.answers.rows[question.question_id]
@@ -84,7 +86,7 @@ def _record(
         weight=question.weight,
         timeline=timeline,
         **_ranks(measured, cell.config.top_k),
-        **members_of_rows(answer, verdict, cell.run_key),
+        **members_of_rows(answer, verdict, bill),
     )
 
 
@@ -102,15 +104,15 @@ def _ranks(measured: Measured, top_k: int) -> dict[str, Any]:
     return members
 
 
-def members_of_rows(answer: AnswerRow, verdict: VerdictRow | None, run_key: str) -> dict[str, Any]:
+def members_of_rows(answer: AnswerRow, verdict: VerdictRow | None, bill: Bill) -> dict[str, Any]:
     """The members of a record that come from its rows alone."""
-    usage, times, notes = usages_of(answer, run_key), answer.times, dict(answer.notes)
+    usage, times, notes = bill.usages_of(answer), answer.times, dict(answer.notes)
     status, error, judged = answer.status, answer.error, None
     # A verdict may be left from an answer that was replaced by a failure: it no longer counts.
     if verdict is not None and answer.status is Status.OK:
         status, error, judged = verdict.status, verdict.error or error, verdict.verdict
         # Answer and verdict may come from different runs: each records who paid for it.
-        usage += usages_of(verdict, run_key)
+        usage += bill.usages_of(verdict)
         times = times.join(verdict.times)
         notes |= verdict.notes
 
@@ -148,11 +150,12 @@ def write_recall(memory: object, question: EvalQuestion) -> dict[str, float]:
 
 def ingests(cell: Cell, finished: Finished) -> Iterator[Ingest]:
     """Ingest costs of each case, per repeat; nothing for cases whose memory was not needed."""
+    bill = Bill(cell.run_key)
     for repeat in finished.repeats:
         for case in finished.cases:
             for row in map(repeat.answers.rows.get, ingest_ids(case)):
                 if isinstance(row, IngestRow):
-                    yield Ingest(case.case_id, repeat.seed, row, usages_of(row, cell.run_key))
+                    yield Ingest(case.case_id, repeat.seed, row, bill.usages_of(row))
 
 
 def hypotheses(rows: Iterable[Record], repeat: int) -> Iterator[dict[str, Any]]:

@@ -21,7 +21,7 @@ from memeval import __version__
 from memeval.config.identity import IdentityInputs, keys, run_key
 from memeval.config.resolve import read_config
 from memeval.pipeline.execute.memory import read_manifest
-from memeval.pipeline.execute.rows import usages_of
+from memeval.pipeline.execute.rows import Bill
 from memeval.pipeline.execute.timeline import unasked_checkpoints
 from memeval.pipeline.measure.records import Ingest, members_of_rows, rows_digest, rows_of_run
 from memeval.pipeline.open.code import OtherMetrics
@@ -255,6 +255,8 @@ class FolderCheck:
     def _rows(
         self, summary: RunSummary, repeats: list[dict[str, Any]], records: list[Record]
     ) -> None:
+        # A run from a package has another key here, and its rows contain the original one.
+        bill = Bill(summary.tags.get(PACKAGE_RUN, summary.run_key))
         for number, repeat in enumerate(repeats):
             own_records = [record for record in records if record.repeat == number]
             self._circumstances(summary, repeat, own_records)
@@ -263,14 +265,14 @@ class FolderCheck:
             verdicts = self._file("judge", repeat, VerdictRow.from_json, ids, summary)
             self.answers.append(answers)
             self.verdicts.append(verdicts)
-            # A run from a package has another key here, and its rows contain the original one.
-            run_key = summary.tags.get(PACKAGE_RUN, summary.run_key)
-            self._keep_ingests(answers, repeat["seed"], run_key, own_records)
-            if answers and verdicts:
+            self._keep_ingests(answers, repeat["seed"], bill, own_records)
+            # A repeat's bill depends on the repeats before it.
+            if verdicts and all(self.answers):
+                assert answers is not None, "the last of all answers"
                 differing = [
                     record.question_id
                     for record in own_records
-                    if not agrees(record, answers.rows, verdicts.rows, run_key)
+                    if not agrees(record, answers.rows, verdicts.rows, bill)
                 ]
                 self._note_records(differing, "differing from the rows")
 
@@ -300,7 +302,7 @@ class FolderCheck:
         self,
         answers: SoundRows[AnswerRow | IngestRow] | None,
         seed: int,
-        run_key: str,
+        bill: Bill,
         records: list[Record],
     ) -> None:
         if answers is None:
@@ -313,7 +315,7 @@ class FolderCheck:
         for row in answers.rows.values():
             case = case_of_ingest(row.id, unasked)
             if case is not None and isinstance(row, IngestRow):
-                self.ingests.append(Ingest(case, seed, row, usages_of(row, run_key)))
+                self.ingests.append(Ingest(case, seed, row, bill.usages_of(row)))
 
     def _texts(self, answers: Path) -> None:
         """Reports damaged texts: they invalidate no answer, but can't be shown."""
@@ -385,14 +387,14 @@ def agrees(
     record: Record,
     answers: Mapping[str, AnswerRow | IngestRow],
     verdicts: Mapping[str, VerdictRow],
-    run_key: str,
+    bill: Bill,
 ) -> bool:
     """Whether a record agrees with the rows of its question."""
     answer = answers.get(record.question_id)
     if not isinstance(answer, AnswerRow):
         return False
 
-    members = members_of_rows(answer, verdicts.get(record.question_id), run_key)
+    members = members_of_rows(answer, verdicts.get(record.question_id), bill)
     return all(getattr(record, name) == value for name, value in members.items())
 
 
