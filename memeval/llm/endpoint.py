@@ -37,7 +37,10 @@ UNSOUND_TRIES = 6
 ACCEPTED = 202
 """The status of a request that the server has accepted but not yet carried out."""
 NOTHING = Amount()
-_ERRORS = {FaultKind.FILTERED: FilteredReplyError, FaultKind.UNSOUND: UnsoundReplyError}
+_ERRORS: Mapping[FaultKind, type[ModelError]] = {
+    FaultKind.FILTERED: FilteredReplyError,
+    FaultKind.UNSOUND: UnsoundReplyError,
+}
 LEAST_TRIES = 3
 """Minimum tries of a failing call, however slow, while other calls are answered."""
 BY_CLIENT = ("/embeddings",)

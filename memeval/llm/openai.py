@@ -12,12 +12,20 @@ from memeval.errors import UserError
 from memeval.llm.cache import content_key
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.cached_call import CachedCalls
-from memeval.llm.contract import ChatPrompt, Completion, FixedSampling, Prompt, ToolCall, ToolPrompt
+from memeval.llm.contract import (
+    ChatPrompt,
+    ChoosePrompt,
+    Completion,
+    FixedSampling,
+    Prompt,
+    ToolCall,
+    ToolPrompt,
+)
 from memeval.llm.endpoint import Endpoint
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
 from memeval.llm.refusals import RefusedRequestError
-from memeval.llm.reply import read_chat, stored_chat
+from memeval.llm.reply import CutReplyError, FilteredReplyError, read_chat, stored_chat
 from memeval.records import Role, Usage
 from memeval.results.prices import provider_of
 from memeval.text.redaction import without_known
@@ -97,15 +105,12 @@ class OpenAIModel(LanguageModel):
         entry, cached = await self._calls.once(
             key,
             read=stored_chat,
-            call=lambda: self._ask(body, role),
+            call=lambda: self._ask(body, role, prompt),
             is_kept=lambda entry: bool(entry["finish_reason"] != "content_filter"),
-        )
-        usage = Usage(
-            role=role, model=self.name, provider=self._provider, cached=cached, **entry["usage"]
         )
         return Completion(
             text=entry["text"],
-            usage=usage,
+            usage=self._usage(entry["usage"], role, cached=cached),
             latency_s=entry["latency_s"],
             finish_reason=entry["finish_reason"],
             raw=entry["raw"],
@@ -133,7 +138,10 @@ class OpenAIModel(LanguageModel):
         # Last, so that the user's own parameters win.
         return body | dict(sampling.extra_body)
 
-    async def _ask(self, body: Mapping[str, Any], role: Role) -> dict[str, Any]:
+    def _usage(self, counts: Mapping[str, Any], role: Role, *, cached: bool) -> Usage:
+        return Usage(role=role, model=self.name, provider=self._provider, cached=cached, **counts)
+
+    async def _ask(self, body: Mapping[str, Any], role: Role, prompt: Prompt) -> dict[str, Any]:
         has_tools = "tools" in body
         try:
             reply = await self._endpoint.post(
@@ -152,6 +160,13 @@ class OpenAIModel(LanguageModel):
                 ) from error
 
             raise error.with_hint(self._sampling.role, self._sampling.extra_body) from error
+        except (CutReplyError, FilteredReplyError) as error:
+            if error.usage is not None:
+                current_ledger().usages.append(self._usage(error.usage, role, cached=False))
+            if isinstance(error, CutReplyError):
+                raise CutReplyError(f"{error}; see {self._limit_of(prompt)}") from error
+
+            raise
 
         chat = reply.value
         entry: dict[str, Any] = {}
@@ -170,6 +185,15 @@ class OpenAIModel(LanguageModel):
             "latency_s": reply.latency_s,
             "wait_s": reply.wait_s,
         }
+
+    def _limit_of(self, prompt: Prompt) -> str:
+        """The setting that gives the reply to a prompt more tokens."""
+        if isinstance(prompt, ChoosePrompt):
+            return "prompt.choose_tokens"
+        if prompt.limits().max_tokens is not None:
+            return f"{self._sampling.role}.limit_parameter=max_completion_tokens"
+
+        return f"{self._sampling.role}.max_tokens"
 
     def forget(self, completion: Completion) -> None:
         if completion.key:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,26 @@ from doubles.endpoint import ScriptedEndpoint
 from memeval.llm.cache import Cache
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, JudgePrompt, Prompt
 from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.metering import Ledger, metered
 from memeval.llm.openai import THINKING_TOKENS, OpenAIModel, Sampling
-from memeval.records import Role
+from memeval.llm.reply import CutReplyError, FilteredReplyError
+from memeval.records import Role, Usage
 
 ANSWER = AnswerPrompt("Who?", ("context",))
 CHOICE = ChoosePrompt("Which?", ("context",), ("a", "b"))
 JUDGEMENT = JudgePrompt("Who?", ("gold",), "answer", "", "{answer}", max_tokens=10)
+
+
+async def complete(
+    server: ScriptedEndpoint, folder: Path, prompt: Prompt, sampling: Sampling
+) -> None:
+    endpoint = Endpoint(EndpointSettings(server.base_url, "key", 1, 5.0, 5.0))
+    with closing(Cache(folder / "responses.sqlite")) as cache:
+        model = OpenAIModel(endpoint, sampling, cache, "run")
+        try:
+            await model.complete(prompt, role=Role.ANSWER, seed=3)
+        finally:
+            await endpoint.aclose()
 
 
 def sent(tmp_path: Path, prompt: Prompt, monkeypatch: Any, **more: Any) -> dict[str, Any]:
@@ -26,17 +42,8 @@ def sent(tmp_path: Path, prompt: Prompt, monkeypatch: Any, **more: Any) -> dict[
     host = values.pop("provider", "unknown")
     monkeypatch.setattr("memeval.llm.openai.provider_of", lambda address: host)
 
-    async def run(server: ScriptedEndpoint) -> None:
-        settings = EndpointSettings(server.base_url, "key", 1, 5.0, 5.0)
-        cache = Cache(tmp_path / "responses.sqlite")
-        endpoint = Endpoint(settings)
-        model = OpenAIModel(endpoint, Sampling(**values), cache, "run")
-        await model.complete(prompt, role=Role.ANSWER, seed=3)
-        await endpoint.aclose()
-        cache.close()
-
     with ScriptedEndpoint() as server:
-        asyncio.run(run(server))
+        asyncio.run(complete(server, tmp_path, prompt, Sampling(**values)))
 
     body = server.requests[0][1]
     return {name: value for name, value in body.items() if name != "messages"}
@@ -89,3 +96,30 @@ def test_parameters_sent_for_a_prompt(
     expected: dict[str, Any],
 ) -> None:
     assert sent(tmp_path, prompt, monkeypatch, **more) == expected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "finish", "error", "words"),
+    [
+        (ANSWER, "length", CutReplyError, "see llm.max_tokens"),
+        (CHOICE, "length", CutReplyError, "see prompt.choose_tokens"),
+        (JUDGEMENT, "length", CutReplyError, "llm.limit_parameter=max_completion_tokens"),
+        (ANSWER, "content_filter", FilteredReplyError, "filter withheld"),
+    ],
+)
+def test_reply_without_text_is_metered_and_names_its_limit(
+    tmp_path: Path, prompt: Prompt, finish: str, error: type[Exception], words: str
+) -> None:
+    def edit(payload: dict[str, Any]) -> None:
+        payload["choices"][0] = {"message": {"content": None}, "finish_reason": finish}
+        payload["usage"] = {"prompt_tokens": 30, "completion_tokens": 100}
+
+    ledger = Ledger()
+    with (
+        ScriptedEndpoint(edit=edit) as server,
+        metered(ledger),
+        pytest.raises(error, match=re.escape(words)),
+    ):
+        asyncio.run(complete(server, tmp_path, prompt, Sampling("m", 0.5, 100)))
+
+    assert ledger.usages == [Usage(Role.ANSWER, "m", "unknown", 30, 100)]

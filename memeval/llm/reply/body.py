@@ -28,11 +28,20 @@ class UnsoundReplyError(ModelError):
     """A reply under status 200 without the requested content."""
 
 
-class CutReplyError(ModelError):
+class WithoutTextError(ModelError):
+    """A reply without text, but possibly billed."""
+
+    def __init__(self, message: str, usage: Mapping[str, Any] | None = None) -> None:
+        """`usage` is that of a `ChatReply`; None if the request itself was refused."""
+        super().__init__(message)
+        self.usage = usage
+
+
+class CutReplyError(WithoutTextError):
     """The token limit was reached before the reply began."""
 
 
-class FilteredReplyError(ModelError):
+class FilteredReplyError(WithoutTextError):
     """The provider's filter withheld the reply."""
 
 

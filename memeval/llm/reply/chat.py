@@ -67,13 +67,14 @@ def read_chat(
         )
 
     calls = _tool_calls(message) if tools else ()
-    ends_normally = finish not in ("length", "content_filter")
-    if not text and not calls and not (tools and ends_normally):
-        raise _empty_reply_error(finish, thought, choice, message)
-
     # The whole reply is billed, including its thinking.
     sent = "\n".join([full_content, *(f"{call.name} {call.arguments}" for call in calls)])
     usage, usage_notes = usage_of(reply.get("usage"), asked, sent)
+
+    ends_normally = finish not in ("length", "content_filter")
+    if not text and not calls and not (tools and ends_normally):
+        raise _empty_reply_error(finish, thought, choice, message, usage)
+
     notes = (*part_notes, *odd_notes(thought, odd_characters), *usage_notes)
     raw = clean if thought else None
     return ChatReply(
@@ -158,16 +159,20 @@ def _clean(value: object) -> str:
 
 
 def _empty_reply_error(
-    finish: str | None, thought: bool, choice: Mapping[str, Any], message: Mapping[str, Any]
+    finish: str | None,
+    thought: bool,
+    choice: Mapping[str, Any],
+    message: Mapping[str, Any],
+    usage: Mapping[str, Any],
 ) -> ModelError:
     if finish == "length":
         return CutReplyError(
-            "the reply reached the token limit before its first word (finish_reason: length)"
+            "the reply reached the token limit before its first word (finish_reason: length)", usage
         )
 
     if finish == "content_filter":
         return FilteredReplyError(
-            "the provider's filter withheld the reply (finish_reason: content_filter)"
+            "the provider's filter withheld the reply (finish_reason: content_filter)", usage
         )
 
     if thought:

@@ -53,7 +53,7 @@ async def judge_answer(
         row = failed_verdict(question.question_id, error)
 
     times = StepTimes(
-        judge_ms=milliseconds(ledger.calls_s()) if ledger.usages else None,
+        judge_ms=milliseconds(ledger.calls_s()) if ledger.called_s else None,
         judge_wait_s=round(ledger.wait_s, 3),
     )
     return replace(row, usage=tuple(ledger.usages), times=times, notes=ledger.notes)
