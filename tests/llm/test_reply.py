@@ -462,6 +462,11 @@ def test_vectors_are_ordered_by_index_and_normalised() -> None:
     assert (sound.tokens, sound.notes) == (5, ())
 
 
+def test_tokens_of_vectors_may_be_given_as_the_total_alone() -> None:
+    sound = read_vectors(vectors([1.0], usage={"total_tokens": 5}), 1, None)
+    assert (sound.tokens, sound.notes) == (5, ())
+
+
 def test_vectors_without_an_index_keep_their_order() -> None:
     assert read_vectors(
         {"data": [{"embedding": [0.0, 1.0]}, {"embedding": [1.0, 0.0]}]}, 2, 2

@@ -54,7 +54,7 @@ def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> Vec
     if lengths.min() < SHORTEST_VECTOR:
         raise UnsoundReplyError("a vector is all zeros")
 
-    tokens, notes = batch_tokens(reply.get("usage"), "prompt_tokens")
+    tokens, notes = batch_tokens(reply.get("usage"), "prompt_tokens", "total_tokens")
 
     # Length 1, so that the cosine is a plain product, and the cache can check what it stored.
     return VectorsReply((numbers / lengths).astype(np.float32), tokens, notes)
