@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from memeval.config.roles import LIMIT_PARAMETERS
 from memeval.errors import ModelError
 
 _SETTINGS = {
@@ -17,6 +18,11 @@ _SETTINGS = {
     "dimensions": "{role}.width=null",
 }
 """Hints that name the setting behind each request parameter."""
+_TOO_LARGE = re.compile(
+    r"too large|too long|exceed|at (?:least|most)\b|range|context length|less than|greater than",
+    re.IGNORECASE,
+)
+"""Matches endpoints' messages about the value of a token limit; others refuse its name."""
 _NO_TOOLS = re.compile(
     r"\b(?:tools?|tool use|tool[_ -]call(?:s|ing)|tool[_ -]choice|function[_ -]call(?:s|ing)?)\b"
     r".{0,60}\b(?:not|n't|unsupported|requires|unknown|unrecognized|extra inputs?)\b"
@@ -50,8 +56,11 @@ class RefusedRequestError(ModelError):
         extra, name = set(extra), self.parameter
         if name is None:
             name = _first_name(str(self), extra | _SETTINGS.keys())
+        message = str(self).removesuffix(".")
         if name in extra:
-            return ModelError(f"{self}; use {role}.extra_body without '{name}'")
+            return ModelError(f"{message}; use {role}.extra_body without '{name}'")
+        if name in LIMIT_PARAMETERS and _TOO_LARGE.search(message):
+            return ModelError(f"{message}; use a smaller {role}.max_tokens, or a shorter context")
 
         setting = _SETTINGS.get(name or "")
         if setting is None:
@@ -62,7 +71,7 @@ class RefusedRequestError(ModelError):
         if name == "temperature" and role != "llm":
             hint += " and llm.temperature=null"
 
-        return ModelError(f"{self}; use {hint}")
+        return ModelError(f"{message}; use {hint}")
 
 
 def _first_name(message: str, known: set[str]) -> str | None:

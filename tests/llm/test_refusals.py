@@ -1,0 +1,35 @@
+"""The hint after a refused request names the setting that leads out."""
+
+from __future__ import annotations
+
+import pytest
+
+from memeval.llm.refusals import RefusedRequestError
+
+SMALLER = "use a smaller llm.judge.max_tokens, or a shorter context"
+
+
+@pytest.mark.parametrize(
+    ("message", "parameter", "hint"),
+    [
+        (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+            "'max_completion_tokens' instead.",
+            "max_tokens",
+            "use llm.judge.limit_parameter=max_completion_tokens (and see llm.judge.max_tokens)",
+        ),
+        # vLLM, when the prompt and the reply don't fit together.
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 512. This model's maximum "
+            "context length is 8192 tokens and your request has 8000 input tokens.",
+            "max_tokens",
+            SMALLER,
+        ),
+        ("max_tokens must be at least 1, got -12.", None, SMALLER),
+        ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", None, SMALLER),
+        ("seed is not supported.", None, "use llm.judge.send_seed=false"),
+    ],
+)
+def test_hint_after_a_refused_parameter(message: str, parameter: str | None, hint: str) -> None:
+    error = RefusedRequestError(message, parameter).with_hint("llm.judge")
+    assert str(error) == f"{message.removesuffix('.')}; {hint}"
