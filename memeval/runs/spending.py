@@ -12,6 +12,7 @@ from memeval.pipeline.open.called import check_budget, limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.runs.loop import run_loop
 from memeval.runs.plan import Plan, PlannedCell, earlier_run
+from memeval.text.shown import counted
 
 YES = ("y", "yes")
 
@@ -102,7 +103,7 @@ def confirm_cost(plan: Plan) -> None:
         return
 
     cost = "at an unknown cost" if usd is None else f"for about ${dollars(usd)}"
-    what = f"this would make {estimate.calls:,} calls {cost}"
+    what = f"this would make {counted(estimate.calls, 'call')} {cost}"
     if store := find_unread_store(plan):
         what += f", less what {store} already has"
 
