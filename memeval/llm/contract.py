@@ -65,10 +65,7 @@ class TemplatePrompt(Prompt):
         """The text that replaces each name in braces."""
 
     def messages(self) -> list[Message]:
-        return [
-            {"role": "system", "content": self.system_text},
-            {"role": "user", "content": fill(self.user_template, self.values())},
-        ]
+        return filled_messages(self.system_text, self.user_template, self.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +132,6 @@ class ChoosePrompt(TemplatePrompt):
             "how": how,
         }
 
-    def messages(self) -> list[Message]:
-        # The system message names the labels, too.
-        values = self.values()
-        texts = {"system": self.system_text, "user": self.user_template}
-        return [{"role": role, "content": fill(text, values)} for role, text in texts.items()]
-
     def limits(self) -> FixedSampling:
         # LoCoMo-MC10's protocol: only the label, at temperature 0, whatever sampling the cell sets.
         return FixedSampling(temperature=0.0, max_tokens=self.max_tokens)
@@ -185,17 +176,12 @@ class JudgePrompt(Prompt):
             "gold": self._marked("reference", self.reference),
             "answer": self._marked("answer", self.answer, "\n"),
         }
-        user = fill(self.user_template, values)
+        user = self.user_template
         if self.words != ("yes", "no"):
             yes, no = self.words
             user += f'\nWrite "{yes}" for yes and "{no}" for no: one word.'
 
-        messages: list[Message] = []
-        if self.system_text:
-            messages.append({"role": "system", "content": self.system_text})
-
-        messages.append({"role": "user", "content": user})
-        return messages
+        return filled_messages(self.system_text, user, values)
 
     def _marked(self, name: str, text: str, line_end: str = "") -> str:
         if not self.fence:
@@ -292,7 +278,8 @@ class ToolPrompt(Prompt):
                 message["content"] = f"{self.instructions}\n\n{message['content']}".strip()
                 break
         else:
-            messages.insert(0, {"role": "system", "content": self.instructions})
+            if self.instructions:
+                messages.insert(0, {"role": "system", "content": self.instructions})
 
         return [*messages, *self.exchange]
 
@@ -369,3 +356,9 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     # In one pass, so that a `{name}` inside a value is not replaced.
     pattern = "|".join(re.escape("{" + name + "}") for name in values)
     return re.sub(pattern, lambda match: values[match.group()[1:-1]], template)
+
+
+def filled_messages(system: str, user: str, values: Mapping[str, str]) -> list[Message]:
+    """The messages of a template, both with their names filled in; an empty one is not sent."""
+    texts = {"system": system, "user": user}
+    return [{"role": role, "content": fill(text, values)} for role, text in texts.items() if text]
