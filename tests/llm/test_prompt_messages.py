@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memeval.llm.contract import AnswerPrompt, JudgePrompt, Message, Prompt, ToolPrompt
-from memeval.llm.prompts import from_file
+from memeval.llm.prompts import from_file, sections_from_file
 
 
 def answer(system: str, user: str) -> Prompt:
@@ -31,6 +31,16 @@ def test_names_are_filled_in_in_the_system_message_too(
         {"role": "system", "content": "Use Ana {x}."},
         {"role": "user", "content": "Who?"},
     ]
+
+
+def test_mark_of_the_encoding_is_not_part_of_a_template(tmp_path: Path) -> None:
+    plain, marked = tmp_path / "plain.txt", tmp_path / "marked.txt"
+    plain.write_text("=== fact ===\n{question}", encoding="utf-8")
+    marked.write_text("=== fact ===\n{question}", encoding="utf-8-sig")
+    parts = sections_from_file(str(marked), ("fact",), ("question",)).parts
+
+    assert parts == sections_from_file(str(plain), ("fact",), ("question",)).parts
+    assert from_file(str(marked), ()).sha256 == from_file(str(plain), ()).sha256
 
 
 @pytest.mark.parametrize("make", [answer, judgement])

@@ -120,7 +120,7 @@ def _parse(name: str, path: Path, needed: tuple[str, ...]) -> PromptTemplate:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         why = error.strerror or error
         raise UserError(f"the prompt template {path} can't be read: {why}") from error
