@@ -37,6 +37,10 @@ def _result(summary: RunSummary, conversations: int | None) -> str:
 def _unjudged(summary: RunSummary) -> str:
     asked = "n_records" if summary.only_retrieves else "n_questions"
     number = count(summary.metrics.get(asked))
+    # A run that was stopped before its first answer.
+    if number == "0":
+        return "No question was answered."
+
     questions = "1 question" if number == "1" else f"{number} questions"
     if summary.only_retrieves:
         return f"{questions}; only the retrieval was measured, so no answer was judged."

@@ -27,6 +27,7 @@ def test_one_question_is_in_the_singular(questions: int, result: str) -> None:
 @pytest.mark.parametrize(
     ("questions", "stages", "result"),
     [
+        (0, "all", "No question was answered."),
         (1, "all", "The only question could not be scored."),
         (2, "all", "None of the 2 questions could be scored."),
         (1, "retrieve", "1 question; only the retrieval was measured, so no answer was judged."),
