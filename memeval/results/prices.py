@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
@@ -34,7 +35,7 @@ UNKNOWN_PROVIDER = "unknown"
 def provider_of(base_url: str) -> str:
     """Name in the price table of the provider behind a URL; `unknown` for any other."""
     host = urlsplit(base_url).hostname or ""
-    if host.startswith("bedrock-runtime."):
+    if re.fullmatch(r"bedrock-runtime\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?", host):
         return "aws"
 
     return _HOSTS.get(host, UNKNOWN_PROVIDER)

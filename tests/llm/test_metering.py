@@ -135,6 +135,8 @@ def test_prices_of_known_unknown_offline_and_cached_usage() -> None:
         ("https://api.openai.com/v1", "openai"),
         ("https://api.deepseek.com", "deepseek"),
         ("http://127.0.0.1:8000/v1", "unknown"),
+        ("https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1", "aws"),
+        ("https://bedrock-runtime.example.com/openai/v1", "unknown"),
     ],
 )
 def test_provider_of_a_url(address: str, provider: str) -> None:
