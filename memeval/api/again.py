@@ -13,7 +13,7 @@ from pathlib import Path
 from memeval.api.judging import from_answers
 from memeval.config.paths import data_dir
 from memeval.config.resolve import read_config
-from memeval.config.schema import RunConfig
+from memeval.config.schema import ReaderConfig, RunConfig, WriterConfig
 from memeval.errors import UserError
 from memeval.packages.data import config_of
 from memeval.pipeline.execute.progress import Silent
@@ -45,6 +45,8 @@ def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
     drawn = _draw([record for record in records if record.hypothesis is not None], count)
     with _temporary_home() as home:
         config = _config(run, drawn, home)
+        # The answers come from a file, which has no tools.
+        config.reader, config.writer = ReaderConfig(), WriterConfig()
         lines = []
         for record in drawn:
             row = {"question_id": record.question_id, "hypothesis": record.hypothesis}

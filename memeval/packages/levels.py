@@ -271,13 +271,22 @@ class _Verifier:
             except UserError as error:
                 level.unchecked.append(f"{run.key}: {error.message}")
 
-        level.did = f"{counted(done, 'verdict')} judged again by a rule"
-        level.is_done = done > 0 or bool(asked)
-        for run in asked:
-            assert self.checks.judge is not None
-            level.did += f"; {run.key}: {self.checks.judge(run, self.records[run.key])}"
-
+        agreements = self._by_run(self.checks.judge, asked, level)
+        level.did = "; ".join([f"{counted(done, 'verdict')} judged again by a rule", *agreements])
+        level.is_done = done > 0 or bool(agreements)
         return level
+
+    def _by_run(self, ask_again: AskAgain | None, runs: Sequence[Run], level: Level) -> list[str]:
+        """How far verdicts of each run agree; a run that can't be asked again is `unchecked`."""
+        agreements = []
+        for run in runs:
+            assert ask_again is not None
+            try:
+                agreements.append(f"{run.key}: {ask_again(run, self.records[run.key])}")
+            except UserError as error:
+                level.unchecked.append(f"{run.key}: {error.message}")
+
+        return agreements
 
     async def _judge_again(self, run: Run, judge: Judge, data: PackagedData) -> list[str]:
         unlike = []
@@ -306,13 +315,7 @@ class _Verifier:
         if answer_again is None:
             return level
 
-        agreements = []
-        for run in self.package.runs:
-            try:
-                agreements.append(f"{run.key}: {answer_again(run, self.records[run.key])}")
-            except UserError as error:
-                level.unchecked.append(f"{run.key}: {error.message}")
-
+        agreements = self._by_run(answer_again, self.package.runs, level)
         level.did = "; ".join(agreements) or "no question was answered again"
         return level
 

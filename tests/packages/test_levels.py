@@ -613,6 +613,32 @@ def test_run_with_a_model_verifies_with_its_prices_and_the_local_endpoint(
     assert found_at(path) == 2
 
 
+def test_one_run_that_cannot_be_judged_again_does_not_end_the_check(
+    monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
+) -> None:
+    """The answers of a model with tools are judged again; a run whose requests need the author's
+    headers is reported, and the other runs and levels are checked all the same.
+    """
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("GATEWAY_KEY", KEY)
+    small = ["dataset=demo", "dataset.limit_cases=2", "dataset.limit_questions=2"]
+    asked = ["system=bm25", "llm=openai", "llm.model=gpt-x", "judge=llm", "tracking=none"]
+    with ScriptedEndpoint() as endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
+        headed = memeval.run(*small, *asked, "llm.headers={x-key: GATEWAY_KEY}", progress=False)
+        with_tools = memeval.run(*small, *asked, "reader=tools", progress=False)
+        path = pack([headed, with_tools], tmp_path / "both.memeval").path
+        checks = Checks(judge=partial(judge_again, count=2), answer=partial(answer_again, count=1))
+        levels = {one.name: one for one in verify_package(path, checks)}
+
+    assert [level.problems for level in levels.values()] == [[]] * 6
+    assert f"{with_tools.key}: 2 of 2 verdicts" in levels["verdicts"].did
+    assert f"{with_tools.key}: 1 of 1 answers" in levels["answers"].did
+    for name in ("verdicts", "answers"):
+        (unchecked,) = levels[name].unchecked
+        assert unchecked.startswith(f"{headed.key}: its requests need the author's own headers")
+
+
 @pytest.mark.parametrize(
     "old, new, said",
     [
