@@ -9,10 +9,11 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from memeval.api.judging import from_answers
 from memeval.config.paths import data_dir
-from memeval.config.resolve import read_config
+from memeval.config.resolve import resolve
 from memeval.config.schema import ReaderConfig, RunConfig, WriterConfig
 from memeval.errors import UserError
 from memeval.packages.data import config_of
@@ -32,6 +33,7 @@ from memeval.systems.external.served import ServedSettings
 from memeval.systems.registry import system_class
 from memeval.text.redaction import holds_replacement
 from memeval.text.shown import one_line
+from memeval.text.yaml_files import load_yaml
 
 SEED = 20_260_101
 """Seed of the sample, so that a second check requests the same answers."""
@@ -44,7 +46,7 @@ def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
     """
     drawn = _draw([record for record in records if record.hypothesis is not None], count)
     with _temporary_home() as home:
-        config = _config(run, drawn, home)
+        config = _config(run, drawn)
         # The answers come from a file, which has no tools.
         config.reader, config.writer = ReaderConfig(), WriterConfig()
         lines = []
@@ -73,8 +75,8 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
         raise UserError("its system is the author's own program or service, which is not called")
 
     drawn = _draw(records, count)
-    with _temporary_home() as home:
-        again = _complete(open_cell(_config(run, drawn, home), ""))
+    with _temporary_home():
+        again = _complete(open_cell(_config(run, drawn), ""))
 
     return _agreement("answers", drawn, again)
 
@@ -95,23 +97,10 @@ def _draw(records: Sequence[Record], count: int) -> list[Record]:
     return [scored[number] for number in sorted(chosen)]
 
 
-def _config(run: Run, drawn: Sequence[Record], home: Path) -> RunConfig:
+def _config(run: Run, drawn: Sequence[Record]) -> RunConfig:
     """The settings of a run for some of its questions, one repeat, nothing logged."""
     config_of(run)
-    lines = []
-    for line in (run.folder / CONFIG_FILE).read_text(encoding="utf-8").splitlines():
-        # The user's key is not sent to addresses from the package, except those of known providers.
-        # The other addresses are replaced by that of OPENAI_BASE_URL.
-        name, colon, value = line.partition(": ")
-        is_theirs = "://" in value and provider_of(value.strip("'\" ")) == UNKNOWN_PROVIDER
-        if is_theirs or holds_replacement(line):
-            value = "null"
-
-        lines.append(f"{name}{colon}{value}")
-
-    path = home / CONFIG_FILE
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    config = read_config(path)
+    config = resolve(_without_addresses(load_yaml(run.folder / CONFIG_FILE)))
     for settings in (config.llm, config.llm.ingest, config.llm.judge, config.embedder):
         if getattr(settings, "headers", None):
             raise UserError("its requests need the author's own headers, which are not sent")
@@ -126,7 +115,23 @@ def _config(run: Run, drawn: Sequence[Record], home: Path) -> RunConfig:
         config.system = {"name": IMPORTED}
 
     config.num_runs, config.tracking.name, config.plots = 1, "none", False
+    config.prices = None  # a path of the package is not read
     return config
+
+
+def _without_addresses(value: Any) -> Any:
+    """A value of a package's config without its addresses, except those of known providers: those
+    of `OPENAI_BASE_URL` take their place, and the user's key is not sent elsewhere.
+    """
+    if isinstance(value, dict):
+        return {name: _without_addresses(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return list(map(_without_addresses, value))
+    if not isinstance(value, str):
+        return value
+
+    is_theirs = "://" in value and provider_of(value) == UNKNOWN_PROVIDER
+    return None if is_theirs or holds_replacement(value) else value
 
 
 @contextmanager

@@ -639,6 +639,34 @@ def test_one_run_that_cannot_be_judged_again_does_not_end_the_check(
         assert unchecked.startswith(f"{headed.key}: its requests need the author's own headers")
 
 
+@pytest.mark.parametrize("spelling", ['"{}"', "\n    {}"])
+def test_the_key_is_not_sent_to_an_address_of_a_package(
+    spelling: str, monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
+) -> None:
+    """However YAML spells the address: with escapes, or on a line of its own."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with ScriptedEndpoint() as own, ScriptedEndpoint() as theirs:
+        monkeypatch.setenv("OPENAI_BASE_URL", own.base_url)
+        run = memeval.run(
+            "dataset=demo", "system=bm25", "llm=openai", "llm.model=gpt-x", "judge=llm",
+            "dataset.limit_cases=1", "dataset.limit_questions=1", "tracking=none", progress=False,
+        )  # fmt: skip
+        address = theirs.base_url
+        if spelling.startswith('"'):
+            address = address.replace("/", "\\x2F")
+
+        folder = shutil.copytree(run.folder, tmp_path / run.key)
+        config = (folder / "config.yaml").read_text(encoding="utf-8")
+        line = f"base_url: {own.base_url}"
+        assert line in config
+        edited = config.replace(line, f"base_url: {spelling.format(address)}")
+        (folder / "config.yaml").write_text(edited, encoding="utf-8")
+        before, theirs_run = own.count(), memeval.api.FinishedRun(folder, run.summary)
+        answer_again(theirs_run, run.read_records(), 1)
+        assert own.count() > before
+        assert theirs.count() == 0
+
+
 @pytest.mark.parametrize(
     "old, new, said",
     [
