@@ -90,7 +90,9 @@ class Cleaner:
         cleaned = []
         for word in words:
             name, equals, value = word.rpartition("=")
-            cleaned.append(f"{name}{equals}{self._clean(value)}")
+            unquoted = value.replace("\\:", ":")  # as Hydra quotes it in a sweep
+            clean = self._clean(unquoted)
+            cleaned.append(f"{name}{equals}{value if clean == unquoted else clean}")
 
         return self._clean(shlex.join(cleaned))
 

@@ -100,6 +100,10 @@ def test_paths_hosts_and_secrets_are_replaced_and_counted(
         "python -m memeval evaluate '/my data/a b.jsonl' dataset.path=/x/y.json"
     )
     assert command == "python -m memeval evaluate '[path]/a b.jsonl' 'dataset.path=[path]/y.json'"
+    # A sweep writes an address as Hydra quotes it.
+    command = cleaner.command(r"python -m memeval 'llm.base_url=http\://gpu1\:8000/v1' 'note=a\:b'")
+    digest = host_digest("gpu1:8000")
+    assert command == rf"python -m memeval llm.base_url=http://{digest}/v1 'note=a\:b'"
 
 
 def test_common_host_name_and_folders_are_not_replaced(
