@@ -139,7 +139,12 @@ def _comparable_pairs(
         notes = reasons_against(
             (summaries[first], scores[first]), (summaries[second], scores[second]), metric
         )
-        reasons = dict.fromkeys(note.text for note in notes if note.kind is not NoteKind.COMMON)
+        runs = {*kinds[pair[0]], *kinds[pair[1]]}
+        ignored = {NoteKind.COMMON}
+        if len(runs) == 1 or not scores[first].values:
+            ignored.add(NoteKind.JUDGE)  # there are no two runs, or no verdicts, to compare
+
+        reasons = dict.fromkeys(note.text for note in notes if note.kind not in ignored)
         against[frozenset(pair)] = tuple(reasons)
 
     kind_of: dict[int, int] = {}
