@@ -180,6 +180,31 @@ def test_protocols_with_equal_words_get_distinguishing_words(board: Board) -> No
     )
     assert distinguish_tables(board.tables) == board.tables
 
+    # A reader's prompts are a list of digests, which may only differ after hundreds of characters.
+    shared = " ".join("0123456789abcdef"[number] * 64 for number in range(4))
+    for at, digest in enumerate(("a" * 64, "b" * 64)):
+        reader = {**tables[0].protocol["reader"], "prompt_sha256": f"{shared} {digest}"}
+        protocol = {**tables[0].protocol, "reader": reader}
+        tables[at] = structs.replace(tables[0], protocol=protocol)
+
+    last = [table.words.split(" · ")[-1] for table in distinguish_tables(tables)]
+    assert last == ["prompt_sha256 aaaaaaaaaaaa", "prompt_sha256 bbbbbbbbbbbb"]
+
+
+@pytest.mark.slow
+def test_tables_of_tools_and_of_retrieval_say_so(home: Path) -> None:
+    """The words of a table tell tools from chunks; a run without verdicts is not refused for its
+    judge.
+    """
+    folder = home / "more"
+    folder.mkdir()
+    runs = [run_of("bm25", "reader=tools"), run_of("bm25"), run_of("bm25", "stages=retrieve")]
+    pack(runs, folder / "more.memeval", who="the tests", licence="CC0 1.0")
+    tables = collect(folder).tables
+    words = [table.words for table in tables]
+    assert len(set(words)) == 3 and sum(" with tools" in text for text in words) == 1
+    assert [table.remarks for table in tables] == [()] * 3
+
 
 def test_plot_marks_the_frontier_and_names_most_points(board: Board) -> None:
     row = structs.replace(board.tables[0].rows[0], kind="system", low=0.3, high=0.8)

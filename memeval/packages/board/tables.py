@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -13,6 +13,7 @@ from msgspec import structs
 from memeval.comparison.build import compare_runs
 from memeval.comparison.claims.matching import Sameness, match_claim
 from memeval.comparison.claims.records import Claim
+from memeval.config.schema import TOOLS
 from memeval.metrics.registry import metrics
 from memeval.packages.board.entries import BoardEntry, kind_of, name_of
 from memeval.packages.board.ranking import rank_runs
@@ -23,6 +24,8 @@ from memeval.results import CategoryResult, RunSummary, judge_shown, run_cost_us
 from memeval.statistics.differences import ClusteredDifference
 from memeval.text.shown import one_line
 
+LONGEST_MEMBER = 1_000
+"""Characters of a protocol's member: the digests of a reader's prompts are one."""
 MOST_TOLD = 4
 """Maximum number of members named to distinguish equal protocol names; the table's page has all."""
 
@@ -168,6 +171,9 @@ def _protocol_words(protocol: Mapping[str, object], summary: RunSummary) -> str:
     parts.append(f"judge {judge_shown(summary.judge) or 'none'}")
     if isinstance(reader, Mapping):
         model = "answers made elsewhere" if reader["imported"] else f"reader {reader['model']}"
+        if summary.params.get("reader") == TOOLS:
+            model += " with tools"
+
         parts.append(model)
         if reader["prompt"]:
             parts.append(f"prompt {reader['prompt']}")
@@ -191,11 +197,18 @@ def distinguish_tables(tables: Sequence[BoardTable]) -> tuple[BoardTable, ...]:
         for name in dict.fromkeys(chain.from_iterable(others)):
             values = {other.get(name) for other in others}
             if len(values) > 1:
-                words.append(f"{name.rpartition('.')[2]} {own.get(name, 'none')[:12]}")
+                words.append(f"{name.rpartition('.')[2]} {_own_part(own.get(name), values)}")
 
         extended.append(structs.replace(table, words=" · ".join(words[: 1 + MOST_TOLD])))
 
     return tuple(extended)
+
+
+def _own_part(value: str | None, values: Iterable[str | None]) -> str:
+    """The beginning of the first part of a value, such as a digest, that not all values have."""
+    shared = set.intersection(*(set((other or "").split()) for other in values))
+    parts = [part for part in (value or "").split() if part not in shared]
+    return parts[0][:12] if parts else "none"
 
 
 def protocol_members(protocol: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -205,4 +218,4 @@ def protocol_members(protocol: Any, name: str = "") -> Iterator[tuple[str, str]]
             dotted = f"{name}.{key}" if name else str(key)
             yield from protocol_members(member, dotted)
     elif protocol not in (None, ""):
-        yield name, one_line(protocol)
+        yield name, one_line(protocol, LONGEST_MEMBER)
