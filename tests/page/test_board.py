@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -261,11 +262,20 @@ def test_a_gold_is_suspect_if_wrong_answers_agree(
     outcomes: dict[str, dict[str, int]], kind: str
 ) -> None:
     given = {
-        (outcome, text): dict.fromkeys(f"{text} {n}" for n in range(count))
+        (outcome, text): Counter(f"{text} {n}" for n in range(count))
         for outcome, texts in outcomes.items()
         for text, count in texts.items()
     }
     assert question_of(Record("q"), given).kind == kind
+
+
+def test_answers_of_repeats_and_of_runs_with_one_label_all_count() -> None:
+    given = {("right", "cat"): Counter(bm25=2), ("wrong", "dog"): Counter(bm25=1, rag=3)}
+    question = question_of(Record("q"), given)
+    assert (question.right, question.scored, question.kind) == (2, 6, "some")
+
+    # Repeats say the same anyway: three of one run are no sign of a wrong gold.
+    assert question_of(Record("q"), {("wrong", "dog"): Counter(rag=3)}).kind == "nobody"
 
 
 @pytest.mark.slow
@@ -529,8 +539,8 @@ def hostile(board: Board) -> Board:
         scored=9,
         is_suspect=True,
         answers=(
-            BoardAnswer("wrong", HOSTILE, (HOSTILE,)),
-            BoardAnswer("not scored", "", (HOSTILE,)),
+            BoardAnswer("wrong", HOSTILE, {HOSTILE: 2}),
+            BoardAnswer("not scored", "", {HOSTILE: 1}),
         ),
     )
     return replace(

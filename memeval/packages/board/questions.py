@@ -24,8 +24,8 @@ LONGEST_TEXT = 2_000
 FEWEST_ALIKE = 3
 """Fewest wrong answers that can make a gold suspect."""
 
-RunsByAnswer = dict[tuple[str, str], dict[str, None]]
-"""Runs that gave an answer, by outcome and text."""
+RunsByAnswer = dict[tuple[str, str], Counter[str]]
+"""How often each run gave an answer, by outcome and text."""
 
 
 def questions_of(
@@ -54,7 +54,7 @@ def questions_of(
 
             key = _outcome(record), _text(record.hypothesis or "")
             answers = runs_by_answer.setdefault(record.question_id, {})
-            answers.setdefault(key, {})[labels[entry.run.key]] = None
+            answers.setdefault(key, Counter())[labels[entry.run.key]] += 1
 
     return tuple(question_of(record, runs_by_answer[name]) for name, record in asked.items())
 
@@ -74,9 +74,7 @@ def _records_of(entries: Sequence[BoardEntry]) -> Iterator[tuple[BoardEntry, lis
 def question_of(record: Record, runs_by_answer: RunsByAnswer) -> BoardQuestion:
     """A question with all answers, the right ones first."""
     order = (RIGHT, WRONG, ABSTAINED, UNSCORED)
-    answers = [
-        BoardAnswer(outcome, text, tuple(who)) for (outcome, text), who in runs_by_answer.items()
-    ]
+    answers = [BoardAnswer(outcome, text, who) for (outcome, text), who in runs_by_answer.items()]
     answers.sort(
         key=lambda answer: (order.index(answer.outcome), -len(answer.systems), answer.text)
     )
@@ -93,11 +91,13 @@ def question_of(record: Record, runs_by_answer: RunsByAnswer) -> BoardQuestion:
 
 
 def _count(answers: Iterable[BoardAnswer], *outcomes: str) -> int:
-    return sum(len(answer.systems) for answer in answers if answer.outcome in outcomes)
+    return sum(answer.count for answer in answers if answer.outcome in outcomes)
 
 
 def _is_suspect(answers: Sequence[BoardAnswer]) -> bool:
-    """Whether no answer is right, and at least half of three or more wrong ones say the same."""
+    """Whether no answer is right, and at least half of three or more wrong ones say the same; the
+    repeats of a run say the same anyway, and count once.
+    """
     alike: Counter[str] = Counter()
     for answer in answers:
         if answer.outcome == RIGHT:

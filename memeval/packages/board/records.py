@@ -112,13 +112,18 @@ class BoardTable(Struct, frozen=True):
 
 
 class BoardAnswer(Struct, frozen=True):
-    """An answer of one or more runs."""
+    """An answer of one or more runs, in one or more of their repeats."""
 
     outcome: str
     """`right`, `wrong`, `abstained` or `not scored`."""
     text: str
-    systems: tuple[str, ...]
-    """Labels of the runs."""
+    systems: Mapping[str, int]
+    """How many such answers there are, by the label of the run."""
+
+    @property
+    def count(self) -> int:
+        """Number of such answers."""
+        return sum(self.systems.values())
 
 
 class BoardQuestion(Struct, frozen=True):
