@@ -33,7 +33,7 @@ from memeval.pipeline.verify.figures import same_figure
 from memeval.pipeline.verify.sound import FolderCheck, name_ids
 from memeval.results import JudgeIdentity, Record
 from memeval.results.judge import RECORDED
-from memeval.results.own_prices import FIELDS, FIGURES_CODE, prices_from
+from memeval.results.own_prices import FIELDS, FIGURES_CODE, at_provider, prices_from
 from memeval.results.run import Run
 from memeval.text.shown import counted, one_line
 from memeval.witness.figures import compare_pairs, questions_of
@@ -431,7 +431,21 @@ def _same_environment(packed: Any, recomputed: Mapping[str, Any]) -> bool:
 @contextmanager
 def _prices_of(package: Package) -> Iterator[None]:
     """Applies the package's prices, as its figures in dollars depend on them."""
-    models = {}
+    models = _packed_prices(package)
+    if not models:
+        yield
+        return
+
+    path = package.folder / "prices.yaml"
+    # YAML contains JSON, except for dates, which are unquoted.
+    path.write_text(f"date: {ANY_PRICE_DAY}\nmodels: {json.dumps(models)}\n", encoding="utf-8")
+    with prices_from(str(path)):
+        yield
+
+
+def _packed_prices(package: Package) -> dict[str, Any]:
+    """The prices of the models that cost something, by model and provider."""
+    models: dict[str, Any] = {}
     packed = package.environment.get("runs")
     if not isinstance(packed, dict) or not all(isinstance(run, dict) for run in packed.values()):
         raise UserError(f"{ENVIRONMENT} does not describe each run")
@@ -442,18 +456,16 @@ def _prices_of(package: Package) -> Iterator[None]:
                 raise UserError(f"{ENVIRONMENT} lists a model that is not an object")
 
             prices = model.get("usd_per_million")
-            if isinstance(prices, dict) and model.get("provider") != OFFLINE:
-                models[str(model.get("model"))] = {name: prices.get(name) for name in FIELDS}
+            if not isinstance(prices, dict) or model.get("provider") == OFFLINE:
+                continue
 
-    if not models:
-        yield
-        return
+            name = at_provider(str(model.get("model")), str(model.get("provider")))
+            known = {own: prices.get(own) for own in FIELDS}
+            if models.setdefault(name, known) != known:
+                shown = one_line(model.get("model"), 80)
+                raise UserError(f"{ENVIRONMENT} lists two prices of {shown}")
 
-    path = package.folder / "prices.yaml"
-    # YAML contains JSON, except for dates, which are unquoted.
-    path.write_text(f"date: {ANY_PRICE_DAY}\nmodels: {json.dumps(models)}\n", encoding="utf-8")
-    with prices_from(str(path)):
-        yield
+    return models
 
 
 def _rule_judge(config: RunConfig) -> Judge | None:

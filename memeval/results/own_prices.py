@@ -44,13 +44,14 @@ class OwnPrices(Struct, frozen=True):
     models: Mapping[str, tuple[float, float, float]]
     """By model: US dollars per million tokens sent, received and read from the provider's cache."""
 
-    def cost_usd(self, model: str, prompt: int, completion: int, cached: int) -> float | None:
-        """The price of a call; None for a model that is not in the file."""
-        if model not in self.models:
-            return None
+    def of_model(self, model: str, provider: str) -> tuple[float, float, float] | None:
+        """The three prices of a model; None for a model that is not in the file."""
+        return self.models.get(at_provider(model, provider), self.models.get(model))
 
-        sent, received, from_cache = self.models[model]
-        return ((prompt - cached) * sent + cached * from_cache + completion * received) / PER
+
+def at_provider(model: str, provider: str) -> str:
+    """Name of a model in the prices of a package, whose runs may use it at several providers."""
+    return f"{provider} {model}"
 
 
 def own_prices() -> OwnPrices | None:

@@ -49,10 +49,11 @@ def cost_usd(usage: Usage) -> float | None:
         return None
 
     cached = min(usage.cached_tokens, usage.prompt_tokens)
-    if (own := own_prices()) is not None:
-        cost = own.cost_usd(usage.model, usage.prompt_tokens, usage.completion_tokens, cached)
-        if cost is not None:
-            return cost
+    own = own_prices()
+    if own is not None and (prices := own.of_model(usage.model, usage.provider)) is not None:
+        sent, received, from_cache = prices
+        fresh = usage.prompt_tokens - cached
+        return (fresh * sent + cached * from_cache + usage.completion_tokens * received) / PER
 
     return _price(
         usage.model,
@@ -68,8 +69,9 @@ def prices_of(usage: Usage) -> tuple[float, float, float] | None:
     """US dollars per million tokens sent, received, and cached; None if unknown or not constant."""
     if usage.provider == "offline":
         return 0.0, 0.0, 0.0
-    if (own := own_prices()) is not None and usage.model in own.models:
-        return own.models[usage.model]
+    own = own_prices()
+    if own is not None and (prices := own.of_model(usage.model, usage.provider)) is not None:
+        return prices
 
     linear = _linear_price(usage.model, usage.provider)
     if linear is None:

@@ -613,6 +613,39 @@ def test_run_with_a_model_verifies_with_its_prices_and_the_local_endpoint(
     assert found_at(path) == 2
 
 
+def test_one_model_may_have_other_prices_at_another_provider(
+    monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
+) -> None:
+    """Each run's dollars are recomputed from the prices of its provider; two prices of one model at
+    one provider are an edit.
+    """
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    runs = []
+    with ScriptedEndpoint() as endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
+        for number, provider in enumerate(("groq", "openrouter")):
+            monkeypatch.setattr("memeval.llm.openai.provider_of", lambda _, name=provider: name)
+            run = memeval.run(
+                "dataset=demo", "system=bm25", "llm=openai", "llm.model=Qwen/Qwen3-32B",
+                "judge=llm", "dataset.limit_cases=1", "dataset.limit_questions=1",
+                "tracking=none", f"seed={number}", progress=False,
+            )  # fmt: skip
+            runs.append(run)
+
+    path = pack(runs, tmp_path / "providers.memeval").path
+    assert found_at(path) == 0
+
+    entries = entries_of(path)
+    environment = json.loads(entries["environment.json"])
+    models = environment["runs"][runs[0].key]["models"]
+    prices = {run["models"][0]["usd_per_million"]["input"] for run in environment["runs"].values()}
+    assert len(prices) == len(models) == 2  # the answers' model, and the judge's
+    models[0]["usd_per_million"]["input"] = 0.0
+    edited = {**entries, "environment.json": json.dumps(environment).encode()}
+    write_entries(path, rewritten(edited, runs[0].key))
+    assert "lists two prices of Qwen/Qwen3-32B" in next(verify_package(path)).problems[0]
+
+
 def test_one_run_that_cannot_be_judged_again_does_not_end_the_check(
     monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
 ) -> None:
