@@ -72,12 +72,13 @@ def _print_content(packed: Packed) -> None:
 
     replaced = [f"{count} × {kind}" for kind, count in packed.manifest.replaced.items()]
     print(f"replaced: {', '.join(replaced) or 'nothing: no secret, path or private host found'}")
-    for data in packed.manifest.data:
-        if not data.texts:
-            print(
-                f"texts:    those of {one_line(data.name)} are left out, because its licence may "
-                f"not allow passing them on ({data.licence}); answers and replies are included"
-            )
+    # A data set with canaries, or in another file, has the same name and licence.
+    withheld = [(data.name, data.licence) for data in packed.manifest.data if not data.texts]
+    for name, licence in dict.fromkeys(withheld):
+        print(
+            f"texts:    those of {one_line(name)} are left out, because its licence may "
+            f"not allow passing them on ({licence}); answers and replies are included"
+        )
 
 
 def _packable(selection: Selection) -> list[Run]:

@@ -27,7 +27,7 @@ from memeval.pipeline.open.code import OtherMetrics, is_built_in
 from memeval.pipeline.open.opening import open_dataset
 from memeval.pipeline.verify.figures import figure_problems
 from memeval.records import EvalCase, EvalQuestion
-from memeval.results import CONFIG_FILE, Record, RunSummary
+from memeval.results import CONFIG_FILE, AnswerRow, Record, RunSummary
 from memeval.results.note import remarks
 from memeval.results.run import Run
 from memeval.text.shown import one_line
@@ -135,6 +135,7 @@ def unlike_records(
             yield record.question_id
             continue
 
+        row = _with_values(row, question)
         measured = measure_answer(row, question, data.turns[record.case_id], data.dataset)
         part = id_until(data.cases[record.case_id], question)
         memory = rows.ingests.get((record.repeat, ingest_id(part)))
@@ -158,6 +159,19 @@ def unlike_records(
         )
         if made != members:
             yield record.question_id
+
+
+def _with_values(row: AnswerRow, question: EvalQuestion) -> AnswerRow:
+    """A row with the values that were found in the memory: a package without texts has digests."""
+    if row.seen is None or question.traces is None:
+        return row
+
+    values = {withheld(value): value for value in question.traces.values}
+    seen = {}
+    for depth, found in row.seen.items():
+        seen[depth] = tuple(values.get(value, value) for value in found)
+
+    return replace(row, seen=seen)
 
 
 def _ranks(ranks: EvidenceRanks | None) -> tuple[Ranks | None, Ranks | None]:

@@ -18,6 +18,7 @@ from memeval.errors import UserError
 from memeval.packages import Packed, is_withheld, open_package, pack, read_manifest
 from memeval.packages.cleaning import Cleaner, host_digest
 from memeval.packages.export import terms
+from memeval.packages.levels import verify_package
 from memeval.pipeline.verify.sound import FolderCheck, verify_run
 from memeval.results import RunSummary
 from memeval.results.run import Run
@@ -117,6 +118,23 @@ def test_common_host_name_and_folders_are_not_replaced(
     cleaner = Cleaner({})
     assert cleaner.text("Tea, in a box.") == cleaner.clean_own("Tea, in a box.") == "Tea, in a box."
     assert not cleaner.counts
+
+
+def test_found_canaries_are_compared_without_their_texts(
+    monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
+) -> None:
+    """Of the planted texts that a memory showed, a package without texts has only the digests."""
+    run = memeval.run(
+        "dataset=demo", "system=rag", "dataset.canaries=2", "dataset.limit_cases=2",
+        "dataset.limit_questions=2", "tracking=none", progress=False,
+    )  # fmt: skip
+    assert run.metrics["breach_rate"]
+    allowed = terms.terms_of(run.summary)
+    monkeypatch.setattr(
+        "memeval.packages.write.terms_of", lambda _: structs.replace(allowed, allows_texts=False)
+    )
+    path = pack([run], tmp_path / "withheld.memeval").path
+    assert [level.problems for level in verify_package(path)] == [[]] * 6
 
 
 def test_texts_enter_only_if_the_licence_allows_it(
