@@ -192,6 +192,17 @@ def test_checks_that_were_not_possible_are_listed() -> None:
     assert not result.findings and len(result.unchecked) == 3
 
 
+def test_memories_and_contexts_that_a_package_lacks_are_listed() -> None:
+    taken_in = replace(summary(), tags={"package": "0123456789abcdef"})
+    prompts = {("c/q0", 0): SentPrompt(messages=("Answer.",), context=None)}
+    own = record(context="sha256 of its text")
+    result = lint_run(material(own, summary=taken_in, prompts=prompts, memories={"c": []}))
+    assert result.unchecked == (
+        "memories: the run came in a package, which contains none",
+        "contexts: the texts of 1 answer are not on this machine",
+    )
+
+
 def test_gold_runs_are_word_ngrams_that_the_question_lacks() -> None:
     assert gold_runs(["yes"], "", 3) == []
     assert gold_runs(["one two three"], "", 3) == [" one two three "]

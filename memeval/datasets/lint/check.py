@@ -9,6 +9,8 @@ from memeval.datasets.lint.fairness import check_budget, check_judge, check_tuni
 from memeval.datasets.lint.gold import check_memories, check_prompts, check_settings
 from memeval.datasets.lint.records import Finding, Lint, LintedRun
 from memeval.results import is_imported
+from memeval.results.summary import PACKAGE_TAG
+from memeval.text.shown import counted
 
 CHECKS = (
     check_prompts,
@@ -38,6 +40,11 @@ def unchecked(material: LintedRun) -> Iterator[str]:
     """Parts that could not be checked."""
     if material.cases is None:
         yield "memories and top_k: the run's data was not read; if its file is yours:  --data FILE"
+    elif PACKAGE_TAG in material.summary.tags and not any(material.memories.values()):
+        yield "memories: the run came in a package, which contains none"
+
+    if lacking := _without_context(material):
+        yield f"contexts: the texts of {counted(lacking, 'answer')} are not on this machine"
 
     yield from material.missing
     if not any(prompt.messages for prompt in material.prompts.values()):
@@ -48,3 +55,13 @@ def unchecked(material: LintedRun) -> Iterator[str]:
 
     if material.summary.params.get("judge.class") is not None:
         yield "the judge: your own class gets the whole question, including the evidence"
+
+
+def _without_context(material: LintedRun) -> int:
+    """Number of the answers whose context has no text on this machine."""
+    lacking = 0
+    for record in material.records:
+        prompt = material.prompts.get((record.question_id, record.repeat))
+        lacking += record.context is not None and (prompt is None or prompt.context is None)
+
+    return lacking
