@@ -21,6 +21,7 @@ from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 from memeval.results.fields import as_plain
 from memeval.results.files import dump_file, memory_folders
 from memeval.results.run import Run
+from memeval.results.summary import PACKAGE_RUN
 from memeval.text.names import digest_name
 from memeval.text.shown import one_line, some_of
 
@@ -199,14 +200,17 @@ def others_of(
     run: Run, known: Sequence[Run]
 ) -> tuple[list[tuple[RunSummary, frozenset[str]]], list[Rival]]:
     """The other runs on the same data: those of the same system, with the questions that they
-    asked, and those that are comparable, with their scores.
+    asked, and those that are comparable, with their scores. A copy from a package is no other run.
     """
     own, siblings, rivals = run.summary, [], []
+    seen = {own.tags.get(PACKAGE_RUN, run.key)}
     for other in known:
         summary = other.summary
-        if other.key == run.key or summary.data_sha256 != own.data_sha256:
+        original = summary.tags.get(PACKAGE_RUN, other.key)
+        if original in seen or summary.data_sha256 != own.data_sha256:
             continue
 
+        seen.add(original)
         is_sibling = summary.params.get("system") == own.params.get("system")
         is_rival = is_comparable(own, summary)
         if not is_sibling and not is_rival:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from memeval.datasets.lint.records import Finding, LintedRun, differing_settings
 from memeval.datasets.lint.words import runs_of, spaced, words_of
 from memeval.results import RunSummary, is_imported
+from memeval.text.shown import counted
 
 COPIED_WORDS = 40
 """Minimum number of consecutive words of its context that make an answer a copy of it."""
@@ -108,7 +109,10 @@ def check_tuning(material: LintedRun) -> Iterator[Finding]:
 
         yield Finding(
             kind="tuned on test",
-            what=f"{len(rivals)} runs of this system with other settings on the same questions",
+            what=(
+                f"{counted(len(rivals), 'run')} of this system with other settings on the same "
+                "questions"
+            ),
             where=f"runs {shown}",
             why="the best of several settings on the same questions looks better than it is; "
             "tune on dataset.split=dev and report dataset.split=test",
