@@ -145,6 +145,16 @@ def test_inspect_reads_the_log(run: memeval.FinishedRun, tmp_path: Path) -> None
     ]
 
 
+def test_the_score_of_a_log_is_that_of_the_run_even_if_a_refusal_comes_first(
+    home: Path, tmp_path: Path
+) -> None:
+    asked = "dataset.question_ids=[demo-1/q19,demo-2/q0]"
+    run = memeval.run(asked, "tracking=none", system="no_memory", progress=False)
+    assert [record.category_name for record in run.read_records()] == ["adversarial", "temporal"]
+    (path,) = memeval.export(run, "inspect", output=tmp_path / "log").folder.glob("*.json")
+    assert json.loads(path.read_text())["results"]["scores"][0]["name"] == "keyword"
+
+
 def test_inspect_reads_hostile_texts_and_failures(hostile: memeval.Run, tmp_path: Path) -> None:
     made = memeval.export(hostile, "inspect", output=tmp_path / "log", with_texts=True)
     right, failed = read(INSPECT, made.folder, tool="inspect_ai", home=tmp_path)["samples"]

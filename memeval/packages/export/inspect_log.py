@@ -73,15 +73,22 @@ def inspect_log(run: Run, rows: Sequence[Row], terms: DataTerms) -> dict[str, An
 
 def _results(run: Run, rows: Sequence[Row]) -> dict[str, Any]:
     scored = completed = 0
-    judge = ""
+    judges: dict[str, None] = {}
     for row in rows:
+        if row["judge"]:
+            judges[row["judge"]] = None
+
         scored += row["score"] is not None
         completed += row["status"] in (Status.OK, Status.RETRIEVED)
-        judge = judge or row["judge"]
 
     figures = measured_metrics(run)
     metrics = {name: {"name": name, "value": figures[name]} for name in SHOWN if name in figures}
-    name = judge or "memeval"
+    # The run's judge, if it gave verdicts: refusals have a judge of their own.
+    own = run.summary.judge
+    name = next(iter(judges), "memeval")
+    if own is not None and own.name in judges:
+        name = own.name
+
     score = {
         "name": name,
         "scorer": name,
