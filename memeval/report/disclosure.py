@@ -115,7 +115,7 @@ def _reader(summary: RunSummary) -> str:
     if temperature is not None:
         model += f", temperature {one_line(temperature)}"
 
-    prompt = f"prompt {one_line(params.get('prompt', NONE))}"
+    prompt = f"prompt {one_line(summary.prompt_name or NONE)}"
     return f"{model}, {prompt} sha256 {one_line(summary.tags.get('prompt_sha256', NONE))}"
 
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
@@ -189,6 +189,12 @@ class RunSummary:
     def only_retrieves(self) -> bool:
         """Whether the run only retrieves, and answers nothing (`stages=retrieve`)."""
         return self.tags.get("stages") == "retrieve"
+
+    @property
+    def prompt_name(self) -> str:
+        """Name of the answers' prompt, or of its file if it is the user's own; empty if unknown."""
+        file = PurePath(str(self.params.get("prompt.file") or ""))
+        return file.name or str(self.params.get("prompt") or "")
 
     @property
     def data_sha256(self) -> str:

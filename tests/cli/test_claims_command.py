@@ -124,19 +124,26 @@ def test_unknown_arguments_of_claims_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_on_models_discloses_judge_and_reader(tmp_path: Path) -> None:
+    template = tmp_path / "own.txt"
+    template.write_text("Be short.\n---\n{context}\n\n{question}\n", encoding="utf-8")
     with ScriptedEndpoint() as endpoint:
-        completed(
-            tmp_path,
-            *("system=bm25", "dataset=demo", "llm=openai", "llm.model=small", "judge=mem0"),
-            *("dataset.limit_questions=1", "tracking=none", f"llm.base_url={endpoint.base_url}"),
-            OPENAI_API_KEY="sk-test-0123456789abcdef",
-        )
+        for system, prompt in (("bm25", "prompt=auto"), ("rag", f"prompt.file={template}")):
+            completed(
+                tmp_path,
+                *(f"system={system}", "dataset=demo", "llm=openai", "llm.model=small"),
+                *("judge=mem0", "dataset.limit_questions=1", "tracking=none", prompt),
+                f"llm.base_url={endpoint.base_url}",
+                OPENAI_API_KEY="sk-test-0123456789abcdef",
+            )
 
     done = completed(tmp_path, "claims", "system=bm25")
     text = " ".join(done.out.split())
     assert "judge: mem0, small, prompt sha256" in text
     assert "reader: small, temperature 0.0, prompt auto sha256" in text
     assert "claims: memeval knows no claims about demo" in text and "sk-test" not in text
+
+    done = completed(tmp_path, "claims", "system=rag")
+    assert "prompt own.txt sha256" in " ".join(done.out.split())
 
 
 @pytest.mark.real_data

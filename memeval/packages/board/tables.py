@@ -176,7 +176,7 @@ def _protocol_words(protocol: Mapping[str, object], summary: RunSummary) -> str:
 
         parts.append(model)
         if reader["prompt"]:
-            parts.append(f"prompt {reader['prompt']}")
+            parts.append(f"prompt {summary.prompt_name}")
 
     if protocol["labels"] not in ("", "original"):
         parts.append(f"labels {protocol['labels']}")
