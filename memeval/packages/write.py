@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace as replace_members
 
 from memeval import __version__
+from memeval.config.leaves import as_yaml
 from memeval.errors import UserError
 from memeval.packages import form
 from memeval.packages.cleaning import Cleaner
@@ -59,6 +60,7 @@ from memeval.results.store import sealed_line
 from memeval.results.summary import PACKAGE_TAG
 from memeval.results.texts import WITHHELD, Joined, reference
 from memeval.text.shown import one_line
+from memeval.text.yaml_files import load_yaml
 
 _TEXT_FREE_MEMBERS = ("error", "notes")
 """Members of a row that contain no text of data or of a reply."""
@@ -182,17 +184,10 @@ class _Writer:
         )
 
     def _config(self, run: Run) -> bytes:
-        text = (run.folder / CONFIG_FILE).read_text(encoding="utf-8")
-        lines = []
-        for line in text.splitlines():
-            name, colon, value = line.partition(": ")
-            clean = self.cleaner.clean_own(value)
-            if clean != value:
-                clean = json.dumps(clean)  # YAML would read it as something other than a string
-
-            lines.append(f"{name}{colon}{clean}")
-
-        return ("\n".join(lines) + "\n").encode()
+        path = run.folder / CONFIG_FILE
+        settings = load_yaml(path)
+        clean = self.cleaner.clean_own(settings)
+        return path.read_bytes() if clean == settings else as_yaml(clean).encode()
 
     def _summary(
         self, summary: RunSummary, files: Mapping[str, bytes], rows: Mapping[str, str]

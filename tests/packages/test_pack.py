@@ -137,6 +137,19 @@ def test_found_canaries_are_compared_without_their_texts(
     assert [level.problems for level in verify_package(path)] == [[]] * 6
 
 
+def test_replacements_in_settings_that_yaml_quotes_leave_a_sound_package(
+    home: Path, tmp_path: Path
+) -> None:
+    run = memeval.run(
+        "dataset=demo", "system=no_memory", "dataset.limit_cases=1", "dataset.limit_questions=1",
+        "tracking=none", label="a: /srv/x/notes, it's \"b\"", progress=False,
+    )  # fmt: skip
+    path = pack([run], tmp_path / "quoted.memeval").path
+    assert [level.problems for level in verify_package(path)] == [[]] * 6
+    with open_package(path) as package:
+        assert package.runs[0].summary.params["label"] == 'a: [path]/notes, it\'s "b"'
+
+
 def test_texts_enter_only_if_the_licence_allows_it(
     monkeypatch: pytest.MonkeyPatch, runs: list[memeval.FinishedRun], tmp_path: Path
 ) -> None:
