@@ -70,7 +70,11 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
     if is_imported(run.summary):
         raise UserError("another program gave its answers, so they can't be made again here")
 
-    system = system_class(config_of(run).system["name"])
+    settings = config_of(run).system
+    if _without_addresses(settings) != settings:
+        raise UserError("its system's settings contain an address, or a path that was replaced")
+
+    system = system_class(settings["name"])
     if issubclass(system.settings_type, ServedSettings) or not is_built_in(system):
         raise UserError("its system is the author's own program or service, which is not called")
 

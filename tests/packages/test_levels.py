@@ -672,6 +672,21 @@ def test_one_run_that_cannot_be_judged_again_does_not_end_the_check(
         assert unchecked.startswith(f"{headed.key}: its requests need the author's own headers")
 
 
+def test_a_system_with_an_address_in_its_settings_is_not_answered_under_others(
+    monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with ScriptedEndpoint() as endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
+        run = memeval.run(
+            "dataset=demo", "system=working_memory", "llm=openai", "llm.model=gpt-x", "judge=llm",
+            'system.working_memory.template="# See http://wiki.corp/form\\n- Names:"',
+            "dataset.limit_cases=1", "dataset.limit_questions=1", "tracking=none", progress=False,
+        )  # fmt: skip
+        with pytest.raises(UserError, match="its system's settings contain an address"):
+            answer_again(run, run.read_records(), 1)
+
+
 @pytest.mark.parametrize("spelling", ['"{}"', "\n    {}"])
 def test_the_key_is_not_sent_to_an_address_of_a_package(
     spelling: str, monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
