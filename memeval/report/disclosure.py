@@ -4,6 +4,7 @@ context, and the error.
 
 from __future__ import annotations
 
+from memeval.config.schema import TOOLS
 from memeval.metrics.formats import NONE, count, coverage_percent, interval, percent
 from memeval.results import RunSummary, is_imported
 from memeval.text.shown import one_line
@@ -115,8 +116,13 @@ def _reader(summary: RunSummary) -> str:
     if temperature is not None:
         model += f", temperature {one_line(temperature)}"
 
+    if params.get("reader") == TOOLS:
+        model += ", through the memory's tools"
+
     prompt = f"prompt {one_line(summary.prompt_name or NONE)}"
-    return f"{model}, {prompt} sha256 {one_line(summary.tags.get('prompt_sha256', NONE))}"
+    # One digest for each of its templates.
+    digests = one_line(summary.tags.get("prompt_sha256", NONE), 1_000)
+    return f"{model}, {prompt} sha256 {digests}"
 
 
 def _retrieval(summary: RunSummary) -> str:

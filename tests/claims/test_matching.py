@@ -186,6 +186,13 @@ def test_six_protocol_items_are_disclosed_and_hostile_text_is_escaped() -> None:
     assert "re-run std unknown (only 1 repeat);" in words["error"]
 
 
+def test_a_reader_with_tools_and_all_its_prompts_are_disclosed() -> None:
+    digests = " ".join(letter * 64 for letter in "abcde")
+    own = run(params={"reader": "tools"}, tags={"data_sha256": SHA, "prompt_sha256": digests})
+    reader = disclosures(own)["reader"]
+    assert "through the memory's tools" in reader and reader.endswith(digests)
+
+
 def test_sameness_values_are_words() -> None:
     assert [str(kind) for kind in Sameness] == ["same", "other", "not disclosed"]
 
