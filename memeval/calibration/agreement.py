@@ -81,9 +81,14 @@ def measure_agreement(runs: Sequence[Run]) -> Agreement:
     """
     answers, left_out = _read_judged(runs)
     summaries = [run.summary for run in runs if run.key in answers]
-    names = dict.fromkeys(one_line(summary.dataset) for summary in summaries)
-    if len({(summary.dataset, summary.data_sha256) for summary in summaries}) > 1:
-        raise UserError(f"the runs have different data: {', '.join(names)}")
+    names, judges = {}, []
+    for summary in summaries:
+        names[summary.dataset, summary.data_sha256] = one_line(summary.dataset)
+        judges.append(one_line(judge_shown(summary.judge)))
+
+    if len(names) > 1:
+        listed = ", ".join(dict.fromkeys(names.values()))
+        raise UserError(f"the runs have different data: {listed}")
 
     units = _units(list(answers.values()))
     rows, differing = [], []
@@ -101,7 +106,6 @@ def measure_agreement(runs: Sequence[Run]) -> Agreement:
             "outputs/runs/KEY/hypotheses.jsonl dataset=NAME judge=NAME",
         )
 
-    judges = [one_line(judge_shown(summary.judge)) for summary in summaries]
     return Agreement(
         judges=tuple(unique_labels(judges, summaries)),
         runs=tuple(answers),

@@ -204,9 +204,14 @@ def _measured(records: Sequence[Record], name: str) -> tuple[list[float], list[s
             columns.setdefault(record.question_id, []).append(value)
             asked[record.question_id] = record
 
-    values = [sum(column) / len(column) for column in columns.values()]
-    cases = [record.case_id for record in asked.values()]
-    return values, cases, [record.weight for record in asked.values()]
+    values, cases, weights = [], [], []
+    for question_id, record in asked.items():
+        column = columns[question_id]
+        values.append(sum(column) / len(column))
+        cases.append(record.case_id)
+        weights.append(record.weight)
+
+    return values, cases, weights
 
 
 def _selective_forgetting(records: Sequence[Record]) -> dict[str, float | None]:

@@ -13,9 +13,9 @@ from memeval.metrics.metric import PAGE, POINTS, REPORT, SHOW, TABLE, Metric, Un
 from memeval.results import Record
 from memeval.results.steps import StepCall
 
-STEPS, CALLS, ERRORS = (
-    Unit(name, short=decimals, full=decimals) for name in ("steps", "calls", "errors")
-)
+STEPS = Unit("steps", short=decimals, full=decimals)
+CALLS = Unit("calls", short=decimals, full=decimals)
+ERRORS = Unit("errors", short=decimals, full=decimals)
 COUNTED = Unit("count")
 WRITE_RECALL = "write_recall"
 OPTIONAL = (TABLE, PAGE, SHOW, REPORT)

@@ -30,14 +30,10 @@ class Bill:
             return tuple(replace(usage, cached=True) for usage in row.usage)
 
         # These requests have no seed: the same one in another repeat is read from the cache.
-        own = {usage for usage in row.usage if usage.role is Role.EMBED}
         others = self._embedded.setdefault(row.id, set())
-        repeated = own & others
-        others |= own
-
-        return tuple(
-            replace(usage, cached=True) if usage in repeated else usage for usage in row.usage
-        )
+        billed = [replace(usage, cached=True) if usage in others else usage for usage in row.usage]
+        others.update(usage for usage in row.usage if usage.role is Role.EMBED)
+        return tuple(billed)
 
 
 def is_final(row: AnswerRow | VerdictRow | None) -> bool:

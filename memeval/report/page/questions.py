@@ -265,8 +265,10 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
         answer["votes"] = [vote.value for vote in record.verdict.votes]
     if record.error is not None:
         answer["error"] = redacted(record.error)
-    if any(event.done for event in record.timeline):
-        answer["done"] = [event.done for event in record.timeline]
+
+    done = [event.done for event in record.timeline]
+    if any(done):
+        answer["done"] = done
     if record.notes:
         answer["notes"] = redacted_in(dict(record.notes))
     if record.raw is not None:
