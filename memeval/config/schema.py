@@ -200,6 +200,10 @@ class LlmConfig:
     draft_check: DraftCheckModelConfig = field(default_factory=DraftCheckModelConfig)
 
 
+MOST_TEXTS = 128
+"""Maximum texts per embedding request: vectors of any width then fit into the limit of a reply."""
+
+
 @dataclass
 class EmbedderConfig:
     """Model that turns texts into vectors."""
@@ -219,6 +223,8 @@ class EmbedderConfig:
     """As for the model."""
     max_concurrency: int | None = at(RUNTIME)
     """None: the limit of the model behind the same address and key, else 8."""
+    batch_size: int = at(RUNTIME, MOST_TEXTS)
+    """Maximum number of texts per request."""
     timeout_s: float = at(RUNTIME, 60.0)
     patience_s: float = at(RUNTIME, 300.0)
     max_retries: int | None = at(RUNTIME)

@@ -93,6 +93,7 @@ _KINDS = {
     504: FaultKind.LOST,
     524: FaultKind.LOST,
     400: FaultKind.REFUSED,
+    413: FaultKind.REFUSED,
     422: FaultKind.REFUSED,
     # 400 is not among these: another prompt may be accepted.
     401: FaultKind.DEAD,

@@ -23,6 +23,8 @@ _TOO_LARGE = re.compile(
     re.IGNORECASE,
 )
 """Matches endpoints' messages about the value of a token limit; others refuse its name."""
+_BATCH = re.compile(r"\bbatch", re.IGNORECASE)
+"""Matches endpoints' messages for too many texts in a request."""
 _NO_TOOLS = re.compile(
     r"\b(?:tools?|tool use|tool[_ -]call(?:s|ing)|tool[_ -]choice|function[_ -]call(?:s|ing)?)\b"
     r".{0,60}\b(?:not|n't|unsupported|requires|unknown|unrecognized|extra inputs?)\b"
@@ -39,7 +41,7 @@ def refuses_tools(message: str) -> bool:
 
 
 class RefusedRequestError(ModelError):
-    """The endpoint refused the request itself (HTTP 400 or 422; 404 if it is about tools)."""
+    """The endpoint refused the request itself (HTTP 400, 413 or 422; 404 if it is about tools)."""
 
     def __init__(self, message: str, parameter: str | None) -> None:
         """`parameter` is the one that the endpoint names as the cause; None if it names none."""
@@ -57,6 +59,8 @@ class RefusedRequestError(ModelError):
         if name is None:
             name = _first_name(str(self), extra | _SETTINGS.keys())
         message = str(self).removesuffix(".")
+        if role == "embedder" and _BATCH.search(message):
+            return ModelError(f"{message}; use a smaller embedder.batch_size")
         if name in extra:
             return ModelError(f"{message}; use {role}.extra_body without '{name}'")
         if name in LIMIT_PARAMETERS and _TOO_LARGE.search(message):

@@ -37,11 +37,12 @@ class ScriptedEndpoint(LoopbackServer):
         usage: bool = True,
         edit: Callable[[dict[str, Any]], None] | None = None,
         width: int = 64,
+        most_texts: int | None = None,
         port: int = 0,
     ) -> None:
         """`reply` returns a string or a whole message. A message may include its `finish_reason`;
         an `error` instead of it is sent with its `code` as the status, or 400. `edit` may change a
-        valid chat completion before it is sent.
+        valid chat completion before it is sent. Embedding requests may have up to `most_texts`.
         """
         super().__init__(port)
         self.reply = reply
@@ -50,6 +51,7 @@ class ScriptedEndpoint(LoopbackServer):
         self.usage = usage
         self.edit = edit
         self.width = width
+        self.most_texts = most_texts
         self.requests: list[tuple[str, dict[str, Any]]] = []
         """Path and body of each request, in order of arrival, faulty ones included."""
         self.served: Counter[str] = Counter()
@@ -107,7 +109,7 @@ class ScriptedEndpoint(LoopbackServer):
             return await self._misbehave(fault, body, writer)
 
         self.served[path.rsplit("/v1", 1)[-1]] += 1
-        replied = {} if vectors else self.reply(body)
+        replied = self._refuse_texts(body) if vectors else self.reply(body)
         if isinstance(replied, Mapping) and "error" in replied:
             error = replied["error"]
             return await send(writer, error.get("code", 400), json.dumps({"error": error}).encode())
@@ -207,6 +209,14 @@ class ScriptedEndpoint(LoopbackServer):
             "choices": [{"index": 0, "finish_reason": finish, "message": message}],
             **({"usage": usage} if self.usage else {}),
         }
+
+    def _refuse_texts(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        count = len(body["input"])
+        if self.most_texts is None or count <= self.most_texts:
+            return {}
+
+        message = f"batch size {count} > maximum allowed batch size {self.most_texts}"
+        return {"error": {"message": message, "code": 413}}
 
     def _embeddings(self, body: Mapping[str, Any]) -> dict[str, Any]:
         texts = body["input"] if isinstance(body["input"], list) else [body["input"]]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from doubles.endpoint import Faults, ScriptedEndpoint
 
+from memeval.config.schema import MOST_TEXTS
 from memeval.errors import ModelError
 from memeval.llm.cache import Cache
 from memeval.llm.endpoint import Endpoint, EndpointSettings
@@ -28,11 +29,15 @@ def sent(server: ScriptedEndpoint) -> Counter[str]:
 
 
 async def embed(
-    server: ScriptedEndpoint, folder: Path, *histories: list[str], at_once: bool
+    server: ScriptedEndpoint,
+    folder: Path,
+    *histories: list[str],
+    at_once: bool,
+    batch_size: int = MOST_TEXTS,
 ) -> list[object]:
     endpoint = Endpoint(EndpointSettings(server.base_url, "of the test", 4, 5.0, 0))
     cache = Cache(folder / "embeddings.sqlite")
-    embedder = OpenAIEmbedder(endpoint, "model", None, cache, "run")
+    embedder = OpenAIEmbedder(endpoint, "model", None, cache, "run", batch_size=batch_size)
     try:
         if at_once:
             return list(
@@ -52,6 +57,18 @@ def test_texts_that_histories_share_are_sent_once(tmp_path: Path, at_once: bool)
     assert isinstance(first, np.ndarray) and isinstance(second, np.ndarray)
     assert first.shape == (300, 64) and second.shape == (201, 64)
     assert np.array_equal(first[100:], second[:200])
+
+
+def test_requests_have_as_many_texts_as_the_endpoint_accepts(tmp_path: Path) -> None:
+    with ScriptedEndpoint(most_texts=32) as server:
+        (refused,) = asyncio.run(embed(server, tmp_path, FIRST, at_once=True))
+        assert str(refused) == (
+            "HTTP 413: batch size 128 > maximum allowed batch size 32; use a smaller "
+            "embedder.batch_size"
+        )
+        server.requests.clear()
+        asyncio.run(embed(server, tmp_path, FIRST, at_once=False, batch_size=32))
+        assert sorted(len(body["input"]) for _, body in server.requests) == [12] + 9 * [32]
 
 
 def test_concurrent_callers_share_a_failure_and_a_later_call_retries(tmp_path: Path) -> None:

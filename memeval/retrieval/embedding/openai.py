@@ -8,7 +8,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Self
 
 from memeval.config.roles import EMBEDDER_LIMIT
-from memeval.config.schema import EmbedderConfig
+from memeval.config.schema import MOST_TEXTS, EmbedderConfig
 from memeval.errors import ModelError, UserError
 from memeval.llm.cache import content_key
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
@@ -27,8 +27,6 @@ from memeval.retrieval.embedding.contract import Embedder
 if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
 
-BATCH = 128
-"""Texts per request: few enough that vectors of any width fit into the limit of a reply."""
 AGREEING = 5
 """After this many consecutive replies with another width than the first one, that width counts."""
 BATCHES_AT_ONCE = 8
@@ -50,17 +48,26 @@ class OpenAIEmbedder(Embedder):
     """
 
     def __init__(
-        self, endpoint: Endpoint, model: str, width: int | None, cache: ReplyCache, origin: str
+        self,
+        endpoint: Endpoint,
+        model: str,
+        width: int | None,
+        cache: ReplyCache,
+        origin: str,
+        *,
+        batch_size: int = MOST_TEXTS,
     ) -> None:
-        """`width` requests shorter vectors (`dimensions`); None keeps the model's own width."""
+        """`width` requests shorter vectors (`dimensions`); None keeps the model's own width. One
+        request contains up to `batch_size` texts.
+        """
         self.name = f"{model}/{width}" if width else model
         self.width = width or 0
         self._endpoint, self._model, self._origin = endpoint, model, origin
-        self._requested = width
+        self._requested, self._batch_size = width, batch_size
         self._calls = CachedBatches(
             cache,
             origin,
-            size=BATCH,
+            size=batch_size,
             at_once=max(BATCHES_AT_ONCE, endpoint.settings.max_concurrency),
             is_sound=self._is_sound,
             call=self._ask,
@@ -86,7 +93,14 @@ class OpenAIEmbedder(Embedder):
             api_version=settings.api_version,
         )
         endpoint, cache = network.endpoint(reach), network.cache("embeddings")
-        return cls(endpoint, settings.model, settings.width, cache, network.origin)
+        return cls(
+            endpoint,
+            settings.model,
+            settings.width,
+            cache,
+            network.origin,
+            batch_size=settings.batch_size,
+        )
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
@@ -202,7 +216,7 @@ class OpenAIEmbedder(Embedder):
                     completion_tokens=0,
                     estimated=estimated,
                     cached=cached,
-                    calls=-(-len(counts) // BATCH),
+                    calls=-(-len(counts) // self._batch_size),
                 )
             )
 
