@@ -27,6 +27,7 @@ _HOME = {
     "explain": "memeval.api.comparing",
     "export": "memeval.api.exporting",
     "gate": "memeval.api.gating",
+    "history": "memeval.api.history",
     "judge_probe": "memeval.api.judging",
     "load_run": "memeval.api.selecting",
     "load_runs": "memeval.api.selecting",

@@ -25,6 +25,11 @@ class UserError(MemevalError):
         self.message = message
         self.hints = hints
 
+    @property
+    def line(self) -> str:
+        """The message and its hints on one line."""
+        return "; ".join((self.message.removesuffix("."), *self.hints))
+
 
 class RefusedError(MemevalError):
     """No cell of a sweep is run, because some of them can't be."""

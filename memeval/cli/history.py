@@ -55,7 +55,7 @@ def rows(history: History) -> list[list[str]]:
         lines.append(
             [
                 shown,
-                count(get("n_questions")),
+                count(run.summary.asked),
                 with_interval_of("accuracy", run.summary),
                 percent(get("recall_at_10")),
                 dollars(run_cost_usd(run.summary)),

@@ -137,7 +137,7 @@ def data_of(run: Run, wanted: set[str], data: str | None) -> tuple[dict[str, Eva
     try:
         return {case.case_id: case for case in cases_of(run, wanted, data)}, ""
     except UserError as error:
-        return None, "; ".join((error.message, *error.hints))
+        return None, error.line
 
 
 def memories_of(summary: RunSummary, case_ids: set[str]) -> dict[str, list[str]]:

@@ -57,7 +57,7 @@ def list_runs(arguments: Sequence[str]) -> int:
                 run.key[:length],
                 percent(get("accuracy")),
                 corrected_text(run.summary) or NONE,
-                count(get("n_questions")),
+                count(run.summary.asked),
                 dollars(run_cost_usd(run.summary)),
                 f"{run.summary.ended:%Y-%m-%d %H:%M}",
                 run.summary.tags.get(PACKAGE_TAG, NONE)[:SHORTEST_KEY],

@@ -88,7 +88,7 @@ def run_lines(run: Run) -> Iterator[str]:
         "accuracy [95 %]": with_interval_of("accuracy", summary),
         "corrected accuracy": corrected_text(summary) or NONE,
         "re-run std": percent(get("accuracy_std")),
-        "questions": count(get("n_questions")),
+        "questions": count(summary.asked),
         "coverage": coverage_percent(get("coverage")),
         **texts_at(SHOW, summary),
     }.items():
@@ -163,7 +163,7 @@ def evidence_turns(run: Run, record: Record, data: str | None) -> tuple[dict[str
         for case in cases_of(run, {record.case_id}, data):
             return {turn.turn_id: f"{turn.speaker}: {turn.text}" for turn in case.turns}, None
     except UserError as error:
-        return {}, "; ".join((error.message, *error.hints))
+        return {}, error.line
 
     return {}, None
 

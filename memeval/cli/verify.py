@@ -85,7 +85,8 @@ def _refuse_options_of_packages(options: Namespace) -> None:
 def verify_packages(path: Path, options: Namespace) -> int:
     """Prints the checks and findings of each level of a package; returns 1 if a level fails."""
     if not path.is_file():
-        raise UserError(f"verify: {one_line(path)} does not exist")
+        state = "is not a file" if path.exists() else "does not exist"
+        raise UserError(f"verify: {one_line(path)} {state}")
 
     from memeval.packages.levels import Checks, verify_package
 

@@ -286,8 +286,6 @@ def figures(
 ) -> dict[str, str]:
     """The figures of one cell by their short headers, shares in per cent."""
     get = summary.metrics.get
-    # Retrieval is measured on all questions, accuracy on those of the headline.
-    asked = "n_records" if summary.only_retrieves else "n_questions"
     shares: dict[str, float | None] = {}
     by_title, of_metrics = rows_of(summary, categories), texts_at(TABLE, summary)
     taken = {*OTHER_COLUMNS, *of_metrics, *abilities}
@@ -301,7 +299,7 @@ def figures(
         shares[ability] = by_ability.get(ability)
 
     return {
-        QUESTIONS: count(get(asked)),
+        QUESTIONS: count(summary.asked),
         ACCURACY: with_interval_of("accuracy", summary),
         # Next to the raw accuracy, never in its place.
         CORRECTED: corrected_text(summary) or NONE,

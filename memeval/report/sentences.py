@@ -35,8 +35,7 @@ def _result(summary: RunSummary, conversations: int | None) -> str:
 
 
 def _unjudged(summary: RunSummary) -> str:
-    asked = "n_records" if summary.only_retrieves else "n_questions"
-    number = count(summary.metrics.get(asked))
+    number = count(summary.asked)
     # A run that was stopped before its first answer.
     if number == "0":
         return "No question was answered."

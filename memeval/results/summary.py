@@ -191,6 +191,13 @@ class RunSummary:
         return self.tags.get("stages") == "retrieve"
 
     @property
+    def asked(self) -> float | None:
+        """Number of questions that the main figure is about: retrieval is measured on all of them,
+        accuracy on those of the headline.
+        """
+        return self.metrics.get("n_records" if self.only_retrieves else "n_questions")
+
+    @property
     def prompt_name(self) -> str:
         """Name of the answers' prompt, or of its file if it is the user's own; empty if unknown."""
         file = PurePath(str(self.params.get("prompt.file") or ""))

@@ -181,6 +181,14 @@ def test_the_recipe_of_the_real_server_is_read_and_written_by_tools(tmp_path: Pa
     assert run["name"].startswith("server_memory turn k=10 reader=tools writer=tools")
 
 
+def test_a_model_that_calls_no_tool_is_named_as_the_cause(tmp_path: Path) -> None:
+    with ScriptedEndpoint(lambda _: "7 May 2023") as endpoint:
+        asked = ("reader=tools", "system=bm25", "llm=openai", f"llm.base_url={endpoint.base_url}")
+        done = memeval(tmp_path, *asked, "judge=keyword", *SMALL)
+
+    assert "the model called no tool" in " ".join(done.out.split())
+
+
 def test_model_without_tools_is_refused(tmp_path: Path) -> None:
     refusal = {"error": {"message": "m does not support tools"}}
     with ScriptedEndpoint(lambda _: refusal) as endpoint:

@@ -105,7 +105,8 @@ def test_data_option_of_show_makes_the_evidence_visible(finished: Path, tmp_path
     config = yaml.safe_load((first / "config.yaml").read_text(encoding="utf-8"))
     config["dataset"]["path"] = str(own)
     (first / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    assert "not on this machine" in completed(home, "show", first.name, "demo-1/q0").out
+    hidden = completed(home, "show", first.name, "demo-1/q0").out
+    assert "not on this machine" in hidden and ".;" not in hidden
     shown = completed(home, "show", first.name, "demo-1/q0", "--data", str(own)).out
     assert "not on this machine" not in shown and "evidence is not shown" not in shown
 

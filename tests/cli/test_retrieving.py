@@ -46,8 +46,11 @@ def test_judge_and_prompt_do_not_change_a_retrieval_only_run(tmp_path: Path) -> 
     completed(tmp_path, *DEMO, "stages=retrieve")
     done = completed(tmp_path, *DEMO, "stages=retrieve", "judge=token_f1", "prompt=cot")
     assert "already done: reused" in done.err
-    assert len(list(tmp_path.glob("outputs/runs/*"))) == 1
+    (folder,) = tmp_path.glob("outputs/runs/*")
     assert memeval(tmp_path, "verify").status == 0
+    # Retrieval is measured on the questions outside the headline, too.
+    assert "142" in completed(tmp_path, "list").out.split()
+    assert "questions: 142" in " ".join(completed(tmp_path, "show", folder.name).out.split())
 
 
 @pytest.mark.slow

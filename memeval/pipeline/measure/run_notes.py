@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from msgspec import structs
 
+from memeval.config.schema import TOOLS
 from memeval.metrics.lifecycle import leak_sentence
 from memeval.metrics.registry import metrics
 from memeval.pipeline.execute.repeat import Finished
@@ -55,7 +57,10 @@ def notes(
             "python -m memeval check shows what it finds."
         )
         unfit = sum(NOTHING_FITS in row.notes for row in rows)
-        if cell.config.context_tokens is not None:
+        steps = chain.from_iterable(row.steps for row in rows)
+        if cell.config.reader.name == TOOLS and not any(step.calls for step in steps):
+            text = "No question got any context from the memory: the model called no tool."
+        elif cell.config.context_tokens is not None:
             text = (
                 "No question got any context from the memory: nothing was found, or no text fits "
                 f"into context_tokens={cell.config.context_tokens}."
