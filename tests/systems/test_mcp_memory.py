@@ -194,6 +194,10 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                 texts.append(text)
                 return "stored"
 
+            @made.tool()
+            def reset() -> str:
+                return "emptied for one user"
+
             @made.tool(structured_output=False)
             def search_for(query: str, limit: int) -> Any:
                 assert limit in (10, 20)
@@ -405,6 +409,27 @@ def test_server_that_shares_nothing_is_probed_once_per_command(serve: Callable[.
     for _ in range(2):
         assert asked(here(env=None, command="cat -v"))[0].retrieved
     assert searches == [0, 12, 12]
+
+
+def test_a_text_of_the_other_user_has_its_turns_after_the_second_reset(
+    serve: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shared server that leaks must be found out."""
+    monkeypatch.setattr(McpService, "_check_isolated", passed)
+    serve(lambda texts: texts)
+
+    async def leak() -> list[Any]:
+        service = McpService(here(reset_tool="reset").settings, "case")
+        chunk = {"text": "Ann: I sail.", "content": "I sail.", "turn_ids": ["s1:1"]}
+        await service.call("reset", {"namespace": "ann"})
+        await service.call("ingest", {"namespace": "ann", "chunks": [chunk]})
+        await service.call("reset", {"namespace": "bob"})
+        asked = {"namespace": "bob", "query": "What does she do?", "top_k": 10}
+        found = await service.call("search", asked)
+        await service.close()
+        return list(found.content["results"])
+
+    assert [result["turn_ids"] for result in asyncio.run(leak())] == [["s1:1"]]
 
 
 async def passed(_: McpService) -> None:

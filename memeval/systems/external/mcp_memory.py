@@ -300,7 +300,8 @@ class McpService(Service):
         self.name = self._server.name
         self._home = CaseHome(settings, self._server.words, namespace)
         self._session: McpSession | None = None
-        self._stored: list[Mapping[str, Any]] = []
+        self._stored: dict[str, list[Mapping[str, Any]]] = {}
+        """Chunks by namespace: two users may share the server."""
         self._suffix = ""
 
     async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
@@ -314,7 +315,7 @@ class McpService(Service):
         if operation == "ingest":
             for chunk in body["chunks"]:
                 await self._call("store", {**chunk, "namespace": namespace})
-                self._stored.append(chunk)
+                self._stored[body["namespace"]].append(chunk)
 
             return ServiceReply({})
 
@@ -338,7 +339,7 @@ class McpService(Service):
         return self._session
 
     async def _reset(self, body: Mapping[str, Any]) -> None:
-        self._stored.clear()
+        self._stored[body["namespace"]] = []
         if self._settings.reset_tool is None:
             # Random, because the server may still have the same case from an earlier run.
             self._suffix = f"-{secrets.token_hex(4)}"
@@ -501,7 +502,8 @@ class McpService(Service):
     def _turns_in(self, text: str) -> list[str] | None:
         """The turns whose stored text a result contains verbatim; None if there are none."""
         # Without a path to ids, only the stored text within a result shows its turns.
-        matching = [chunk for chunk in self._stored if chunk["content"] in text]
+        stored = chain.from_iterable(self._stored.values())
+        matching = [chunk for chunk in stored if chunk["content"] in text]
         dated = [chunk for chunk in matching if chunk["text"] in text]
         turns: list[str] = []
         # If several chunks have the same content, the date tells which chunk it is.
