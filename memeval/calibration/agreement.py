@@ -87,8 +87,7 @@ def measure_agreement(runs: Sequence[Run]) -> Agreement:
         judges.append(one_line(judge_shown(summary.judge)))
 
     if len(names) > 1:
-        listed = ", ".join(dict.fromkeys(names.values()))
-        raise UserError(f"the runs have different data: {listed}")
+        raise UserError(f"the runs have different data: {', '.join(dict.fromkeys(names.values()))}")
 
     units = _units(list(answers.values()))
     rows, differing = [], []

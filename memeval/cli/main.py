@@ -81,17 +81,22 @@ def run_command(arguments: list[str]) -> int:
 
         return exit_status()
     except OSError as error:
-        # The reader of a pipe may close it, as with `| head`.
-        is_closed = isinstance(error, BrokenPipeError)
-        if not is_closed and (error.filename or error.errno not in _FULL):
+        if not _is_about_output(error):
             raise
 
         # At exit, Python would flush and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not is_closed:
+        if not isinstance(error, BrokenPipeError):
             print(f"memeval: the output can't be written: {error.strerror}", file=sys.stderr)
 
         return 1
+
+
+def _is_about_output(error: OSError) -> bool:
+    """Whether standard output can't be written: its disk is full, or the reader of its pipe has
+    closed it, as with `| head`.
+    """
+    return isinstance(error, BrokenPipeError) or (not error.filename and error.errno in _FULL)
 
 
 def _run_named(arguments: list[str]) -> int:

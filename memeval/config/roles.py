@@ -81,8 +81,13 @@ def called_roles(llm: LlmConfig, roles: Sequence[str] = ROLES) -> list[str]:
 
 def package_models(llm: LlmConfig, roles: Sequence[str] = ROLES) -> list[str]:
     """Names of the models of packages that the given roles call."""
-    names = (settings_of_role(llm, role).name for role in roles)
-    return [name for name in dict.fromkeys(names) if name not in BUILT_IN_MODELS]
+    names: dict[str, None] = {}
+    for role in roles:
+        name = settings_of_role(llm, role).name
+        if name not in BUILT_IN_MODELS:
+            names[name] = None
+
+    return list(names)
 
 
 def lowest_limit(config: RunConfig) -> int | None:

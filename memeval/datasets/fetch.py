@@ -181,9 +181,7 @@ def verify(
 
     part = excerpt_of(info, digest)
     if not part:
-        for noun, count in dataset.expected_counts().items():
-            if noun in NOUNS and read[noun] != count:
-                problems.append(f"{read[noun]} {noun}, not {count}")
+        problems += _unlike_counts(read, dataset.expected_counts())
 
     return Verification(
         path=path,
@@ -195,6 +193,12 @@ def verify(
         notes=tuple(dict.fromkeys((*loaded.notes, *dataset.notes()))),
         repairs=tuple(dataset.repairs()),
     )
+
+
+def _unlike_counts(read: Mapping[str, int], expected: Mapping[str, int]) -> Iterator[str]:
+    for noun, count in expected.items():
+        if noun in NOUNS and read[noun] != count:
+            yield f"{read[noun]} {noun}, not {count}"
 
 
 def _unlike(

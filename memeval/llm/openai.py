@@ -153,11 +153,7 @@ class OpenAIModel(LanguageModel):
             # Once there are tool results, a refusal may be about a single call.
             is_first = all(message["role"] != "tool" for message in body["messages"])
             if has_tools and is_first and error.is_about_tools:
-                alternative = "writer=chunks" if role is Role.INGEST else "reader=direct"
-                raise UserError(
-                    f"{self.name} does not accept tools; use {alternative}",
-                    f"the endpoint's error:  {one_line(error)}",
-                ) from error
+                raise self._without_tools(error, role) from error
 
             raise error.with_hint(self._sampling.role, self._sampling.extra_body) from error
         except (CutReplyError, FilteredReplyError) as error:
@@ -185,6 +181,13 @@ class OpenAIModel(LanguageModel):
             "latency_s": reply.latency_s,
             "wait_s": reply.wait_s,
         }
+
+    def _without_tools(self, error: RefusedRequestError, role: Role) -> UserError:
+        alternative = "writer=chunks" if role is Role.INGEST else "reader=direct"
+        return UserError(
+            f"{self.name} does not accept tools; use {alternative}",
+            f"the endpoint's error:  {one_line(error)}",
+        )
 
     def _limit_of(self, prompt: Prompt) -> str:
         """The setting that gives the reply to a prompt more tokens."""

@@ -192,9 +192,7 @@ def read_table(
 
         keys = dict(zip(table.names, map(key_of, row), strict=True))
         del keys[table.names[columns["text"]]]
-        for name in KEYS:
-            if cells.get(name):
-                keys[name] = key_of(cells[name])
+        keys |= {name: key_of(cells[name]) for name in KEYS if cells.get(name)}
 
         # Sessions may be counted from 1 in each conversation.
         session = cells.get("session") or cells.get("thread")

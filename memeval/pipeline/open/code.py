@@ -162,8 +162,8 @@ class OtherMetrics(Struct, frozen=True):
         """`code` is the run's `figures_code`."""
         of_run = set(_ADDED.findall(without_prices(code)))
         own = set(_ADDED.findall(" ".join(_code_of_added_metrics())))
-        here = frozenset(name for name, _ in own - of_run)
-        return cls(here=here, run=frozenset(name for name, _ in of_run - own) - here)
+        here = frozenset(dict(own - of_run))
+        return cls(here=here, run=frozenset(dict(of_run - own)) - here)
 
     def include(self, figure: str, computed: Container[str]) -> bool:
         """Whether a figure of a run is one of theirs; `computed` are the figures computed here."""

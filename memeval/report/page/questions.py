@@ -283,9 +283,8 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
     if record.steps:
         answer["steps"] = [_step(step, texts, pool) for step in record.steps]
     if record.prompt:
-        answer["prompt"] = [
-            [message.role, pool.put(texts, message.text)] for message in record.prompt
-        ]
+        sent = record.prompt
+        answer["prompt"] = [[message.role, pool.put(texts, message.text)] for message in sent]
 
     return answer
 
