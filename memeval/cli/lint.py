@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from memeval.api.selecting import select_runs
@@ -11,7 +11,6 @@ from memeval.cli.claims import fold
 from memeval.cli.finished_data import DATA_HELP, cases_of
 from memeval.cli.parser import Parser, print_json
 from memeval.comparison.finding import check_records
-from memeval.config.paths import prepared_dir
 from memeval.datasets.lint.bounds import is_comparable, scores
 from memeval.datasets.lint.check import lint_run
 from memeval.datasets.lint.records import Finding, Lint, LintedRun, Rival, SentPrompt
@@ -19,10 +18,8 @@ from memeval.errors import UserError
 from memeval.records import EvalCase
 from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 from memeval.results.fields import as_plain
-from memeval.results.files import dump_file, memory_folders
 from memeval.results.run import Run
 from memeval.results.summary import PACKAGE_RUN
-from memeval.text.names import digest_name
 from memeval.text.shown import one_line, some_of
 
 SHOWN = 8
@@ -108,7 +105,7 @@ def collect_run(
         prompts=prompts_of(run, records),
         cases=cases,
         missing=(*([why] if why else []), *unopened_files(run.summary, files)),
-        memories=memories_of(run.summary, case_ids),
+        memories=memories_of(run),
         settings=settings_of(run.summary, files),
         siblings=siblings,
         rivals=rivals,
@@ -140,28 +137,15 @@ def data_of(run: Run, wanted: set[str], data: str | None) -> tuple[dict[str, Eva
         return None, error.line
 
 
-def memories_of(summary: RunSummary, case_ids: set[str]) -> dict[str, list[str]]:
-    """Texts that the memories of the cases extracted or wrote, if they are available."""
+def memories_of(run: Run) -> dict[str, list[str]]:
+    """Texts that the memories of each case extracted or wrote, as far as they are available."""
     memories: dict[str, list[str]] = {}
-    for keys in summary.identity.get("keys", ()):
-        # Only the first, which a run would use: memories with the same key have the same contents.
-        for folder in memory_folders(prepared_dir(), str(keys.get("prepare")))[:1]:
-            for case_id in case_ids:
-                memories.setdefault(case_id, []).extend(_read_dump(folder / digest_name(case_id)))
+    with suppress(UserError):
+        for own, items in run.read_dumps():
+            texts = memories.setdefault(own["case_id"], [])
+            texts += [item["text"] for item in items if isinstance(item.get("text"), str)]
 
     return memories
-
-
-def _read_dump(folder: Path) -> Iterator[str]:
-    try:
-        with dump_file(folder).open("rb") as file:
-            items = list(map(json.loads, file))
-    except (OSError, ValueError, RecursionError):
-        return
-
-    for item in items:
-        if isinstance(item, dict) and isinstance(item.get("text"), str):
-            yield item["text"]
 
 
 def settings_of(summary: RunSummary, prompts: Sequence[str]) -> dict[str, str]:

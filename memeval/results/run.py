@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memeval.errors import UserError, unknown
-from memeval.results.fields import read_as
+from memeval.results.fields import read_as, read_json
 from memeval.results.files import dump_file, memory_folders
 from memeval.results.record import Record, read_records
-from memeval.results.rows import Written, case_of_ingest
+from memeval.results.rows import INGEST_PREFIX, Written, case_of_ingest
 from memeval.results.summary import RECORDS_FILE, RunSummary
 from memeval.results.texts import Texts, texts_file
 from memeval.text.names import digest_name
@@ -126,24 +125,46 @@ class Run:
 
     def dump(self) -> pd.DataFrame:
         """Items that the memories extracted or wrote, one row each: `case_id`, `repeat`, and the
-        item's own fields (`kind`, `text` …).
+        item's own fields (`kind`, `text` …). A case that is asked in between has several memories,
+        each with `asked_after`: the session after which it was asked, or `end`.
 
         Empty for systems that only keep the turns themselves, and if the memories are not on this
         machine.
         """
         import pandas as pd
 
-        prepared = self._outputs_folder.parent / "data" / "prepared"
-        rows = []
-        for number, keys in enumerate(self.summary.identity.get("keys", ())):
-            for case_id in dict.fromkeys(record.case_id for record in self._records):
-                own = {"case_id": case_id, "repeat": number}
-                # The first one, as in a run: memories with the same key have the same content.
-                for folder in memory_folders(prepared, keys["prepare"])[:1]:
-                    items = _json_lines(dump_file(folder / digest_name(case_id)))
-                    rows += [{**own, **item} for item in items]
+        return pd.DataFrame([{**own, **item} for own, items in self.read_dumps() for item in items])
 
-        return pd.DataFrame(rows)
+    def read_dumps(self) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+        """For each memory of a case, what distinguishes it, and its items: see `dump`.
+
+        Raises `UserError` if records, answers or items can't be read.
+        """
+        prepared = self._outputs_folder.parent / "data" / "prepared"
+        for number, keys in enumerate(self.summary.identity.get("keys", ())):
+            # The first one, as in a run: memories with the same key have the same content.
+            for folder in memory_folders(prepared, str(keys.get("prepare")))[:1]:
+                for name, case_id in self._memories(keys.get("seed")).items():
+                    own: dict[str, Any] = {"case_id": case_id, "repeat": number}
+                    if name != case_id:
+                        own["asked_after"] = name.removeprefix(f"{case_id}@")
+
+                    yield own, _json_lines(dump_file(folder / digest_name(name)))
+
+    def _memories(self, seed: int) -> dict[str, str]:
+        """The case of each memory of a repeat, by the name of the memory: a case that is asked in
+        between has several.
+        """
+        cases = {record.case_id: () for record in self._records}
+        memories = dict(zip(cases, cases, strict=True))
+        path = self._answers(seed)
+        for row in _json_lines(path, with_text=INGEST_PREFIX.encode()) if path else ():
+            name = str(row.get("id"))
+            case = case_of_ingest(name, cases) if name.startswith(INGEST_PREFIX) else None
+            if case is not None:
+                memories[name.removeprefix(INGEST_PREFIX)] = case
+
+        return memories
 
     def read_records(self) -> list[Record]:
         """The records. Raises `UserError` if they can't be read."""
@@ -230,10 +251,10 @@ def _json_lines(path: Path, with_text: bytes = b"") -> list[dict[str, Any]]:
     """A file's rows, or only those whose line contains `with_text`: parsing a row takes long."""
     try:
         lines = path.read_bytes().split(b"\n")
-        return [json.loads(line) for line in lines if line and with_text in line]
+        return [dict(read_json(line)) for line in lines if line and with_text in line]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise UserError(
             f"{path} can't be read: {error}",
             "to recreate it:  python -m memeval prepare --fresh=prepare",

@@ -16,6 +16,7 @@ import pytest
 
 import memeval
 from memeval.api import as_overrides
+from memeval.cli.lint import memories_of
 from memeval.errors import UserError
 from memeval.pipeline.open.code import class_identity
 from memeval.report.flags import session_flags
@@ -83,6 +84,24 @@ def test_options_of_the_command_line_work_or_are_refused(
     assert "answer 4/4 (4 reused), judge 4/4\n" in capfd.readouterr().err
     with pytest.raises(UserError, match=r"unknown option '--frehs'\. Did you mean: --fresh"):
         memeval.run(*SMALL, "--frehs", system="bm25")
+
+
+def test_dump_has_the_memory_of_each_session_that_is_asked_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    finished = memeval.run(
+        "tracking=none",
+        "plots=false",
+        dataset={"name": "demo_lifecycle", "limit_cases": 1},
+        system="cogcanvas",
+        progress=False,
+    )
+    dumped = finished.dump()
+    assert list(dict.fromkeys(dumped["asked_after"])) == ["s4", "s5", "s6", "end"]
+    assert set(dumped["case_id"]) == {"lifecycle-1"}
+    # lint searches the same texts for golds.
+    assert memories_of(finished) == {"lifecycle-1": list(dumped["text"])}
 
 
 OWN_SYSTEM = """
