@@ -206,7 +206,7 @@ def survives(folder: Path, content: Any) -> None:
     dataset = locomo(write(folder, content), allow_unpinned=True)
     try:
         dataset.open()
-        cases = list(dataset.cases())
+        cases = list(dataset.read())
     except UserError:
         return
     read = json.loads(dataset.path.read_text(encoding="utf-8-sig"))
