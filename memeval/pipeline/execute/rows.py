@@ -29,10 +29,14 @@ class Bill:
         if row.origin != self._run_key:
             return tuple(replace(usage, cached=True) for usage in row.usage)
 
+        embedded = [usage for usage in row.usage if usage.role is Role.EMBED]
+        if not embedded:
+            return row.usage
+
         # These requests have no seed: the same one in another repeat is read from the cache.
         others = self._embedded.setdefault(row.id, set())
         billed = [replace(usage, cached=True) if usage in others else usage for usage in row.usage]
-        others.update(usage for usage in row.usage if usage.role is Role.EMBED)
+        others.update(embedded)
         return tuple(billed)
 
 
