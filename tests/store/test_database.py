@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -347,4 +347,5 @@ def test_replies_that_could_not_be_stored_are_kept_and_stored_later(
     elsewhere = PostgresStore(database, tmp_path / "other").cache("embeddings", None)
     assert not elsewhere.get_all([KEY])
     expected = {KEY: CachedEntry(b"paid for", "run", 7)}
-    assert store.cache("embeddings", None).get_all([KEY]) == expected == elsewhere.get_all([KEY])
+    with closing(store.cache("embeddings", None)) as again:
+        assert again.get_all([KEY]) == expected == elsewhere.get_all([KEY])
