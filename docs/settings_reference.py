@@ -21,6 +21,7 @@ from memeval.config.options import built_in_classes
 from memeval.config.schema import RunConfig
 from memeval.datasets.locate import adapter_class
 from memeval.report.tables import table
+from memeval.results.summary import as_yaml
 from memeval.systems.registry import built_in, settings_of
 
 CONF = Path(__file__).parents[1] / "conf"
@@ -185,7 +186,7 @@ def fields_of(path: Path, group: str) -> Iterator[Field]:
             comment = f"as `llm.{name.partition('.')[2]}`"
 
         stage = stages(path.stem if group == "dataset" else "").get(dotted) or "prepare"
-        yield Field(dotted, as_yaml(value), comment, stage)
+        yield Field(dotted, shown_value(value), comment, stage)
 
 
 @cache
@@ -245,7 +246,7 @@ def set_values(path: Path) -> Iterator[str]:
             continue
 
         field = name if group in OF_ONE_FIELD else f"{group}.{name}"
-        yield f"`{escape(f'{field}={as_yaml(value)}')}`"
+        yield f"`{escape(f'{field}={shown_value(value)}')}`"
 
 
 def default_option(group: str) -> str | None:
@@ -265,18 +266,12 @@ def lines_of(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-def as_yaml(value: Any) -> str:
-    """A value as YAML writes it."""
-    if value is None:
-        return "null"
-
-    if isinstance(value, bool):
-        return str(value).lower()
-
+def shown_value(value: Any) -> str:
+    """A value as YAML writes it on one line."""
     if isinstance(value, list):
         return f"[{', '.join(map(as_yaml, value))}]"
 
-    return str(value)
+    return as_yaml(value)
 
 
 def escape(text: str) -> str:

@@ -71,8 +71,8 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
         raise UserError("another program gave its answers, so they can't be made again here")
 
     settings = config_of(run).system
-    if _without_addresses(settings) != settings:
-        raise UserError("its system's settings contain an address, or a path that was replaced")
+    if _without_urls(settings) != settings:
+        raise UserError("its system's settings contain a URL, or a path that was replaced")
 
     system = system_class(settings["name"])
     if issubclass(system.settings_type, ServedSettings) or not is_built_in(system):
@@ -104,7 +104,7 @@ def _draw(records: Sequence[Record], count: int) -> list[Record]:
 def _config(run: Run, drawn: Sequence[Record]) -> RunConfig:
     """The settings of a run for some of its questions, one repeat, nothing logged."""
     config_of(run)
-    config = resolve(_without_addresses(load_yaml(run.folder / CONFIG_FILE)))
+    config = resolve(_without_urls(load_yaml(run.folder / CONFIG_FILE)))
     for settings in (config.llm, config.llm.ingest, config.llm.judge, config.embedder):
         if getattr(settings, "headers", None):
             raise UserError("its requests need the author's own headers, which are not sent")
@@ -123,14 +123,14 @@ def _config(run: Run, drawn: Sequence[Record]) -> RunConfig:
     return config
 
 
-def _without_addresses(value: Any) -> Any:
-    """A value of a package's config without its addresses, except those of known providers: those
-    of `OPENAI_BASE_URL` take their place, and the user's key is not sent elsewhere.
+def _without_urls(value: Any) -> Any:
+    """A value of a package's config without URLs, except those of known providers: the user's key
+    is not sent elsewhere, and `OPENAI_BASE_URL` replaces the missing ones.
     """
     if isinstance(value, dict):
-        return {name: _without_addresses(member) for name, member in value.items()}
+        return {name: _without_urls(member) for name, member in value.items()}
     if isinstance(value, list):
-        return list(map(_without_addresses, value))
+        return list(map(_without_urls, value))
     if not isinstance(value, str):
         return value
 

@@ -184,7 +184,7 @@ def others_of(
     run: Run, known: Sequence[Run]
 ) -> tuple[list[tuple[RunSummary, frozenset[str]]], list[Rival]]:
     """The other runs on the same data: those of the same system, with the questions that they
-    asked, and those that are comparable, with their scores. A copy from a package is no other run.
+    asked, and those that are comparable, with their scores. A copy from a package does not count.
     """
     own, siblings, rivals = run.summary, [], []
     seen = {own.tags.get(PACKAGE_RUN, run.key)}

@@ -93,7 +93,7 @@ def busy_line(load: Load) -> str | None:
 
     # Between the first call and the last: the usage of the slots and of one processor.
     elapsed_s = load.ended - load.began
-    # At most all of it: the kernel tells the arrival of a reply to a few ms.
+    # At most all of it: the times of single calls are exact to a few ms only.
     endpoint = min(load.busy_s / elapsed_s / load.slots, 1.0)
     processor = min(load.worked_s / elapsed_s, 1.0)
 

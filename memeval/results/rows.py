@@ -297,8 +297,10 @@ class IngestRow(Struct, frozen=True, omit_defaults=True):
 
 
 def case_of_ingest(row_id: str, unasked: Mapping[str, Container[str]]) -> str | None:
-    """The case whose ingest a row describes, whole or up to a checkpoint; None if it is not in
-    `unasked`, which has the checkpoints of each case at which nothing was asked, or if it is one.
+    """The case whose ingest a row describes, whole or up to a checkpoint.
+
+    `unasked` has the run's cases, each with the checkpoints after which it asked nothing. The
+    result is None for these checkpoints, and for all other cases.
     """
     name = row_id.removeprefix(INGEST_PREFIX)
     if name in unasked:

@@ -125,8 +125,8 @@ class Run:
 
     def dump(self) -> pd.DataFrame:
         """Items that the memories extracted or wrote, one row each: `case_id`, `repeat`, and the
-        item's own fields (`kind`, `text` …). A case that is asked in between has several memories,
-        each with `asked_after`: the session after which it was asked, or `end`.
+        item's own fields (`kind`, `text` …). A case with questions between its sessions has several
+        memories, each with `asked_after`: the session after which it was asked, or `end`.
 
         Empty for systems that only keep the turns themselves, and if the memories are not on this
         machine.
@@ -136,7 +136,7 @@ class Run:
         return pd.DataFrame([{**own, **item} for own, items in self.read_dumps() for item in items])
 
     def read_dumps(self) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-        """For each memory of a case, what distinguishes it, and its items: see `dump`.
+        """For each memory, the columns that identify it, and its items: see `dump`.
 
         Raises `UserError` if records, answers or items can't be read.
         """
@@ -152,8 +152,8 @@ class Run:
                     yield own, _json_lines(dump_file(folder / digest_name(name)))
 
     def _memories(self, seed: int) -> dict[str, str]:
-        """The case of each memory of a repeat, by the name of the memory: a case that is asked in
-        between has several.
+        """The case of each memory of a repeat, by the name of the memory: a case with questions
+        between its sessions has several.
         """
         cases = {record.case_id: () for record in self._records}
         memories = dict(zip(cases, cases, strict=True))

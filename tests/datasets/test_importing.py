@@ -742,7 +742,7 @@ def test_the_time_of_a_conversation_dates_its_first_message_if_no_message_has_on
     times = [[turn.get("time") for turn in case["sessions"][0]["turns"]] for case in cases]
     assert times == [["2024-05-06T10:00:00Z", None], [None, None, "2024-05-06T08:00:00Z"]]
     said = capsys.readouterr().out
-    assert "read: 1 conversation by the time of the whole, because no message has one" in said
+    assert "read: 1 conversation dated as a whole, because no message has a time" in said
 
 
 @pytest.mark.parametrize("name", ["conversations", "data", "chats"])

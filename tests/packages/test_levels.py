@@ -683,7 +683,7 @@ def test_a_system_with_an_address_in_its_settings_is_not_answered_under_others(
             'system.working_memory.template="# See http://wiki.corp/form\\n- Names:"',
             "dataset.limit_cases=1", "dataset.limit_questions=1", "tracking=none", progress=False,
         )  # fmt: skip
-        with pytest.raises(UserError, match="its system's settings contain an address"):
+        with pytest.raises(UserError, match="its system's settings contain a URL"):
             answer_again(run, run.read_records(), 1)
 
 

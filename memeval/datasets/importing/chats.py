@@ -170,7 +170,7 @@ def _own_time(
 
     time = read_time(_first_time(record), log)
     log.note_conversion(
-        "conversations by the time of the whole, because no message has one", time is not None
+        "conversations dated as a whole, because no message has a time", time is not None
     )
     return time
 

@@ -16,7 +16,10 @@ RETRYABLE = frozenset(
 
 
 class Bill:
-    """Tells who paid for the usages in the rows of a run, each repeat's rows passed once."""
+    """Decides what a run paid for: of repeats that share a request, the first that is passed pays.
+
+    Each row of each repeat must be passed once.
+    """
 
     def __init__(self, run_key: str) -> None:
         self._run_key = run_key

@@ -153,7 +153,7 @@ class OtherMetrics(Struct, frozen=True):
     """The added metrics, such as those of packages, in which a run and this process differ."""
 
     here: frozenset[str]
-    """Names of those that this process has, and the run lacks or has by other code."""
+    """Names of those that this process has, and the run lacks or has with different code."""
     run: frozenset[str]
     """Names of those that the run says it has, and this process lacks."""
 
