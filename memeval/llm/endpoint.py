@@ -133,10 +133,12 @@ class Endpoint:
         read: Callable[[Mapping[str, Any]], T],
         *,
         most_bytes: int = MOST_BYTES,
+        explain: Callable[[RefusedRequestError], ModelError] | None = None,
     ) -> EndpointReply[T]:
         """The result of `read` on the reply to `body`, which is sent again after
         `UnsoundReplyError`.
 
+        `explain` adds the way out to a refusal, for the message of a run that is stopped by it.
         Raises `ModelError` if refused, out of patience, or without a sound reply.
         """
         # Encoded once: all attempts send the same bytes, whose number also bounds the cost of an
@@ -155,7 +157,11 @@ class Endpoint:
             raise
         except ModelError as error:
             self.load.failures += 1
-            self._breaker.note_failure(address, asked, error, call.setback)
+            explained = error
+            if explain is not None and isinstance(error, RefusedRequestError):
+                explained = explain(error)
+
+            self._breaker.note_failure(address, asked, explained, call.setback)
             raise
         finally:
             # A request that was sent but not answered may be billed.

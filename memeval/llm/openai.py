@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from memeval.errors import UserError
+from memeval.errors import ModelError, UserError
 from memeval.llm.cache import content_key
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.cached_call import CachedCalls
@@ -148,6 +148,7 @@ class OpenAIModel(LanguageModel):
                 "/chat/completions",
                 body,
                 lambda sent: read_chat(sent, body["messages"], tools=has_tools),
+                explain=self._with_hint,
             )
         except RefusedRequestError as error:
             # Once there are tool results, a refusal may be about a single call.
@@ -155,7 +156,7 @@ class OpenAIModel(LanguageModel):
             if has_tools and is_first and error.is_about_tools:
                 raise self._without_tools(error, role) from error
 
-            raise error.with_hint(self._sampling.role, self._sampling.extra_body) from error
+            raise self._with_hint(error) from error
         except (CutReplyError, FilteredReplyError) as error:
             if error.usage is not None:
                 current_ledger().usages.append(self._usage(error.usage, role, cached=False))
@@ -181,6 +182,9 @@ class OpenAIModel(LanguageModel):
             "latency_s": reply.latency_s,
             "wait_s": reply.wait_s,
         }
+
+    def _with_hint(self, error: RefusedRequestError) -> ModelError:
+        return error.with_hint(self._sampling.role, self._sampling.extra_body)
 
     def _without_tools(self, error: RefusedRequestError, role: Role) -> UserError:
         alternative = "writer=chunks" if role is Role.INGEST else "reader=direct"

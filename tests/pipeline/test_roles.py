@@ -337,6 +337,16 @@ def test_run_stops_if_all_extractions_are_cut_and_names_the_limit(memeval: Comma
     assert "(stop_after_failures=20): raise llm.ingest.max_tokens\n" in done.stderr
 
 
+def test_run_that_a_refusal_stops_names_the_setting(memeval: Command) -> None:
+    few = ("dataset=demo", "dataset.limit_cases=1", "tracking=none", "system=dense")
+    with ScriptedEndpoint(most_texts=32) as endpoint:
+        embedder = ("embedder=openai", f"embedder.base_url={endpoint.base_url}")
+        refused = memeval(*few, *embedder, "stop_after_failures=1", check=False)
+        assert refused.returncode == 1
+        assert "use a smaller embedder.batch_size (stop_after_failures=1)" in refused.stderr
+        memeval(*few, *embedder, "embedder.batch_size=32")
+
+
 @pytest.mark.slow
 def test_vectors_of_another_width_than_before_fail_with_a_hint(
     memeval: Command, tmp_path: Path

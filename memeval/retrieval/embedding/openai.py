@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Self
 
@@ -141,12 +142,13 @@ class OpenAIEmbedder(Embedder):
         if self._requested:
             body["dimensions"] = self._requested
 
+        explain = partial(RefusedRequestError.with_hint, role="embedder")
         try:
             reply = await self._endpoint.post(
-                "/embeddings", body, lambda sent: self._read(sent, len(texts))
+                "/embeddings", body, lambda sent: self._read(sent, len(texts)), explain=explain
             )
         except RefusedRequestError as error:
-            raise error.with_hint("embedder") from error
+            raise explain(error) from error
 
         parts = shares(reply.value.tokens, texts)
         if ODD_USAGE in reply.value.notes:

@@ -127,6 +127,7 @@ class ImaginedEndpoint(Endpoint):
         read: Callable[[Mapping[str, Any]], T],
         *,
         most_bytes: int = MOST_BYTES,
+        explain: object = None,
     ) -> EndpointReply[T]:
         role = Role.EMBED
         if path == "/chat/completions":
