@@ -102,7 +102,10 @@ def test_check_of_a_nearly_full_disk_names_the_folder(tmp_path: Path) -> None:
     ):
         Disk((tmp_path,), lambda _: 2**20).check()
 
-    assert free_bytes(tmp_path / "not" / "made" / "yet") == free_bytes(tmp_path) > RESERVE
+    # Other processes write to the same disk.
+    free = pytest.approx(free_bytes(tmp_path), rel=0.01)
+    assert free_bytes(tmp_path) > RESERVE
+    assert free_bytes(tmp_path / "not" / "made" / "yet") == free
 
 
 @pytest.mark.parametrize(
