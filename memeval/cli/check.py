@@ -10,7 +10,6 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -19,22 +18,16 @@ from tempfile import TemporaryDirectory
 from memeval.cli.parser import CONFIG_DIR, Parser, settings_of
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
-from memeval.llm.contract import Completion, Prompt
-from memeval.llm.model import LanguageModel
-from memeval.pipeline.execute.reader import BudgetedReader, cell_reader
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
-from memeval.records import Role
 from memeval.report.junit import JunitCase, as_junit
 from memeval.results import write_atomically
-from memeval.retrieval.embedding.contract import Embedder
 from memeval.runs.compose.config import compose_config
 from memeval.runs.loop import run_loop
-from memeval.systems.base import MemorySystem, Reader, SystemContext
 from memeval.testing.check_finding import FACTS
+from memeval.testing.checked_cell import CheckedCell
 from memeval.testing.checks import CHECKS, OF_TOOLS, CheckResult, outcome_of
 from memeval.testing.lag import Lag, measure_lag
-from memeval.testing.model import ScriptedModel
 from memeval.testing.under_test import SystemUnderTest, exchanges, play
 from memeval.text.shown import one_line
 
@@ -45,9 +38,6 @@ FOUND = "my_memory"
 """The name of the option that is printed for a URL or a command."""
 LAG_PATIENCE_S = 60.0
 """How long a fact is searched for, for systems without `ready_timeout_s`."""
-CONSTANT = "constant"
-WITHOUT_MEMORY = (CONSTANT, "no_memory")
-"""Control systems that discard everything they are given."""
 
 USAGE = f"""
 runs the rules of the conformance suite against a system, or against the service behind it, over a
@@ -183,56 +173,6 @@ def _report_file(word: str | None) -> Path | None:
         raise UserError(f"--junit {one_line(word)} must be a file, but is a folder")
 
     return path
-
-
-class ModelByRole(LanguageModel):
-    """The model of `llm.ingest` for calls while a system ingests, and that of `llm` for others."""
-
-    def __init__(self, models: Models) -> None:
-        self._models = models
-        self.name = models.reader.name
-
-    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
-        is_ingest = role is Role.INGEST
-        model = self._models.ingest_model if is_ingest else self._models.reader
-        return await model.complete(prompt, role=role, seed=seed)
-
-
-class CheckedCell(SystemUnderTest):
-    """The system of a cell, with the cell's own models and embedder."""
-
-    def __init__(self, cell: Cell, models: Models, most: int | None = None) -> None:
-        """`most`: maximum number of tokens of its results that are shown to the reader."""
-        self._cell, self._models, self._most = cell, models, most
-        source = cell.source
-        self._name = cell.config.system["name"]
-        self.top_k = cell.config.top_k
-        self.remembers = self._name not in WITHOUT_MEMORY
-        self.bound_by_top_k = source.settings.max_shown is None and not source.wants_evidence
-
-    def build(self, parts: SystemContext) -> MemorySystem:
-        source = self._cell.source
-        system: MemorySystem = source.system_class(source.settings, parts)  # type: ignore[attr-defined]
-        return system
-
-    def parts(
-        self, model: ScriptedModel, *, top_k: int | None = None, case_id: str = "sample"
-    ) -> SystemContext:
-        parts = super().parts(model, top_k=top_k, case_id=case_id)
-        reader: Reader = cell_reader(self._cell, model, parts.seed)
-        if self._most is not None:
-            reader = BudgetedReader(reader, self._most)
-
-        return replace(parts, reader=reader, reranker=self._models.reranker)
-
-    def model(self) -> ScriptedModel:
-        return ScriptedModel(inner=ModelByRole(self._models))
-
-    def embedder(self) -> Embedder:
-        return self._models.embedder()
-
-    def silent(self) -> bool:
-        return self._cell.source.own_prompt or self._name == CONSTANT
 
 
 async def _check_all(cell: Cell, is_verbose: bool) -> list[CheckResult]:
