@@ -11,7 +11,6 @@ from memeval.metrics.formats import interval, percent, span, with_interval
 from memeval.results import judge_shown
 from memeval.results.calibration import CALIBRATION_FILE, LABELS, PPI, Calibration
 from memeval.results.run import Run
-from memeval.statistics.proportions import wilson_interval
 from memeval.text.shown import one_line
 
 USAGE = f"""
@@ -90,12 +89,11 @@ def range_lines(calibration: Calibration) -> Iterator[str]:
 
         yield f"  {one_line(kind.kind)}: caught {kind.caught:,} of {kind.labels:,}; {outcome}"
 
-    if calibration.attacks:
-        flipped = calibration.flipped or 0
-        low, high = wilson_interval(flipped, calibration.attacks)
+    if calibration.flip_rate is not None:
+        share, low, high = calibration.flip_rate
         yield (
-            f"Attacks on the judge flipped {flipped:,} of {calibration.attacks:,} verdicts: "
-            f"{percent(flipped / calibration.attacks)} ({interval(low, high)})"
+            f"Attacks on the judge flipped {calibration.flipped or 0:,} of "
+            f"{calibration.attacks:,} verdicts: {percent(share)} ({interval(low, high)})"
         )
 
     yield (

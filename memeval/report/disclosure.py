@@ -4,7 +4,6 @@ context, and the error.
 
 from __future__ import annotations
 
-from memeval.config.schema import TOOLS
 from memeval.metrics.formats import NONE, count, coverage_percent, interval, percent
 from memeval.results import RunSummary, is_imported
 from memeval.text.shown import one_line
@@ -116,7 +115,7 @@ def _reader(summary: RunSummary) -> str:
     if temperature is not None:
         model += f", temperature {one_line(temperature)}"
 
-    if params.get("reader") == TOOLS:
+    if summary.reads_by_tools:
         model += ", through the memory's tools"
 
     prompt = f"prompt {one_line(summary.prompt_name or NONE)}"

@@ -19,6 +19,7 @@ from memeval.results.fields import Json, Share, as_plain, read_as
 from memeval.results.files import as_json, is_sealed, sealed, write_atomically
 from memeval.results.note import Note, NoteKind, remarks
 from memeval.results.summary import RECORDS_FILE, RunSummary
+from memeval.statistics.proportions import wilson_interval
 from memeval.text.shown import counted, one_line
 
 CALIBRATION_FILE = "calibration.json"
@@ -86,6 +87,15 @@ class Calibration(Struct, frozen=True):
     flipped: Count | None = None
     attacks: Count | None = None
     """The judge called wrong answers right in `flipped` of `attacks` attacks."""
+
+    @property
+    def flip_rate(self) -> tuple[float, float, float] | None:
+        """The share of attacks that flipped a verdict, and its interval; None without attacks."""
+        if not self.attacks:
+            return None
+
+        flipped = self.flipped or 0
+        return (flipped / self.attacks, *wilson_interval(flipped, self.attacks))
 
     @property
     def note(self) -> Note:

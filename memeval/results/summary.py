@@ -191,6 +191,11 @@ class RunSummary:
         return self.tags.get("stages") == "retrieve"
 
     @property
+    def reads_by_tools(self) -> bool:
+        """Whether the answering model uses the memory as tools (`reader=tools`)."""
+        return self.params.get("reader") == "tools"
+
+    @property
     def asked(self) -> float | None:
         """Number of questions that the main figure is about: retrieval is measured on all of them,
         accuracy on those of the headline.

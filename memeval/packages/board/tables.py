@@ -13,7 +13,6 @@ from msgspec import structs
 from memeval.comparison.build import compare_runs
 from memeval.comparison.claims.matching import Sameness, match_claim
 from memeval.comparison.claims.records import Claim
-from memeval.config.schema import TOOLS
 from memeval.metrics.registry import metrics
 from memeval.packages.board.entries import BoardEntry, kind_of, name_of
 from memeval.packages.board.ranking import rank_runs
@@ -171,7 +170,7 @@ def _protocol_words(protocol: Mapping[str, object], summary: RunSummary) -> str:
     parts.append(f"judge {judge_shown(summary.judge) or 'none'}")
     if isinstance(reader, Mapping):
         model = "answers made elsewhere" if reader["imported"] else f"reader {reader['model']}"
-        if summary.params.get("reader") == TOOLS:
+        if summary.reads_by_tools:
             model += " with tools"
 
         parts.append(model)
