@@ -122,3 +122,13 @@ def test_edit_of_the_mock_model_repeats_its_extractions(checkout: Path) -> None:
     assert made_again(checkout, *words) == EVERYTHING
     edit(checkout, "llm/mock.py")
     assert made_again(checkout, *words) == EVERYTHING
+
+
+def test_edit_of_a_check_of_tool_calls_repeats_the_answers(checkout: Path) -> None:
+    words = ("reader=tools", "llm=mock")
+    made_again(checkout, *words)
+    edit(checkout, "pipeline/execute/tool_arguments.py")
+    assert made_again(checkout, *words) == {"answer", "judge", "figures"}
+
+    edit(checkout, "pipeline/execute/timeline.py")
+    assert made_again(checkout, *words) == EVERYTHING

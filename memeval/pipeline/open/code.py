@@ -47,8 +47,11 @@ _BUILDS = (
     "memeval.pipeline.execute.ingest",
     "memeval.pipeline.execute.memory",
     "memeval.pipeline.execute.memory_build",
+    "memeval.pipeline.execute.timeline",
 )
 """Modules that build memories."""
+_TOOL_CALLS = ("memeval.pipeline.execute.tool_arguments", "memeval.pipeline.execute.tool_loop")
+"""Modules that run a model's calls of tools."""
 _ADDED = re.compile(r"(\S+)=(\S+)")
 """Name and code of an added metric in the identity of the figures' code."""
 _LOOK_UPS = (
@@ -83,11 +86,11 @@ def stage_code(
     model = _MODELS.get(config.llm.name, "")
     builds = list(_BUILDS)
     if config.writer.name == TOOLS:
-        builds += ["memeval.pipeline.execute.tool_loop", "memeval.pipeline.execute.tool_writer"]
+        builds += [*_TOOL_CALLS, "memeval.pipeline.execute.tool_writer"]
 
     asks = ["memeval.pipeline.execute.question", "memeval.pipeline.execute.reader", model]
     if config.reader.name == TOOLS:
-        asks += ["memeval.pipeline.execute.tool_loop", "memeval.pipeline.execute.tool_reader"]
+        asks += [*_TOOL_CALLS, "memeval.pipeline.execute.tool_reader"]
     if reranker is not None:
         asks.append(reranker.__module__)
 
