@@ -153,12 +153,13 @@ class Breaker(Struct):
         # Calls that arrive meanwhile wait for this check, so that none of them costs money in vain.
         async with self._connecting:
             new = list(self._untried)
-            setbacks = await asyncio.gather(*map(_try_connection, new))
+            setbacks = await asyncio.gather(*map(try_connection, new))
             self._untried.difference_update(new)
             self._tried.update(new)
 
             for setback, address in zip(setbacks, new, strict=True):
-                if setback is not None:
+                # Temporary failures are left to the calls, which retry.
+                if setback is not None and setback.policy.ends_work:
                     self._dead[address] = setback, ""
 
         self._check()
@@ -243,7 +244,7 @@ def _way_out(setback: Setback, option: str, role: str) -> str:
     return f"check the URL, and that the server is running:  {option}=…"
 
 
-async def _try_connection(address: str) -> Setback | None:
+async def try_connection(address: str, timeout_s: float = CONNECT_S) -> Setback | None:
     """Reason why no connection can be made; None if one can, or if that is unknown."""
     parts = urlsplit(address)
     usual_port = 443 if parts.scheme == "https" else 80
@@ -253,12 +254,10 @@ async def _try_connection(address: str) -> Setback | None:
         return None
 
     try:
-        async with asyncio.timeout(CONNECT_S):
+        async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError, ValueError) as error:
-        setback = connection_setback(error, host)
-        # Temporary failures are left to the calls, which retry.
-        return setback if setback.policy.ends_work else None
+        return connection_setback(error, host)
 
     writer.close()
     with suppress(OSError):

@@ -459,6 +459,14 @@ def test_refused_connection_is_reported_without_retries(monkeypatch: pytest.Monk
     assert raised.value.hints == ("Is the server running, and is the URL correct?",)
 
 
+def test_behind_a_proxy_the_host_name_is_left_to_the_proxy(
+    service: ScriptedMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", service.address)
+    answer, _ = asked(Served("http://memory.invalid"))
+    assert answer.retrieved
+
+
 def test_secrets_are_read_from_the_environment(
     service: ScriptedMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

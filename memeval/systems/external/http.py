@@ -11,14 +11,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from memeval.config.checks import check_address, check_headers
 from memeval.config.schema import TOOLS
 from memeval.errors import MemevalError, MemoryServiceError, ModelError, UserError, unknown
+from memeval.llm.breaker import try_connection
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
-from memeval.llm.faults import connection_setback
 from memeval.llm.keys import headers_of, value_of
 from memeval.llm.metering import current_ledger
 from memeval.llm.refusals import RefusedRequestError
@@ -282,19 +281,10 @@ class HttpService(Service):
 
     async def _check_listening(self) -> None:
         """Raises `UserError` immediately if nothing listens at a URL that has never answered."""
-        parts = urlsplit(self._address)
-        usual_port = 443 if parts.scheme == "https" else 80
-        port = parts.port or usual_port
-        try:
-            async with asyncio.timeout(self._settings.request_timeout_s):
-                _reader, writer = await asyncio.open_connection(parts.hostname, port)
-        except OSError as error:
-            setback = connection_setback(error, parts.hostname or self._address)
+        setback = await try_connection(self._address, self._settings.request_timeout_s)
+        if setback is not None:
             message = f"{self.name} can't be reached: {setback.what}"
-            raise remote.fault(self._address, message, NO_SERVICE) from error
-
-        writer.close()
-        await writer.wait_closed()
+            raise remote.fault(self._address, message, NO_SERVICE)
 
     async def _check_health(self) -> None:
         """Raises `UserError` unless the service replies that it is up, if its contract requires
