@@ -14,7 +14,7 @@ from msgspec import Struct
 from memeval.llm.refusals import refuses_tools
 from memeval.llm.reply.body import UnsoundReplyError, is_error_page
 from memeval.llm.retry_after import retry_after
-from memeval.text.redaction import host_and_port, redacted
+from memeval.text.redaction import redacted, without_userinfo
 from memeval.text.shown import one_line
 
 
@@ -117,7 +117,9 @@ _MEANINGS = {
 def status_setback(status: int, headers: Mapping[str, str], content: bytes) -> Setback:
     """The setback for an HTTP status other than 2xx."""
     if 300 <= status < 400:
-        target = one_line(host_and_port(headers.get("location") or "") or "another path")
+        # With its scheme and path: often they are all that differs.
+        location = (headers.get("location") or "").partition("?")[0]
+        target = one_line(redacted(without_userinfo(location)), 200) or "another URL"
         what = f"HTTP {status}: the endpoint redirects to {target}; prompts are not sent there"
         return Setback(what, FaultKind.DEAD, status=status)
 

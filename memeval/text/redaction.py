@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, quote_plus, unquote, urlsplit
+from urllib.parse import quote, quote_plus, unquote
 
 from memeval.text.secret_shapes import REDACTED, without_shapes
 
@@ -230,13 +230,3 @@ def _match_end(text: str, start: int, form: str) -> int:
             high = middle
 
     return start + low
-
-
-def host_and_port(address: str) -> str:
-    """Host and port of an address, for messages; empty for a malformed address."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return ""
-
-    return parts.netloc.rpartition("@")[2]
