@@ -411,25 +411,30 @@ def test_server_that_shares_nothing_is_probed_once_per_command(serve: Callable[.
     assert searches == [0, 12, 12]
 
 
-def test_a_text_of_the_other_user_has_its_turns_after_the_second_reset(
-    serve: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("reset_tool", ["reset", None])
+def test_a_text_of_the_other_user_has_its_turns_in_a_store_of_two_users(
+    serve: Callable[..., None], monkeypatch: pytest.MonkeyPatch, reset_tool: str | None
 ) -> None:
     """A shared server that leaks must be found out."""
     monkeypatch.setattr(McpService, "_check_isolated", passed)
     serve(lambda texts: texts)
 
     async def leak() -> list[Any]:
-        service = McpService(here(reset_tool="reset").settings, "case")
+        service = McpService(here(reset_tool=reset_tool).settings, "case")
         chunk = {"text": "Ann: I sail.", "content": "I sail.", "turn_ids": ["s1:1"]}
+        other = {"text": "Bob: I row.", "content": "I row.", "turn_ids": ["s1:2"]}
         await service.call("reset", {"namespace": "ann"})
         await service.call("ingest", {"namespace": "ann", "chunks": [chunk]})
-        await service.call("reset", {"namespace": "bob"})
+        if reset_tool is not None:
+            await service.call("reset", {"namespace": "bob"})
+
+        await service.call("ingest", {"namespace": "bob", "chunks": [other]})
         asked = {"namespace": "bob", "query": "What does she do?", "top_k": 10}
         found = await service.call("search", asked)
         await service.close()
         return list(found.content["results"])
 
-    assert [result["turn_ids"] for result in asyncio.run(leak())] == [["s1:1"]]
+    assert [result["turn_ids"] for result in asyncio.run(leak())] == [["s1:1"], ["s1:2"]]
 
 
 async def passed(_: McpService) -> None:

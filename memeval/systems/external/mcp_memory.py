@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import secrets
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -300,7 +301,7 @@ class McpService(Service):
         self.name = self._server.name
         self._home = CaseHome(settings, self._server.words, namespace)
         self._session: McpSession | None = None
-        self._stored: dict[str, list[Mapping[str, Any]]] = {}
+        self._stored: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         """Chunks by namespace: two users may share the server."""
         self._suffix = ""
 
@@ -339,8 +340,9 @@ class McpService(Service):
         return self._session
 
     async def _reset(self, body: Mapping[str, Any]) -> None:
-        self._stored[body["namespace"]] = []
+        self._stored.pop(body["namespace"], None)
         if self._settings.reset_tool is None:
+            self._stored.clear()
             # Random, because the server may still have the same case from an earlier run.
             self._suffix = f"-{secrets.token_hex(4)}"
 
