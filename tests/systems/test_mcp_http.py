@@ -54,7 +54,7 @@ class McpDouble(LoopbackServer):
             "tools/call": {"content": [{"type": "text", "text": "found"}]},
         }
         body = {"jsonrpc": "2.0", "id": message["id"], "result": results[message["method"]]}
-        return await send_json(writer, 200, body)
+        return await send_json(writer, 200, body, {"Mcp-Session-Id": "double"})
 
 
 async def hang_up(double: McpDouble, _: Request, writer: asyncio.StreamWriter) -> bool:
@@ -150,6 +150,27 @@ def test_unreadable_reply_fails_its_call_immediately(fault: Fault, told: str) ->
 def test_server_that_fails_at_startup_is_not_waited_for(method: str, fault: Fault) -> None:
     with McpDouble(method, fault) as double, pytest.raises(UserError, match="can't be reached"):
         asyncio.run(_calls(double, 1))
+
+
+def test_a_url_of_no_mcp_server_is_reported_with_its_status() -> None:
+    told = "the server can't be reached: it replied 404"
+    with (
+        McpDouble("initialize", replying(404, b"{}")) as double,
+        pytest.raises(UserError, match=told),
+    ):
+        asyncio.run(_calls(double, 1))
+
+
+def test_a_redirect_to_a_path_with_a_slash_is_followed() -> None:
+    async def move(double: McpDouble, request: Request, writer: asyncio.StreamWriter) -> bool:
+        if request.path == "/mcp":
+            return await send(writer, 307, b"", {"Location": f"{double.address}/mcp/"})
+
+        reply = {"jsonrpc": "2.0", "id": request.json()["id"], "result": {"content": []}}
+        return await send(writer, 200, f"data: {json.dumps(reply)}\n\n".encode(), EVENTS)
+
+    with McpDouble("tools/call", move) as double:
+        assert asyncio.run(_calls(double, 1)) == [ToolReply((), None)]
 
 
 def test_unknown_notification_is_ignored(caplog: pytest.LogCaptureFixture) -> None:

@@ -447,9 +447,14 @@ def _watcher(on_break: Callable[[BaseException], None]) -> Callable[..., Any]:
 
     async def watch(response: httpx.Response) -> None:
         if response.request.method == "POST":
+            # The library takes any 404 for the end of a session.
+            if response.status_code == 404 and "mcp-session-id" not in response.request.headers:
+                response.raise_for_status()
+
             call = None
             if response.headers.get("content-type", "").startswith("text/event-stream"):
-                call = json.loads(response.request.content).get("id")
+                # After a redirect, the request has its content only as a stream.
+                call = json.loads(await response.request.aread()).get("id")
 
             response.stream = Body(response.stream, call)
 
