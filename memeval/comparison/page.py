@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memeval.comparison.records import Comparison, Difference
-from memeval.comparison.sentences import lead_sentences, sentence
+from memeval.comparison.sentences import lead_sentences, sentence, with_interval
 from memeval.comparison.tables import pair_label
 from memeval.comparison.words import (
     adjusted_how,
@@ -123,9 +123,10 @@ def difference_row(comparison: Comparison, pair: Difference) -> DifferenceRow:
     """A difference in its display unit."""
     scale, result = comparison.scale, pair.result
     name, low, high = pair_label(comparison, pair), result.low, result.high
+    text = with_interval(result, comparison.unit, signed=True)
     if pair.same_prompts:
         # A mark at 0 would look like something that was measured.
-        name += " (same prompts)"
+        name, text = f"{name} (same prompts)", ""
     if low is not None and high is not None:
         low, high = scale * low, scale * high
 
@@ -135,6 +136,7 @@ def difference_row(comparison: Comparison, pair: Difference) -> DifferenceRow:
         low=low,
         high=high,
         is_shown=pair.is_shown,
+        text=text,
         cases=tuple(scale * case.mean for case in pair.cases),
     )
 

@@ -194,6 +194,11 @@ def test_a_difference_is_the_same_everywhere(pair: list[Run], tmp_path: Path) ->
 
     drawn = difference_row(comparison, difference)
     assert (drawn.delta, drawn.low, drawn.high) == pytest.approx((100 * result.mean, low, high))
+    assert drawn.text == shown
+    cents = replace_member(result, mean=-0.0000937, low=-0.000101, high=-0.0000861)
+    of_cents = replace(difference, result=cents)
+    drawn = difference_row(replace(comparison, unit="$", scale=1.0), of_cents)
+    assert drawn.text == "−0.0000937 [−0.000101, −0.0000861]"
     row = next(csv.DictReader(io.StringIO(differences_csv([comparison]))))
     exact = [float(row[name]) for name in ("delta", "low", "high", "mde", "p")]
     assert exact == [result.mean, result.low, result.high, result.mde, result.p]

@@ -48,7 +48,8 @@ def test_runs_with_the_same_prompts_are_named_and_not_shown_as_0(tmp_path: Path)
     assert [column.cells[0].text for column in table.columns] == ["20", "same", "–", "–", "–"]
     page = page_content(comparison, 2)
     assert page is not None and page.differences[0].same_prompts
-    assert difference_row(comparison, difference).name.endswith("(same prompts)")
+    drawn = difference_row(comparison, difference)
+    assert drawn.name.endswith("(same prompts)") and not drawn.text
     whole, *_ = csv.DictReader(io.StringIO(differences_csv([comparison])))
     assert whole["sent_alike"] == "20"
 

@@ -6,6 +6,7 @@ Shape and fill say what a mark means, never only its colour.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from msgspec import Struct
 
@@ -41,6 +42,8 @@ class DifferenceRow(Struct, frozen=True):
     high: float | None
     is_shown: bool
     """Whether the data show a difference between the two runs."""
+    text: str = ""
+    """The difference and its interval in words: `+4.1 [0.9, 7.3]`."""
     cases: tuple[float, ...] = ()
     """The difference within each conversation."""
 
@@ -59,7 +62,7 @@ def forest_panel(rows: Sequence[DifferenceRow], title: str) -> Panel:
     ends: list[float] = []
     for height, row in enumerate(rows):
         style = SHOWN if row.is_shown else NOT_SHOWN
-        marks.append(Mark(row.delta, height, style, row.low, row.high, text=figures_of(row)))
+        marks.append(Mark(row.delta, height, style, row.low, row.high, text=row.text))
         ends += [end for end in (row.delta, row.low, row.high) if end is not None]
 
     return row_panel(rows, ends, title, marks)
@@ -87,10 +90,14 @@ def row_panel(
     rows: Sequence[DifferenceRow], values: Sequence[float], title: str, marks: Sequence[Mark]
 ) -> Panel:
     """A named row per difference, and a line at 0, which is always on the axis."""
-    axis = Axis(min([0.0, *values]), max([0.0, *values]), title)
+    axis = Axis(min([0.0, *values]), max([0.0, *values]), title).with_ticks(difference_tick)
+    # Long labels, such as `+0.00015`, need more room each.
+    if max(map(len, axis.ticks.values())) > 6:
+        axis = axis.with_ticks(difference_tick, about=3)
+
     names = [one_line(row.name, NAME) for row in rows]
     return Panel(
-        across=axis.with_ticks(difference_tick),
+        across=axis,
         up=named_axis(names, has_grid=True, room=0.7),
         marks=marks,
         has_rows=True,
@@ -98,11 +105,11 @@ def row_panel(
 
 
 def difference_tick(value: float) -> str:
-    """A difference on an axis: `+10`, `−0.5`."""
+    """A difference on an axis: `+10`, `−0.5`, `+1,000`; never with an exponent."""
     if abs(value) <= 1e-9:
         return "0"
 
-    return f"{value:+.3g}".replace("-", "−")
+    return f"{Decimal(f'{value:.3g}'):+,f}".replace("-", "−")
 
 
 def row_plot(title: str, panel: Panel, legend: dict[str, MarkStyle]) -> Plot:
@@ -115,12 +122,3 @@ def row_plot(title: str, panel: Panel, legend: dict[str, MarkStyle]) -> Plot:
         legend=legend,
         has_legend_below=True,
     )
-
-
-def figures_of(row: DifferenceRow) -> str:
-    """A difference in words: `+4.1 [0.9, 7.3]`."""
-    ends = ""
-    if row.low is not None and row.high is not None:
-        ends = f" [{row.low:.1f}, {row.high:.1f}]"
-
-    return f"{row.delta:+.1f}{ends}".replace("-", "−")

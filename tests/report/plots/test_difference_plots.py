@@ -13,6 +13,7 @@ from sample_runs import CONTEXT, summary
 
 from memeval.report.plots.differences import (
     DifferenceRow,
+    forest_panel,
     forest_plot,
     strip_plot,
 )
@@ -31,6 +32,7 @@ def rows(count: int) -> list[DifferenceRow]:
             low=index - 5.0,
             high=index - 1.0,
             is_shown=index > 5,
+            text=f"figure {index}",
             cases=(index - 4.0, index - 2.0),
         )
         for index in range(count)
@@ -64,12 +66,21 @@ def test_labels_of_34_rows_do_not_overlap() -> None:
 def test_the_highest_difference_is_on_top_with_its_figure() -> None:
     (axes,) = draw_figure(forest_plot(rows(4), "a title", "points")).axes
     assert [label.get_text() for label in axes.get_yticklabels()][-1] == "rag k=3"
-    assert [text.get_text() for text in axes.texts] == [
-        "−3.0 [−5.0, −1.0]",
-        "−2.0 [−4.0, 0.0]",
-        "−1.0 [−3.0, 1.0]",
-        "+0.0 [−2.0, 2.0]",
-    ]
+    assert [text.get_text() for text in axes.texts] == [f"figure {index}" for index in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ((-620.0, 1500.0), ["−500", "0", "+500", "+1,000", "+1,500"]),
+        ((-0.000101, 0.00018), ["−0.0001", "0", "+0.0001"]),
+    ],
+)
+def test_an_axis_of_differences_has_no_exponents(
+    ends: tuple[float, float], expected: list[str]
+) -> None:
+    row = DifferenceRow("rag", 0.0, *ends, is_shown=False)
+    assert list(forest_panel([row], "").across.ticks.values()) == expected
 
 
 def test_hostile_names_are_escaped_in_svg(tmp_path: Path) -> None:
