@@ -205,6 +205,7 @@ def test_policy_allows_only_the_pages_own_script_and_style(page: str) -> None:
         ([record(verdict=verdict(Label.ABSTAINED))], "a"),
         ([record(verdict=verdict(Label.UNSCORED))], "u"),
         ([record(status=Status.UNPARSED)], "u"),
+        ([record(status=Status.RETRIEVED, verdict=None)], "u"),
         ([record(status=Status.ANSWER_FAILED, verdict=None)], "f"),
         ([record(), record(repeat=1, verdict=verdict(Label.WRONG))], "m"),
         ([record(), record(repeat=1)], "r"),

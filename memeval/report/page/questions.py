@@ -76,8 +76,8 @@ def outcome_letter(records: Sequence[Record]) -> str:
 
 def answer_letter(record: Record) -> str:
     """How one answer ended."""
-    # The record has an answer, although its status is not `ok`: it is unscored, and not failed.
-    if record.status is Status.UNPARSED:
+    # Nothing failed: an answer can't be read, or none was requested.
+    if record.status in (Status.UNPARSED, Status.RETRIEVED):
         return UNSCORED
     if record.status is not Status.OK:
         return FAILED
@@ -257,7 +257,7 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
         "received": _sum(usage.completion_tokens for usage in record.usage),
         "times": {name: _round(value) for name, value in record.times.numbers().items()},
     }
-    if record.status is not Status.OK:
+    if record.status not in (Status.OK, Status.RETRIEVED):
         answer["status"] = record.status.value
     if record.verdict is not None:
         answer["judge"] = record.verdict.judge

@@ -123,7 +123,7 @@ function answerOf(cell, answers, question, block) {
     made.replaceWith(answerOf(cell, answers, question, block));
   };
   const said = answer.answer === null || answer.answer === undefined
-    ? element("span", { class: "soft" }, `No answer: ${(answer.status || "").replaceAll("_", " ")}`)
+    ? element("span", { class: "soft" }, answer.status ? `No answer: ${answer.status.replaceAll("_", " ")}` : "Only the retrieval was measured.")
     : answer.answer === "" ? element("span", { class: "soft" }, "An empty answer") : answer.answer;
   const summary = [
     markOf(answer.end),
