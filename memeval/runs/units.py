@@ -13,6 +13,7 @@ from memeval.pipeline.execute.repeat import answers_header, verdicts_header
 from memeval.pipeline.execute.rows import is_final
 from memeval.pipeline.execute.timeline import ids_until
 from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.records import EvalCase
 from memeval.results import AnswerRow, IngestRow, VerdictRow
 from memeval.results.files import MANIFEST
@@ -133,7 +134,8 @@ class Units:
 
             self.by_stage[PREPARE].add(keys.prepare, memories, prepared)
             self.by_stage[ANSWER].add(keys.answer, questions, answered)
-            self.by_stage[JUDGE].add(keys.judge, questions, judged)
+            if not retrieves_only(cell.config):
+                self.by_stage[JUDGE].add(keys.judge, questions, judged)
 
     def _prepared(self, cell: Cell, seed: int, memories: Collection[str]) -> frozenset[str]:
         if _is_fresh(cell, PREPARE):

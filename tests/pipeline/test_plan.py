@@ -177,6 +177,13 @@ def test_plan_without_json_is_readable_text(memeval: Command) -> None:
     assert "Nothing was run." in shown
 
 
+def test_plan_of_the_retrieval_alone_judges_nothing(memeval: Command) -> None:
+    plan = planned(memeval, "system=cogcanvas", "stages=retrieve", *SMALL, *MODEL)
+    assert plan["calls"] == ingest_calls(plan) > 0
+    assert plan["units"]["judge"] == {"all": 0, "finished": 0}
+    assert not any("could not be simulated" in note for note in plan["basis"])
+
+
 def test_plan_names_the_runs_that_keep_going_leaves_out(memeval: Command) -> None:
     words = ("-m", "--keep-going", "system=bm25", "top_k=3,0", *SMALL)
     done = memeval("plan", *words, "--json", check=False)

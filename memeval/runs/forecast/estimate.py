@@ -223,7 +223,8 @@ class Estimator:
                 await work.work(imagined, case)
                 for question in case.questions:
                     answer = imagined.answer(question.question_id)
-                    self._failed += answer is None or answer.status is not Status.OK
+                    is_known = answer and answer.status in (Status.OK, Status.RETRIEVED)
+                    self._failed += not is_known
         except MemevalError as error:
             self._notes.append(f"{cell.name} can't be estimated: {one_line(error, 200)}")
         except BaseExceptionGroup as errors:
