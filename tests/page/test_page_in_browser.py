@@ -257,6 +257,12 @@ def test_tables_sort_in_both_directions(seen: Seen, address: str) -> None:
     cells.get_by_role("button", name="accuracy").click()
     assert cells.locator("tbody tr td:first-child").all_text_contents() == order[::-1]
 
+    names = "['k=10', '–', 'k=5']"
+    write = f"(rows) => rows.forEach((row, place) => row.textContent = {names}[place])"
+    cells.locator("tbody th").evaluate_all(write)
+    cells.get_by_role("button", name="run").click()
+    assert cells.locator("tbody th").all_text_contents() == ["k=5", "k=10", "–"]
+
 
 def test_light_and_dark_follow_the_system_or_the_button(seen: Seen, address: str) -> None:
     background = "getComputedStyle(document.documentElement).backgroundColor"

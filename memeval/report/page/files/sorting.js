@@ -10,11 +10,11 @@ for (const button of document.querySelectorAll("th button[data-sort]")) {
     head.setAttribute("aria-sort", descending ? "descending" : "ascending");
 
     const body = head.closest("table").tBodies[0];
-    const valueOf = (row) => (isFigure ? row.children[column].dataset.value : row.children[column].textContent.trim());
+    const valueOf = (row) => (isFigure ? row.children[column].dataset.value : row.children[column].textContent.trim().replace(/^–$/, ""));
     const rows = [...body.rows].map((row) => [valueOf(row), row]);
     rows.sort(([left], [right]) => {
       if (left === "" || right === "") return (left === "") - (right === "");
-      const order = isFigure ? Number(left) - Number(right) : left.localeCompare(right);
+      const order = isFigure ? Number(left) - Number(right) : left.localeCompare(right, "en", { numeric: true });
       return descending ? -order : order;
     });
     body.append(...rows.map(([, row]) => row));
