@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from memeval.comparison.records import Comparison, Difference
 from memeval.comparison.sentences import lead_sentences, sentence, with_interval
 from memeval.comparison.tables import pair_label
@@ -76,11 +78,16 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
 
 
 def _row(comparison: Comparison, pair: Difference) -> DifferenceData:
+    result, adjusted_p = pair.result, pair.adjusted_p
+    if pair.same_prompts:
+        # Nothing was tested, as the tables say.
+        result, adjusted_p = replace(result, p=None, mde=None), None
+
     return DifferenceData(
         cell=pair.first,
         label=pair_label(comparison, pair),
-        result=pair.result,
-        adjusted_p=pair.adjusted_p,
+        result=result,
+        adjusted_p=adjusted_p,
         is_shown=pair.is_shown,
         sentence=sentence(comparison, pair),
         categories={row.category: row.result for row in pair.categories},

@@ -48,6 +48,8 @@ def test_runs_with_the_same_prompts_are_named_and_not_shown_as_0(tmp_path: Path)
     assert [column.cells[0].text for column in table.columns] == ["20", "same", "–", "–", "–"]
     page = page_content(comparison, 2)
     assert page is not None and page.differences[0].same_prompts
+    tested = page.differences[0].result.p, page.differences[0].adjusted_p
+    assert tested == (None, None), "the tables show dashes, too"
     drawn = difference_row(comparison, difference)
     assert drawn.name.endswith("(same prompts)") and not drawn.text
     whole, *_ = csv.DictReader(io.StringIO(differences_csv([comparison])))

@@ -285,6 +285,18 @@ def test_comparison_is_shown_in_words_and_figures(folders: list[Path], tmp_path:
     assert shown in page
 
 
+def test_run_that_may_not_be_compared_has_no_difference_anywhere(tmp_path: Path) -> None:
+    folders = write_runs(tmp_path, Size(cells=3))
+    whole = sample_comparison(folders)
+    runs = [PageRun.read(folder) for folder in folders]
+    data = page_data(runs, structs.replace(whole, differences=whole.differences[:1]))
+    for row in data.conversations:
+        assert [difference is None for difference in row.differences] == [True, False, True]
+
+    # When the table is sorted by the difference, it is last, and not where 0 is.
+    assert render(data).count('data-value="0">–') == 1
+
+
 def priced(folder: Path, cost: float, accuracy: float, system: str = "rag") -> RunSummary:
     """A run with the given cost."""
     return replace(

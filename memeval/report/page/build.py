@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from memeval.metrics.accuracy import corrected_text
 from memeval.metrics.formats import percent
@@ -37,9 +37,10 @@ def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None)
     summaries = [run.summary for run in runs]
     keys = [summary.run_key for summary in summaries]
     dataset = ", ".join(dict.fromkeys(summary.dataset for summary in summaries))
-    baseline = 0
+    baseline, refused = 0, set[str]()
     if comparison and comparison.baseline in keys:
         baseline = keys.index(comparison.baseline)
+        refused = set(keys).difference(row.cell for row in comparison.differences)
 
     cells = cell_data(summaries)
     title, protocol = f"{len(summaries)} runs on {dataset}", ""
@@ -57,7 +58,7 @@ def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None)
         baseline=baseline,
         comparison=comparison,
         categories=category_data(summaries),
-        conversations=conversation_data(runs, baseline),
+        conversations=conversation_data(runs, baseline, refused),
         settings=setting_data(summaries),
         frontiers=price_panels(summaries, [cell.label for cell in cells]),
         curves=list(map(curve_panel, curves_of(summaries))),
@@ -125,8 +126,12 @@ def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
     return tuple(made)
 
 
-def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[ConversationData, ...]:
-    """Each run's right answers per conversation; none if there are too many to draw."""
+def conversation_data(
+    runs: Sequence[PageRun], baseline: int, refused: Collection[str] = ()
+) -> tuple[ConversationData, ...]:
+    """Each run's right answers per conversation; none if there are too many to draw. `refused` are
+    the keys of runs that may not be compared with the baseline.
+    """
     cases: dict[str, dict[str, Record]] = {}
     for run in runs:
         for name, records in run.records.items():
@@ -147,7 +152,7 @@ def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[Conversat
         for number, own in enumerate(scores):
             accuracies.append(mean(own, weights))
             difference = None
-            if number != baseline:
+            if number != baseline and runs[number].summary.run_key not in refused:
                 difference = _difference(own, scores[baseline], weights)
 
             differences.append(difference)

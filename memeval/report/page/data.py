@@ -67,7 +67,9 @@ class ConversationData(Struct, frozen=True):
     """Questions that count in the accuracy."""
     accuracies: tuple[float | None, ...]
     differences: tuple[float | None, ...]
-    """Over the questions that both cells scored; None for the baseline itself."""
+    """Over the questions that both cells scored; None for the baseline itself, and for cells that
+    may not be compared with it.
+    """
 
 
 class QuestionData(Struct, frozen=True):
