@@ -15,6 +15,7 @@ from memeval.metrics.formats import percent
 from memeval.report.differences import UNNAMED, differing_settings, labels, system_of
 from memeval.report.plots.model import (
     Axis,
+    MarkStyle,
     Panel,
     Plot,
     accuracy_axis,
@@ -52,6 +53,8 @@ class Curves(Struct, frozen=True):
 
     setting: str
     lines: Lines
+    styles: Mapping[str, MarkStyle]
+    """By line; a system looks the same on all plots of a sweep."""
 
     @property
     def cells(self) -> list[RunSummary]:
@@ -67,6 +70,7 @@ class Curves(Struct, frozen=True):
 def curves_of(summaries: Sequence[RunSummary]) -> list[Curves]:
     """The numbers that the cells vary, each with its lines of two points or more."""
     measured = [cell for cell in summaries if cell.metrics.get("accuracy") is not None]
+    systems = list(map(system_of, summaries))
     drawable = []
     for setting in differing_settings(measured):
         if setting in UNNAMED:
@@ -81,7 +85,8 @@ def curves_of(summaries: Sequence[RunSummary]) -> list[Curves]:
             if value_of(line[0], setting) < value_of(line[-1], setting)
         }
         if with_points:
-            drawable.append(Curves(setting, with_points))
+            styles = styles_of(systems if set(lines) <= set(systems) else lines)
+            drawable.append(Curves(setting, with_points, styles))
 
     return drawable[:MOST_CURVES]
 
@@ -138,10 +143,7 @@ def curve_plot(curves: Curves) -> Plot:
     worst_first = sorted(
         curves.lines, key=lambda name: curves.lines[name][-1].metrics["accuracy"] or 0
     )
-    styles = styles_of(curves.lines)
-    legend = {}
-    for name in reversed(worst_first):
-        legend[name] = styles[name]
+    legend = {name: curves.styles[name] for name in reversed(worst_first)}
 
     title = f"accuracy against {curves.setting}, {name_datasets(curves.cells)}"
     if not all(cell.valid for cell in curves.cells):
@@ -159,7 +161,6 @@ def curve_plot(curves: Curves) -> Plot:
 def curve_panel(curves: Curves) -> Panel:
     """The lines over one number."""
     across = number_axis(curves)
-    styles = styles_of(curves.lines)
     sides = sideways_shifts(len(curves.lines), list(map(across.at, curves.values)))
     lines = []
     for (name, line), aside in zip(curves.lines.items(), sides, strict=True):
@@ -167,7 +168,7 @@ def curve_panel(curves: Curves) -> Panel:
         for cell in line:
             value = value_of(cell, curves.setting)
             text = f"{short_number(value)}, {percent(cell.metrics['accuracy'])} %"
-            mark = mark_of(cell, value, styles[name], name, text)
+            mark = mark_of(cell, value, curves.styles[name], name, text)
             marks.append(structs.replace(mark, aside=aside))
 
         lines.append(marks)

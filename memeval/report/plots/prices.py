@@ -45,7 +45,8 @@ def sweep_plot(summaries: Sequence[RunSummary], price: str = "context") -> Plot:
     """
     metric = prices()[price]
     cells = [summary for summary in summaries if has_position(summary, metric)]
-    styles = styles_of(map(system_of, cells))
+    # Of all cells: a system looks the same on all plots of a sweep.
+    styles = styles_of(map(system_of, summaries))
     panel = price_panel(cells, labels(cells), styles, metric)
 
     title = wrap_title(f"accuracy against {price}, {name_datasets(cells)}", width=86)
@@ -56,8 +57,9 @@ def sweep_plot(summaries: Sequence[RunSummary], price: str = "context") -> Plot:
         title += f"\ndashed: {panel.area}"
 
     plot = Plot(title=title, panels=[[panel]], width=7.2, height=4.8)
-    if len(styles) > 1:
-        plot = replace(plot, width=7.2 + LEGEND, legend=styles)
+    legend = {system_of(cell): styles[system_of(cell)] for cell in cells}
+    if len(legend) > 1:
+        plot = replace(plot, width=7.2 + LEGEND, legend=legend)
 
     return plot
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from sample_runs import summary
 
-from memeval.report.plots.curves import curve_name, curve_panel, curves_of
+from memeval.report.plots.curves import curve_name, curve_panel, curve_plot, curves_of
 from memeval.report.plots.draw import draw_all
 from memeval.report.plots.model import styles_of
+from memeval.report.plots.prices import sweep_plot
 from memeval.report.plots.sweep import sweep_plots
 from memeval.results import RunSummary
 
@@ -44,6 +45,25 @@ def test_words_seeds_and_single_points_make_no_curve() -> None:
     assert curves_of([cell("rag", top_k=5), cell("bm25", top_k=10)]) == []
     assert curves_of([cell("rag", seed=1), cell("rag", seed=2)]) == []
     assert curves_of([cell("rag", granularity=name) for name in ("turn", "session")]) == []
+
+
+def test_a_system_looks_the_same_on_all_plots() -> None:
+    # One system has no context and one value, so two plots lack it.
+    cells = [
+        cell("dense", top_k=5),
+        *(cell(name, top_k=k) for name in ("rag", "bm25") for k in (1, 5)),
+    ]
+    cells[0] = replace(cells[0], metrics={"accuracy": 0.1})
+    (curves,) = curves_of(cells)
+    plots = [sweep_plot(cells), curve_plot(curves)]
+    expected = {
+        name: style
+        for name, style in styles_of(["dense", "rag", "bm25"]).items()
+        if name != "dense"
+    }
+    assert [plot.legend for plot in plots] == [expected, expected]
+    drawn = {mark.style for line in plots[1].panels[0][0].lines for mark in line}
+    assert drawn == set(expected.values())
 
 
 def test_single_system_is_drawn_as_a_curve(tmp_path: Path) -> None:
