@@ -222,8 +222,9 @@ def mark_of(cell: RunSummary, x: float, style: MarkStyle, name: str, text: str =
 
 
 def wrap_name(name: str) -> str:
-    """A category's name on short lines: `single-session-user` on three."""
-    return "\n".join(re.split(r"[-_ ]", one_line(name, LONGEST_NAME)))
+    """A category's name on short lines: `single-session-user` on three; a long word is broken."""
+    words = "\n".join(re.split(r"[-_ ]", one_line(name, LONGEST_NAME)))
+    return re.sub(r"\S{14}(?=\S\S)", r"\g<0>-\n", words)
 
 
 def wrap_title(text: str, width: int) -> str:

@@ -97,8 +97,7 @@ def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
 
     title = f"accuracy and categories with 95 % intervals, {name_datasets(cells)}"
     return Plot(
-        title=f"{wrap_title(title, width=86)}\n"
-        "square: control; hollow: INVALID, its coverage is too low",
+        title=f"{wrap_title(title, width=86)}\nsquare: control; hollow: INVALID",
         panels=[panels],
         width=6.0 + PANEL * len(categories),
         height=1.7 + ROW * max(len(cells), 2),

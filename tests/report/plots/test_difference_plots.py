@@ -18,7 +18,7 @@ from memeval.report.plots.differences import (
     strip_plot,
 )
 from memeval.report.plots.draw import draw, draw_figure
-from memeval.report.plots.model import Axis
+from memeval.report.plots.model import Axis, wrap_name
 from memeval.report.plots.prices import area_words, frontier_steps, sweep_plot
 from memeval.report.plots.sweep import mark_row, ranked_plot
 from memeval.results.summary import Share
@@ -117,6 +117,13 @@ def test_ranked_plot_does_not_depend_on_the_order_of_cells(tmp_path: Path) -> No
     draw(ranked_plot(cells[::-1]), paths[1])
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert paths[0].stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["knowledge-update", "Wissensaktualisierung", "z" * 60])
+def test_names_of_categories_are_no_wider_than_their_panel(name: str) -> None:
+    lines = wrap_name(name).split("\n")
+    assert "".join(lines).replace("-", "") == name.replace("-", "")
+    assert max(map(len, lines)) <= 15
 
 
 def test_ranked_plot_without_cells_is_drawn(tmp_path: Path) -> None:
